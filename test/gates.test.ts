@@ -106,6 +106,9 @@ describe("a gate", () => {
     const gate = await setUp(steady(base, head)).gate({ urlMap: preview, ...more });
     expect(gate.status).toBe(status);
     expect(gate.reason).toStartWith(reason);
+    const { reason: found } = gate.comparison.evidence;
+    expect(gate.cause).toEqual("minScore" in more ? expect.stringMatching(/^the mean score [\d. a-z]+$/) : null);
+    expect(gate.reason).toEndWith(found);
   });
 
   test("with a fifth of its runs failed is decided by the others; with more, it is inconclusive", async () => {

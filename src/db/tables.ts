@@ -1167,6 +1167,8 @@ export const gates = sqliteTable(
     budgetUsd: real("budget_usd"),
     status: text({ enum: gateStatuses }).notNull(),
     reason: text(),
+    /** The part of the reason that the comparison doesn't tell; null: there is none. */
+    cause: text(),
     comparison: json<object>("comparison"),
     /** The decision for each agent of prompts with several; null: one agent, or no decision yet. */
     agents: json<GateAgent[]>("agents"),

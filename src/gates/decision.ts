@@ -20,8 +20,11 @@ type Facts = {
   scope: Scope;
   lost: Record<"head" | "base", Lost>;
 };
-/** `isLost`: there are too few usable runs, and more would not help. */
-type Decision = { status: Exclude<Gate["status"], "running">; reason: string; isLost?: true };
+/**
+ * `cause`: the part of the reason that the comparison doesn't tell; null: there is none. `isLost`: there are too few usable runs, and more
+ * would not help.
+ */
+type Decision = { status: Exclude<Gate["status"], "running">; reason: string; cause: string | null; isLost?: true };
 
 /**
  * The result of a gate. It fails only if the head regressed or is below the minimum score. It passes only if a
@@ -31,40 +34,46 @@ export function decide(facts: Facts): Decision {
   const { head, comparison, minScore, scope } = facts;
   const [base] = comparison?.evidence.sides ?? [];
   const because = (side: "head" | "base") => (facts.lost[side].reason === null ? "" : `: ${facts.lost[side].reason}`);
-  const lost = (reason: string): Decision => ({ status: "error", reason, isLost: true });
+  const only = (cause: string) => ({ reason: cause, cause });
+  const lost = (cause: string): Decision => ({ status: "error", ...only(cause), isLost: true });
   const broken = isBroken(head.infraFailures, facts.done)
     ? "head"
     : base && isBroken(base.infraFailures, comparison?.base.runs ?? 0)
       ? "base"
       : null;
   if (broken) return lost(`more than 20% of the runs of the ${broken} failed${because(broken)}`);
-  const reason = comparison
-    ? `${plain(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`
-    : "there is no base";
-  if (comparison?.verdict === "regressed") return { status: "failed", reason };
+  const compared = comparison
+    ? { reason: `${plain(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`, cause: null }
+    : only("there is no base");
+  const also = (cause: string) =>
+    comparison ? { reason: `${cause}; ${compared.reason}`, cause } : only(`${cause}; ${compared.reason}`);
+  if (comparison?.verdict === "regressed") return { status: "failed", ...compared };
   if (isBroken(facts.lost.head.n, facts.done))
     // More runs can show that they are significantly more than on the base.
     return {
       status: "error",
-      reason: `more than 20% of the runs of the head ended without a report${because("head")}`,
+      ...only(`more than 20% of the runs of the head ended without a report${because("head")}`),
     };
   if (head.score === null) return lost(`the head has no scored run${because("head")}`);
   const found = isRuleBased(facts.agent) ? newFindings(comparison) : null;
-  if (found) return { status: "failed", reason: `${found}; ${reason}` };
+  if (found) return { status: "failed", ...also(found) };
   const { mean } = head.score;
   const other = facts.scopes.find((each) => each !== scope);
   if (minScore !== null && other !== undefined)
     return {
       status: "error",
-      reason: `the minimum score applies to ${scoped[scope]}, but the runs of the head have ${scoped[other]}; to accept those, set the scope to ${other}; ${reason}`,
+      ...also(
+        `the minimum score applies to ${scoped[scope]}, but the runs of the head have ${scoped[other]}; to accept those, set the scope to ${other}`,
+      ),
     };
   if (minScore !== null && mean < minScore)
-    return { status: "failed", reason: `the mean score ${mean} is below the minimum of ${minScore}; ${reason}` };
+    return { status: "failed", ...also(`the mean score ${mean} is below the minimum of ${minScore}`) };
   if (comparison && isSplit(comparison))
-    return { status: "error", reason: `only some of the prompts got worse; compare them one by one; ${reason}` };
-  if (minScore === null && comparison && inconclusive.includes(comparison.verdict)) return { status: "error", reason };
-  const bar = minScore === null ? "" : `the mean score ${mean} meets the minimum of ${minScore}; `;
-  return { status: "passed", reason: bar + reason };
+    return { status: "error", ...also("only some of the prompts got worse; compare them one by one") };
+  if (minScore === null && comparison && inconclusive.includes(comparison.verdict))
+    return { status: "error", ...compared };
+  if (minScore === null) return { status: "passed", ...compared };
+  return { status: "passed", ...also(`the mean score ${mean} meets the minimum of ${minScore}`) };
 }
 
 /** What a score of each scope tells. */

@@ -76,7 +76,7 @@ export function createGates(
   );
 
   function toGate(gate: GateRow): Gate {
-    const { id, status, reason, adaptive, minScore, scope, budgetUsd } = gate;
+    const { id, status, reason, cause, adaptive, minScore, scope, budgetUsd } = gate;
     const { urlMap, templateArgs } = gateRuns.askedOf(gate);
     const groups = gateRuns.groupsOf(gate);
     const deciding = groups[decidingIndex(gate.agents ?? [])] as GateAgentGroup;
@@ -93,6 +93,7 @@ export function createGates(
       })),
       status,
       reason,
+      cause,
       urlMap: shownUrlMap(urlMap),
       templateArgs,
       runs: gate.runs,
@@ -255,6 +256,7 @@ function createAccept(
       others: others.length === 0 ? null : others.map(({ agents: _, ...other }) => other),
       status: "running",
       reason: null,
+      cause: null,
       comparison: null,
       agents: null,
       spentUsd: null,

@@ -76,21 +76,23 @@ export function createGateProgress(
       extendGate(t, requests, gate, done, next);
       return "extended";
     }
-    const stop = typeof next === "number" || next.stop === "" ? "" : `; ${next.stop}`;
-    const { status, comparison, reason } = decided[decidingIndex(decided)] as Decided;
+    const stop = typeof next === "number" || next.stop === "" ? [] : [next.stop];
+    const { status, comparison, ...one } = decided[decidingIndex(decided)] as Decided;
     const agents = decided.map(({ group: { agent, model }, ...each }) => ({
       ...{ agent, model, status: each.status, reason: each.reason, comparison: each.comparison },
     }));
-    const why = groups.length === 1 ? reason : agents.map((each) => `${each.agent}: ${each.reason}`).join("; ");
-    const end = { status, reason: why + stop, comparison, agents: groups.length === 1 ? null : agents, spentUsd };
-    settle(t, gate, end);
+    const several = groups.length === 1 ? null : agents;
+    const all = several?.map((each) => `${each.agent}: ${each.reason}`);
+    const reason = [all ?? one.reason, stop].flat().join("; ");
+    const cause = [all ?? one.cause ?? [], stop].flat();
+    settle(t, gate, { status, reason, cause: cause.join("; ") || null, comparison, agents: several, spentUsd });
     return status;
   }
 
   function settle(
     t: Tx,
     { id, orgId, promptId, others, minScore, createdAt }: GateRow,
-    end: Pick<GateRow, "comparison" | "agents" | "spentUsd"> & {
+    end: Pick<GateRow, "cause" | "comparison" | "agents" | "spentUsd"> & {
       status: Exclude<GateRow["status"], "running">;
       reason: string;
     },
@@ -120,8 +122,8 @@ export function createGateProgress(
         if (isPassing(error)) throw error;
         log.error({ err: error, gate: gate.id }, "gate failed");
         const reason = "internal error; see the server log";
-        const end = { status: "error", reason, comparison: null, agents: null, spentUsd: spentOf(gate) } as const;
-        return commit((t) => settle(t, gate, end)).then(() => "error");
+        const end = { status: "error", reason, cause: reason, comparison: null, agents: null } as const;
+        return commit((t) => settle(t, gate, { ...end, spentUsd: spentOf(gate) })).then(() => "error");
       });
       if (status === "extended") requests.onQueued();
       if (status !== "waiting") log.info({ gate: gate.id, status }, "gate");

@@ -102,6 +102,9 @@ export const Gate = Type.Object(
       "passed; failed: regressed, or below minScore; error: inconclusive, since runs failed or there are too few. All three are final",
     ),
     reason: Nullable(Type.String({ description: "Reason for the status; null while running" })),
+    cause: Nullable(
+      Type.String({ description: "The part of the reason that the comparison doesn't tell; null: none" }),
+    ),
     urlMap,
     templateArgs: Nullable(Type.Record(Type.String(), Type.String())),
     runs: Type.Integer({ description: "Runs per prompt and side; the maximum if adaptive" }),

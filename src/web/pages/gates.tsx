@@ -124,14 +124,7 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
 function shortReason(gate: Gate): string {
   const { verdict, evidence } = gate.comparison ?? {};
   const found = evidence && `${verdict ? plain(verdict) : "no verdict"}: ${evidence.reason}`;
-  return withMinus(capitalize(causeOf(gate) || found || ""));
-}
-
-/** The reason without the sentence of the verdict, which has a place of its own. Empty: there is no other reason. */
-function causeOf({ reason, comparison }: Gate): string | null {
-  const verdict = comparison && `${plain(comparison.verdict ?? "no verdict")}: ${comparison.evidence.reason}`;
-  if (reason === null || verdict === null || !reason.endsWith(verdict)) return reason;
-  return reason.slice(0, -verdict.length).replace(/; $/, "");
+  return withMinus(capitalize(gate.cause ?? found ?? ""));
 }
 
 function deltaText({ comparison }: Gate): string {
@@ -143,8 +136,7 @@ type Props = { site: Site; viewer: Viewer; gate: Gate; now: number };
 
 /** A gate: its verdict, both sides, and new and resolved friction. */
 export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
-  const { status, progress, comparison, spentUsd, minScore, urlMap, warnings, head } = gate;
-  const cause = causeOf(gate);
+  const { status, cause, progress, comparison, spentUsd, minScore, urlMap, warnings, head } = gate;
   return (
     <Layout
       site={site}
@@ -158,7 +150,7 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
         <h1>{gateTitle(gate)}</h1>
         <GateStatus status={status} />
       </header>
-      {cause !== "" && (
+      {(cause !== null || status === "running") && (
         <p class={status === "failed" ? "notice bad" : status === "passed" ? "notice good" : "notice"}>
           {cause === null ? `${progress.ended} of ${progress.of} runs finished.` : `${capitalize(cause)}.`}
         </p>

@@ -138,7 +138,7 @@ export const reportPages = (
         "/reports/:slug/shares",
         ({ request, params }) =>
           pages.show(request, ({ org }) => pages.seeOther(`/reports/${reports.getReport(org, params.slug).slug}`)),
-        { params: slug, ...action("leaveShareForm", "Redirect to the report", "redirect") },
+        { params: slug, ...action("leaveShareForm", "Redirect to the report", "page") },
       )
       .post(
         "/reports/:slug/shares",
