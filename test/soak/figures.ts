@@ -20,14 +20,16 @@ export function quantile(values: number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** The lowest value of each period: what remains after a collection of garbage. */
+/** The lowest value of each whole period: what remains after a collection of garbage. */
 function lowest(
   samples: Sample[],
   of: "rssMb" | "descriptors",
   periodSeconds: number,
 ): { second: number; value: number }[] {
-  const periods = Map.groupBy(samples, ({ second }) => Math.floor(second / periodSeconds));
-  return [...periods].map(([period, all]) => ({
+  const first = samples[0]?.second ?? 0;
+  const whole = Math.floor(((samples.at(-1)?.second ?? 0) - first) / periodSeconds);
+  const periods = Map.groupBy(samples, ({ second }) => Math.floor((second - first) / periodSeconds));
+  return [...periods].slice(0, whole).map(([period, all]) => ({
     second: period * periodSeconds,
     value: Math.min(...all.map((each) => each[of])),
   }));
