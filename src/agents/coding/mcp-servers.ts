@@ -10,6 +10,9 @@ export const canUseMcp = ({ mcp, stream }: Pick<Preset, "mcp" | "stream">): bool
 const ofEach = (servers: Servers, toConfig: (server: McpServer) => object) =>
   Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, toConfig(server)]));
 
+/** How long Qwen Code waits for an MCP server. After its own limit of 5 seconds, a session on a busy machine continues without it. */
+const discoveryTimeoutMs = 60_000;
+
 /** The settings of MCP servers, as each agent reads them. */
 const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers) => object> = {
   claude: (servers) => ({
@@ -19,6 +22,13 @@ const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers
     mcpServers: ofEach(servers, ({ url, ...local }) => ({
       ...(url === undefined ? local : { httpUrl: url }),
       trust: true,
+    })),
+  }),
+  qwen: (servers) => ({
+    mcpServers: ofEach(servers, ({ url, ...local }) => ({
+      ...(url === undefined ? local : { httpUrl: url }),
+      trust: true,
+      discoveryTimeoutMs,
     })),
   }),
   opencode: (servers) => ({

@@ -8,7 +8,7 @@ export type Template = string | number | boolean | null | Template[] | { [name: 
 export type McpSettings = {
   /** A file in its home directory, added to the preset's own file of that name. */
   file: string;
-  format: "claude" | "codex" | "gemini" | "opencode" | "copilot";
+  format: "claude" | "codex" | "gemini" | "qwen" | "opencode" | "copilot";
   /** Further arguments. */
   args?: Template[];
   /** Further environment variables. */

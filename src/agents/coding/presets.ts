@@ -190,7 +190,7 @@ export const presets: readonly Preset[] = [
   {
     id: "qwen",
     name: "Qwen Code",
-    revision: "preset.1",
+    revision: "preset.2",
     triedVersions: ["0.24.4"],
     command: "qwen",
     packageName: "@qwen-code/qwen-code",
@@ -217,7 +217,7 @@ export const presets: readonly Preset[] = [
     skillsFolder: ".agents/skills",
     mcp: {
       file: ".evald/mcp.json",
-      format: "gemini",
+      format: "qwen",
       args: ["--mcp-config", "{home}/.evald/mcp.json"],
       toolPrefix: "mcp__{server}__",
     },
