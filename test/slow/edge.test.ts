@@ -237,7 +237,7 @@ test("an unusable data folder is named with the remedy", async () => {
   expect(await said("/proc/self")).toMatch(/^error: \/proc\/self\/evald\.lock cannot be opened for writing\. .*--data/);
 });
 
-test("each request is logged with its status: successful reads at debug, the rest at info", async () => {
+test("each request is logged with its status: reads that succeed or find nothing at debug, the rest at info", async () => {
   const lines: { level: number; path: string; status: number }[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const app = testApp({ log });
@@ -258,9 +258,9 @@ test("each request is logged with its status: successful reads at debug, the res
     [20, "/docs", 304],
     [30, `/reports/${slug}`, 401],
     [20, `/reports/${slug}`, 200],
-    [30, "/reports/none-00000000", 404],
-    [30, "/docs/nothing", 404],
-    [30, "/nothing", 404],
+    [20, "/reports/none-00000000", 404],
+    [20, "/docs/nothing", 404],
+    [20, "/nothing", 404],
     [30, "/api/v1/runs", 401],
     [20, "/api/v1/runs", 200],
     [30, "/api/v1/prompts", 201],

@@ -94,7 +94,7 @@ test("from the first start to a report shared by link", async () => {
   await ada.locator(".first h1").waitFor();
   await ada.locator("details.org summary").click();
   await press(ada, "Example");
-  await ada.getByRole("heading", { name: "Scores" }).waitFor();
+  await ada.locator("details.org summary", { hasText: "Example" }).waitFor();
   await ada.locator("details.org summary").click();
   await press(ada, "Acme");
   await ada.locator(".first h1").waitFor();
