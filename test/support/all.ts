@@ -12,7 +12,7 @@ import { allProcesses, processFile } from "./processes.ts";
 const root = join(import.meta.dir, "..", "..");
 const timings = "dist/test-timings.json";
 /** At most this many failed tests run a second time. More failures are a defect. */
-const mostFlaky = 3;
+const mostFlaky = 5;
 const runs = [
   ["--parallel=2", "--path-ignore-patterns=test/torture/**"],
   // These put a load on the machine, so they run without the others.
