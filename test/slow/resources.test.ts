@@ -171,7 +171,7 @@ describe("clients that stop reading large sessions", () => {
     const { counts, growth } = await stalled(requests);
     console.log(`event streams: ${JSON.stringify(counts)}, ${Math.round(growth / mib)} MiB`);
     expect(counts).toEqual({ 200: perOrg * organizations, 429: 20 * organizations });
-    expect(growth).toBeLessThan(perOrg * organizations * 0.8 * mib);
+    expect(growth).toBeLessThan(perOrg * organizations * 1.5 * mib);
   }, 300_000);
 
   test("10 exports per organization use bounded memory, and further ones return 429 until one has ended", async () => {
