@@ -586,30 +586,6 @@ describe("the runner", () => {
     expect(jobOf(runId)).toMatchObject({ state: "queued", crashes: 15, availableAt: 60_001 });
   });
 
-  test("a timeout ends a run, whether or not the agent reacts to the signal", async () => {
-    const deaf = scriptedAgent(async function* () {
-      await new Promise(() => {});
-      yield end;
-    });
-    const heeding = scriptedAgent(async function* (signal) {
-      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-      yield end;
-    });
-    const reasons = [deaf, heeding].map(async (agent) => {
-      const { trigger, runJobs, get } = await setUp(agent, { env: { EVALD_RUN_TIMEOUT_SECONDS: "1" } });
-      const runId = await trigger();
-      await runJobs();
-      const { status, attempt, failureReason } = await get(runId);
-      return { status, attempt, failureReason };
-    });
-    const failed = {
-      status: "failed",
-      attempt: 1,
-      failureReason: "timeout: the run took longer than 1 second and was stopped",
-    };
-    expect(await Promise.all(reasons)).toEqual([failed, failed]);
-  });
-
   test("a database that can't store the session is the service's fault, not the agent's", async () => {
     const agent = scriptedAgent(async function* () {
       // The same event ID twice: the database rejects the row.

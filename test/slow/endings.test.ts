@@ -284,6 +284,31 @@ describe("attempts", () => {
   });
 });
 
+test("a timeout ends a run, whether or not the agent reacts to the signal", async () => {
+  const deaf = scriptedAgent(async function* () {
+    await new Promise(() => {});
+    yield end;
+  });
+  const heeding = scriptedAgent(async function* (signal) {
+    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    yield end;
+  });
+  const endings = [deaf, heeding].map(async (agent) => {
+    const { send, runJobs } = testApp({ agent, env: { EVALD_RUN_TIMEOUT_SECONDS: "1" } });
+    const prompt = (await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+    const { runId } = (await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } })).body;
+    await runJobs();
+    const { status, attempt, failureReason } = (await send("GET", `/api/v1/runs/${runId}`)).body;
+    return { status, attempt, failureReason };
+  });
+  const failed = {
+    status: "failed",
+    attempt: 1,
+    failureReason: "timeout: the run took longer than 1 second and was stopped",
+  };
+  expect(await Promise.all(endings)).toEqual([failed, failed]);
+}, 300_000);
+
 describe("limits", () => {
   async function most(env: Record<string, string>, ask: (t: Awaited<ReturnType<typeof setUp>>) => Promise<unknown>) {
     let running = 0;

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import type { Agent, AgentEvent } from "../src/agents/agent.ts";
-import { artefacts, sessionEvents } from "../src/db/tables.ts";
-import { scriptedAgent, testApp } from "./support/app.ts";
-import { until } from "./support/until.ts";
+import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
+import { artefacts, sessionEvents } from "../../src/db/tables.ts";
+import { scriptedAgent, testApp } from "../support/app.ts";
+import { until } from "../support/until.ts";
 
 /** A finished run of an agent with these events, read through its report. */
 async function sessionOf(events: AgentEvent[]) {

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { members, people, signIns } from "../src/db/tables.ts";
-import { testApp } from "./support/app.ts";
-import { browse, join, signedIn } from "./support/people.ts";
-import { niceGrade, runWithReport } from "./support/reports.ts";
+import { members, people, signIns } from "../../src/db/tables.ts";
+import { testApp } from "../support/app.ts";
+import { browse, join, signedIn } from "../support/people.ts";
+import { niceGrade, runWithReport } from "../support/reports.ts";
 
 /** Somebody who is in A, which is shown first, and in B. */
 async function inBoth(app: ReturnType<typeof testApp>) {
