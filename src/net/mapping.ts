@@ -101,8 +101,11 @@ export type Mapping = {
 };
 
 /** Compiles a urlMap; the most specific key wins. Throws what `parseUrlMap` throws. */
-export function createMapping(urlMap: Record<string, string>): Mapping {
-  const places = parseUrlMap(urlMap).map((place) => ({
+export const createMapping = (urlMap: Record<string, string>): Mapping => compileMapping(parseUrlMap(urlMap));
+
+/** Compiles a parsed urlMap; the most specific key wins. */
+export function compileMapping(mapped: readonly MappedPlace[]): Mapping {
+  const places = mapped.map((place) => ({
     ...place,
     prefix: place.target.pathname.replace(/\/+$/, ""),
     query: pairsOf(place.target.search),

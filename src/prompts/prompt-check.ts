@@ -129,7 +129,7 @@ export function createPromptCheck(
     checkLimits(row.limits, config);
     if (row.agents === null) checkAgent(org, row);
     else checkAgents(org, row.agents);
-    for (const { agent } of row.agents ?? [row]) checkParts(listAgents(), agent, row.workspace);
+    for (const { agent } of row.agents ?? [row]) checkParts(listAgents, agent, row.workspace);
     const baselineRequestId = row.baselineRequestId?.toLowerCase() ?? null;
     if (baselineRequestId !== null) checkBaseline({ db }, org, row.id, baselineRequestId);
     return { ...row, targetProviderId, baselineRequestId };
@@ -183,7 +183,7 @@ export function createPromptCheck(
     given: Partial<Choice> = {},
   ): [Chosen, ...Chosen[]] {
     const chosen = chosenFor(org, row, given);
-    for (const { agent } of chosen) checkParts(listAgents(), agent, row.workspace);
+    for (const { agent } of chosen) checkParts(listAgents, agent, row.workspace);
     return chosen;
   }
 

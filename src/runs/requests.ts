@@ -7,7 +7,7 @@ import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables.ts"
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Queue } from "../jobs/queue.ts";
-import { createMapping, parseUrlMap } from "../net/mapping.ts";
+import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/starts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
@@ -144,8 +144,9 @@ export function createRequests(
     const runIds = accepted.map(({ id }) => id);
     const superseded = supersede ? endings.supersede(t, org, prompt.id, urlMap, runIds[0] as string) : [];
     insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
+    const host = loadedHost(task.startUrls, compileMapping(mapped));
     for (const { id, agentIndex, agent, model } of accepted)
-      insertPending(t, {
+      insertPending(t, host, {
         id,
         agentIndex,
         orgId: org,
@@ -164,10 +165,9 @@ export function createRequests(
     return { evalRequestId, runIds, superseded };
   }
 
-  /** Inserts a run with its job. */
-  function insertPending(t: Tx, run: Pick<typeof runs.$inferSelect, Given>): void {
+  /** Inserts a run with its job. `host`: the one that it requests first. */
+  function insertPending(t: Tx, host: string, run: Pick<typeof runs.$inferSelect, Given>): void {
     insertRun({ ...run, ...notStarted });
-    const host = loadedHost(run.task.startUrls, run.urlMap);
     queue.enqueue(t, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
   }
 
@@ -178,7 +178,7 @@ export function createRequests(
     if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
     const ofAgents = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
     for (const first of ofAgents)
-      insertPending(t, {
+      insertPending(t, loadedHost(first.task.startUrls, createMapping(first.urlMap)), {
         ...first,
         id: newId(now()),
         createdAt: now(),
@@ -244,9 +244,9 @@ function findEarlier(t: Tx, org: OrgId, key: string, hash: string, since: number
 }
 
 /** The host that a run requests first, after urlMap, for the per-host limit. Empty if there is none. */
-function loadedHost(startUrls: string[], urlMap: Record<string, string>): string {
+function loadedHost(startUrls: string[], { toReal }: Mapping): string {
   const [first] = startUrls;
   if (first === undefined) return "";
   const url = new URL(first);
-  return (createMapping(urlMap).toReal(url) ?? url).host;
+  return (toReal(url) ?? url).host;
 }
