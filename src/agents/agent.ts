@@ -180,7 +180,7 @@ export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
 
 /** A unix socket of the service that accepts the requests of one run. */
-export type WayOut = { path: string; token: string };
+export type EgressSocket = { path: string; token: string };
 
 /**
  * The folder of a run. `holder`: ID of a process in whose mount namespace a file system of limited size is mounted at `path`; null: an
@@ -192,13 +192,13 @@ export type Workspace = { path: string; holder: number | null };
 export type SandboxMeans = {
   workspace: Workspace;
   folder: string;
-  egress: WayOut;
+  egress: EgressSocket;
   /** Path of the archive that the workspace starts with. */
   archive: string | null;
   /** Path of the archive with its skills. */
   skillsArchive: string | null;
   /** Network access while the workspace is set up; its requests are no part of the session. */
-  setup: WayOut | null;
+  setup: EgressSocket | null;
 };
 
 /** What the service provides to one run of an agent with a model. The tokens expire with the run. */
@@ -207,7 +207,7 @@ export type Means = {
   /** The sandbox for commands; `missing` says why there is none. */
   sandbox: SandboxMeans | { missing: string };
   /** The browser, with its own proxy session. */
-  browser: { program: string; egress: WayOut } | { missing: string };
+  browser: { program: string; egress: EgressSocket } | { missing: string };
   /** Hosts that the operator allows for every run. */
   operatorHosts: readonly string[];
 };
@@ -224,9 +224,9 @@ export type AgentContext = {
   /** null: the agent has no model. */
   means: Means | null;
   /** The network access of the agent itself, as tunnels to any host at an address that the run may reach. Absent: its process connects itself. */
-  wayOut?: WayOut;
-  /** Opens `wayOut` for an agent in a process of its own, which has no network. */
-  openWayOut?: () => Promise<WayOut & { close(): void }>;
+  egress?: EgressSocket;
+  /** Opens `egress` for an agent in a process of its own, which has no network. */
+  openEgress?: () => Promise<EgressSocket & { close(): void }>;
 };
 
 /** Parts of a workspace that not every agent can use. */

@@ -2,11 +2,11 @@ import {
   type Agent,
   type AgentEvent,
   AgentFailure,
+  type EgressSocket,
   eventTypes,
   failureCauses,
   type Means,
   outcomes,
-  type WayOut,
 } from "./agent.ts";
 import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
 import type { Access } from "./sandbox/agent-command.ts";
@@ -46,37 +46,37 @@ export function createChildAgent(
   return {
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
-    async *run(task, { signal, now: _, openWayOut, ...rest }) {
+    async *run(task, { signal, now: _, openEgress, ...rest }) {
       const leave = await starts();
-      let wayOut: Awaited<ReturnType<NonNullable<typeof openWayOut>>> | undefined;
+      let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
       let child: AgentProcess | undefined;
       /** Until then its priority is normal, so that a new run does not wait for those in progress. */
-      const begun = () => {
+      const onStarted = () => {
         if (!timer) return;
         clearTimeout(timer);
         timer = undefined;
-        child?.giveWay();
+        child?.lowerPriority();
         leave();
       };
-      let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(begun, maxStartMs);
+      let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(onStarted, maxStartMs);
       try {
         signal.throwIfAborted();
-        wayOut = await openWayOut?.();
-        child = await started(() => start(accessOf(wayOut ?? null, rest.means)));
-        const context = { ...rest, ...(wayOut && { wayOut: { path: wayOut.path, token: wayOut.token } }) };
-        yield* converse(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, begun });
+        egress = await openEgress?.();
+        child = await started(() => start(accessOf(egress ?? null, rest.means)));
+        const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
+        yield* converse(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onStarted });
       } finally {
-        begun();
-        wayOut?.close();
+        onStarted();
+        egress?.close();
       }
     },
   };
 }
 
 /** The files of a run outside of its process. */
-function accessOf(wayOut: WayOut | null, means: Means | null): Access {
+function accessOf(egress: EgressSocket | null, means: Means | null): Access {
   const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
-  const sockets = [wayOut?.path ?? [], means?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();
+  const sockets = [egress?.path ?? [], means?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();
   return { sockets: [...new Set(sockets)], folders: sandbox ? [sandbox.workspace.path, sandbox.folder] : [] };
 }
 
@@ -95,7 +95,7 @@ async function started(start: () => AgentProcess | Promise<AgentProcess>): Promi
 async function* converse(
   child: AgentProcess,
   order: Order,
-  { signal, silentCpuMs, begun }: { signal: AbortSignal; silentCpuMs: number; begun: () => void },
+  { signal, silentCpuMs, onStarted }: { signal: AbortSignal; silentCpuMs: number; onStarted: () => void },
 ): AsyncGenerator<AgentEvent, void> {
   const reader = child.stdout.getReader();
   const stopped = new AbortController();
@@ -123,7 +123,7 @@ async function* converse(
     child.write(`${JSON.stringify(order)}\n`);
     let isDone = false;
     for await (const line of linesOf(reader)) {
-      begun();
+      onStarted();
       stopped.signal.throwIfAborted();
       const answer = parse(line);
       if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer);

@@ -8,18 +8,18 @@ const { PRIORITY_BELOW_NORMAL } = constants.priority;
  * of agents. Linux balances sessions against each other (sched_autogroup) and applies niceness only within a session,
  * so both are set.
  */
-export function giveWay(pid: number): void {
+export function lowerPriority(pid: number): void {
   try {
     setPriority(pid, PRIORITY_BELOW_NORMAL);
     writeFileSync(`/proc/${pid}/autogroup`, String(PRIORITY_BELOW_NORMAL));
   } catch (error) {
     // Without root, this can be set ten times a second on the whole machine. Other errors: the process has exited, or
     // the file doesn't exist here.
-    if ((error as NodeJS.ErrnoException).code === "EAGAIN") setTimeout(giveWay, 100, pid).unref();
+    if ((error as NodeJS.ErrnoException).code === "EAGAIN") setTimeout(lowerPriority, 100, pid).unref();
   }
 }
 
 /** Lowers the priority of the calling thread alone. Only Linux has priorities of threads; elsewhere, it would be the whole process. */
-export function giveWayAsThread(): void {
+export function lowerThreadPriority(): void {
   if (process.platform === "linux") setPriority(0, PRIORITY_BELOW_NORMAL);
 }

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { giveWay } from "./priority.ts";
+import { lowerPriority } from "./priority.ts";
 import { childrenOf } from "./sandbox/process-tree.ts";
 
 const keptOfStderr = 4096;
@@ -21,7 +21,7 @@ export type AgentProcess = {
   cpuMs(): number | null;
   isRunning(): boolean;
   /** Lowers its priority below everything else on the machine. */
-  giveWay(): void;
+  lowerPriority(): void;
   /** Kills the process and its group. */
   kill(): void;
   /**
@@ -100,7 +100,7 @@ export function startProcess(
     memory: () => memoryOf(own()),
     cpuMs: () => cpuMsOf(own()),
     isRunning: () => child.exitCode === null && child.signalCode === null,
-    giveWay: () => chainFrom(child.pid).forEach(giveWay),
+    lowerPriority: () => chainFrom(child.pid).forEach(lowerPriority),
     kill: () => signalGroup("SIGKILL"),
     end,
   };

@@ -2,7 +2,7 @@ import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Fail
 import type { Task } from "./task.ts";
 
 /** The order that the service sends to an agent's process, on one line: the agent, its task and its context. */
-export type Order = { agent: string; task: Task; context: Omit<AgentContext, "signal" | "now" | "openWayOut"> };
+export type Order = { agent: string; task: Task; context: Omit<AgentContext, "signal" | "now" | "openEgress"> };
 
 /** The lines that the process writes: its events, or in place of `end` the reason why the run failed. */
 export type Answer = AgentEvent | FailureLine;

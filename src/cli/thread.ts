@@ -1,9 +1,9 @@
-import { giveWayAsThread } from "../agents/priority.ts";
+import { lowerThreadPriority } from "../agents/priority.ts";
 import { serveOrders, threadData } from "../jobs/thread.ts";
 
 /** A thread of the service: grades sessions or writes exports, as it was started. */
 export async function runThread(): Promise<void> {
-  giveWayAsThread();
+  lowerThreadPriority();
   const data = threadData<{ work: "grade"; file: string } | { work: "export"; file: string; baseUrl: string }>();
   if (data.work === "grade") {
     const { createGradingAnswers } = await import("../reports/grader.ts");

@@ -46,7 +46,7 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
   const folders = createFolders(folder, async () => (await openProxy()).home);
 
   /** Tunnels, in which the agent's own guard sends its requests and reports them. */
-  async function openWayOut({ task, allow }: PlaceOrder, { hide, onEgress }: PlaceLink) {
+  async function openEgress({ task, allow }: PlaceOrder, { hide, onEgress }: PlaceLink) {
     const { wallClockMs, maxRequests, maxBytesOut } = task.limits;
     const { egress: proxy } = await openProxy();
     const connections = (1 + maxRedirects) * maxRequests;
@@ -136,7 +136,7 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
       try {
         link.onStart(agent.describe().version);
         const context = { signal: link.signal, now, startedAt: now(), allow, userAgent, means };
-        yield* agent.run(task, { ...context, openWayOut: () => openWayOut(order, link) });
+        yield* agent.run(task, { ...context, openEgress: () => openEgress(order, link) });
       } finally {
         link.onEnd();
         await opened?.close();

@@ -4,7 +4,7 @@ import { filesOf, settingsOf } from "../../src/agents/coding/mcp-servers.ts";
 import { toText } from "../../src/agents/coding/preset.ts";
 import { presets } from "../../src/agents/coding/presets.ts";
 import { findProgram } from "../../src/agents/coding/program.ts";
-import { giveWay } from "../../src/agents/priority.ts";
+import { lowerPriority } from "../../src/agents/priority.ts";
 import { client, furnish } from "../support/executable.ts";
 import type { Turn } from "../support/fake-model.ts";
 import { median, percentile, type SessionBench } from "./load.ts";
@@ -68,7 +68,7 @@ function createBare(modelUrl: string, folder: () => string) {
       stderr: "ignore",
     });
     // Or the floor would get more of the cores than the agents of the service.
-    giveWay(child.pid);
+    lowerPriority(child.pid);
     return child;
   };
 }

@@ -80,7 +80,7 @@ async function open(run: Run = {}) {
   const shell = (script: string) =>
     inSandbox({
       argv: ["sh", "-c", script],
-      sockets: { egress: relay.wayOut("t1") },
+      sockets: { egress: relay.toProxy("t1") },
       program: compiledProgram(executable),
     });
   const https = () => events.filter((event) => event.type === "http");
@@ -276,13 +276,13 @@ test("a server that is down is an error with its name", async () => {
 test("the authority is trusted in no other sandbox, and its key is in no file", async () => {
   const { home, relay, shell } = await open();
   const other = await open();
-  const { certificates } = relay.wayOut();
+  const { certificates } = relay.toProxy();
   const files = readdirSync(home, { recursive: true }).map((name) => basename(String(name)));
   expect(files.sort()).toEqual(["ca-certificates.crt", "cacerts", expect.stringMatching(/^relay-/), "socket"]);
   expect(readFileSync(certificates?.pem ?? "", "utf8")).not.toContain("PRIVATE KEY");
   const borrowed = await inSandbox({
     argv: ["curl", "-sS", "https://docs.acme.test/text"],
-    sockets: { egress: { ...relay.wayOut("t1"), certificates: other.relay.wayOut().certificates } },
+    sockets: { egress: { ...relay.toProxy("t1"), certificates: other.relay.toProxy().certificates } },
     program: compiledProgram(executable),
   });
   expect(borrowed).toMatchObject({ exitCode: 60, out: "" });

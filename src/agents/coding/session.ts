@@ -82,7 +82,7 @@ export async function runSession(
     const box = open(preset, installed, values, {
       task,
       workspace: sandbox.workspace,
-      proxy: relay.wayOut(),
+      proxy: relay.toProxy(),
       record,
       signal,
     });

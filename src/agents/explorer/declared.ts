@@ -111,7 +111,7 @@ async function testWorkspace(
   // What a check fetches is nothing that the agent read.
   const terms = { task, reader: createReader(task), tell: () => {}, now };
   await using relay = place && createRelayOpener(place, terms);
-  const proxyOf = async (id: string) => (await relay!.open()).wayOut(id);
+  const proxyOf = async (id: string) => (await relay!.open()).toProxy(id);
   const checker = place && (await openWorkspaceChecker(place, proxyOf, task, { isolated: when === "before", signal }));
   const results: { check: Check; evidence: Evidence | null }[] = [];
   try {

@@ -68,9 +68,9 @@ const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
 export function createFetching(
   { limits, urlMap }: Task,
-  { allow, userAgent, signal, now, startedAt, wayOut }: AgentContext,
+  { allow, userAgent, signal, now, startedAt, egress }: AgentContext,
 ): Fetching {
-  const guard = createGuard({ allow, urlMap, userAgent, now, proxy: wayOut });
+  const guard = createGuard({ allow, urlMap, userAgent, now, proxy: egress });
   const deadline = startedAt + limits.wallClockMs - reserve(limits.wallClockMs);
   const known = new Map<string, Promise<Fetched>>();
   const dead = new Map<string, DeadLink>();

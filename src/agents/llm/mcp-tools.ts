@@ -166,7 +166,7 @@ async function startLocal({ command = "", args = [], env = {} }: McpServer, opti
     argv: ["sh", "-c", 'mkdir -p "$HOME" && exec "$@"', "sh", command, ...args],
     workspace: sandbox.workspace,
     env: { HOME: "/workspace/.home", ...task.workspace?.env, ...env },
-    sockets: { egress: (await openRelay()).wayOut() },
+    sockets: { egress: (await openRelay()).toProxy() },
     limits: { memoryBytes, workspaceBytes },
     signal,
   });

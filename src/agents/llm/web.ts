@@ -35,10 +35,10 @@ const plain = (url: string) => url.replace(/#.*$/s, "");
 export function webTools(
   task: Task,
   { operatorHosts }: Means,
-  { allow, userAgent, now, wayOut }: AgentContext,
+  { allow, userAgent, now, egress }: AgentContext,
   reader: Reader,
 ) {
-  const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now, proxy: wayOut });
+  const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now, proxy: egress });
   const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
   const { library, learn, sourceOf } = reader;

@@ -72,7 +72,7 @@ export function workspaceTools(
         workspace,
         env,
         seconds,
-        sockets: online ? { egress: (await openRelay()).wayOut(id) } : {},
+        sockets: online ? { egress: (await openRelay()).toProxy(id) } : {},
         limits: { memoryBytes, workspaceBytes },
         onOutput: (bytes, stream) => tellers?.[stream].take(bytes),
         onNear: (limit) => {

@@ -38,7 +38,7 @@ export type Relay = {
    * names that resolve, and ports that lead to the run's hosts. `callId`: the ID of the tool call that the sandbox runs for; the requests made
    * inside are recorded under it.
    */
-  wayOut(callId?: string): SandboxProxy;
+  toProxy(callId?: string): SandboxProxy;
   /** Disconnects every program. */
   [Symbol.asyncDispose](): Promise<void>;
 };
@@ -86,7 +86,7 @@ export async function openRelay(options: Options): Promise<Relay> {
   chmodSync(socketPath, 0o600);
 
   return {
-    wayOut: (callId) => ({
+    toProxy: (callId) => ({
       path: socketPath,
       token: egress.token,
       user: callId,

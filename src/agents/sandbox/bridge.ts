@@ -1,6 +1,6 @@
 import net from "node:net";
 import { constants } from "node:os";
-import { giveWay } from "../priority.ts";
+import { lowerPriority } from "../priority.ts";
 
 /** A port on the sandbox's loopback, and the unix socket behind it. */
 export type BridgePort = {
@@ -34,7 +34,7 @@ export const bridgeVariable = "EVALD_BRIDGE";
  * n: ended by signal n).
  */
 export async function runBridge(argv: string[], variables: Record<string, string | undefined>): Promise<number> {
-  giveWay(process.pid);
+  lowerPriority(process.pid);
   const { [bridgeVariable]: described = "[]", ...env } = variables;
   const ports = JSON.parse(described) as BridgePort[];
   const servers = await Promise.all(ports.map(open));
