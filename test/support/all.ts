@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { oneLine } from "../../src/agents/entities.ts";
 import { buildInstant } from "./executable.ts";
 import { allProcesses, processFile } from "./processes.ts";
 
@@ -64,7 +65,7 @@ async function runTests(run: string[]) {
   const results = existsSync(junit) ? await Bun.file(junit).text() : "";
   const count = (name: string) => Number(new RegExp(`<testsuites[^>]* ${name}="(\\d+)"`).exec(results)?.[1] ?? 0);
   const failures = [...results.matchAll(/<testcase name="([^"]*)"[^>]* file="([^"]*)"[^>]*>\s*<failure/g)].map(
-    ([, name, file]) => ({ file: file ?? "", name: name ?? "" }),
+    ([, name, file]) => ({ file: file ?? "", name: oneLine(name ?? "") }),
   );
   return { code, tests: count("tests"), failed: count("failures"), skipped: count("skipped"), failures };
 }
