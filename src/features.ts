@@ -1,5 +1,5 @@
 import type { Agent } from "./agents/agent.ts";
-import { toChoice } from "./agents/choice.ts";
+import { createAgentList } from "./agents/choice.ts";
 import { createArchives } from "./archives/archives.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
@@ -56,8 +56,7 @@ export function createFeatures(deps: Deps, { agents, outbox, userAgent, threadPr
   const providers = createProviders(deps);
   const archives = createArchives(deps);
   const models = createModels(deps);
-  /** Looked up each time: coding agents are installed and updated while the service runs. */
-  const listAgents = () => Object.entries(agents).map(([id, agent]) => toChoice(id, agent));
+  const listAgents = createAgentList(agents);
   const prompts = createPrompts(deps, {
     listAgents,
     agentModel: config.agentModel,

@@ -16,7 +16,20 @@ export type AgentChoice = {
   objection: string | null;
 };
 
-export const toChoice = (id: string, agent: Agent): AgentChoice => {
+/** How long the list of agents is kept: every request that starts a run reads it. */
+const keptMs = 1_000;
+
+/** Lists agents. They are looked up once a second, because coding agents are installed and updated while the service runs. */
+export function createAgentList(agents: Record<string, Agent>): () => AgentChoice[] {
+  let last: { choices: AgentChoice[]; at: number } | null = null;
+  return () => {
+    if (last === null || performance.now() - last.at > keptMs)
+      last = { choices: Object.entries(agents).map(([id, agent]) => toChoice(id, agent)), at: performance.now() };
+    return last.choices;
+  };
+}
+
+const toChoice = (id: string, agent: Agent): AgentChoice => {
   const { version, kind, providers = null, lacks = [], firstRequestTokens = null } = agent.describe();
   const hasModel = kind === "model";
   return { id, version, hasModel, providers, lacks, firstRequestTokens, objection: objectionTo(agent) };

@@ -6,21 +6,13 @@ import type { Preset } from "./preset.ts";
 import { findProgram } from "./program.ts";
 
 const mib = 1024 * 1024;
-/** Cached, because every request that names an agent checks whether it is available. */
-const rememberedMs = 1_000;
 
 /** A coding agent that may be installed on this machine. Each check looks for it on `path`. */
 export function createCodingAgent(preset: Preset, { path }: { path: string }): Agent {
   const { id, name, providers, memoryMb, revision } = preset;
   const firstRequestTokens = preset.firstRequestTokens ?? undefined;
-  let last: { found: ReturnType<typeof findProgram>; at: number } | null = null;
-  const look = () => {
-    if (last === null || performance.now() - last.at > rememberedMs)
-      last = { found: findProgram(preset, path), at: performance.now() };
-    return last.found;
-  };
   const describe = () => {
-    const found = look();
+    const found = findProgram(preset, path);
     // Like a new version, a changed preset may change what the agent does.
     const version = "missing" in found ? "none" : `${found.version}+${revision}`;
     const known = Object.keys(providers) as ModelProvider[];
@@ -31,7 +23,7 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
   return {
     describe,
     preflight() {
-      const found = look();
+      const found = findProgram(preset, path);
       return [
         "missing" in found
           ? { what: name, isHere: false, detail: found.missing }

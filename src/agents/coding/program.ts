@@ -1,5 +1,5 @@
-import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, readSync, realpathSync } from "node:fs";
-import { basename, delimiter, dirname, isAbsolute, join } from "node:path";
+import { closeSync, existsSync, openSync, readFileSync, readSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Preset } from "./preset.ts";
 
 type Bind = { from: string; to: string };
@@ -67,19 +67,7 @@ export function filesOf(wanted: Wanted[], path: string): ProgramFiles {
   return { files, links: links.filter(({ target }) => systemFolder.test(target) || isIn(target)) };
 }
 
-function which(command: string, path: string): string | null {
-  const places = isAbsolute(command) ? [command] : path.split(delimiter).map((folder) => join(folder || ".", command));
-  return places.find(isExecutable) ?? null;
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const which = (command: string, path: string): string | null => Bun.which(command, { PATH: path });
 
 type Manifest = { folder: string; name: string; version: string };
 
@@ -100,7 +88,7 @@ function nativeOf(glob: string, places: string[]): string | null {
   for (const place of places)
     for (const cwd of [place, join(place, "node_modules")])
       if (existsSync(cwd))
-        for (const path of new Bun.Glob(glob).scanSync({ cwd, absolute: true })) if (isExecutable(path)) return path;
+        for (const path of new Bun.Glob(glob).scanSync({ cwd, absolute: true })) if (which(path, "")) return path;
   return null;
 }
 
