@@ -1,6 +1,7 @@
 import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import { prepared } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables.ts";
+import { keptWhileUnchanged } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { type KeyScope, keyScopes } from "../http/operation.ts";
@@ -91,6 +92,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       .from(apiKeys)
       .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt))),
   );
+  const kept = keptWhileUnchanged<ReturnType<typeof byHash.get>>(db, 1000);
   /** Last use by key ID, not yet stored, and when each was last stored. */
   const used = new Map<string, number>();
   const written = new Map<string, number>();
@@ -156,7 +158,8 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     /** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
     findKey(key: string): FoundKey | null {
       if (!isKeyShaped(key)) return null;
-      const row = byHash.get({ hash: hashOf(key) });
+      const hash = hashOf(key);
+      const row = kept(hash.toString("latin1"), () => byHash.get({ hash }));
       const at = now();
       if (!row || (row.expiresAt !== null && row.expiresAt <= at)) return null;
       used.set(row.id, at);

@@ -281,9 +281,3 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
     );
   }
 }
-
-/** A version string that changes with every write, by this process or another. Reading it does not touch the data. */
-export const changeMark = ({ $client }: Db): string =>
-  ["select total_changes()", "pragma data_version"]
-    .map((text) => Object.values($client.query<Record<string, number>, []>(text).get() ?? {})[0])
-    .join(" ");

@@ -1,23 +1,50 @@
 import type { Db } from "./open.ts";
 
+/** How long writes of another process may go unnoticed, in milliseconds: looking for them takes as long as a small query. */
+const lookEveryMs = 1;
+
+type Client = Db["$client"];
+
+const marks = new WeakMap<Client, () => string>();
+
+/** Returns a text that changes with every write: by this connection immediately, by another within a millisecond. */
+export function changeMark({ $client }: Db): string {
+  const known = marks.get($client) ?? toMark($client);
+  marks.set($client, known);
+  return known();
+}
+
+function toMark(client: Client): () => string {
+  const own = client.prepare<{ n: number }, []>("select total_changes() n");
+  const others = client.prepare<{ data_version: number }, []>("pragma data_version");
+  let version: number | undefined;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (performance.now() - lookedAt >= lookEveryMs) {
+      version = others.get()?.data_version;
+      lookedAt = performance.now();
+    }
+    return `${own.get()?.n} ${version}`;
+  };
+}
+
 /**
  * Caches up to `most` values computed from the database until it changes, by any process. Cached values are shared:
- * do not modify them.
+ * do not modify them. undefined is never cached.
  */
-export function keptWhileUnchanged<T>({ $client }: Db, most: number): (key: string, make: () => T) => T {
-  const own = $client.prepare<{ n: number }, []>("select total_changes() n");
-  const others = $client.prepare<{ data_version: number }, []>("pragma data_version");
+export function keptWhileUnchanged<T>(db: Db, most: number): (key: string, make: () => T) => T {
   const kept = new Map<string, T>();
-  let stamp = "";
+  let mark = "";
   return (key, make) => {
     // A transaction may still be rolled back.
-    if ($client.inTransaction) return make();
-    const now = `${own.get()?.n} ${others.get()?.data_version}`;
-    if (now !== stamp) kept.clear();
-    stamp = now;
+    if (db.$client.inTransaction) return make();
+    const now = changeMark(db);
+    if (now !== mark) kept.clear();
+    mark = now;
     const known = kept.get(key);
     if (known !== undefined) return known;
     const made = make();
+    if (made === undefined) return made;
     if (kept.size >= most) kept.clear();
     kept.set(key, made);
     return made;

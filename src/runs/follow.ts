@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, gt, max } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
-import { changeMark } from "../db/open.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
 import { sessionEvents } from "../db/tables.ts";
+import { changeMark } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
 import { nextTurn } from "../turns.ts";
