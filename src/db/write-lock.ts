@@ -11,12 +11,25 @@ const blockMs = 10;
 
 /** Runs transactions that throw SQLITE_BUSY after 10 milliseconds, instead of blocking this thread while another process is writing. */
 export function withoutWaiting<T>({ $client }: Db, work: () => T): T {
-  $client.query(`pragma busy_timeout = ${blockMs}`).run();
+  const { block, wait } = timeoutsOf($client);
+  block.run();
   try {
     return work();
   } finally {
-    $client.query(`pragma busy_timeout = ${maxWaitMs}`).run();
+    wait.run();
   }
+}
+
+const timeouts = new WeakMap<Database, Record<"block" | "wait", ReturnType<Database["prepare"]>>>();
+
+/** The statements that set how long a write may block this thread, prepared once: every commit runs both. */
+function timeoutsOf(client: Database) {
+  const known = timeouts.get(client);
+  if (known) return known;
+  const set = (ms: number) => client.prepare(`pragma busy_timeout = ${ms}`);
+  const made = { block: set(blockMs), wait: set(maxWaitMs) };
+  timeouts.set(client, made);
+  return made;
 }
 
 /** Whether another process is writing at this moment. */

@@ -94,6 +94,8 @@ function decoded(text: string): string {
 export type Mapping = {
   /** The mapped URL with the query of its urlMap value; null if no key matches. */
   toReal(url: URL): URL | null;
+  /** The host, with port, that a URL is loaded from. */
+  toHost(url: URL): string;
   /** The mapped URL for events and messages: without the query of the urlMap value, which may hold a token. */
   toShown(url: URL): URL | null;
   /** Translates a URL that the mapped host of `current` sent back to the caller's host names. */
@@ -124,6 +126,7 @@ export function compileMapping(mapped: readonly MappedPlace[]): Mapping {
     return shown;
   }
   return {
+    toHost: (url) => (find(url)?.target ?? url).host,
     toShown,
     toReal(url) {
       const real = toShown(url);

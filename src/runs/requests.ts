@@ -244,9 +244,6 @@ function findEarlier(t: Tx, org: OrgId, key: string, hash: string, since: number
 }
 
 /** The host that a run requests first, after urlMap, for the per-host limit. Empty if there is none. */
-function loadedHost(startUrls: string[], { toReal }: Mapping): string {
-  const [first] = startUrls;
-  if (first === undefined) return "";
-  const url = new URL(first);
-  return (toReal(url) ?? url).host;
+function loadedHost([first]: string[], { toHost }: Mapping): string {
+  return first === undefined ? "" : toHost(new URL(first));
 }
