@@ -3,6 +3,9 @@ import { constants, setPriority } from "node:os";
 
 const { PRIORITY_BELOW_NORMAL } = constants.priority;
 
+/** Of sessions in progress: with 50 of them, Linux still gives the service and sessions that start most of two processors. */
+const sessionNiceness = 15;
+
 /**
  * Lowers the priority of a process and everything in its session, so that the service stays responsive with any number
  * of agents. Linux balances sessions against each other (sched_autogroup) and applies niceness only within a session,
@@ -10,8 +13,8 @@ const { PRIORITY_BELOW_NORMAL } = constants.priority;
  */
 export function lowerPriority(pid: number): void {
   try {
-    setPriority(pid, PRIORITY_BELOW_NORMAL);
-    writeFileSync(`/proc/${pid}/autogroup`, String(PRIORITY_BELOW_NORMAL));
+    setPriority(pid, sessionNiceness);
+    writeFileSync(`/proc/${pid}/autogroup`, String(sessionNiceness));
   } catch (error) {
     // Without root, this can be set ten times a second on the whole machine. Other errors: the process has exited, or
     // the file doesn't exist here.
