@@ -20,7 +20,7 @@ export function quantile(values: number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** The lowest value of each whole period: what remains after a collection of garbage. */
+/** The lowest value of each whole period. */
 function lowest(
   samples: Sample[],
   of: "rssMb" | "descriptors",
@@ -35,8 +35,8 @@ function lowest(
   }));
 }
 
-/** Under this load, all garbage is collected every two to three minutes. */
-const collectionSeconds = 240;
+/** The load pauses at the end of each such period. What memory the service needs then, without garbage and threads, must not grow. */
+export const restEverySeconds = 300;
 
 /** The slope of the line of least squares, per ten minutes. */
 function slope(points: { second: number; value: number }[]): number {
@@ -79,8 +79,8 @@ export function judge(samples: Sample[], latencies: Latencies[], worst: Latencie
   };
   return [
     bound(
-      "RSS slope after warm-up",
-      slope(lowest(warm, "rssMb", collectionSeconds)),
+      "RSS at rest, slope after warm-up",
+      slope(lowest(warm, "rssMb", restEverySeconds)),
       "MB per 10 min",
       1,
       minutes >= minutesForSlope,

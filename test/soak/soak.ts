@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { buildExecutable, client, emptyFolder, furnish, serve, untilRun } from "../support/executable.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { serveSite } from "../support/site.ts";
-import { judge, type Latencies, quantile, type Sample, sampleOf, toText } from "./figures.ts";
+import { judge, type Latencies, quantile, restEverySeconds, type Sample, sampleOf, toText } from "./figures.ts";
 import { enlarge } from "./worst-session.ts";
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "30" } } });
@@ -23,6 +23,8 @@ const readers = 30;
 /** The worst sessions begin this often, and their readers stay for a part of it. */
 const worstEveryMs = 60_000;
 const readersMs = 20_000;
+/** How long the load pauses: its threads end after half a minute without work, and garbage is collected. */
+const restSeconds = 60;
 /** More than the page cache of the service. */
 const cacheBytes = 60 * 1024 * 1024;
 
@@ -97,10 +99,12 @@ async function fillCache(): Promise<void> {
   for (const id of ids) await ask("DELETE", `/api/v1/archives/${id}`);
 }
 
-/** Repeats work at a steady pace until the end. The next one does not wait for the last one. */
+const isResting = () => second() % restEverySeconds >= restEverySeconds - restSeconds;
+
+/** Repeats work at a steady pace until the end, with pauses. The next one does not wait for the last one. */
 async function repeat(everyMs: number, what: string, work: () => Promise<unknown>): Promise<void> {
   while (!over.signal.aborted) {
-    work().catch((error) => fail(what, error));
+    if (!isResting()) work().catch((error) => fail(what, error));
     await Bun.sleep(everyMs);
   }
 }
