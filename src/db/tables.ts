@@ -1242,7 +1242,7 @@ export const jobs = sqliteTable(
   ],
 );
 
-/** The attempts of a job, one row per start. */
+/** The attempts of a job, one row per start. Its table is WITHOUT ROWID, which Drizzle does not know: a migration that rebuilds it must say so. */
 export const attempts = sqliteTable(
   "attempts",
   {
