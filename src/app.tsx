@@ -48,22 +48,20 @@ export function createApp(service: Service, surface?: Surface) {
   const pending = new WeakMap<Request, Pending>();
   const apiPrefix = `${basePath}/api/`;
 
-  const isApi = (request: Request) => pathOf(request).startsWith(apiPrefix);
   const callerOfApi = (request: Request) => {
     const caller = pending.get(request)?.caller;
     if (!caller) throw new Error("a route under /api/ was reached without authentication");
     return caller;
   };
   /** Needs no API key: the description of the API, and the exchange of an ID token, which is the credential. */
-  const isOpen = (request: Request) =>
-    pathOf(request) === basePath + (isRead(request) ? openApiPath : exchangePath) &&
+  const isOpen = (request: Request, path: string) =>
+    path === basePath + (isRead(request) ? openApiPath : exchangePath) &&
     ["GET", "HEAD", "POST"].includes(request.method);
   /** The router ignores a trailing slash. */
   const isMcp = (path: string) => path.replace(/\/$/, "") === basePath + mcpPath;
   /** All that a key for reporting friction can be used for. */
-  const isReport = (request: Request) =>
-    isMcp(pathOf(request)) ||
-    (request.method === "POST" && pathOf(request).replace(/\/$/, "") === basePath + fieldPath);
+  const isReport = (request: Request, path: string) =>
+    isMcp(path) || (request.method === "POST" && path.replace(/\/$/, "") === basePath + fieldPath);
   const orgOf: OrgOf = (request, scope = request.method === "GET" ? "read" : "write") => {
     const caller = callerOfApi(request);
     checkScope(caller, scope);
@@ -130,20 +128,20 @@ export function createApp(service: Service, surface?: Surface) {
       const own: Pending = { id, at: performance.now() };
       pending.set(request, own);
       set.headers["x-request-id"] = id;
-      if (isCompressible(request, pathOf(request).slice(basePath.length))) set.headers.vary = "Accept-Encoding";
-      const api = isApi(request);
+      const path = pathOf(request);
+      if (isCompressible(request, path.slice(basePath.length))) set.headers.vary = "Accept-Encoding";
+      const api = path.startsWith(apiPrefix);
       checkStorage(service, request, api);
       if (!api) return;
       set.headers["cache-control"] = "private, no-store";
-      const isKeyless = isOpen(request);
-      if (!isKeyless) {
+      if (!isOpen(request, path)) {
         const caller = callerOf(request, keys);
         own.caller = caller;
-        if (isReporter(caller) && !isReport(request)) throw onlyReports();
+        if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
       }
-      refuseLargeBody(request, isUpload(request) ? maxArchiveBytes : undefined);
+      refuseLargeBody(request, isUpload(request, path) ? maxArchiveBytes : undefined);
       // A hook that returns the result of a call counts as asynchronous, which delays each request.
-      const refusal = request.method !== "POST" && isMcp(pathOf(request)) ? refuseMethod() : undefined;
+      const refusal = request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
       if (refusal) return refusal;
     })
     .onTransform(({ request, query }) => {
@@ -171,8 +169,9 @@ export function createApp(service: Service, surface?: Surface) {
 
   function handle(incoming: Request, peer: Peer = () => undefined): Response | Promise<Response> {
     const request = withClearPath(incoming);
-    if (!isApi(request)) noteClient(request, peer, deps.config.trustsProxy);
-    const waits = !isRead(request) && !isMcp(pathOf(request));
+    const path = pathOf(request);
+    if (!path.startsWith(apiPrefix)) noteClient(request, peer, deps.config.trustsProxy);
+    const waits = !isRead(request) && !isMcp(path);
     const answer = deliver(request, (each) => (waits ? whenUnlocked(deps.db, each, app.fetch) : app.fetch(each)));
     return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
   }
@@ -184,7 +183,7 @@ const onlyReports = () =>
 
 type Pending = { id: string; at: number; caller?: Caller };
 
-const isUpload = (request: Request): boolean => request.method === "POST" && pathOf(request).endsWith("/v1/archives");
+const isUpload = ({ method }: Request, path: string): boolean => method === "POST" && path.endsWith("/v1/archives");
 
 /** A page is a Response already, with its own status. */
 const statusOf = (answer: unknown, { status = 200 }: { status?: unknown }) =>
