@@ -55,6 +55,8 @@ export async function createFleet({ machines, slots, answerMs, goneMs, file = in
       machine,
       pid: child.pid,
       said: () => readFileSync(said, "utf8"),
+      /** Whether it has started and has no session. */
+      isIdle: () => count("is waiting for sessions") > 0 && worker.active() === 0,
       /** Sessions that it has begun and not ended. */
       active: () => count('"session started"') - count('"session ended"'),
       signal: (signal: NodeJS.Signals) => child.kill(signal),

@@ -72,7 +72,9 @@ test.skipIf(problem !== null)(
 
     expect([load.refused, await load.missing(service.url)]).toEqual([[], []]);
     expect(world.list("select failure_detail from runs where status != 'completed'")).toEqual([]);
-    await until("no worker has a session", () => [...fleet.workers].every(({ active }) => active() === 0));
+    await until("every worker has started, and none has a session", () =>
+      [...fleet.workers].every(({ isIdle }) => isIdle()),
+    );
     const stopped = await fleet.stopWorkers();
     expect(stopped).toEqual(Array.from({ length: machines }, () => [0, [], []]));
     await until("nothing is left of the workers", async () => (await fleet.redis.command("keys", "*worker-*")) === "");
