@@ -7,6 +7,7 @@ import { sql } from "drizzle-orm/sql";
 import { AppError } from "../errors.ts";
 import { codeOf, diskFault, isBusy, isReadOnly, nameFault } from "./fault.ts";
 import { checkFiles, noteFiles } from "./open-files.ts";
+import { perConnection } from "./per-connection.ts";
 import { maxWaitMs } from "./write-lock.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
@@ -216,19 +217,16 @@ export function tx<T>(db: Db, work: (tx: Tx) => T): T {
   }
 }
 
-type Statement = ReturnType<Database["prepare"]>;
-const controls = new WeakMap<Database, { inner: Tx; begin: Statement; commit: Statement; rollback: Statement }>();
-
 /** The statements of transactions, prepared once: Drizzle and Bun build functions and objects for each transaction. */
-function controlsOf(db: Db) {
+const controlsOf = perConnection((db: Db) => {
   const client = db.$client;
-  const known = controls.get(client);
-  if (known) return known;
-  const [begin, commit, rollback] = ["begin immediate", "commit", "rollback"].map((text) => client.prepare(text));
-  const made = { inner: db.transaction((inner) => inner), begin, commit, rollback } as never;
-  controls.set(client, made);
-  return made;
-}
+  return {
+    inner: db.transaction((inner) => inner) as Tx,
+    begin: client.prepare("begin immediate"),
+    commit: client.prepare("commit"),
+    rollback: client.prepare("rollback"),
+  };
+});
 
 /** The result of a transaction callback. Throws a TypeError for a promise. */
 export function refusePromise<T>(result: T): T {

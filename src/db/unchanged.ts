@@ -1,20 +1,13 @@
 import type { Db } from "./open.ts";
+import { perConnection } from "./per-connection.ts";
 
 /** How long writes of another process may go unnoticed, in milliseconds: looking for them takes as long as a small query. */
 const lookEveryMs = 1;
 
-type Client = Db["$client"];
-
-const marks = new WeakMap<Client, () => string>();
-
 /** Returns a text that changes with every write: by this connection immediately, by another within a millisecond. */
-export function changeMark({ $client }: Db): string {
-  const known = marks.get($client) ?? toMark($client);
-  marks.set($client, known);
-  return known();
-}
+export const changeMark = (db: Db): string => markOf(db)();
 
-function toMark(client: Client): () => string {
+const markOf = perConnection(({ $client: client }: Db) => {
   const own = client.prepare<{ n: number }, []>("select total_changes() n");
   const others = client.prepare<{ data_version: number }, []>("pragma data_version");
   let version: number | undefined;
@@ -26,7 +19,7 @@ function toMark(client: Client): () => string {
     }
     return `${own.get()?.n} ${version}`;
   };
-}
+});
 
 /**
  * Caches up to `most` values computed from the database until it changes, by any process. Cached values are shared:
@@ -51,17 +44,15 @@ export function keptWhileUnchanged<T>(db: Db, most: number): (key: string, make:
   };
 }
 
-const shared = new WeakMap<Db["$client"], (key: string, make: () => unknown) => unknown>();
-
 /** Results over many reports to keep per database. The largest take some 100 KB. */
 const mostShared = 100;
+
+const sharedOf = perConnection((db: Db) => keptWhileUnchanged<unknown>(db, mostShared));
 
 /**
  * A result that is computed from the database, and computed again only once the database has changed. `question`: all that it depends on
  * besides the database. The result is shared: do not modify it.
  */
 export function whileUnchanged<T>(db: Db, question: readonly unknown[], make: () => T): T {
-  const kept = shared.get(db.$client) ?? keptWhileUnchanged<unknown>(db, mostShared);
-  shared.set(db.$client, kept);
-  return kept(JSON.stringify(question), make) as T;
+  return sharedOf(db)(JSON.stringify(question), make) as T;
 }

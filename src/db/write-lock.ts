@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { isBusy } from "./fault.ts";
+import { perConnection } from "./per-connection.ts";
 
 type Db = { $client: Database };
 
@@ -10,8 +11,8 @@ const retryMs = 20;
 const blockMs = 10;
 
 /** Runs transactions that throw SQLITE_BUSY after 10 milliseconds, instead of blocking this thread while another process is writing. */
-export function withoutWaiting<T>({ $client }: Db, work: () => T): T {
-  const { block, wait } = timeoutsOf($client);
+export function withoutWaiting<T>(db: Db, work: () => T): T {
+  const { block, wait } = timeoutsOf(db);
   block.run();
   try {
     return work();
@@ -20,17 +21,11 @@ export function withoutWaiting<T>({ $client }: Db, work: () => T): T {
   }
 }
 
-const timeouts = new WeakMap<Database, Record<"block" | "wait", ReturnType<Database["prepare"]>>>();
-
 /** The statements that set how long a write may block this thread, prepared once: every commit runs both. */
-function timeoutsOf(client: Database) {
-  const known = timeouts.get(client);
-  if (known) return known;
-  const set = (ms: number) => client.prepare(`pragma busy_timeout = ${ms}`);
-  const made = { block: set(blockMs), wait: set(maxWaitMs) };
-  timeouts.set(client, made);
-  return made;
-}
+const timeoutsOf = perConnection(({ $client }: Db) => {
+  const set = (ms: number) => $client.prepare(`pragma busy_timeout = ${ms}`);
+  return { block: set(blockMs), wait: set(maxWaitMs) };
+});
 
 /** Whether another process is writing at this moment. */
 export function isLocked(db: Db): boolean {
