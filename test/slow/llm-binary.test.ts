@@ -261,7 +261,7 @@ test("without a sandbox, the agent has no commands and files, and says so", asyn
   const failed = body.events.find((event: { type: string; ok: boolean }) => event.type === "tool_result" && !event.ok);
   expect(failed).toMatchObject({
     tool: "run_command",
-    output: { message: expect.stringContaining("unavailable tool") },
+    output: { message: expect.stringContaining("there is no tool run_command") },
   });
   expect(await service.stop()).toBe(0);
 });

@@ -1,14 +1,14 @@
-import type { ModelMessage } from "ai";
+import type { LanguageModelV4Message } from "@ai-sdk/provider";
 
 /** Maximum characters of a conversation, about 100,000 tokens, unless the provider says that this is too long. */
 export const usualRoom = 400_000;
 const gone = { type: "text", value: "Omitted to save space. Call the tool again if you need it." } as const;
 
 const sizeOf = (value: unknown) => JSON.stringify(value)?.length ?? 0;
-const charsOf = (messages: ModelMessage[]) => messages.reduce((sum, { content }) => sum + sizeOf(content), 0);
+const charsOf = (messages: LanguageModelV4Message[]) => messages.reduce((sum, { content }) => sum + sizeOf(content), 0);
 
 /** Removes the oldest tool results from a conversation longer than `maxChars`; messages and calls stay. */
-export function forget(messages: ModelMessage[], maxChars: number): void {
+export function forget(messages: LanguageModelV4Message[], maxChars: number): void {
   let chars = charsOf(messages);
   if (chars <= maxChars) return;
   // Removes more than needed, so that the provider's cache of the start stays valid for several steps.
@@ -24,7 +24,7 @@ export function forget(messages: ModelMessage[], maxChars: number): void {
 }
 
 /** A smaller limit for a model that rejected a conversation of this length; null if nothing is left to remove. */
-export function lessRoom(messages: ModelMessage[]): number | null {
+export function lessRoom(messages: LanguageModelV4Message[]): number | null {
   const before = charsOf(messages);
   const room = Math.floor(before * 0.8);
   forget(messages, room);

@@ -1,4 +1,4 @@
-import { isStepCount, type ModelMessage, streamText } from "ai";
+import type { LanguageModelV4Message } from "@ai-sdk/provider";
 import { type Agent, type AgentContext, type AgentEvent, AgentFailure } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
@@ -13,7 +13,7 @@ import { skillsFolder, toFirstMessage, toInstructions } from "./instructions.ts"
 import { toModel } from "./providers.ts";
 import { selfTools } from "./self-tools.ts";
 import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
-import { type ToolSpec, toTools } from "./tool.ts";
+import { createToolbox, type ToolSpec } from "./tool.ts";
 import { webTools } from "./web.ts";
 import { workspaceTools } from "./workspace.ts";
 
@@ -66,8 +66,6 @@ async function work(
 ): Promise<void> {
   const { means, signal } = context;
   if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
-  // Warnings would go to stdout, between the events.
-  globalThis.AI_SDK_LOG_WARNINGS = false;
   let ids = 0;
   let calls = 0;
   let hasWritten = false;
@@ -120,11 +118,9 @@ async function work(
     tell({ type: "milestone", name: "context_offered", detail: offered });
   }
   await checkGoal(checking, "before");
-  const messages: ModelMessage[] = [{ role: "user", content: toFirstMessage(task, skills) }];
+  const messages = [fromUser(toFirstMessage(task, skills))];
   const model = await toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
-  let fault: { error: unknown } | null = null;
-  const onFault = (error: unknown) => (fault ??= { error });
-  const sdkTools = toTools(specs, { nextId, signal, tell: count, onFault });
+  const toolbox = await createToolbox(specs, { nextId, signal, tell: count });
   const sent = new Set<string>();
   let room = usualRoom;
   let failures = 0;
@@ -134,26 +130,13 @@ async function work(
     signal.throwIfAborted();
     const fresh = [...notices].filter((notice) => !sent.has(notice));
     if (fresh.length > 0) {
-      messages.push({
-        role: "user",
-        content: `The run has almost used up ${fresh.join(" and ")}. Wrap up now and call finish.`,
-      });
+      messages.push(fromUser(`The run has almost used up ${fresh.join(" and ")}. Wrap up now and call finish.`));
       for (const notice of fresh) sent.add(notice);
     }
     forget(messages, room);
-    const result = streamText({
-      model,
-      instructions: toInstructions(task, tools, missing),
-      messages: withCachePoint(messages),
-      tools: sdkTools,
-      stopWhen: isStepCount(1),
-      toolCallConcurrency: 1,
-      maxRetries: 0,
-      abortSignal: signal,
-      onError: () => {},
-    });
-    const step: StepEnd = await takeStep(result, { nextId, tell: count, signal, maxTextChars });
-    if (fault) throw (fault as { error: unknown }).error;
+    const system = { role: "system" as const, content: toInstructions(task, tools, missing) };
+    const prompt = [system, ...withCachePoint(messages)];
+    const step: StepEnd = await takeStep(model, prompt, { toolbox, tell: count, signal, maxTextChars });
     if (step.kind === "over_budget") {
       if (calls === 0) throw new AgentFailure("budget", `${step.message} before any work was done`);
       ending = { outcome: "goal_not_met", reason: `The run reached a limit: ${step.message}.` };
@@ -174,15 +157,14 @@ async function work(
       else if (silent >= maxIdleTurns)
         ending = { outcome: "goal_not_met", reason: "The model stopped without calling finish." };
       else if (silent > 0)
-        messages.push({
-          role: "user",
-          content: "Continue with your tools, or call finish if you are done or cannot get any further.",
-        });
+        messages.push(fromUser("Continue with your tools, or call finish if you are done or cannot get any further."));
     }
   }
   if (place && hasWritten) await tellWorkspaceDiff(place);
   tell({ type: "end", ...(await decideEnding(ending, checking)) });
 }
+
+const fromUser = (text: string): LanguageModelV4Message => ({ role: "user", content: [{ type: "text", text }] });
 
 /** null: the workspace names no MCP servers. */
 async function openMcp(options: Parameters<typeof import("./mcp-tools.ts").openMcpTools>[0]) {
@@ -195,7 +177,7 @@ async function openMcp(options: Parameters<typeof import("./mcp-tools.ts").openM
  * Anthropic caches only up to a marked message. Without the mark, the whole conversation would be billed in full at
  * every step.
  */
-function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
+function withCachePoint(messages: LanguageModelV4Message[]): LanguageModelV4Message[] {
   const cacheControl = { type: "ephemeral" };
   return messages.map((message, i) =>
     i === messages.length - 1 ? { ...message, providerOptions: { anthropic: { cacheControl } } } : message,

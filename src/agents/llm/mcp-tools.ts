@@ -1,11 +1,11 @@
 import http from "node:http";
 import { Readable } from "node:stream";
+import { jsonSchema } from "@ai-sdk/provider-utils";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ListToolsResultSchema } from "@modelcontextprotocol/sdk/types.js";
-import { jsonSchema } from "ai";
 import type { SandboxMeans } from "../agent.ts";
 import type { Relay } from "../relay/relay.ts";
 import { runSandboxed } from "../sandbox/sandbox.ts";

@@ -1,4 +1,4 @@
-import type { LanguageModel } from "ai";
+import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { viaSocket } from "../../net/upstream.ts";
 import type { Means } from "../agent.ts";
 import { nearHeader } from "../gateway/wire.ts";
@@ -14,7 +14,7 @@ const beforeResponses = /^gpt-(3\.5|4)(-|$)/;
 export async function toModel(
   { provider, name, socketPath, token }: Means["model"],
   onNear: (limit: string) => void = () => {},
-): Promise<Exclude<LanguageModel, string>> {
+): Promise<LanguageModelV4> {
   const settings = {
     apiKey: token,
     fetch: viaSocket(socketPath, ({ headers }) => {

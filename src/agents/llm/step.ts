@@ -1,10 +1,16 @@
-import { APICallError, type ModelMessage, type streamText } from "ai";
+import {
+  APICallError,
+  type LanguageModelV4,
+  type LanguageModelV4Message,
+  type LanguageModelV4StreamPart,
+  type LanguageModelV4ToolCall,
+} from "@ai-sdk/provider";
 import type { AgentEvent, FailureCause } from "../agent.ts";
-import { bounded } from "./tool.ts";
+import type { Toolbox } from "./tool.ts";
 
 /** Result of one model call and its tool calls. `final`: retrying would not help. */
 export type StepEnd =
-  | { kind: "done"; messages: ModelMessage[]; calls: number }
+  | { kind: "done"; messages: LanguageModelV4Message[]; calls: number }
   | { kind: "over_budget"; message: string }
   | {
       kind: "failed";
@@ -17,65 +23,111 @@ export type StepEnd =
       isTooLong: boolean;
     };
 
-type Terms = { nextId: () => string; tell: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
+type Terms = { toolbox: Toolbox; tell: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
 
-/** Reads one AI SDK step to its end and reports the model's thoughts and messages. Throws the signal's reason. */
+type PartOf<Role> = Extract<LanguageModelV4Message, { role: Role }>["content"][number];
+/** A part of a response, as the model is reminded of it. Its calls have not been run. */
+type Part = Exclude<PartOf<"assistant">, { type: "tool-call" }> | LanguageModelV4ToolCall;
+type TextPart = Extract<Part, { type: "text" | "reasoning" }>;
+
+/**
+ * Calls the model once, and if its response is complete, runs the tools that it calls, one after the other. Reports its thoughts and
+ * messages. Throws what a tool throws, and the signal's reason.
+ */
 export async function takeStep(
-  result: Pick<ReturnType<typeof streamText>, "stream" | "responseMessages">,
-  { nextId, tell, signal, maxTextChars }: Terms,
+  model: LanguageModelV4,
+  prompt: LanguageModelV4Message[],
+  { toolbox, tell, signal, maxTextChars }: Terms,
 ): Promise<StepEnd> {
-  const texts = new Map<string, { type: "thought" | "message"; text: string }>();
-  const say = (id: string) => {
-    const { type, text } = texts.get(id) ?? { type: "message", text: "" };
-    texts.delete(id);
-    const short = text.trim().slice(0, maxTextChars);
-    if (short === "") return;
-    tell(type === "thought" ? { type, text: short, by: "model" } : { type, text: short });
-  };
-  let calls = 0;
-  let failed: unknown;
-  let reason: string | null = null;
+  let parts: Part[];
   try {
-    for await (const part of result.stream) {
-      if (part.type === "reasoning-delta" || part.type === "text-delta") {
-        const type = part.type === "text-delta" ? "message" : "thought";
-        const key = `${type} ${part.id}`;
-        texts.set(key, { type, text: (texts.get(key)?.text ?? "") + part.text });
-      } else if (part.type === "reasoning-end") say(`thought ${part.id}`);
-      else if (part.type === "text-end") say(`message ${part.id}`);
-      else if (part.type === "tool-call") {
-        calls++;
-        // The SDK itself rejects calls of unknown tools and invalid input.
-        if (part.invalid) {
-          const id = nextId();
-          const input =
-            part.input !== null && typeof part.input === "object" ? { ...part.input } : { input: part.input };
-          const tool = part.toolName.slice(0, 200);
-          tell({ type: "tool_call", id, tool, input: bounded(input) });
-          const message = part.error instanceof Error ? part.error.message : String(part.error);
-          tell({
-            type: "tool_result",
-            id,
-            tool,
-            ok: false,
-            output: { message: message.slice(0, 1000) },
-          });
-        }
-      } else if (part.type === "error") failed = part.error;
-      else if (part.type === "finish-step") reason = part.finishReason;
-    }
-    for (const id of texts.keys()) say(id);
+    const { stream } = await model.doStream({
+      prompt,
+      tools: toolbox.definitions,
+      toolChoice: { type: "auto" },
+      abortSignal: signal,
+    });
+    parts = await readResponse(stream, (type, whole) => {
+      const text = whole.trim().slice(0, maxTextChars);
+      if (text !== "") tell(type === "reasoning" ? { type: "thought", text, by: "model" } : { type: "message", text });
+    });
     signal.throwIfAborted();
-    if (failed === undefined && (calls > 0 || !isCut(reason)))
-      return { kind: "done", messages: await result.responseMessages, calls };
   } catch (error) {
     signal.throwIfAborted();
-    failed ??= error;
+    return toFailure(error);
   }
-  return toFailure(failed ?? new Error("the response is incomplete"));
+  const content: PartOf<"assistant">[] = [];
+  const results: PartOf<"tool">[] = [];
+  for (const part of parts) {
+    if (part.type !== "tool-call") {
+      content.push(part);
+      continue;
+    }
+    const { call, result } = await toolbox.run(part).finally(() => signal.throwIfAborted());
+    content.push(call);
+    results.push(result);
+  }
+  const messages: LanguageModelV4Message[] = [];
+  if (content.length > 0) messages.push({ role: "assistant", content });
+  if (results.length > 0) messages.push({ role: "tool", content: results });
+  return { kind: "done", messages, calls: results.length };
 }
 
-const isCut = (reason: string | null) => reason === null || reason === "error" || reason === "other";
+/** The parts of a response in the order of their starts. `onText` gets each text when it ends. Throws if the response is incomplete. */
+async function readResponse(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  onText: (type: "text" | "reasoning", text: string) => void,
+): Promise<Part[]> {
+  const parts: Part[] = [];
+  const open = new Map<string, TextPart>();
+  let failed: unknown;
+  let reason: string | null = null;
+  for await (const part of stream) {
+    switch (part.type) {
+      case "text-start":
+      case "text-delta":
+      case "text-end":
+      case "reasoning-start":
+      case "reasoning-delta":
+      case "reasoning-end": {
+        const type = part.type.startsWith("text") ? "text" : "reasoning";
+        const key = `${type} ${part.id}`;
+        const text: TextPart = open.get(key) ?? { type, text: "" };
+        if (!open.has(key)) parts.push(text);
+        open.set(key, text);
+        if ("delta" in part) text.text += part.delta;
+        // Signatures of thoughts, which the provider wants back.
+        if (part.providerMetadata) text.providerOptions = part.providerMetadata;
+        if (!part.type.endsWith("-end")) break;
+        open.delete(key);
+        onText(type, text.text);
+        break;
+      }
+      case "tool-call":
+        parts.push(part);
+        break;
+      case "custom":
+      case "file":
+      case "reasoning-file": {
+        const { providerMetadata: providerOptions, ...rest } = part;
+        parts.push({ ...rest, ...(providerOptions && { providerOptions }) });
+        break;
+      }
+      case "error":
+        failed = part.error;
+        break;
+      case "finish":
+        reason = part.finishReason.unified;
+    }
+  }
+  for (const { type, text } of open.values()) onText(type, text);
+  const hasCalls = parts.some(({ type }) => type === "tool-call");
+  if (failed !== undefined) throw failed;
+  if (!hasCalls && (reason === null || incomplete.has(reason))) throw new Error("the response is incomplete");
+  return parts.filter((part) => !("text" in part) || part.text !== "" || part.providerOptions);
+}
+
+const incomplete = new Set(["error", "interrupted", "other"]);
 
 /** Wordings of Anthropic, OpenAI, Google, vLLM, llama.cpp and OpenRouter. */
 const tooLong =

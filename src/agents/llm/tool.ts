@@ -1,4 +1,10 @@
-import { type Schema, type Tool, tool } from "ai";
+import type {
+  LanguageModelV4FunctionTool,
+  LanguageModelV4ToolCall,
+  LanguageModelV4ToolCallPart,
+  LanguageModelV4ToolResultPart,
+} from "@ai-sdk/provider";
+import { asSchema, type Schema, safeParseJSON, safeValidateTypes } from "@ai-sdk/provider-utils";
 import type { z } from "zod";
 import type { AgentEvent, Artefact } from "../agent.ts";
 
@@ -22,32 +28,65 @@ type Terms = {
   nextId: () => string;
   signal: AbortSignal;
   tell: (event: AgentEvent) => void;
-  /** Called with errors thrown by a tool. They are bugs on our side, never friction. */
-  onFault: (error: unknown) => void;
 };
 
-/** The tools in AI SDK format. Each call is reported when it starts and ends. */
-export function toTools(
+/** A call as the model is reminded of it, and its result. */
+type Answered = { call: LanguageModelV4ToolCallPart; result: LanguageModelV4ToolResultPart };
+
+export type Toolbox = {
+  /** What the model is told of the tools. */
+  definitions: LanguageModelV4FunctionTool[];
+  /**
+   * Runs a call of the model and reports its start and its end. A call of an unknown tool or with invalid input gets an error as its
+   * result. Throws what a tool throws: a bug on our side, never friction.
+   */
+  run: (call: LanguageModelV4ToolCall) => Promise<Answered>;
+};
+
+export async function createToolbox(
   specs: Record<string, ToolSpec>,
-  { nextId, signal, tell, onFault }: Terms,
-): Record<string, Tool> {
-  const entries = Object.entries(specs).map(([name, { description, input: inputSchema, run }]) => {
-    const execute = async (input: unknown) => {
-      const id = nextId();
-      tell({ type: "tool_call", id, tool: name, input: bounded(input as Record<string, unknown>) });
-      try {
-        const { ok, output: whole, artefact } = await run(input, { id, signal, tell });
-        const output = bounded(whole);
-        tell({ type: "tool_result", id, tool: name, ok, output, ...(artefact && { artefact }) });
-        return ok ? output : { failed: true, ...output };
-      } catch (error) {
-        onFault(error);
-        throw error;
-      }
-    };
-    return [name, tool({ description, inputSchema, execute })] as const;
+  { nextId, signal, tell }: Terms,
+): Promise<Toolbox> {
+  const definitions = Object.entries(specs).map(async ([name, { description, input }]) => {
+    return { type: "function" as const, name, description, inputSchema: await asSchema(input).jsonSchema };
   });
-  return Object.fromEntries(entries);
+  return {
+    definitions: await Promise.all(definitions),
+    async run({ toolCallId, toolName, input: json, providerMetadata: providerOptions }) {
+      const spec = Object.hasOwn(specs, toolName) ? specs[toolName] : undefined;
+      const { input, problem } = await parseInput(json, spec);
+      const id = nextId();
+      const tool = toolName.slice(0, 200);
+      const fields = typeof input === "object" && input !== null ? { ...input } : { input };
+      tell({ type: "tool_call", id, tool, input: bounded(fields) });
+      const part = { toolCallId, toolName, ...(providerOptions && { providerOptions }) };
+      const call = { ...part, type: "tool-call" as const, input: fields };
+      if (!spec || problem !== null) {
+        const message = (problem ?? `there is no tool ${tool}; the tools are ${Object.keys(specs).join(", ")}`).slice(
+          0,
+          1000,
+        );
+        tell({ type: "tool_result", id, tool, ok: false, output: { message } });
+        return { call, result: { ...part, type: "tool-result", output: { type: "error-text", value: message } } };
+      }
+      const { ok, output: whole, artefact } = await spec.run(input, { id, signal, tell });
+      const output = bounded(whole);
+      tell({ type: "tool_result", id, tool, ok, output, ...(artefact && { artefact }) });
+      const value = JSON.parse(JSON.stringify(ok ? output : { failed: true, ...output }));
+      return { call, result: { ...part, type: "tool-result", output: { type: "json", value } } };
+    },
+  };
+}
+
+/** The input of a call; if it is invalid, as the model sent it, with the reason. */
+async function parseInput(json: string, spec?: ToolSpec): Promise<{ input: unknown; problem: string | null }> {
+  const parsed = await safeParseJSON({ text: json.trim() || "{}" });
+  if (!parsed.success) return { input: json, problem: `the input is not JSON: ${parsed.error.message}` };
+  if (!spec) return { input: parsed.value, problem: null };
+  const checked = await safeValidateTypes({ value: parsed.value, schema: spec.input });
+  return checked.success
+    ? { input: checked.value, problem: null }
+    : { input: parsed.value, problem: `the input is invalid: ${checked.error.message}` };
 }
 
 /** Maximum length of a URL. A page can have one of any length. */
