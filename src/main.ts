@@ -19,7 +19,6 @@ async function thread(): Promise<number> {
 }
 
 async function agent(): Promise<number> {
-  process.stderr.on("error", () => {});
   const { runAgent } = await import("./cli/agent.ts");
   return await runAgent({ early: rest[0] === "wait" ? (rest[1] === "model" ? "model" : "rules") : null });
 }

@@ -4,7 +4,7 @@ import { constants, setPriority } from "node:os";
 const { PRIORITY_BELOW_NORMAL } = constants.priority;
 
 /** Of sessions in progress: with 50 of them, Linux still gives the service and sessions that start most of two processors. */
-const sessionNiceness = 15;
+const sessionNiceness = 19;
 
 /**
  * Lowers the priority of a process and everything in its session, so that the service stays responsive with any number

@@ -33,13 +33,14 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
     async *run(task, context) {
       // Loaded when it runs. The service itself only needs its description.
       const { runSession } = await import("./session.ts");
-      const { inWorkspace } = await import("../sandbox/workspace.ts");
+      const { mountWorkspace } = await import("../sandbox/workspace.ts");
       const channel = createChannel<AgentEvent>();
       const subject = { preset, path, version: describe().version };
-      inWorkspace(task, context, (inside) => runSession(subject, task, inside, channel.push)).then(
-        channel.end,
-        channel.fail,
-      );
+      const work = async () => {
+        await using mounted = await mountWorkspace(task, context);
+        await runSession(subject, task, mounted.context, channel.push);
+      };
+      work().then(channel.end, channel.fail);
       yield* channel.items;
     },
   };

@@ -1,9 +1,9 @@
 import type { LanguageModelV4Message } from "@ai-sdk/provider";
-import { type Agent, type AgentContext, type AgentEvent, AgentFailure } from "../agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type SandboxMeans } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
-import { inWorkspace } from "../sandbox/workspace.ts";
+import { mountWorkspace } from "../sandbox/workspace.ts";
 import type { Task } from "../task.ts";
 import { setUpWorkspace, tellWorkspaceDiff } from "../workspace-setup.ts";
 import { browserTools } from "./browser.ts";
@@ -49,10 +49,7 @@ export function createModelAgent({ version }: { version: string }): Agent {
     preflight: () => [],
     run(task, context) {
       const channel = createChannel<AgentEvent>();
-      inWorkspace(task, context, (inside) => work(description, task, inside, channel.push)).then(
-        channel.end,
-        channel.fail,
-      );
+      work(description, task, context, channel.push).then(channel.end, channel.fail);
       return channel.items;
     },
   };
@@ -61,10 +58,10 @@ export function createModelAgent({ version }: { version: string }): Agent {
 async function work(
   { id, version, kind }: { id: string; version: string; kind: string },
   task: Task,
-  context: AgentContext,
+  unmounted: AgentContext,
   tell: (event: AgentEvent) => void,
 ): Promise<void> {
-  const { means, signal } = context;
+  const { means, signal } = unmounted;
   if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
   let ids = 0;
   let calls = 0;
@@ -72,14 +69,14 @@ async function work(
   let finished: Ending | null = null;
   const notices = new Set<string>();
   const nextId = () => `t${++ids}`;
-  const { sandbox, browser } = means;
+  const { browser } = means;
   const reader = createReader(task);
-  const terms = { task, reader, tell, now: context.now };
-  await using relay = "workspace" in sandbox ? createRelayOpener(sandbox, terms) : null;
+  const terms = { task, reader, tell, now: unmounted.now };
+  await using relay = "workspace" in means.sandbox ? createRelayOpener(means.sandbox, terms) : null;
   await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
   const specs: Record<string, ToolSpec> = {
-    ...webTools(task, means, context, reader),
-    ...("workspace" in sandbox && relay ? workspaceTools(sandbox.workspace, relay.open, task) : {}),
+    ...webTools(task, means, unmounted, reader),
+    ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxMeans).workspace, relay.open, task) : {}),
     ...browsing?.tools,
     ...selfTools((ending) => {
       finished = ending;
@@ -93,7 +90,7 @@ async function work(
     tell(event);
   };
   const missing = [
-    ...("missing" in sandbox ? [`commands and files (${sandbox.missing})`] : []),
+    ...("missing" in means.sandbox ? [`commands and files (${means.sandbox.missing})`] : []),
     ...("missing" in browser ? [`a browser (${browser.missing})`] : []),
   ];
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
@@ -102,9 +99,11 @@ async function work(
   const detail = { ...setup, product: task.productUrl, tools, missing };
   tell({ type: "milestone", name: "started", detail });
 
+  await using mounted = await mountWorkspace(task, unmounted);
+  const { context, sandbox } = mounted;
   // Checks that pass before the agent starts aren't its achievement.
   const checking = { task, context, nextId, tell };
-  const place = "workspace" in sandbox ? { task, sandbox, signal, tell } : null;
+  const place = sandbox && { task, sandbox, signal, tell };
   const prepared = place && (await setUpWorkspace(place, { contextFile: "AGENTS.md", skillsFolder }));
   if (!place && task.workspace)
     throw new AgentFailure("infrastructure", `the workspace can't be set up: ${missing.join("; ")}`);

@@ -46,9 +46,9 @@ const outside = (path: string): Result => {
   return { ok: false, output: { path: short, message: `${short} is not a path in /workspace` } };
 };
 
-/** The tools for commands and files. Each call runs a command in its own sandbox on the directory of the run. */
+/** The tools for commands and files. Each call runs a command in its own sandbox on the workspace, which is mounted before the first one. */
 export function workspaceTools(
-  workspace: Workspace,
+  workspace: () => Workspace,
   openRelay: () => Promise<Relay>,
   { limits: { memoryBytes, workspaceBytes }, workspace: setup }: Task,
 ) {
@@ -69,7 +69,7 @@ export function workspaceTools(
       const done = await runCommand({
         argv,
         stdin,
-        workspace,
+        workspace: workspace(),
         env,
         seconds,
         sockets: online ? { egress: (await openRelay()).toProxy(id) } : {},

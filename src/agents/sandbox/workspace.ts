@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, statfsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AgentContext, Workspace } from "../agent.ts";
+import type { AgentContext, SandboxMeans, Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 
 /** A workspace in memory is opened only if this many times its size is free. */
@@ -85,16 +85,19 @@ export async function testWorkspace(bytes: number): Promise<string | null> {
   }
 }
 
-/** Runs the work of an agent with its workspace opened, if it has one. */
-export async function inWorkspace<T>(
-  { limits }: Task,
-  context: AgentContext,
-  work: (context: AgentContext) => Promise<T>,
-): Promise<T> {
+/** A run's context with its workspace mounted, until it is disposed. `sandbox`: its means for commands; null: none. */
+type Mounted = AsyncDisposable & { context: AgentContext; sandbox: SandboxMeans | null };
+
+export async function mountWorkspace({ limits }: Task, context: AgentContext): Promise<Mounted> {
   const { means } = context;
-  if (!means || !("workspace" in means.sandbox)) return await work(context);
-  await using workspace = await openWorkspace(means.sandbox.workspace.path, limits.workspaceBytes);
-  return await work({ ...context, means: { ...means, sandbox: { ...means.sandbox, workspace } } });
+  if (!means || !("workspace" in means.sandbox))
+    return { context, sandbox: null, [Symbol.asyncDispose]: async () => {} };
+  const workspace = await openWorkspace(means.sandbox.workspace.path, limits.workspaceBytes);
+  const sandbox = { ...means.sandbox, workspace };
+  return {
+    ...{ context: { ...context, means: { ...means, sandbox } }, sandbox },
+    [Symbol.asyncDispose]: workspace[Symbol.asyncDispose],
+  };
 }
 
 /** Bytes in use, the number of files, and whether no more bytes fit. Only of a mounted workspace; nothing once it is closed. */
