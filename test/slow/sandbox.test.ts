@@ -557,8 +557,8 @@ describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
   test.if(existsSync("/proc/self/autogroup"))(
     "commands have a lower priority than the rest of the machine",
     async () => {
-      const { out } = await run('until grep "nice 15" /proc/self/autogroup; do sleep 0.1; done; nice');
-      expect(out).toMatch(/^\/autogroup-\d+ nice 15\n15\n$/);
+      const { out } = await run('until grep "nice 19" /proc/self/autogroup; do sleep 0.1; done; nice');
+      expect(out).toMatch(/^\/autogroup-\d+ nice 19\n19\n$/);
     },
     300_000,
   );
