@@ -125,17 +125,20 @@ function firstOf(attempts: (() => string[])[]): string[] | null {
   return null;
 }
 
+/** Read once: reading them waits for every sandbox that is just mounting its own. */
+let mounts: string[][] | undefined;
+
 /**
  * The folder of this process in a controller's hierarchy and, for version 2, its parent, because groups with children
  * may not contain processes.
  */
 function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
-  const mount = read("/proc/mounts")
+  mounts ??= read("/proc/mounts")
     .split("\n")
-    .map((line) => line.split(" "))
-    .find(
-      ([, , kind, options = ""]) => kind === type && (controller === "" || options.split(",").includes(controller)),
-    );
+    .map((line) => line.split(" "));
+  const mount = mounts.find(
+    ([, , kind, options = ""]) => kind === type && (controller === "" || options.split(",").includes(controller)),
+  );
   const own = read("/proc/self/cgroup")
     .split("\n")
     .map((line) => line.split(":"))
