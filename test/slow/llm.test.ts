@@ -227,9 +227,9 @@ describe("a model that fails", () => {
     expect(silent.events.at(-1).reason).toContain("finish");
     const { report, events } = await runOf("confused");
     expect(report.outcome).toBe("goal_not_met");
-    expect(results(events).map(({ tool, ok }) => [tool, ok])).toEqual([
-      ["open_door", false],
-      ["fetch_page", false],
+    expect(results(events).map(({ tool, ok, output }) => [tool, ok, output.message])).toEqual([
+      ["open_door", false, expect.stringContaining("fetch_page")],
+      ["fetch_page", false, expect.stringMatching(/^url: /)],
     ]);
   });
 });

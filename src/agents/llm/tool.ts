@@ -81,12 +81,21 @@ export async function createToolbox(
 /** The input of a call; if it is invalid, as the model sent it, with the reason. */
 async function parseInput(json: string, spec?: ToolSpec): Promise<{ input: unknown; problem: string | null }> {
   const parsed = await safeParseJSON({ text: json.trim() || "{}" });
-  if (!parsed.success) return { input: json, problem: `the input is not JSON: ${parsed.error.message}` };
+  if (!parsed.success) return { input: json, problem: `the input is not valid JSON: ${causeOf(parsed.error).message}` };
   if (!spec) return { input: parsed.value, problem: null };
   const checked = await safeValidateTypes({ value: parsed.value, schema: spec.input });
   return checked.success
     ? { input: checked.value, problem: null }
-    : { input: parsed.value, problem: `the input is invalid: ${checked.error.message}` };
+    : { input: parsed.value, problem: issuesIn(causeOf(checked.error)) };
+}
+
+/** The SDK's own messages repeat the whole input. */
+const causeOf = (error: Error) => (error.cause instanceof Error ? error.cause : error);
+
+/** The fields that a schema rejected, with the reasons. */
+function issuesIn(error: Error & { issues?: { path: PropertyKey[]; message: string }[] }): string {
+  const issues = error.issues?.map(({ path, message }) => `${path.map(String).join(".") || "input"}: ${message}`);
+  return issues?.join("; ") ?? error.message;
 }
 
 /** Maximum length of a URL. A page can have one of any length. */
