@@ -18,7 +18,7 @@ function openIndex() {
 /** The sections that a session has read, with a full-text search. */
 export function createLibrary() {
   let index: ReturnType<typeof openIndex> | undefined;
-  /** Opened with the first page: it would delay the start of the session. */
+  /** Opened with the first page, so that it does not delay the start of the session. */
   const sections = () => (index ??= openIndex());
   const pages = new Map<string, Page>();
   const asked = new Set<string>();

@@ -56,12 +56,13 @@ const minutesForSlope = 20;
 export type Latencies = { service: number[]; idle: number[] };
 
 /**
- * The figures of a soak after its warm-up, with their bounds. `isMet` is null for one that this run can't judge: it was too short, or the machine was so busy
- * that even an idle server took half of the latency.
+ * The figures of a soak with their bounds; growth is that after the warm-up. `isMet` is null for one that this run can't judge: it was too
+ * short, or the machine was so busy that even an idle server took half of the latency.
  */
-export function judge(samples: Sample[], latencies: Latencies[], worst: Latencies[]): Bound[] {
-  const minutes = ((samples.at(-1)?.second ?? 0) - (samples[0]?.second ?? 0)) / 60;
-  const descriptors = lowest(samples, "descriptors", 30).map(({ value }) => value);
+export function judge(samples: Sample[], warmUpSeconds: number, latencies: Latencies[], worst: Latencies[]): Bound[] {
+  const warm = samples.filter(({ second }) => second >= warmUpSeconds);
+  const minutes = ((warm.at(-1)?.second ?? warmUpSeconds) - warmUpSeconds) / 60;
+  const descriptors = lowest(warm, "descriptors", 30).map(({ value }) => value);
   const half = Math.ceil(descriptors.length / 2);
   const growth = Math.min(...descriptors.slice(half)) - Math.min(...descriptors.slice(0, half));
   const bound = (what: string, value: number, unit: string, most: number, canJudge = true): Bound => ({
@@ -78,14 +79,14 @@ export function judge(samples: Sample[], latencies: Latencies[], worst: Latencie
   };
   return [
     bound(
-      "RSS at rest, slope",
-      slope(lowest(samples, "rssMb", restEverySeconds)),
+      "RSS at rest, slope after warm-up",
+      slope(lowest(warm, "rssMb", restEverySeconds)),
       "MB per 10 min",
       1,
       minutes >= minutesForSlope,
     ),
     bound("RSS, highest", Math.max(...samples.map(({ rssMb }) => rssMb)), "MB", 1024),
-    bound("Descriptors, growth", growth, "", 2, minutes >= 3),
+    bound("Descriptors, growth after warm-up", growth, "", 2, minutes >= 3),
     bound("WAL, largest", Math.max(...samples.map(({ walMb }) => walMb)), "MB", 128),
     ...latency(", p50", latencies, 0.5, 10),
     ...latency(", p99", latencies, 0.99, 50),

@@ -223,12 +223,11 @@ const work = [
   repeat(worstEveryMs, "worst sessions", worst, 1),
 ];
 const samples: Sample[] = [];
-for (let taken = 1; second() < warmUpSeconds + seconds; taken++) {
+while (second() < warmUpSeconds + seconds) {
   await Bun.sleep(1000);
-  const sample = sampleOf(pid, dataDir, second());
-  if (isWarm(sample.second)) samples.push(sample);
-  const { rssMb, descriptors, walMb } = sample;
-  if (taken % 30 === 0) {
+  samples.push(sampleOf(pid, dataDir, second()));
+  const { rssMb, descriptors, walMb } = samples.at(-1) as Sample;
+  if (samples.length % 30 === 0) {
     const recent = latencies.slice(-30);
     const [ours, others] = [recent.flatMap(({ service }) => service), recent.flatMap(({ idle }) => idle)];
     const text = [
@@ -254,7 +253,7 @@ rmSync(cwd, { recursive: true, force: true });
 const warm = latencies.filter(({ second: at }) => isWarm(at));
 const ofWorst = warm.filter(({ second: at }) => worstSeconds.has(at));
 const underLoad = warm.filter(({ second: at }) => !isRest(at));
-const bounds = judge(samples, underLoad, ofWorst);
+const bounds = judge(samples, warmUpSeconds, underLoad, ofWorst);
 // The last runs and retries may not have ended yet.
 if (receiver.received.length < 0.8 * counts.runs)
   counts.failures.push(`only ${receiver.received.length} webhooks received`);

@@ -117,6 +117,7 @@ async function work(
     tell({ type: "milestone", name: "context_offered", detail: offered });
   }
   await checkGoal(checking, "before");
+  const system = { role: "system" as const, content: toInstructions(task, tools, missing) };
   const messages = [fromUser(toFirstMessage(task, skills))];
   const model = await toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
   const toolbox = await createToolbox(specs, { nextId, signal, tell: count });
@@ -133,7 +134,6 @@ async function work(
       for (const notice of fresh) sent.add(notice);
     }
     forget(messages, room);
-    const system = { role: "system" as const, content: toInstructions(task, tools, missing) };
     const prompt = [system, ...withCachePoint(messages)];
     const step: StepEnd = await takeStep(model, prompt, { toolbox, tell: count, signal, maxTextChars });
     if (step.kind === "over_budget") {

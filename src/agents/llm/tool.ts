@@ -34,7 +34,7 @@ type Terms = {
 type Answered = { call: LanguageModelV4ToolCallPart; result: LanguageModelV4ToolResultPart };
 
 export type Toolbox = {
-  /** What the model is told of the tools. */
+  /** The tools as they are sent to the model. */
   definitions: LanguageModelV4FunctionTool[];
   /**
    * Runs a call of the model and reports its start and its end. A call of an unknown tool or with invalid input gets an error as its
@@ -43,6 +43,7 @@ export type Toolbox = {
   run: (call: LanguageModelV4ToolCall) => Promise<Answered>;
 };
 
+/** The tools of one session. */
 export async function createToolbox(
   specs: Record<string, ToolSpec>,
   { nextId, signal, tell }: Terms,
