@@ -57,10 +57,10 @@ export function agentStandby(env: Env) {
     let problem: Promise<string | null> | undefined;
     return async (access: Access) => {
       problem ??= testAgentSandbox(kind, passed);
-      if ((await problem) !== null) return { argv: ownCommand() };
+      if ((await problem) !== null) return { argv: ownCommand(), group: null };
       // Looked up each time: agents are installed and updated while the service runs.
       const programs = kind === "model" ? filesOf(listPresets(env), env.PATH ?? "") : null;
-      return agentCommand(passed, programs, access) ?? { argv: ownCommand() };
+      return agentCommand(passed, programs, access) ?? { argv: ownCommand(), group: null };
     };
   };
   const ofRules = createStandby(commandOf("rules"), passed, "rules");

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { lowerPriority } from "./priority.ts";
+import type { OwnCgroup } from "./sandbox/control-group.ts";
 import { childrenOf } from "./sandbox/process-tree.ts";
 
 const keptOfStderr = 4096;
@@ -38,11 +39,14 @@ export function ownCommand(): string[] {
   return [program, ...(isCompiled ? [] : [join(import.meta.dir, "..", "main.ts")]), "__agent"];
 }
 
-/** Starts a process in its own group that dies with this one. Throws if it cannot start. `close` is called when it has ended. */
+/**
+ * Starts a process in its own group that dies with this one. Throws if it cannot start. `cgroup`: the control group that the command joins,
+ * which is removed when the process has ended.
+ */
 export function startProcess(
   command: string[],
   env: Record<string, string>,
-  close?: () => Promise<void>,
+  cgroup: OwnCgroup | null = null,
 ): AgentProcess {
   const id = crypto.randomUUID();
   const child = Bun.spawn(command, {
@@ -69,7 +73,7 @@ export function startProcess(
     await killMarked(`${markName}=${id}`);
     await child.exited;
     await within(graceMs, stderr.ended);
-    await close?.();
+    await cgroup?.remove();
     if (!timely) return null;
     return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;
   }
@@ -100,7 +104,9 @@ export function startProcess(
     memory: () => memoryOf(own()),
     cpuMs: () => cpuMsOf(own()),
     isRunning: () => child.exitCode === null && child.signalCode === null,
-    lowerPriority: () => chainFrom(child.pid).forEach(lowerPriority),
+    lowerPriority() {
+      if (!cgroup?.lowerPriority()) chainFrom(child.pid).forEach(lowerPriority);
+    },
     kill: () => signalGroup("SIGKILL"),
     end,
   };

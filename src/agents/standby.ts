@@ -35,11 +35,11 @@ export function createStandby(
     try {
       const access = (await nextAccess?.(last)) ?? null;
       if (access === null) return;
-      const { argv, close } = await commandOf(access);
+      const { argv, group } = await commandOf(access);
       // A run that started meanwhile may have got this access.
-      if (!nextAccess || taken !== before || waiting?.child.isRunning()) return void (await close?.());
+      if (!nextAccess || taken !== before || waiting?.child.isRunning()) return void (await group?.remove());
       // With normal priority until its run has begun, which waits for nothing but this process.
-      waiting = { child: startProcess([...argv, "wait", kind], env, close), access };
+      waiting = { child: startProcess([...argv, "wait", kind], env, group), access };
     } catch {
       // The next run tries again, and says why.
       waiting = null;
@@ -60,8 +60,8 @@ export function createStandby(
       fillLater();
       if (ready?.child.isRunning() && Bun.deepEquals(ready.access, access)) return ready.child;
       ready?.child.kill();
-      const { argv, close } = await commandOf(access);
-      return startProcess(argv, env, close);
+      const { argv, group } = await commandOf(access);
+      return startProcess(argv, env, group);
     },
     start(accessOf) {
       nextAccess = accessOf;

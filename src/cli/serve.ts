@@ -11,6 +11,7 @@ import { redisSecrets } from "../config/worker-settings.ts";
 import { closeDb, lockData, openDb } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { maxRequestBodySize } from "../http/body.ts";
+import { collectWhenIdle } from "../idle-memory.ts";
 import { createLog, flushed } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
@@ -96,6 +97,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   await service.start();
   service.upkeep.start();
   service.prepare();
+  collectWhenIdle();
 
   let stopping = false;
   const stop = async (signal: string) => {

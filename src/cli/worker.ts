@@ -3,6 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import type { Config } from "../config/config.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
 import { ConfigError } from "../errors.ts";
+import { collectWhenIdle } from "../idle-memory.ts";
 import { createLog, flushed } from "../log.ts";
 import { createLocalPlace } from "../places/local.ts";
 import type { ServeParts } from "./serve.ts";
@@ -85,5 +86,6 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
     say(`error: ${error.message}`);
     stop(0, 2);
   });
+  collectWhenIdle();
   say(`worker ${worker.id} is waiting for sessions`);
 }

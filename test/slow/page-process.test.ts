@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Egress, startEgress } from "../../src/agents/egress/egress.ts";
 import { inAgentSandbox, testAgentSandbox } from "../../src/agents/sandbox/agent-command.ts";
@@ -205,6 +205,41 @@ test.if(problems.model === null)(
     expect(group !== null).toBe(sandbox.detail.includes("control group"));
     await group?.remove();
     expect(group?.folders.filter((path) => existsSync(path)) ?? []).toEqual([]);
+  },
+  300_000,
+);
+
+test.if(problems.model === null)(
+  "the process of an agent with a model and its sandboxes share a group with less CPU time, which they can't change",
+  async () => {
+    const group = createOwnCgroup(process.getuid?.() === 0 ? nobody : null);
+    const script = `
+      read go
+      shares=$(ls -d /sys/fs/cgroup/*/evald-*/cpu.shares /sys/fs/cgroup/evald-*/cpu.weight 2>/dev/null)
+      for file in $shares; do (echo 100 > $file) 2>/dev/null && echo "changed $file"; done
+      bwrap --unshare-all --unshare-user --disable-userns --ro-bind / / --proc /proc cat /proc/self/cgroup
+    `;
+    const nesting = { programs: { files: [], links: [] }, group };
+    const command = inAgentSandbox(["/bin/sh", "-c", script], {}, nesting, { sockets: [], folders: [] }, []) ?? [];
+    const env = { PATH: process.env.PATH ?? "" };
+    const child = Bun.spawn(command, { cwd: "/", env, stdio: ["pipe", "pipe", "inherit"] });
+    const isLower = group?.lowerPriority() ?? false;
+    child.stdin.write("go\n");
+    child.stdin.end();
+    const said = await new Response(child.stdout).text();
+    const weights = (group?.entrances ?? []).flatMap((entrance) =>
+      ["cpu.shares", "cpu.weight"].flatMap((name) => {
+        const file = join(dirname(entrance), name);
+        return existsSync(file) ? [readFileSync(file, "utf8").trim()] : [];
+      }),
+    );
+    expect(said).not.toContain("changed");
+    expect(weights.length > 0).toBe(isLower);
+    for (const weight of weights) expect(Number(weight)).toBeLessThanOrEqual(10);
+    const own = /^\d+:[\w,]*\bcpu\b[\w,]*:(.*)$/m.exec(said)?.[1] ?? "";
+    if (isLower && own !== "") expect(own).toContain(`evald-${process.pid}-`);
+    await group?.remove();
+    expect(group?.entrances.filter((path) => existsSync(path)) ?? []).toEqual([]);
   },
   300_000,
 );

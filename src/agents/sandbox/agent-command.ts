@@ -22,8 +22,8 @@ const noPrograms: ProgramFiles = { files: [], links: [] };
 /** What a process needs that starts further sandboxes: the programs that it runs in them, and a control group for theirs. */
 type Nesting = { programs: ProgramFiles; group: OwnCgroup | null };
 
-/** A command, and what to do when its process has ended. */
-export type AgentCommand = { argv: string[]; close?: () => Promise<void> };
+/** A command, and the control group that its process joins, if any: to be removed when the process has ended. */
+export type AgentCommand = { argv: string[]; group: OwnCgroup | null };
 
 /** Namespaces of a process that starts sandboxes. */
 const nestingNamespaces = "--unshare-user --unshare-net --unshare-pid --unshare-ipc --unshare-uts";
@@ -79,7 +79,7 @@ export function inAgentSandbox(
 export function agentCommand(env: Env, programs: ProgramFiles | null, access: Access): AgentCommand | null {
   const group = programs && createOwnCgroup(process.getuid?.() === 0 ? nobody : null);
   const argv = inAgentSandbox([...ownProgram().argv, "__agent"], env, programs && { programs, group }, access);
-  return argv && { argv, ...(group && { close: group.remove }) };
+  return argv && { argv, group };
 }
 
 /** A command that first joins control groups, with the options by which bubblewrap sets the filter. */

@@ -20,6 +20,8 @@ type Props = {
   site: Site;
   /** Set on pages of an organization, which show its menu. */
   viewer?: Viewer;
+  /** Whether a person without an organization is signed in. */
+  isSignedIn?: boolean;
   /** Path without the base, with its leading slash. */
   path: string;
   title: string;
@@ -55,6 +57,7 @@ export function Layout(props: Props) {
   const {
     site,
     viewer,
+    isSignedIn = false,
     path,
     title,
     description,
@@ -91,7 +94,7 @@ export function Layout(props: Props) {
         <a class="skip" href="#content">
           Skip to content
         </a>
-        {viewer ? <Menu {...{ site, viewer, path }} /> : <Bar {...{ site, path }} />}
+        {viewer ? <Menu {...{ site, viewer, path }} /> : <Bar {...{ site, isSignedIn, path }} />}
         <div class={aside ? "frame with-aside" : "frame"}>
           <main id="content">
             {viewer?.toast && <ToastLine base={base} toast={viewer.toast} />}
@@ -115,7 +118,7 @@ export function Layout(props: Props) {
   );
 }
 
-const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
+const Bar = ({ site: { base }, isSignedIn, path }: { site: Site; isSignedIn: boolean; path: string }) => (
   <header class="bar">
     <a class="mark" href={`${base}/`}>
       <Mark /> evald
@@ -130,6 +133,10 @@ const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
       {/* The documentation is the same for everyone and kept by caches: it does not know who is signed in. */}
       {path.startsWith("/docs") ? (
         <a href={`${base}/`}>Home</a>
+      ) : isSignedIn ? (
+        <a href={`${base}/account`} aria-current={path === "/account" ? "page" : undefined}>
+          Account
+        </a>
       ) : (
         <a href={`${base}/sign-in`} aria-current={path === "/sign-in" ? "page" : undefined}>
           Sign in

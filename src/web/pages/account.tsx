@@ -27,7 +27,7 @@ export function AccountPage(props: Props) {
   const { site, viewer, person, hasPassword, signIns, memberships, invitations, mayCreateOrgs, done, wrong } = props;
   const to = (path: string) => `${site.base}/account/${path}`;
   return (
-    <Layout site={site} viewer={viewer ?? undefined} path="/account" title="Account">
+    <Layout site={site} viewer={viewer ?? undefined} isSignedIn path="/account" title="Account">
       <div class="toolbar">
         <h1>Account</h1>
         {!viewer && (
