@@ -18,7 +18,7 @@ const script = `
   console.log(collected);
 `;
 const collectionsAfter = async (workMs: number): Promise<number> => {
-  const path = join(import.meta.dir, "..", "src", "idle-memory.ts");
+  const path = join(import.meta.dir, "..", "src", "cli", "idle-memory.ts");
   const child = Bun.spawn([process.execPath, "-e", script, path, String(workMs)], { stdout: "pipe" });
   return Number(await new Response(child.stdout).text());
 };

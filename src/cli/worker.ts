@@ -3,9 +3,9 @@ import { version } from "../../package.json" with { type: "json" };
 import type { Config } from "../config/config.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
 import { ConfigError } from "../errors.ts";
-import { collectWhenIdle } from "../idle-memory.ts";
 import { createLog, flushed } from "../log.ts";
 import { createLocalPlace } from "../places/local.ts";
+import { collectWhenIdle } from "./idle-memory.ts";
 import type { ServeParts } from "./serve.ts";
 import { say } from "./terminal.ts";
 

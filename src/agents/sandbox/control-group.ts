@@ -38,6 +38,9 @@ export type OwnCgroup = {
 /** A group of another namespace may be empty for a moment after it was created. Folders are searched for groups left behind as often. */
 const youngMs = 60_000;
 
+/** About as much as with niceness 19, in version 2 and 1: of 100 and 1,024. */
+const lowWeights = { "cpu.weight": 1, "cpu.shares": 10 };
+
 const read = (path: string): string => {
   try {
     return readFileSync(path, "utf8");
@@ -56,7 +59,8 @@ export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | nu
   const memoryBytes = limits.memoryBytes + extraBytes;
   const v2 = parents("cgroup2", "").map((parent) => () => {
     passOn(parent);
-    return [make(join(parent, name), { "memory.max": memoryBytes, "memory.swap.max?": 0, "pids.max": processes })];
+    const bounds = { "memory.max": memoryBytes, "memory.swap.max?": 0, "pids.max": processes };
+    return [make(join(parent, name), { ...bounds, "cpu.weight?": lowWeights["cpu.weight"] })];
   });
   const v1 = () => {
     const [memory, pids] = [parents("cgroup", "memory")[0], parents("cgroup", "pids")[0]];
@@ -120,9 +124,6 @@ function cpuGroup(name: string): string[] {
     return [];
   }
 }
-
-/** About as much as with niceness 19, in version 2 and 1: of 100 and 1,024. */
-const lowWeights = { "cpu.weight": 1, "cpu.shares": 10 };
 
 function lowerWeight(folder: string): boolean {
   return Object.entries(lowWeights).some(([file, weight]) => {
