@@ -263,7 +263,7 @@ export function createService(options: Options) {
     },
     /** Does ahead what the next run would wait for. */
     prepare(): void {
-      options.standby?.start(place);
+      options.standby?.start(place, config.concurrency);
       if (config.agentModel === null) return;
       place.prepare();
       // The first run that needs it reports errors.

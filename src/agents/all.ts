@@ -6,7 +6,7 @@ import { createChildAgent } from "./child.ts";
 import { createCodingAgent } from "./coding/coding.ts";
 import { type Preset, toPreset } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
-import { filesOf } from "./coding/program.ts";
+import { filesOf, type ProgramFiles } from "./coding/program.ts";
 import { ownCommand } from "./process.ts";
 import { type Access, agentCommand, testAgentSandbox } from "./sandbox/agent-command.ts";
 import { createStandby } from "./standby.ts";
@@ -46,6 +46,12 @@ export type AgentStandby = ReturnType<typeof agentStandby>;
 /** What runs need, made ahead: the socket of the network proxy, and the folders of a run. */
 type Ahead = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
 
+/** `programs`: what the process starts in further sandboxes; null if it starts none. */
+type Needs = Access & { programs: ProgramFiles | null };
+
+/** So many runs at once have one process waiting for the next one. */
+const runsPerStandby = 4;
+
 /** Starts the processes of agents, in sandboxes where that is possible. `env`: the service's environment, from which they get what they need. */
 export function agentStandby(env: Env) {
   const passed = {
@@ -55,21 +61,29 @@ export function agentStandby(env: Env) {
   };
   const commandOf = (kind: "rules" | "model") => {
     let problem: Promise<string | null> | undefined;
-    return async (access: Access) => {
+    return async ({ programs, ...access }: Needs) => {
       problem ??= testAgentSandbox(kind, passed);
       if ((await problem) !== null) return { argv: ownCommand(), group: null };
-      // Looked up each time: agents are installed and updated while the service runs.
-      const programs = kind === "model" ? filesOf(listPresets(env), env.PATH ?? "") : null;
       return agentCommand(passed, programs, access) ?? { argv: ownCommand(), group: null };
     };
   };
+  // Looked up each time: agents are installed and updated while the service runs.
+  const listPrograms = () => filesOf(listPresets(env), env.PATH ?? "");
   const ofRules = createStandby(commandOf("rules"), passed, "rules");
   const withModel = createStandby(commandOf("model"), passed, "model");
   return {
-    take: (kind: "rules" | "model", access: Access) => (kind === "rules" ? ofRules : withModel).take(access),
-    start({ openSocket, openFolders }: Ahead) {
-      ofRules.start(async () => ({ sockets: [await openSocket()], folders: [] }));
-      withModel.start(async (last) => last && { ...last, folders: last.folders.length > 0 ? await openFolders() : [] });
+    take: (kind: "rules" | "model", access: Access) =>
+      kind === "rules"
+        ? ofRules.take({ ...access, programs: null })
+        : withModel.take({ ...access, programs: listPrograms() }),
+    /** Keeps processes waiting for the next runs, of which `concurrency` run at once. */
+    start({ openSocket, openFolders }: Ahead, concurrency: number) {
+      const size = Math.ceil(concurrency / runsPerStandby);
+      ofRules.start(size, async () => ({ sockets: [await openSocket()], folders: [], programs: null }));
+      withModel.start(size, async (last) => {
+        if (!last) return null;
+        return { ...last, folders: last.folders.length > 0 ? await openFolders() : [], programs: listPrograms() };
+      });
     },
     async stop() {
       await Promise.all([ofRules.stop(), withModel.stop()]);

@@ -1,79 +1,93 @@
+import { existsSync } from "node:fs";
 import { type AgentProcess, startProcess } from "./process.ts";
 import type { Access, AgentCommand } from "./sandbox/agent-command.ts";
 
 /** Time without a new run until the next process is started, so that it takes nothing from the runs that start. */
 const restMs = 500;
 
-/** Starts the processes of agents, one of them ahead of the next run. */
-export type Standby = {
+/** Starts the processes of agents, some of them ahead of the next runs. */
+export type Standby<Needs> = {
   /** A process for one run. Throws if it cannot start. */
-  take(access: Access): Promise<AgentProcess>;
-  /** Keeps a process waiting from now on. `accessOf` returns what the next run will need, from what the last one needed; null: unknown yet. */
-  start(accessOf: (last: Access | null) => Promise<Access | null>): void;
-  /** Ends the waiting process, and resolves when nothing of it is left. */
+  take(needs: Needs): Promise<AgentProcess>;
+  /**
+   * Keeps up to `size` processes waiting from now on. `needsOf` returns what the next run will need, from what the last one needed; null:
+   * unknown yet.
+   */
+  start(size: number, needsOf: (last: Needs | null) => Promise<Needs | null>): void;
+  /** Ends the waiting processes, and resolves when nothing of them is left. */
   stop(): Promise<void>;
 };
 
 /**
- * Keeps a process with the code of its agents loaded, which waits for its order. It serves one run, like any other, and only one that needs
- * exactly its access. `commandOf` returns the command that starts a process; with the arguments `wait` and `kind`, one that loads the code of
- * agents of that kind first.
+ * Keeps processes with the code of their agents loaded, which wait for their order. Each serves one run, like any other, and only one that
+ * needs exactly what it got. `commandOf` returns the command that starts a process; with the arguments `wait` and `kind`, one that loads the
+ * code of agents of that kind first.
  */
-export function createStandby(
-  commandOf: (access: Access) => Promise<AgentCommand>,
+export function createStandby<Needs extends Access>(
+  commandOf: (needs: Needs) => Promise<AgentCommand>,
   env: Record<string, string>,
   kind: "rules" | "model",
-): Standby {
-  let waiting: { child: AgentProcess; access: Access } | null = null;
+): Standby<Needs> {
+  let waiting: { child: AgentProcess; needs: Needs }[] = [];
+  let size = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let nextAccess: ((last: Access | null) => Promise<Access | null>) | null = null;
-  let last: Access | null = null;
+  let nextNeeds: (last: Needs | null) => Promise<Needs | null> = async () => null;
+  let last: Needs | null = null;
   let taken = 0;
+  const isFull = () => waiting.filter(({ child }) => child.isRunning()).length >= size;
 
   async function fill(): Promise<void> {
     const before = taken;
     try {
-      const access = (await nextAccess?.(last)) ?? null;
-      if (access === null) return;
-      const { argv, group } = await commandOf(access);
-      // A run that started meanwhile may have got this access.
-      if (!nextAccess || taken !== before || waiting?.child.isRunning()) return void (await group?.remove());
+      const needs = isFull() ? null : await nextNeeds(last);
+      if (needs === null) return;
+      const { argv, group } = await commandOf(needs);
+      // A run that started meanwhile may have got the same.
+      if (taken !== before || isFull()) return void (await group?.remove());
       // With normal priority until its run has begun, which waits for nothing but this process.
-      waiting = { child: startProcess([...argv, "wait", kind], env, group), access };
+      waiting.push({ child: startProcess([...argv, "wait", kind], env, group), needs });
+      fillLater();
     } catch {
       // The next run tries again, and says why.
-      waiting = null;
     }
   }
 
   function fillLater(): void {
     clearTimeout(timer);
-    if (nextAccess) timer = setTimeout(fill, restMs).unref();
+    if (size > 0) timer = setTimeout(fill, restMs).unref();
+  }
+
+  /** Whether a waiting process can serve one of the next runs: not if an agent was installed meanwhile, or its run was cancelled. */
+  function isUsable({ child, needs }: (typeof waiting)[number], wanted: Needs): boolean {
+    const isAlike = Bun.deepEquals({ ...needs, folders: [] }, { ...wanted, folders: [] });
+    return child.isRunning() && isAlike && needs.folders.every((path) => existsSync(path));
   }
 
   return {
-    async take(access) {
+    async take(needs) {
       taken++;
-      last = access;
-      const ready = waiting;
-      waiting = null;
+      last = needs;
       fillLater();
-      if (ready?.child.isRunning() && Bun.deepEquals(ready.access, access)) return ready.child;
-      ready?.child.kill();
-      const { argv, group } = await commandOf(access);
+      const usable = Map.groupBy(waiting, (each) => isUsable(each, needs));
+      for (const { child } of usable.get(false) ?? []) child.kill();
+      const ready = usable.get(true)?.find((each) => Bun.deepEquals(each.needs.folders, needs.folders));
+      waiting = (usable.get(true) ?? []).filter((each) => each !== ready);
+      if (ready) return ready.child;
+      const { argv, group } = await commandOf(needs);
       return startProcess(argv, env, group);
     },
-    start(accessOf) {
-      nextAccess = accessOf;
+    start(most, needsOf) {
+      size = most;
+      nextNeeds = needsOf;
       fillLater();
     },
     async stop() {
-      nextAccess = null;
+      size = 0;
       clearTimeout(timer);
       const unused = waiting;
-      waiting = null;
-      unused?.child.kill();
-      await unused?.child.end("wait");
+      waiting = [];
+      for (const { child } of unused) child.kill();
+      await Promise.all(unused.map(({ child }) => child.end("wait")));
     },
   };
 }

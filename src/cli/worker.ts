@@ -56,7 +56,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
   const place = createLocalPlace({ agents, now, folder: null, operatorHosts });
   await place.sweep();
   // What the first session would wait for.
-  standby?.start(place);
+  standby?.start(place, slots);
   place.prepare();
   const newId = () => crypto.randomUUID();
   const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, place, log, newId, goneMs });

@@ -144,7 +144,7 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
     },
     /** The path of the network proxy's socket, which it opens. */
     openSocket: async (): Promise<string> => (await openProxy()).egress.socketPath,
-    /** The folders of the next run with a sandbox. */
+    /** The folders of one of the next runs with a sandbox. */
     openFolders: folders.open,
     /** Does what the first run would have to wait for. That run reports errors. */
     prepare(): void {
@@ -170,8 +170,8 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
 
 /** The workspaces of runs, each with a folder for everything else that its run stores. */
 function createFolders(parent: string | null, homeOf: () => Promise<string>) {
-  /** Those of the next run. A process that waits for it may have access to them already. */
-  let next: ReturnType<typeof make> | undefined;
+  /** Those of the next runs. Processes that wait for them have access to them already, most likely to the last ones. */
+  const ahead: { workspace: string; own: string }[] = [];
 
   async function make() {
     const home = await homeOf();
@@ -180,20 +180,14 @@ function createFolders(parent: string | null, homeOf: () => Promise<string>) {
   }
 
   return {
-    take() {
-      const taken = next ?? make();
-      next = undefined;
-      return taken;
-    },
+    take: async () => ahead.pop() ?? make(),
     async open(): Promise<string[]> {
-      next ??= make();
-      const { workspace, own } = await next;
-      return [workspace, own];
+      const made = await make();
+      ahead.push(made);
+      return [made.workspace, made.own];
     },
     async close(): Promise<void> {
-      const unused = await next;
-      next = undefined;
-      if (unused) await Promise.all([remove(unused.workspace), remove(unused.own)]);
+      await Promise.all(ahead.splice(0).flatMap(({ workspace, own }) => [remove(workspace), remove(own)]));
     },
   };
 }

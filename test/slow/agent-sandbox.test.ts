@@ -5,7 +5,7 @@ import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun
 import { serveFakeModel } from "../support/fake-model.ts";
 import { treeOf } from "../support/memory.ts";
 import { call as use } from "../support/model-runs.ts";
-import { processFile } from "../support/processes.ts";
+import { childrenOf, isGone, isWaiting, processFile } from "../support/processes.ts";
 import { type Site, serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
@@ -39,6 +39,7 @@ beforeAll(async () => {
           { ...use("finish", { outcome: "succeeded", summary: "Done." }), hold: true },
         ],
       },
+      done: { turns: [use("finish", { outcome: "succeeded", summary: "Done." })] },
     },
   });
 }, 300_000);
@@ -48,6 +49,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const hasModel = (pid: number): boolean => processFile(pid, "cmdline").endsWith("\0wait\0model\0");
 const asRoot = process.getuid?.() === 0;
 
 test.each(["root", "an ordinary user"].slice(asRoot ? 0 : 1))(
@@ -123,6 +125,36 @@ test.each(["root", "an ordinary user"].slice(asRoot ? 0 : 1))(
   },
   300_000,
 );
+
+test("an agent that is installed while a process waits for the next run works in that run", async () => {
+  const cwd = emptyFolder();
+  const bin = emptyFolder();
+  const agent = { id: "fake", command: "fake-agent", args: ["fine"], stream: "claude", provider: "openai-compatible" };
+  const env = {
+    OPENAI_COMPATIBLE_API_KEY: "sk-test-key",
+    OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+    EVALD_AGENT_MODEL: "openai-compatible/done",
+    EVALD_AGENTS: JSON.stringify([agent]),
+    PATH: `${process.env.PATH}:${bin}`,
+  };
+  await call(["org", "create", "Acme"], { cwd, env });
+  const key = (await call(["key", "create", "--name", "test"], { cwd, env })).stdout.trim();
+  const service = await serve({ cwd, env });
+  const ask = client(service.url, key);
+  const run = async (agent: string) => {
+    const { body: prompt } = await ask("POST", "/api/v1/prompts", { text: `Read ${docs.url}/.`, agent });
+    const { body } = await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+    return untilRun(ask, body.runId, "completed", "failed");
+  };
+  expect(await run("llm")).toMatchObject({ status: "completed", failureReason: null });
+  const waiting = () => childrenOf(service.pid).filter((pid) => isWaiting(pid) && hasModel(pid));
+  await until("a process for an agent with a model waits", () => waiting().length === 1);
+  const [outdated = 0] = waiting();
+  copyFileSync(join(import.meta.dir, "..", "support", "fake-agent.mjs"), join(bin, "fake-agent"));
+  expect(await run("fake")).toMatchObject({ status: "completed", failureReason: null });
+  await until("the process from before is gone", () => isGone(outdated));
+  await service.stop();
+}, 120_000);
 
 test.if(asRoot)("the doctor rejects a data directory that sandboxes show", async () => {
   const cwd = emptyFolder();
