@@ -69,8 +69,8 @@ function lastLevel(points: Point[]): LatestChange | null {
 
 /** The current scores of prompts. */
 export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }: Pick<Compare, "compareEvals">) {
-  /** Cached results, by the evaluations and how many of their runs count: comparing is slow, and the result never changes. */
-  const kept = new Map<string, LatestChange | null>();
+  /** The last result of each prompt with what it is the result of, because comparing is slow. */
+  const kept = new Map<string, { basis: string; change: LatestChange | null }>();
 
   /** The change between the last two evaluations. */
   function lastStep(
@@ -88,16 +88,21 @@ export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }
   }
 
   /** `points`: oldest first, at least the last two. */
-  function changeOf(org: OrgId, of: Pick<Seen, "agent" | "model">, points: Point[]): LatestChange | null {
-    const key = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(" ");
-    const known = kept.get(key);
-    if (known !== undefined) return known;
+  function changeOf(
+    org: OrgId,
+    promptId: string,
+    of: Pick<Seen, "agent" | "model">,
+    points: Point[],
+  ): LatestChange | null {
+    const basis = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(" ");
+    const known = kept.get(promptId);
+    if (known?.basis === basis) return known.change;
     const step = lastStep(org, of, points.at(-2), points.at(-1));
     const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
-    const found = isClear ? step : (lastLevel(points) ?? step);
+    const change = isClear ? step : (lastLevel(points) ?? step);
     if (kept.size >= maxKept) kept.clear();
-    kept.set(key, found);
-    return found;
+    kept.set(promptId, { basis, change });
+    return change;
   }
 
   return {
@@ -132,7 +137,7 @@ export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }
         outcome,
         at: toIso(createdAt),
         points: all.slice(-maxPoints).map(({ scores: _, ...point }) => point),
-        change: changeOf(org, last, all),
+        change: changeOf(org, promptId, last, all),
       };
     },
   };
