@@ -94,7 +94,9 @@ export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }
     of: Pick<Seen, "agent" | "model">,
     points: Point[],
   ): LatestChange | null {
-    const basis = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(" ");
+    const basis = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(
+      " ",
+    );
     const known = kept.get(promptId);
     if (known?.basis === basis) return known.change;
     const step = lastStep(org, of, points.at(-2), points.at(-1));
