@@ -1,7 +1,7 @@
 const defaultEveryMs = 10_000;
 /** Share of a processor below which the process is idle. */
 const idleShare = 0.05;
-/** CPU time since the last collection, in ms, that makes another one worthwhile. */
+/** CPU time since memory was last released, in ms, that makes another time worthwhile. */
 const workMs = 500;
 
 const usedMs = (): number => {
@@ -10,19 +10,21 @@ const usedMs = (): number => {
 };
 
 /**
- * Collects garbage whenever the process has become idle after work, and returns its memory to the system. Bun keeps both until more is
- * allocated, which may take days. `everyMs`: how often to look.
+ * Releases memory whenever the process has become idle after work: garbage, compiled code and, with `releaseMore`, what else can be made
+ * again. Bun and SQLite keep all of it for the next work, which may come days later. `everyMs`: how often to look. Returns the timer.
  */
-export function collectWhenIdle(everyMs = defaultEveryMs): void {
+export function releaseMemoryWhenIdle(releaseMore: () => void = () => {}, everyMs = defaultEveryMs): Timer {
   let last = usedMs();
-  let collectedAt = 0;
-  setInterval(() => {
+  let releasedAt = 0;
+  return setInterval(() => {
     const now = usedMs();
     const isIdle = now - last < idleShare * everyMs;
     last = now;
-    if (!isIdle || now - collectedAt < workMs) return;
+    if (!isIdle || now - releasedAt < workMs) return;
+    releaseMore();
     Bun.gc(true);
+    Bun.shrink();
     last = usedMs();
-    collectedAt = last;
+    releasedAt = last;
   }, everyMs).unref();
 }

@@ -8,14 +8,14 @@ import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import type { Address } from "../config/telemetry-settings.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
-import { closeDb, lockData, openDb } from "../db/open.ts";
+import { closeDb, lockData, openDb, releaseCache } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import { createLog, flushed } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { collectWhenIdle } from "./idle-memory.ts";
+import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import { announce } from "./running.ts";
 import { say, toAllowRule, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
@@ -97,7 +97,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   await service.start();
   service.upkeep.start();
   service.prepare();
-  collectWhenIdle();
+  const idle = releaseMemoryWhenIdle(() => releaseCache(db));
 
   let stopping = false;
   const stop = async (signal: string) => {
@@ -106,6 +106,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     stopping = true;
     log.info({ signal, graceMs: config.drainMs }, "stopping");
     clearInterval(flush);
+    clearInterval(idle);
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
     await Promise.all([server.stop(true), metricsServer?.stop(true)]);
     flushLastUsed(true);

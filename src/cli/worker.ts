@@ -5,7 +5,7 @@ import { redisSecrets } from "../config/worker-settings.ts";
 import { ConfigError } from "../errors.ts";
 import { createLog, flushed } from "../log.ts";
 import { createLocalPlace } from "../places/local.ts";
-import { collectWhenIdle } from "./idle-memory.ts";
+import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import type { ServeParts } from "./serve.ts";
 import { say } from "./terminal.ts";
 
@@ -86,6 +86,6 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
     say(`error: ${error.message}`);
     stop(0, 2);
   });
-  collectWhenIdle();
+  releaseMemoryWhenIdle();
   say(`worker ${worker.id} is waiting for sessions`);
 }

@@ -56,6 +56,9 @@ export function configure(client: Database): Db {
   return drizzle({ client });
 }
 
+/** Releases the pages that a connection keeps in memory. */
+export const releaseCache = (db: Db): void => void db.$client.run("pragma shrink_memory");
+
 /** Opens a database of this version for reading, beside the connection that writes. */
 export function openReader(path: string): Db {
   const client = new Database(path, { readonly: true });

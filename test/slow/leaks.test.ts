@@ -1,5 +1,5 @@
 import { heapStats } from "bun:jsc";
-import { test } from "bun:test";
+import { expect, test } from "bun:test";
 import { testApp } from "../support/app.ts";
 import { until } from "../support/until.ts";
 
@@ -23,8 +23,10 @@ test("runs, pages and streams whose readers stop reading leave nothing in memory
     await reader?.read();
     await reader?.cancel();
   };
+  const evals = new Set<string>();
   async function cycle(): Promise<void> {
     const { body: run } = await app.send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
+    evals.add(run.evalRequestId);
     for (const path of ["/live", "/runs/live", `/api/v1/runs/${run.runId}/events`, "/api/v1/export"])
       await readFirst(path);
     await app.runJobs();
@@ -41,4 +43,7 @@ test("runs, pages and streams whose readers stop reading leave nothing in memory
   for (let i = 0; i < cycles; i++) await cycle();
   // Ended streams may not have noticed it yet.
   await until("fewer objects than cycles are left", () => count().every((n, i) => n - (before[i] ?? 0) < cycles / 2));
+  const { strings } = JSON.parse(Bun.generateHeapSnapshot("v8")) as { strings: string[] };
+  const naming = strings.filter((text) => text.length > 36 && [...evals].some((id) => text.includes(id)));
+  expect(naming.length).toBeLessThan(cycles / 2);
 }, 300_000);
