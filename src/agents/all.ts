@@ -49,8 +49,8 @@ type Ahead = { openSocket: () => Promise<string>; openFolders: () => Promise<str
 /** `programs`: what the process starts in further sandboxes; null if it starts none. */
 type Needs = Access & { programs: ProgramFiles | null };
 
-/** So many runs at once have one process waiting for the next one. */
-const runsPerStandby = 4;
+/** One process waits for so many runs at once. */
+const runsPerStandby = 3;
 
 /** Starts the processes of agents, in sandboxes where that is possible. `env`: the service's environment, from which they get what they need. */
 export function agentStandby(env: Env) {
@@ -78,7 +78,7 @@ export function agentStandby(env: Env) {
         : withModel.take({ ...access, programs: listPrograms() }),
     /** Keeps processes waiting for the next runs, of which `concurrency` run at once. */
     start({ openSocket, openFolders }: Ahead, concurrency: number) {
-      const size = Math.ceil(concurrency / runsPerStandby);
+      const size = Math.max(1, Math.floor(concurrency / runsPerStandby));
       ofRules.start(size, async () => ({ sockets: [await openSocket()], folders: [], programs: null }));
       withModel.start(size, async (last) => {
         if (!last) return null;
