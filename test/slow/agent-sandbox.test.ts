@@ -142,7 +142,11 @@ test("an agent that is installed while a process waits for the next run works in
   const service = await serve({ cwd, env });
   const ask = client(service.url, key);
   const run = async (agent: string) => {
-    const { body: prompt } = await ask("POST", "/api/v1/prompts", { text: `Read ${docs.url}/.`, agent });
+    // Agents are looked up once a second.
+    const prompt = await until("the agent is found", async () => {
+      const made = await ask("POST", "/api/v1/prompts", { text: `Read ${docs.url}/.`, agent });
+      return made.status === 201 && made.body;
+    });
     const { body } = await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
     return untilRun(ask, body.runId, "completed", "failed");
   };
