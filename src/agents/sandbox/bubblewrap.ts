@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
 import type { SandboxLimits } from "./bounds.ts";
 
 /** A file or folder to show at a path, read-only unless `writable`. */
@@ -8,18 +8,18 @@ export type Bind = { from: string; to: string; writable?: boolean };
 export const nobody = 65534;
 const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/** A system folder. On most systems all but /usr are links into it, and a link takes less time to make than a mount. */
-function shown(folder: string): string[] {
-  const isLink = lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
-  return isLink ? ["--symlink", readlinkSync(folder), folder] : ["--ro-bind-try", folder, folder];
-}
-
 /** Whether every sandbox shows a path, as a part of the system. */
 export const isShown = (path: string): boolean => systemFolders.some((folder) => `${path}/`.startsWith(`${folder}/`));
 
+/** A system folder. On most systems all but /usr are links into it, and a link takes less time to make than a mount. */
+function shown(folder: string): string[] {
+  const real = existsSync(folder) ? realpathSync(folder) : folder;
+  return real !== folder && isShown(real) ? ["--symlink", real, folder] : ["--ro-bind-try", folder, folder];
+}
+
 // Never all of /etc/ssl, because /etc/ssl/private contains keys.
 const etcShown =
-  "ssl/certs ssl/openssl.cnf pki alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
+  "ssl/certs ssl/openssl.cnf pki ca-certificates alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
     " ",
   );
 
