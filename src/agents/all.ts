@@ -63,8 +63,8 @@ export function agentStandby(env: Env) {
     let problem: Promise<string | null> | undefined;
     return async ({ programs, ...access }: Needs) => {
       problem ??= testAgentSandbox(kind, passed);
-      if ((await problem) !== null) return { argv: ownCommand(), group: null };
-      return agentCommand(passed, programs, access) ?? { argv: ownCommand(), group: null };
+      const sandboxed = (await problem) === null ? agentCommand(passed, programs, access) : null;
+      return sandboxed ?? { argv: ownCommand(), group: null };
     };
   };
   // Looked up each time: agents are installed and updated while the service runs.

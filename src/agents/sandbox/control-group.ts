@@ -103,11 +103,10 @@ export function createOwnCgroup(uid: number | null): OwnCgroup | null {
   const entered = folders.some(isLeaf) ? folders.filter(isLeaf) : folders;
   const own = folders.filter((folder) => !isLeaf(folder));
   const cpu = cpuGroup(name);
-  const timed = [...own, ...cpu];
   return {
     entrances: [...entered, ...cpu].map((folder) => join(folder, "cgroup.procs")),
     folders: own,
-    lowerPriority: () => timed.map(lowerWeight).some(Boolean),
+    lowerPriority: () => [...own, ...cpu].filter(lowerWeight).length > 0,
     remove: () => removeAll([...own.flatMap((folder) => [...childrenOf(folder), folder]), ...cpu]),
   };
 }
