@@ -1,23 +1,36 @@
-import { expect, test } from "bun:test";
-import { join } from "node:path";
+import { afterEach, expect, jest, spyOn, test } from "bun:test";
+import { releaseMemoryWhenIdle } from "../src/cli/idle-memory.ts";
 
-/** Uses so many milliseconds of CPU time, rests for 20 looks, and prints how often memory was released. */
-const script = `
-  const [path, workMs] = process.argv.slice(1);
-  const { releaseMemoryWhenIdle } = await import(path);
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+/** How often memory is released in 20 looks of a process that has used so many milliseconds of CPU time and rests. */
+function releasesAfter(workMs: number): number {
+  spyOn(process, "cpuUsage").mockReturnValue({ user: workMs * 1000, system: 0 });
   let released = 0;
-  const usedMs = ({ user, system } = process.cpuUsage()) => (user + system) / 1000;
-  while (usedMs() < Number(workMs));
-  releaseMemoryWhenIdle(() => released++, 50);
-  await Bun.sleep(1000);
-  console.log(released);
-`;
-const releasesAfter = async (workMs: number): Promise<number> => {
-  const path = join(import.meta.dir, "..", "src", "cli", "idle-memory.ts");
-  const child = Bun.spawn([process.execPath, "-e", script, path, String(workMs)], { stdout: "pipe" });
-  return Number(await new Response(child.stdout).text());
-};
+  const timer = releaseMemoryWhenIdle(() => released++, 50);
+  jest.advanceTimersByTime(1000);
+  clearInterval(timer);
+  return released;
+}
 
-test("memory is released once when the process has become idle after work, and not after little work", async () => {
-  expect(await Promise.all([releasesAfter(1000), releasesAfter(0)])).toEqual([1, 0]);
-}, 60_000);
+test("memory is released once when the process has become idle after work, and not after little work", () => {
+  jest.useFakeTimers();
+  expect([releasesAfter(1000), releasesAfter(0)]).toEqual([1, 0]);
+});
+
+test("memory is not released during work", () => {
+  jest.useFakeTimers();
+  let user = 0;
+  spyOn(process, "cpuUsage").mockImplementation(() => {
+    user += 20_000;
+    return { user, system: 0 };
+  });
+  let released = 0;
+  const timer = releaseMemoryWhenIdle(() => released++, 50);
+  jest.advanceTimersByTime(5000);
+  clearInterval(timer);
+  expect(released).toBe(0);
+});
