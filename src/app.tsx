@@ -44,12 +44,10 @@ import { workerRoutes } from "./workers/routes.ts";
 export function createApp(service: Service, surface?: Surface) {
   const { deps, keys } = service;
   const { basePath } = deps.config;
-  /** Requests in progress: ID, start by the monotonic clock, and the caller if it has an API key. */
-  const pending = new WeakMap<Request, Pending>();
   const apiPrefix = `${basePath}/api/`;
 
   const callerOfApi = (request: Request) => {
-    const caller = pending.get(request)?.caller;
+    const caller = (request as Tracked)[pending]?.caller;
     if (!caller) throw new Error("a route under /api/ was reached without authentication");
     return caller;
   };
@@ -57,8 +55,9 @@ export function createApp(service: Service, surface?: Surface) {
   const isOpen = (request: Request, path: string) =>
     path === basePath + (isRead(request) ? openApiPath : exchangePath) &&
     ["GET", "HEAD", "POST"].includes(request.method);
+  const mcp = basePath + mcpPath;
   /** The router ignores a trailing slash. */
-  const isMcp = (path: string) => path.replace(/\/$/, "") === basePath + mcpPath;
+  const isMcp = (path: string) => path === mcp || path === `${mcp}/`;
   /** All that a key for reporting friction can be used for. */
   const isReport = (request: Request, path: string) =>
     isMcp(path) || (request.method === "POST" && path.replace(/\/$/, "") === basePath + fieldPath);
@@ -78,12 +77,13 @@ export function createApp(service: Service, surface?: Surface) {
     }
   }
 
-  const isCompatible = (request: Request) => pending.get(request)?.caller?.isCompatible ?? false;
-  const nameOf = (request: Request) => `the API key ${JSON.stringify(pending.get(request)?.caller?.name ?? "")}`;
+  const isCompatible = (request: Request) => (request as Tracked)[pending]?.caller?.isCompatible ?? false;
+  const nameOf = (request: Request) =>
+    `the API key ${JSON.stringify((request as Tracked)[pending]?.caller?.name ?? "")}`;
 
   /** Counts a response, and logs it: reads that succeed or find nothing at debug, everything else at info; MCP tools log their changes themselves. Not in onAfterResponse, which alone costs a fifth of a read. */
   function noteResponse(request: Request, path: string, route: string, status: unknown): void {
-    const seen = pending.get(request);
+    const seen = (request as Tracked)[pending];
     const ms = seen ? performance.now() - seen.at : 0;
     service.telemetry.metrics?.countResponse(request.method, route.slice(basePath.length), Number(status), ms);
     const isPlain = Number(status) < 400 || Number(status) === 404;
@@ -126,7 +126,7 @@ export function createApp(service: Service, surface?: Surface) {
     .onRequest(({ request, set }) => {
       const id = crypto.randomUUID();
       const own: Pending = { id, at: performance.now() };
-      pending.set(request, own);
+      (request as Tracked)[pending] = own;
       set.headers["x-request-id"] = id;
       const path = pathOf(request);
       if (isCompressible(request, path.slice(basePath.length))) set.headers.vary = "Accept-Encoding";
@@ -149,7 +149,8 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .onError(async ({ error, code, request, path, route = "", set }) => {
       const answer = toAppError(error, service.onError(error), code);
-      if (answer.code === "internal") deps.log.error({ req: pending.get(request)?.id, err: error }, "request failed");
+      if (answer.code === "internal")
+        deps.log.error({ req: (request as Tracked)[pending]?.id, err: error }, "request failed");
       set.status = errorStatus[answer.code];
       noteResponse(request, path, route, set.status);
       const page = await findErrorPage(service, request, answer);
@@ -171,7 +172,7 @@ export function createApp(service: Service, surface?: Surface) {
     const request = withClearPath(incoming);
     const path = pathOf(request);
     if (!path.startsWith(apiPrefix)) noteClient(request, peer, deps.config.trustsProxy);
-    const waits = !isRead(request) && !isMcp(path);
+    const waits = !isRead(request) && !isMcp(path) && !startsRuns(path);
     const answer = deliver(request, (each) => (waits ? whenUnlocked(deps.db, each, app.fetch) : app.fetch(each)));
     return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
   }
@@ -181,7 +182,12 @@ export function createApp(service: Service, surface?: Surface) {
 const onlyReports = () =>
   new AppError("forbidden", "This API key can only report friction: POST /api/v1/field-friction, or MCP.");
 
+/** `at`: the start by the monotonic clock. `caller`: the API key. */
 type Pending = { id: string; at: number; caller?: Caller };
+
+const pending = Symbol("pending");
+/** A property of the request, since a WeakMap of all of them makes each read slower. */
+type Tracked = Request & { [pending]?: Pending };
 
 const isUpload = ({ method }: Request, path: string): boolean => method === "POST" && path.endsWith("/v1/archives");
 
@@ -234,7 +240,13 @@ const isRead = ({ method }: Request): boolean => method === "GET" || method === 
 /** Writes that waited for another process in vain. */
 const lockedOut = new WeakSet<Request>();
 
-/** Waits for another process that is writing, because the write of a request would block this thread. MCP tools wait themselves. */
+/** Whether a write at this path starts runs of a prompt. */
+const startsRuns = (path: string): boolean => /\/v1\/prompts\/[^/]+\/run\/?$/.test(path);
+
+/**
+ * Waits for another process that is writing, because the write of a request would block this thread. MCP tools wait themselves,
+ * and the commit of new runs does.
+ */
 async function whenUnlocked(db: Db, request: Request, work: (request: Request) => Response | Promise<Response>) {
   if (!(await untilUnlocked(db))) lockedOut.add(request);
   return work(request);
@@ -242,7 +254,7 @@ async function whenUnlocked(db: Db, request: Request, work: (request: Request) =
 
 /** Throws unavailable for a request that can't be answered or stored at this moment. */
 function checkStorage(service: Service, request: Request, isApi: boolean): void {
-  if (lockedOut.has(request)) throw locked();
+  if (!isRead(request) && lockedOut.has(request)) throw locked();
   if (isApi && service.isBroken()) throw unavailable("The disk failed. The service is restarting.");
 }
 

@@ -2,7 +2,8 @@ import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isKeyShaped } from "../src/auth/keys.ts";
+import { createKeys, isKeyShaped } from "../src/auth/keys.ts";
+import { closeDb, openDb } from "../src/db/open.ts";
 import { testApp } from "./support/app.ts";
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -76,6 +77,22 @@ test("a revoked key is rejected on the next request, other keys are not", async 
     detail: expect.stringContaining("revoked"),
   });
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
+});
+
+test("keys that were used before stop working once their trust is removed or another process revokes them", async () => {
+  const dataDir = mkdtempSync(join(folder, "revoked-"));
+  const { send, service, a } = testApp({ dataDir });
+  const ofTrust = service.keys.createKey(a.org, "of a CI job", { trustId: "trust" });
+  const byHand = service.keys.createKey(a.org, "by hand");
+  const statusOf = async (key: string) => (await send("GET", "/api/v1/whoami", withKey(key))).status;
+  expect([await statusOf(ofTrust.key), await statusOf(byHand.key)]).toEqual([200, 200]);
+  service.keys.revokeKeysOf(a.org, "trust");
+  expect([await statusOf(ofTrust.key), await statusOf(byHand.key)]).toEqual([401, 200]);
+  const other = openDb(dataDir);
+  createKeys({ db: other, now: Date.now, newId: () => "" }).revokeKey(a.org, byHand.apiKey.id);
+  while ((await statusOf(byHand.key)) === 200) await new Promise((resolve) => setImmediate(resolve));
+  expect(await statusOf(byHand.key)).toBe(401);
+  closeDb(other);
 });
 
 test("another organization's key can't be revoked", async () => {

@@ -1,7 +1,7 @@
 import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import { prepared } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables.ts";
-import { keptWhileUnchanged } from "../db/unchanged.ts";
+import { keptUntilForgotten } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { type KeyScope, keyScopes } from "../http/operation.ts";
@@ -76,7 +76,8 @@ export type FoundKey = {
 
 export type Keys = ReturnType<typeof createKeys>;
 
-export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
+/** Finds keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
+function createKeyCache(db: Deps["db"]) {
   const byHash = prepared(
     db
       .select({
@@ -92,7 +93,30 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       .from(apiKeys)
       .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt))),
   );
-  const kept = keptWhileUnchanged<ReturnType<typeof byHash.get>>(db, 1000);
+  const { keep, forget } = keptUntilForgotten<{ found: FoundKey; expiresAt: number | null }>(db, 1000);
+
+  function read(hash: Buffer) {
+    const row = byHash.get({ hash });
+    if (!row) return undefined;
+    const { id: keyId, orgId, name, scopes, expiresAt, createdBy, trustId, isCompatible } = row;
+    const found: FoundKey = {
+      ...{ keyId, org: orgId as OrgId, name, scopes: scopes as KeyScope[] | null },
+      ...{ createdBy, trustId, isCompatible },
+    };
+    return { found, expiresAt };
+  }
+
+  return {
+    find(key: string) {
+      const hash = hashOf(key);
+      return keep(hash.toString("latin1"), () => (isKeyShaped(key) ? read(hash) : undefined));
+    },
+    forget,
+  };
+}
+
+export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
+  const { find, forget } = createKeyCache(db);
   /** Last use by key ID, not yet stored, and when each was last stored. */
   const used = new Map<string, number>();
   const written = new Map<string, number>();
@@ -157,17 +181,11 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
 
     /** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
     findKey(key: string): FoundKey | null {
-      if (!isKeyShaped(key)) return null;
-      const hash = hashOf(key);
-      const row = kept(hash.toString("latin1"), () => byHash.get({ hash }));
+      const known = find(key);
       const at = now();
-      if (!row || (row.expiresAt !== null && row.expiresAt <= at)) return null;
-      used.set(row.id, at);
-      const { id: keyId, orgId, name, scopes, createdBy, trustId, isCompatible } = row;
-      return {
-        ...{ keyId, org: orgId as OrgId, name, scopes: scopes as KeyScope[] | null },
-        ...{ createdBy, trustId, isCompatible },
-      };
+      if (!known || (known.expiresAt !== null && known.expiresAt <= at)) return null;
+      used.set(known.found.keyId, at);
+      return known.found;
     },
 
     listKeys: (org: OrgId): ApiKey[] =>
@@ -180,6 +198,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
         .set({ revokedAt: now() })
         .where(and(own, isNull(apiKeys.revokedAt)))
         .run();
+      forget();
       const row = db.select().from(apiKeys).where(own).get();
       if (!row) throw notFound(`No API key has the ID ${id}.`);
       return toApiKey(row);
@@ -189,12 +208,14 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     revokeKeysOf(org: OrgId, trustId: string): void {
       const own = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
       db.update(apiKeys).set({ revokedAt: now() }).where(own).run();
+      forget();
     },
 
     /** Deletes keys of trusts that expired before `beforeMs`: a pipeline leaves many. */
     deleteExpiredKeysOfTrusts(org: OrgId, beforeMs: number): void {
       const own = and(eq(apiKeys.orgId, org), isNotNull(apiKeys.trustId), lt(apiKeys.expiresAt, beforeMs));
       db.delete(apiKeys).where(own).run();
+      forget();
     },
 
     /** Stores when keys were last used: at most once a minute per key, unless `all` (before the process ends). */

@@ -3,35 +3,53 @@ import { perConnection } from "./per-connection.ts";
 
 /** How long writes of another process may go unnoticed, in milliseconds: looking for them takes as long as a small query. */
 const lookEveryMs = 1;
+/** The same for values that are read with every request and that hardly any other process changes. */
+const lookRarelyMs = 5;
 
-/** Returns a text that changes with every write: by this connection immediately, by another within a millisecond. */
-export const changeMark = (db: Db): string => markOf(db)();
-
-const markOf = perConnection(({ $client: client }: Db) => {
-  const own = client.prepare<{ n: number }, []>("select total_changes() n");
+/** Returns a number that changes with every write of another connection, within `everyMs` milliseconds. */
+const versionOf = perConnection(({ $client: client }: Db) => {
   const others = client.prepare<{ data_version: number }, []>("pragma data_version");
   let version: number | undefined;
   let lookedAt = Number.NEGATIVE_INFINITY;
-  return () => {
-    if (performance.now() - lookedAt >= lookEveryMs) {
+  return (everyMs: number) => {
+    if (performance.now() - lookedAt >= everyMs) {
       version = others.get()?.data_version;
       lookedAt = performance.now();
     }
-    return `${own.get()?.n} ${version}`;
+    return version;
   };
 });
+
+const changesOf = perConnection(({ $client }: Db) => $client.prepare<{ n: number }, []>("select total_changes() n"));
+
+/** Returns a text that changes with every write: by this connection immediately, by another within a millisecond. */
+export const changeMark = (db: Db): string => `${changesOf(db).get()?.n} ${versionOf(db)(lookEveryMs)}`;
 
 /**
  * Caches up to `most` values computed from the database until it changes, by any process. Cached values are shared:
  * do not modify them. undefined is never cached.
  */
-export function keptWhileUnchanged<T>(db: Db, most: number): (key: string, make: () => T) => T {
+export const keptWhileUnchanged = <T>(db: Db, most: number) => keptWhileSame<T>(db, most, () => changeMark(db));
+
+/**
+ * Like `keptWhileUnchanged`, but writes of this process leave the values unless it calls `forget`. Writes of another process are noticed within
+ * 5 milliseconds.
+ */
+export function keptUntilForgotten<T>(db: Db, most: number) {
+  let writes = 0;
+  return {
+    keep: keptWhileSame<T | undefined>(db, most, () => `${writes} ${versionOf(db)(lookRarelyMs)}`),
+    forget: (): void => void writes++,
+  };
+}
+
+function keptWhileSame<T>(db: Db, most: number, markNow: () => string): (key: string, make: () => T) => T {
   const kept = new Map<string, T>();
   let mark = "";
   return (key, make) => {
     // A transaction may still be rolled back.
     if (db.$client.inTransaction) return make();
-    const now = changeMark(db);
+    const now = markNow();
     if (now !== mark) kept.clear();
     mark = now;
     const known = kept.get(key);

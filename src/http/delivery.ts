@@ -56,13 +56,13 @@ export function createDelivery({ corsOrigins, basePath }: { corsOrigins: readonl
     const isGet = request.method === "GET";
     const mayZip = isGet && acceptsGzip(request);
     const mayTag = isGet && isTagged(path.slice(basePath.length));
+    if (corsOrigins.length === 0 && !mayZip && !mayTag) return next(request);
     const deliver = async () => {
       const response = await next(request);
       cors.allow(request, response);
       if (isDescription) response.headers.set("cache-control", "public, max-age=300, must-revalidate");
       return compressed(request, response, { mayZip, mayTag });
     };
-    if (corsOrigins.length === 0 && !mayZip && !mayTag) return next(request);
     return cors.preflight(request) ?? deliver();
   };
 }

@@ -26,14 +26,14 @@ export const runReportColumns = { slug: reports.slug, ...graded, status: reports
 
 type RunReportRow = Omit<RunReport, "url" | "dimensions"> & { dimensions: Dimension[] };
 
-export const toRunReport = (row: RunReportRow, url: string): RunReport => ({
-  slug: row.slug,
-  url,
-  // Without a copy for the rest of a pattern.
-  ...(row as Omit<RunReportRow, "slug">),
-  dimensions: row.dimensions.map(toDimension),
-  nullNotice: toNullNotice(row),
-});
+/** Makes a row the report of a run: copying its many fields would take longer than computing the others. */
+export function toRunReport(row: RunReportRow, url: string): RunReport {
+  const report = row as unknown as RunReport;
+  report.url = url;
+  report.dimensions = row.dimensions.map(toDimension);
+  report.nullNotice = toNullNotice(row);
+  return report;
+}
 
 const columns = {
   report: runReportColumns,

@@ -51,8 +51,11 @@ function decided(
   const { outcome, score, scope } = report;
   const isMeasured = outcome === "not_judged" && score !== null && scope === successBar?.scope;
   const passes = isMeasured && score >= successBar.minScore;
-  // The same object: copying its many fields takes longer than computing them.
-  return Object.assign(report, passes ? { outcome: "succeeded" as const, passedBar: successBar } : { passedBar: null });
+  // The same object, as in `toRunReport`.
+  const result = report as NonNullable<Run["report"]>;
+  if (passes) result.outcome = "succeeded";
+  result.passedBar = passes ? successBar : null;
+  return result;
 }
 
 export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "baseUrl">) {

@@ -45,7 +45,6 @@ const toRun = (r: any) => ({
   status: r.status,
   report: r.slug && {
     slug: r.slug,
-    url: `${base}/reports/${r.slug}`,
     score: r.score,
     grade: r.grade,
     metrics: parsed(r.metrics),
@@ -59,6 +58,7 @@ const toRun = (r: any) => ({
     coverage: r.coverage,
     methodology: parsed(r.methodology),
     status: r.o_status,
+    url: `${base}/reports/${r.slug}`,
     passedBar: parsed(r.success_bar),
   },
   statusUrl: `${base}/api/v1/runs/${r.id}`,

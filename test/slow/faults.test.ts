@@ -268,7 +268,7 @@ test("a database held by another process: reads are answered meanwhile, writes w
   expect(await service.stop()).toBe(0);
 });
 
-describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
+describe.skipIf(process.getuid?.() !== 0)("a disk of 32 MB", () => {
   const mounted: string[] = [];
   const mount = (...args: string[]) => {
     const { success, stderr } = Bun.spawnSync(["mount", ...args]);
@@ -282,7 +282,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
     const cwd = emptyFolder();
     const data = join(cwd, "data");
     mkdirSync(data);
-    mount("-t", "tmpfs", "-o", "size=8m", "tmpfs", data);
+    mount("-t", "tmpfs", "-o", "size=32m", "tmpfs", data);
     mounted.push(data);
     const ballast = join(data, "ballast");
 
