@@ -137,6 +137,10 @@ describe("members", () => {
     expect((await bea.post("/account/organization", { org: crypto.randomUUID() })).status).toBe(404);
     expect((await bea.post("/account/leave", { org: app.a.org, confirmed: "1" })).location).toBe("/account?done=left");
     expect((await bea.get("/")).body).toContain('<p class="org">B</p>');
+    const cy = await signedIn(app, { role: "member" });
+    await cy.post("/account/leave", { org: app.a.org, confirmed: "1" });
+    const { status, body } = await cy.get("/prompts");
+    expect([status, body.includes('href="/account"'), body.includes('href="/sign-in"')]).toEqual([403, true, false]);
   });
 });
 

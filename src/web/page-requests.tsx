@@ -49,7 +49,7 @@ export function createPageRequests(service: Service) {
       response = viewer || signedIn || isPublic ? await make(visitor, here) : askWho(request, here);
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      response = errorAnswer(here, request, error, viewer ?? undefined);
+      response = errorAnswer(here, request, error, visitor);
     }
     response = compressed(request, response);
     // Cookies of a session that the page sets take precedence over a renewed one.
@@ -247,10 +247,10 @@ const isPart = ({ headers }: Request): boolean =>
   headers.has("hx-request") || (headers.get("accept") ?? "").includes("text/event-stream");
 
 /** An error page with the status of the error. */
-export function errorAnswer(site: Site, request: Request, error: AppError, viewer?: Viewer): Response {
+export function errorAnswer(site: Site, request: Request, error: AppError, visitor?: Visitor): Response {
   const { pathname } = new URL(request.url);
   const status = statusOf(error);
-  const page = <ErrorPage {...{ site, viewer, path: pathname, status, error }} />;
+  const page = <ErrorPage {...{ site, visitor, path: pathname, status, error }} />;
   const wait = error.retryAfterSeconds === undefined ? undefined : { "retry-after": String(error.retryAfterSeconds) };
   return privateAnswer("html", toPage(page), status, wait);
 }

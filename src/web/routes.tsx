@@ -86,6 +86,6 @@ export async function findErrorPage(service: Service, request: Request, error: A
   if (!wantsHtml(request) || new URL(request.url).pathname.startsWith(`${site.base}/api/`)) return null;
   // Signed-in viewers keep their menu, unless finding the viewer fails too.
   return await createPageRequests(service)
-    .showPublic(request, ({ viewer }) => errorAnswer(site, request, error, viewer ?? undefined))
+    .showPublic(request, (visitor) => errorAnswer(site, request, error, visitor))
     .catch(() => errorAnswer(site, request, error));
 }

@@ -78,6 +78,6 @@ export function needOrg({ viewer, signedIn }: Visitor): Viewer {
   if (viewer) return viewer;
   throw new AppError(
     "forbidden",
-    `${signedIn?.person.email} is not a member of any organization; ask an owner to invite you`,
+    `You're not a member of any organization yet. Ask an owner to invite ${signedIn?.person.email}.`,
   );
 }

@@ -1,7 +1,7 @@
 import type { AppError } from "../../errors.ts";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import type { Visitor } from "../visitors.ts";
 
 const titles: Partial<Record<AppError["code"], string>> = {
   not_found: "Not found",
@@ -13,20 +13,20 @@ const titles: Partial<Record<AppError["code"], string>> = {
 /** An error page with links to go on from. */
 export function ErrorPage({
   site,
-  viewer,
+  visitor,
   path,
   status,
   error,
 }: {
   site: Site;
-  viewer?: Viewer;
+  visitor?: Pick<Visitor, "viewer" | "signedIn">;
   path: string;
   status: number;
   error: AppError;
 }) {
   const title = titles[error.code] ?? "Request failed";
   return (
-    <Layout site={site} viewer={viewer} path={path} title={title}>
+    <Layout {...{ site, path, title }} viewer={visitor?.viewer ?? undefined} isSignedIn={visitor?.signedIn != null}>
       <div class="notice-page" data-error={error.code}>
         <p class="status">{status}</p>
         <h1>{title}</h1>
