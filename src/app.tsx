@@ -47,7 +47,7 @@ export function createApp(service: Service, surface?: Surface) {
   const apiPrefix = `${basePath}/api/`;
 
   const callerOfApi = (request: Request) => {
-    const caller = (request as Tracked)[pending]?.caller;
+    const caller = pendingOf(request)?.caller;
     if (!caller) throw new Error("a route under /api/ was reached without authentication");
     return caller;
   };
@@ -77,13 +77,12 @@ export function createApp(service: Service, surface?: Surface) {
     }
   }
 
-  const isCompatible = (request: Request) => (request as Tracked)[pending]?.caller?.isCompatible ?? false;
-  const nameOf = (request: Request) =>
-    `the API key ${JSON.stringify((request as Tracked)[pending]?.caller?.name ?? "")}`;
+  const isCompatible = (request: Request) => pendingOf(request)?.caller?.isCompatible ?? false;
+  const nameOf = (request: Request) => `the API key ${JSON.stringify(pendingOf(request)?.caller?.name ?? "")}`;
 
   /** Counts a response, and logs it: reads that succeed or find nothing at debug, everything else at info; MCP tools log their changes themselves. Not in onAfterResponse, which alone costs a fifth of a read. */
   function noteResponse(request: Request, path: string, route: string, status: unknown): void {
-    const seen = (request as Tracked)[pending];
+    const seen = pendingOf(request);
     const ms = seen ? performance.now() - seen.at : 0;
     service.telemetry.metrics?.countResponse(request.method, route.slice(basePath.length), Number(status), ms);
     const isPlain = Number(status) < 400 || Number(status) === 404;
@@ -149,8 +148,7 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .onError(async ({ error, code, request, path, route = "", set }) => {
       const answer = toAppError(error, service.onError(error), code);
-      if (answer.code === "internal")
-        deps.log.error({ req: (request as Tracked)[pending]?.id, err: error }, "request failed");
+      if (answer.code === "internal") deps.log.error({ req: pendingOf(request)?.id, err: error }, "request failed");
       set.status = errorStatus[answer.code];
       noteResponse(request, path, route, set.status);
       const page = await findErrorPage(service, request, answer);
@@ -188,6 +186,8 @@ type Pending = { id: string; at: number; caller?: Caller };
 const pending = Symbol("pending");
 /** A property of the request, since a WeakMap of all of them makes each read slower. */
 type Tracked = Request & { [pending]?: Pending };
+
+const pendingOf = (request: Request): Pending | undefined => (request as Tracked)[pending];
 
 const isUpload = ({ method }: Request, path: string): boolean => method === "POST" && path.endsWith("/v1/archives");
 

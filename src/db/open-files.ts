@@ -10,10 +10,14 @@ type Noted = {
   folder: string;
   /** When the folder had last changed at a check that found the files, epoch ms; 0 if it may have changed again since. */
   changedAt: number;
+  /** When they were last checked, by the monotonic clock. */
+  checkedAt: number;
 };
 
 const noted = new WeakMap<Database, Noted>();
 
+/** Commits of a fast disk take a tenth of this, so most of them are spared a look at the disk. */
+const checkEveryMs = 1;
 /** A later change within the resolution of timestamps would go unnoticed. */
 const settledMs = 50;
 
@@ -30,13 +34,14 @@ const walOf = ({ filename }: Database) => `${filename}-wal`;
 /** Remembers which files a connection has open. Call it after the first statement in WAL mode. */
 export function noteFiles(client: Database): void {
   const files = [client.filename, walOf(client)].map(identityOf);
-  noted.set(client, { files, folder: dirname(client.filename), changedAt: 0 });
+  noted.set(client, { files, folder: dirname(client.filename), changedAt: 0, checkedAt: Number.NEGATIVE_INFINITY });
 }
 
-/** Throws SQLITE_IOERR_VNODE, as SQLite calls it, if the database or its WAL was deleted, moved or replaced. */
+/** Throws SQLITE_IOERR_VNODE, as SQLite calls it, if the database or its WAL was deleted, moved or replaced. Checks at most once a millisecond. */
 export function checkFiles(client: Database): void {
   const known = noted.get(client);
-  if (!known) return;
+  if (!known || performance.now() - known.checkedAt < checkEveryMs) return;
+  known.checkedAt = performance.now();
   // Each of those changes the folder, and one look at it takes half as long. This runs after every commit.
   const changedAt = find(known.folder)?.mtimeMs ?? 0;
   if (changedAt !== 0 && changedAt === known.changedAt) return;

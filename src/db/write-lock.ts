@@ -1,6 +1,5 @@
 import type { Database } from "bun:sqlite";
 import { isBusy } from "./fault.ts";
-import { perConnection } from "./per-connection.ts";
 
 type Db = { $client: Database };
 
@@ -12,20 +11,15 @@ const blockMs = 10;
 
 /** Runs transactions that throw SQLITE_BUSY after 10 milliseconds, instead of blocking this thread while another process is writing. */
 export function withoutWaiting<T>(db: Db, work: () => T): T {
-  const { block, wait } = timeoutsOf(db);
-  block.run();
+  const client = db.$client;
+  // Not prepared: SQLite sets a timeout when it compiles the statement, so the first run of a prepared one would set none.
+  client.run(`pragma busy_timeout = ${blockMs}`);
   try {
     return work();
   } finally {
-    wait.run();
+    client.run(`pragma busy_timeout = ${maxWaitMs}`);
   }
 }
-
-/** The statements that set how long a write may block this thread, prepared once: every commit runs both. */
-const timeoutsOf = perConnection(({ $client }: Db) => {
-  const set = (ms: number) => $client.prepare(`pragma busy_timeout = ${ms}`);
-  return { block: set(blockMs), wait: set(maxWaitMs) };
-});
 
 /** Whether another process is writing at this moment. */
 export function isLocked(db: Db): boolean {

@@ -13,6 +13,8 @@ export type Candidate = { id: string; org: string; host: string; availableAt: nu
 
 const columns = "id, org_id org, host, available_at availableAt";
 
+const dueAgain = (statement: string) => `${statement} state = 'queued' and available_at > 0 and available_at <= ?`;
+
 /**
  * The order in which queued jobs are claimed. The queue is read by lane (organization and host), because only the
  * oldest job of a lane can be next. That takes one index lookup per lane, however long the queue is and however much of
@@ -20,8 +22,11 @@ const columns = "id, org_id org, host, available_at availableAt";
  */
 export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">, pool: (typeof jobPools)[number]) {
   const own = `pool = '${pool}' and state`;
+  // Other parts of the queue come with the oldest of each lane, because a statement of their own would take as long as all of this one: running
+  // jobs, without an ID, and whether a requeued job is due, without an organization.
   // A comparison of all columns before the last one seeks to the end of a lane; `+` keeps it one on columns of the index.
-  const oldestOfEach = $client.prepare<Candidate, []>(`
+  type Part = Candidate | { id: null; org: string; host: string } | { id: null; org: null };
+  const overview = $client.prepare<Part, [at: number]>(`
     with recursive lane as (
       select * from (select ${columns} from jobs where ${own} = 'queued' order by org_id, host, available_at, jobs.id limit 1)
       union all
@@ -29,12 +34,13 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">, pool: (t
         select rowid from jobs
         where ${own} = 'queued' and (org_id, host, available_at) > (+lane.org, +lane.host, ${Number.MAX_SAFE_INTEGER})
         order by org_id, host, available_at, jobs.id limit 1)
-    ) select * from lane`);
+    )
+    select * from lane
+    union all select null, org_id, host, null from jobs where ${own} = 'running'
+    union all select null, null, null, null where exists (${dueAgain("select 1 from jobs where")})`);
+  const comeDue = $client.prepare<never, [at: number]>(dueAgain("update jobs set available_at = 0 where"));
   const oldestOf = $client.prepare<Candidate, [org: string, host: string]>(
     `select ${columns} from jobs where ${own} = 'queued' and org_id = ? and host = ? order by available_at, id limit 1`,
-  );
-  const running = $client.prepare<{ org: string; host: string }, []>(
-    `select org_id org, host from jobs where ${own} = 'running'`,
   );
   // Only runs count towards the limit.
   // Ignore starts in the future: after a fast clock is corrected they would block the organization.
@@ -58,10 +64,19 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">, pool: (t
       ofOrg.set(org, busy(org) + 1);
       ofHost.set(host, (ofHost.get(host) ?? 0) + 1);
     };
-    for (const each of running.all()) count(each);
+    let parts = overview.all(at);
+    // A job that is due again is ordered by age; otherwise newer jobs could starve it.
+    if (parts.at(-1)?.org === null) {
+      comeDue.run(at);
+      parts = overview.all(at);
+    }
+    let heads: Candidate[] = [];
+    for (const part of parts) {
+      if (part.id !== null) heads.push(part);
+      else if (part.org !== null) count(part);
+    }
     /** Organizations at their daily limit. Their requeued jobs may still run, since they are already counted. */
     const spentDay = new Set<string>();
-    let heads = oldestOfEach.all();
     for (let first = best(); first; first = best()) {
       const { org, host } = first;
       const { atOnce, aDay } = limits.org(org);

@@ -85,8 +85,6 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       limits: Limits,
     ): { leases: Lease[]; nextDueAt: number | null } {
       const at = now();
-      // A job that is due again is ordered by age; otherwise newer jobs could starve it.
-      statements.comeDue.run(at);
       const leases: Lease[] = [];
       const order = claimOrder(at, limits);
       while (leases.length < most) {
@@ -174,9 +172,6 @@ function prepareStatements({ $client }: Deps["db"]) {
     >(
       `insert into jobs (id, pool, kind, subject, org_id, host, state, available_at, attempt, spent, max_attempts, faults, deaths, created_at)
       values (?, ?, ?, ?, ?, ?, 'queued', 0, 0, 0, ?, 0, 0, ?)`,
-    ),
-    comeDue: $client.prepare<never, [at: number]>(
-      "update jobs set available_at = 0 where state = 'queued' and available_at > 0 and available_at <= ?",
     ),
     claim: $client.prepare<Lease, [owner: string, leaseUntil: number, at: number, id: string]>(
       `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?)
