@@ -262,6 +262,7 @@ test("2026-07-28: discovery, envelope, headers and errors", async () => {
     [modern("tools/list", {}, { "mcp-method": "tools/call" }), 400, -32020],
     [modern("tools/call", { name: "list_prompts" }, { "mcp-name": "get_report" }), 400, -32020],
     [modern("tools/list", {}, {}, {}), 400, -32602],
+    [modern("tools/call", { name: "list_prompts", arguments: "all" }, { "mcp-name": "list_prompts" }), 200, -32602],
     [modern("ping"), 404, -32601],
     [modern("initialize"), 404, -32601],
     [modern("reports/list"), 404, -32601],

@@ -19,7 +19,7 @@ import { AppError } from "../errors.ts";
 import { readJson } from "../http/body.ts";
 import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
 
-/** Requests up to revision 2025-11-25, with the schemas of their parameters. Those of 2026-07-28 have the same names. */
+/** Requests with the schemas of their parameters. Those of 2026-07-28 are the same without the envelope, which its SDK removes. */
 const requests = {
   "tools/list": ListToolsRequestSchema,
   "tools/call": CallToolRequestSchema,
@@ -63,13 +63,6 @@ type Options = {
   onError: (error: unknown) => void;
 };
 
-/** The handler table for the newer SDK, whose types differ between methods. */
-type Register = (
-  method: Method,
-  handle: (request: { params?: object }, context: { mcpReq: ModernContext }) => Promise<object>,
-) => void;
-type ModernContext = { _meta?: Meta; notify: Notify; signal: AbortSignal };
-
 const serverInfo = { name: "evald", title: "evald", version };
 /** Revisions with batches: those before 2025-06-18. A missing header means the last of them. */
 const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
@@ -89,14 +82,12 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
       const visit = requestInfo && visits.get(requestInfo);
       if (!visit) throw new Error("a request reached the MCP server without going through the endpoint");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
-      // It lives for one request: resetting it would take longer than most tools.
-      const { method } = visit;
-      const handle = method && handlers[method];
-      if (handle)
-        (server.setRequestHandler as unknown as Register).call(server, method, async ({ params = {} }, context) => {
-          const { _meta, notify, signal } = context.mcpReq;
-          return handle(params, toCall(visit, _meta, notify, signal), context);
-        });
+      // Without a fallback, the SDK rejects a request with the HTTP status of an unknown method.
+      if (!visit.method || !handlers[visit.method]) return server;
+      server.fallbackRequestHandler = (request, context) => {
+        const { _meta, notify, signal } = context.mcpReq;
+        return answer(request, toCall(visit, _meta, notify as Notify, signal), context);
+      };
       return server;
     },
     { legacy: "reject", responseMode: "auto", onerror: onError, maxSubscriptions },
@@ -105,18 +96,21 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
   function legacyServer(visit: Visit): Server {
     const server = new Server(serverInfo, { capabilities, instructions, jsonSchemaValidator: noValidator });
     server.onerror = onError;
-    // Validated as a whole: otherwise each request would be validated twice, and each result once more.
-    server.fallbackRequestHandler = async (request, context) => {
-      const method = toMethod(request.method);
-      const handle = method && handlers[method];
-      if (!handle) throw new RpcError(-32601, "Method not found");
-      const checked = requests[method].safeParse(request);
-      if (!checked.success) throw invalidParams(`Invalid params of ${method}: ${checked.error.message}`);
+    server.fallbackRequestHandler = (request, context) => {
       const { _meta, sendNotification, signal } = context;
-      const call = toCall(visit, _meta, sendNotification as Notify, signal);
-      return handle(checked.data.params ?? {}, call, context) as Promise<Record<string, unknown>>;
+      return answer(request, toCall(visit, _meta, sendNotification as Notify, signal), context);
     };
     return server;
+  }
+
+  /** The fallback of both servers: they would validate each request of a registered method twice, and each result once more. */
+  async function answer(request: { method: string }, call: Call, sdk: unknown): Promise<Record<string, unknown>> {
+    const method = toMethod(request.method);
+    const handle = method && handlers[method];
+    if (!handle) throw new RpcError(-32601, "Method not found");
+    const checked = requests[method].safeParse(request);
+    if (!checked.success) throw invalidParams(`Invalid params of ${method}: ${checked.error.message}`);
+    return (await handle(checked.data.params ?? {}, call, sdk)) as Record<string, unknown>;
   }
 
   /** Answers one POST of an authorized caller. Throws forbidden for another site's Origin, and too_large. */
@@ -136,8 +130,8 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
     const enableJsonResponse = !(live && visit.method && surface.streams(visit.method, params));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
     await legacyServer(visit).connect(transport);
-    const answer = await transport.handleRequest(request, { parsedBody: withoutTask(body) });
-    return Array.isArray(body) && body.length === 1 && enableJsonResponse ? asBatch(answer) : answer;
+    const response = await transport.handleRequest(request, { parsedBody: withoutTask(body) });
+    return Array.isArray(body) && body.length === 1 && enableJsonResponse ? asBatch(response) : response;
   }
 
   return { handle };
