@@ -18,6 +18,7 @@ import type { Caller } from "../auth/gate.ts";
 import { AppError } from "../errors.ts";
 import { readJson } from "../http/body.ts";
 import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
+import { fill, isToolResult, placeholder, toMembers, withText } from "./tool-result.ts";
 
 /** Requests with the schemas of their parameters. Those of 2026-07-28 are the same without the envelope, which its SDK removes. */
 const requests = {
@@ -51,8 +52,18 @@ export type Surface = {
 
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
-/** An authorized request; `live`: its client supports streams. */
-type Visit = { caller: Caller; live: boolean; incoming: Request; method: Method | undefined };
+/**
+ * An authorized request. `live`: its client supports streams. `isSingle`: the response is one JSON object. `members`: those of the tool's result
+ * that its placeholder stands for.
+ */
+type Visit = {
+  caller: Caller;
+  live: boolean;
+  incoming: Request;
+  method: Method | undefined;
+  isSingle: boolean;
+  members?: string;
+};
 
 type Options = {
   /** The service's public URL: its own pages and those on this machine may call. */
@@ -86,7 +97,7 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
       if (!visit.method || !handlers[visit.method]) return server;
       server.fallbackRequestHandler = (request, context) => {
         const { _meta, notify, signal } = context.mcpReq;
-        return answer(request, toCall(visit, _meta, notify as Notify, signal), context);
+        return answer(request, visit, toCall(visit, _meta, notify as Notify, signal), context);
       };
       return server;
     },
@@ -98,19 +109,28 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
     server.onerror = onError;
     server.fallbackRequestHandler = (request, context) => {
       const { _meta, sendNotification, signal } = context;
-      return answer(request, toCall(visit, _meta, sendNotification as Notify, signal), context);
+      return answer(request, visit, toCall(visit, _meta, sendNotification as Notify, signal), context);
     };
     return server;
   }
 
   /** The fallback of both servers: they would validate each request of a registered method twice, and each result once more. */
-  async function answer(request: { method: string }, call: Call, sdk: unknown): Promise<Record<string, unknown>> {
+  async function answer(
+    request: { method: string },
+    visit: Visit,
+    call: Call,
+    sdk: unknown,
+  ): Promise<Record<string, unknown>> {
     const method = toMethod(request.method);
     const handle = method && handlers[method];
     if (!handle) throw new RpcError(-32601, "Method not found");
     const checked = requests[method].safeParse(request);
     if (!checked.success) throw invalidParams(`Invalid params of ${method}: ${checked.error.message}`);
-    return (await handle(checked.data.params ?? {}, call, sdk)) as Record<string, unknown>;
+    const result = await handle(checked.data.params ?? {}, call, sdk);
+    if (!isToolResult(result)) return result as Record<string, unknown>;
+    if (!visit.isSingle) return withText(result);
+    visit.members = toMembers(result);
+    return placeholder;
   }
 
   /** Answers one POST of an authorized caller. Throws forbidden for another site's Origin, and too_large. */
@@ -123,11 +143,19 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
     const live = incoming.headers.get("accept")?.includes("text/event-stream") ?? false;
     const request = withHeaders(incoming);
     const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
-    const visit = { caller, live, incoming, method: toMethod(method) };
-    visits.set(request, visit);
+    const known = toMethod(method);
+    const streams = live && known !== undefined && surface.streams(known, params);
+    const visit: Visit = { caller, live, incoming, method: known, isSingle: !streams && !Array.isArray(body) };
+    const response = await respond(request, body, visit, !streams);
+    return visit.members === undefined ? response : fill(response, visit.members);
+  }
+
+  async function respond(request: Request, body: unknown, visit: Visit, enableJsonResponse: boolean) {
     const isLegacy = eraOf(body, request.headers.get("mcp-protocol-version")) ?? (await isLegacyRequest(request, body));
-    if (!isLegacy) return modern.fetch(request, { parsedBody: body });
-    const enableJsonResponse = !(live && visit.method && surface.streams(visit.method, params));
+    if (!isLegacy) {
+      visits.set(request, visit);
+      return modern.fetch(request, { parsedBody: body });
+    }
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
     await legacyServer(visit).connect(transport);
     const response = await transport.handleRequest(request, { parsedBody: withoutTask(body) });

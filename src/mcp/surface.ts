@@ -7,6 +7,7 @@ import type { KeyScope } from "../http/operation.ts";
 import { invalidInput } from "../schema.ts";
 import type { Handler, Surface } from "./endpoint.ts";
 import { type Call, invalidParams, RpcError, type Tool } from "./tool.ts";
+import type { ToolResult } from "./tool-result.ts";
 
 type Parts = {
   tools: Tool[];
@@ -38,7 +39,7 @@ export function toSurface({ tools, methods, onChange, only, toAppError }: Parts)
       checkScope(call.caller, only?.scope ?? (readOnlyHint ? "read" : "run"));
       if (!readOnlyHint) await onChange(name, call.caller);
       const value = await ready.tool.run(readArguments(ready, given), call);
-      return { content: [{ type: "text", text: textOf(value) }], structuredContent: value };
+      return { structuredContent: value } satisfies ToolResult;
     } catch (error) {
       const { code, detail } = toAppError(error);
       const text = JSON.stringify({ error: code, detail: detail + remedy(code, given) });
@@ -72,17 +73,6 @@ export function toSurface({ tools, methods, onChange, only, toAppError }: Parts)
     streams: (method, params) =>
       method === "tools/call" && byName.get((params as { name?: string } | null)?.name ?? "")?.tool.streams === true,
   };
-}
-
-/** The texts of results, kept as long as those: a cached result is returned many times. */
-const texts = new WeakMap<object, string>();
-
-function textOf(value: object): string {
-  const known = texts.get(value);
-  if (known !== undefined) return known;
-  const text = JSON.stringify(value);
-  texts.set(value, text);
-  return text;
 }
 
 /** The tool that lists valid values of an argument. */
