@@ -44,6 +44,33 @@ test.each([
   expect(answer.headers.get("mcp-session-id")).toBeNull();
 });
 
+test("no text in an ID or a result is taken for another part of the response", async () => {
+  const text = '"content":[] $& \\u0000';
+  const { id } = app.service.prompts.createPrompt(app.b.org, { title: text, text: `Upload. ${text}` });
+  const body = { jsonrpc: "2.0", id: text, method: "tools/call", params: { name: "list_prompts", arguments: {} } };
+  const headers = { authorization: `Bearer ${app.b.key}` };
+  const answers = [
+    (await post(body, headers)).body,
+    (await post([body], headers)).body[0],
+    (
+      await post(
+        { ...body, params: { ...body.params, _meta: modernMeta } },
+        {
+          ...headers,
+          "mcp-protocol-version": "2026-07-28",
+          "mcp-method": "tools/call",
+          "mcp-name": "list_prompts",
+        },
+      )
+    ).body,
+  ];
+  for (const answer of answers) {
+    expect([answer.id, answer.result.content.length]).toEqual([text, 1]);
+    expect(answer.result.structuredContent.prompts).toMatchObject([{ id, title: text }]);
+    expect(JSON.parse(answer.result.content[0].text)).toEqual(answer.result.structuredContent);
+  }
+});
+
 test("a client that doesn't accept streams gets request_eval as one JSON body too", async () => {
   const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
   const params = { name: "request_eval", arguments: { promptId: id }, _meta: { progressToken: 1 } };

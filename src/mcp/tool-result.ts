@@ -1,9 +1,9 @@
 /**
- * Results of tools. The SDKs write each response as a whole, which takes longer than most tools. So a tool's result is written here, once for a
- * value that is returned many times, and the SDK writes a placeholder.
+ * Results of tools. Serializing a large one takes longer than most tools, so it is done here, once for a value that is returned many times. The
+ * SDKs serialize a placeholder, which `fill` replaces.
  */
 
-/** What a tool returned. The same as text, for clients that don't read structured content, is added when it is written. */
+/** What a tool returned. The same as text, for clients that don't read structured content, is added when it is serialized. */
 export type ToolResult = { structuredContent: object };
 
 export const isToolResult = (result: object): result is ToolResult => "structuredContent" in result;
@@ -19,16 +19,16 @@ const membersOf = (result: object): string => JSON.stringify(result).slice(1, -1
 export const placeholder = { content: [] };
 const placeholderMembers = membersOf(placeholder);
 
-/** Kept as long as the values: a cached report is returned many times. */
-const written = new WeakMap<object, string>();
+/** Members of results by value, kept as long as the values. */
+const serialized = new WeakMap<object, string>();
 
 /** The members of a result as JSON, for `fill`. */
 export function toMembers(result: ToolResult): string {
   const { structuredContent } = result;
-  const known = written.get(structuredContent);
+  const known = serialized.get(structuredContent);
   if (known !== undefined) return known;
   const members = membersOf(withText(result));
-  written.set(structuredContent, members);
+  serialized.set(structuredContent, members);
   return members;
 }
 
