@@ -73,10 +73,12 @@ describe("the states of a job", () => {
     lastError: null,
     createdAt: 1_000_000,
     startedAt: null,
+    attemptStartedAt: null,
     completedAt: null,
+    costUsd: null,
   };
   const begun = { ...queued, attempt: 1, owner: "me", startedAt: 1_000_000 };
-  const running = { ...begun, state: "running" as const, leaseUntil: 1_030_000 };
+  const running = { ...begun, state: "running" as const, attemptStartedAt: 1_000_000, leaseUntil: 1_030_000 };
   const first = { jobId: "job-1", attempt: 1, owner: "me", startedAt: 1_000_000 };
 
   test("queued, claimed in order, settled; the history has the cost", () => {
@@ -94,7 +96,8 @@ describe("the states of a job", () => {
     expect(get("job-1")).toEqual({ ...running, leaseUntil: 1_040_000 });
     expect(history("job-1")).toEqual([{ ...first, outcome: null, completedAt: null, reason: null, costUsd: null }]);
     expect(tx(db, (t) => queue.settle(t, lease, "done", null, 0.25))).toBe(true);
-    expect(get("job-1")).toEqual({ ...running, state: "done", leaseUntil: null, completedAt: 1_010_000 });
+    const done = { state: "done" as const, leaseUntil: null, completedAt: 1_010_000, costUsd: 0.25 };
+    expect(get("job-1")).toEqual({ ...running, ...done });
     expect(history("job-1")).toEqual([
       { ...first, outcome: "done", completedAt: 1_010_000, reason: null, costUsd: 0.25 },
     ]);
@@ -187,7 +190,7 @@ describe("the states of a job", () => {
     expect([cancel("a"), cancel("b"), cancel("a"), cancel("none")]).toEqual([true, true, false, false]);
     const cancelled = { state: "cancelled" as const, leaseUntil: null, lastError: "enough", completedAt: 1_000_000 };
     expect([get("job-1"), get("job-2")]).toEqual([
-      { ...running, ...cancelled },
+      { ...running, ...cancelled, costUsd: 0.75 },
       { ...queued, ...cancelled, id: "job-2", subject: "b" },
     ]);
     expect(history("job-1")).toEqual([
@@ -578,7 +581,9 @@ describe("the runner", () => {
     });
     const { trigger, jobOf, db, service } = await setUp(agent);
     const runId = await trigger();
-    db.update(jobs).set({ state: "running", attempt: 15, crashes: 14, leaseUntil: 0 }).run();
+    db.update(jobs)
+      .set({ state: "running", attempt: 15, crashes: 14, attemptStartedAt: 0, leaseUntil: 0, owner: "me" })
+      .run();
     const waits = { backoffMs: () => 900_000, now: () => 1 };
     const { runner } = createService({ ...service.deps, agents: { explorer: agent }, ...waits });
     await runner.start();

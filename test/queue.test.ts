@@ -168,6 +168,7 @@ function createModel(clock: { now: number }) {
         first.owner = owner;
         first.leaseUntil = clock.now + leaseMs;
         first.startedAt ??= clock.now;
+        first.attemptStartedAt = clock.now;
         const none = { completedAt: null, outcome: null, reason: null, costUsd: null };
         history.push({ jobId: first.id, attempt: first.attempt, owner, startedAt: clock.now, ...none });
         taken.push(first);
@@ -182,7 +183,7 @@ function createModel(clock: { now: number }) {
     settle(lease: Lease, state: "done" | "failed", reason: string | null, costUsd: number | null): boolean {
       const job = held(lease);
       if (!job) return false;
-      Object.assign(job, { state, lastError: reason, leaseUntil: null, completedAt: clock.now });
+      Object.assign(job, { state, lastError: reason, costUsd, leaseUntil: null, completedAt: clock.now });
       end(job, state, reason, costUsd);
       return true;
     },
@@ -190,7 +191,7 @@ function createModel(clock: { now: number }) {
       const job = held(lease);
       if (!job) return false;
       const availableAt = delayMs === 0 ? 0 : clock.now + Math.ceil(delayMs);
-      Object.assign(job, { state: "queued", lastError: reason, leaseUntil: null, availableAt });
+      Object.assign(job, { state: "queued", lastError: reason, leaseUntil: null, attemptStartedAt: null, availableAt });
       if (counts) job[counts]++;
       end(job, outcome, reason, costUsd);
       return true;
@@ -198,7 +199,10 @@ function createModel(clock: { now: number }) {
     cancel(id: string, reason: string, costUsd: number): boolean {
       const job = all.get(id);
       if (!job || job.completedAt !== null) return false;
-      if (job.state === "running") end(job, "cancelled", reason, costUsd);
+      if (job.state === "running") {
+        end(job, "cancelled", reason, costUsd);
+        job.costUsd = costUsd;
+      }
       Object.assign(job, { state: "cancelled", lastError: reason, leaseUntil: null, completedAt: clock.now });
       return true;
     },
@@ -227,7 +231,7 @@ describe("the queue equals its model over any history", () => {
 
   /** Plays a history on the queue and its model, and compares all results and rows after each step. */
   function play(history: Step[]): void {
-    client.run("delete from attempts");
+    client.run("delete from earlier_attempts");
     client.run("delete from jobs");
     const clock = { now: 1_790_000_000_000 };
     let made = 0;
@@ -253,7 +257,8 @@ describe("the queue equals its model over any history", () => {
           maxAttempts: each.maxAttempts,
         };
         const zero = { availableAt: 0, attempt: 0, spent: 0, faults: 0, crashes: 0 };
-        const none = { owner: null, leaseUntil: null, lastError: null, startedAt: null, completedAt: null };
+        const start = { owner: null, leaseUntil: null, startedAt: null, attemptStartedAt: null };
+        const none = { ...start, lastError: null, completedAt: null, costUsd: null };
         model.enqueue({ id: nextId, pool: "runs", ...job, ...zero, ...none, state: "queued", createdAt: clock.now });
         tx(db, (t) => queue.enqueue(t, job));
       } else if (each.do === "claim") {

@@ -203,7 +203,7 @@ test("every table is strict, and references between rows of organizations includ
   const { $client } = openDb(":memory:");
   const tables = $client
     .query<{ name: string; strict: number }, []>(
-      "select name, strict from pragma_table_list where schema = 'main' and name not like 'sqlite_%' and name not like '\\_\\_%' escape '\\'",
+      "select name, strict from pragma_table_list where schema = 'main' and type = 'table' and name not like 'sqlite_%' and name not like '\\_\\_%' escape '\\'",
     )
     .all();
   expect(tables.filter(({ strict }) => strict !== 1)).toEqual([]);

@@ -29,6 +29,13 @@ const tablesIn = (client: Database) =>
     )
     .all()
     .map(({ name }) => name);
+/** Without `completed_at`, which could be a millisecond later than that of the job. */
+const attemptsIn = (client: Database) =>
+  client
+    .query(
+      "select job_id, attempt, owner, started_at, outcome, reason, cost_usd from attempts order by job_id, attempt",
+    )
+    .all();
 const countOf = (client: Database, table: string) =>
   client.query<{ n: number }, []>(`select count(*) n from "${table}"`).get()?.n ?? 0;
 
@@ -38,6 +45,8 @@ test("a database of the first release keeps every row, and its unfinished runs c
   const [org] = client.query<{ id: string }, []>("select org_id id from runs limit 1").all();
   const unfinished = client.query<{ id: string }, []>("select id from runs where completed_at is null").all();
   expect(unfinished.length).toBeGreaterThan(0);
+  const attempts = attemptsIn(client);
+  expect(attempts.length).toBeGreaterThan(unfinished.length);
   client.close();
 
   const { db, service, runJobs } = testApp({ dataDir: folder });
@@ -48,6 +57,7 @@ test("a database of the first release keeps every row, and its unfinished runs c
   for (const [name, count] of before)
     if (tablesIn(db.$client).includes(name))
       expect([name, countOf(db.$client, name)]).toEqual([name, count + (added.get(name) ?? 0)]);
+  expect(attemptsIn(db.$client)).toEqual(attempts);
   expect(db.$client.query("pragma foreign_key_check").all()).toEqual([]);
   const id = org?.id as never;
   const reports = service.reports.listReports(id, {}, { limit: 100, offset: 0 });

@@ -9,6 +9,7 @@ import {
   primaryKey,
   real,
   sqliteTable,
+  sqliteView,
   text,
   unique,
 } from "drizzle-orm/sqlite-core";
@@ -43,8 +44,9 @@ export const jobPools = ["runs", "deliveries"] as const;
 const jobStates = ["queued", "running", "done", "failed", "cancelled"] as const;
 /** `worker`: no connected worker has what a run needs; `slot`: every worker that has is busy. */
 export const waitingReasons = ["worker", "slot"] as const;
-/** How an attempt ended. `retried`: will be retried; `released`: shutdown; `lost`: its process crashed. */
-export const attemptOutcomes = ["done", "failed", "retried", "released", "lost", "cancelled"] as const;
+/** How an attempt that did not end its job ended. `retried`: will be retried; `released`: shutdown; `lost`: its process crashed. */
+export const returnOutcomes = ["retried", "released", "lost"] as const;
+export const attemptOutcomes = ["done", "failed", ...returnOutcomes, "cancelled"] as const;
 /** Outcome of a due slot. `missed`: the service was down; `skipped_overlap`: earlier runs were still active; `failed`: the runs could not be requested. */
 export const slotOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
@@ -1227,8 +1229,13 @@ export const jobs = sqliteTable(
     leaseUntil: at("lease_until"),
     lastError: text("last_error"),
     createdAt: at("created_at").notNull(),
+    /** Start of the first attempt. */
     startedAt: at("started_at"),
+    /** Start of the attempt in progress or of the one that ended the job; null: queued, or cancelled while queued. */
+    attemptStartedAt: at("attempt_started_at"),
     completedAt: at("completed_at"),
+    /** Model cost of the attempt that ended the job; null if unknown. */
+    costUsd: real("cost_usd"),
   },
   (t) => [
     unique("jobs_subject").on(t.kind, t.subject),
@@ -1242,26 +1249,48 @@ export const jobs = sqliteTable(
   ],
 );
 
-/** The attempts of a job, one row per start. Its table is WITHOUT ROWID, which Drizzle does not know: a migration that rebuilds it must say so. */
-export const attempts = sqliteTable(
-  "attempts",
+/**
+ * The attempts after which a job was queued again. Its table is WITHOUT ROWID, which Drizzle does not know: a migration that rebuilds it
+ * must say so.
+ */
+export const earlierAttempts = sqliteTable(
+  "earlier_attempts",
   {
     jobId: text("job_id").notNull(),
     attempt: integer().notNull(),
     owner: text().notNull(),
     startedAt: at("started_at").notNull(),
-    completedAt: at("completed_at"),
-    outcome: text({ enum: attemptOutcomes }),
+    completedAt: at("completed_at").notNull(),
+    outcome: text({ enum: returnOutcomes }).notNull(),
     reason: text(),
     /** Model cost when it ended; null if unknown. */
     costUsd: real("cost_usd"),
   },
   (t) => [
     primaryKey({ columns: [t.jobId, t.attempt] }),
-    check("attempts_outcome", oneOf(t.outcome, attemptOutcomes)),
-    check("attempts_completed_at", sql`(${t.outcome} is null) = (${t.completedAt} is null)`),
+    check("earlier_attempts_outcome", oneOf(t.outcome, returnOutcomes)),
   ],
 );
+
+/**
+ * All attempts of all jobs: the earlier ones, and from the row of each job the one in progress or the one that ended it.
+ * Select them by the IDs of their jobs. For a join, SQLite reads the whole view.
+ */
+export const attempts = sqliteView("attempts", {
+  jobId: text("job_id").notNull(),
+  attempt: integer().notNull(),
+  owner: text().notNull(),
+  startedAt: at("started_at").notNull(),
+  completedAt: at("completed_at"),
+  outcome: text({ enum: attemptOutcomes }),
+  reason: text(),
+  costUsd: real("cost_usd"),
+}).as(sql`
+  select job_id, attempt, owner, started_at, completed_at, outcome, reason, cost_usd from earlier_attempts
+  union all
+  select id, attempt, owner, attempt_started_at, completed_at, iif(completed_at is null, null, state),
+    iif(completed_at is null, null, last_error), cost_usd
+  from jobs where attempt_started_at is not null`);
 
 /** Where an organization is notified: a webhook, a Slack channel, or the inboxes of members. */
 export const destinations = sqliteTable(

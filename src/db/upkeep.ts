@@ -8,9 +8,9 @@ import { prepared } from "./prepared.ts";
 import { firstIdOf } from "./rows.ts";
 import {
   artefacts,
-  attempts,
   deliveries,
   deliveryTries,
+  earlierAttempts,
   jobs,
   notifications,
   runs,
@@ -38,7 +38,7 @@ function dropBatchOfDeliveries(t: Tx, end: string, before: number): number {
   const ofOld = and(eq(jobs.kind, "delivery"), inArray(jobs.subject, old));
   const oldJobs = t.select({ id: jobs.id }).from(jobs).where(ofOld);
   t.delete(deliveryTries).where(inArray(deliveryTries.deliveryId, old)).run();
-  t.delete(attempts).where(inArray(attempts.jobId, oldJobs)).run();
+  t.delete(earlierAttempts).where(inArray(earlierAttempts.jobId, oldJobs)).run();
   t.delete(jobs).where(ofOld).run();
   t.delete(deliveries).where(inArray(deliveries.id, old)).run();
   return old.length;

@@ -92,11 +92,14 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
     /** The cost of all attempts of all runs so far, in USD; null if any is unknown. */
     spentOf(gate: GateRow): number | null {
       const subjects = db.select({ id: runs.id }).from(runs).where(ofBoth(gate));
+      const ofRuns = db
+        .select({ id: jobs.id })
+        .from(jobs)
+        .where(and(eq(jobs.kind, "run"), inArray(jobs.subject, subjects)));
       const found = db
         .select({ n: count(), known: count(attempts.costUsd), usd: sql<number>`coalesce(sum(${attempts.costUsd}), 0)` })
-        .from(jobs)
-        .innerJoin(attempts, eq(attempts.jobId, jobs.id))
-        .where(and(eq(jobs.kind, "run"), inArray(jobs.subject, subjects), isNotNull(attempts.completedAt)))
+        .from(attempts)
+        .where(and(inArray(attempts.jobId, ofRuns), isNotNull(attempts.completedAt)))
         .get();
       return found && found.n === found.known ? found.usd : null;
     },

@@ -1,6 +1,6 @@
 import { and, count, eq, lte, or, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { type attemptOutcomes, type jobPools, jobs } from "../db/tables.ts";
+import { type jobPools, jobs, type returnOutcomes } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { createClaimOrder, type Limits } from "./claim-order.ts";
 
@@ -22,14 +22,13 @@ export type Lease = {
 
 /** How an attempt ended without settling its job, and the counter to increase; null for a release. */
 export type Return = {
-  outcome: "retried" | "released" | "lost";
+  outcome: (typeof returnOutcomes)[number];
   counts: "spent" | "faults" | "crashes" | null;
   delayMs: number;
   reason: string;
   costUsd: number | null;
 };
 
-type Outcome = (typeof attemptOutcomes)[number];
 export type Pool = (typeof jobPools)[number];
 
 const leaseColumns = {
@@ -50,7 +49,8 @@ type CostOf = (lease: Lease) => number | null;
 
 /**
  * The states of a job: queued → running → done | failed, running → queued by `putBack`, and queued | running → cancelled. The port to what
- * stores them: each change is one fenced statement (plus its history row) in the caller's transaction, and returns whether it applied.
+ * stores them: each change is fenced by its lease, in the caller's transaction, and returns whether it applied. The row of a job has its last
+ * attempt; `putBack` keeps it among the earlier ones, so that most jobs, which end at their first attempt, write no history.
  * A queue sees only the jobs of its pool.
  */
 export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">, pool: Pool = "runs") {
@@ -60,10 +60,6 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
   const running = and(sql`${jobs.state} = 'running'`, own);
 
   const statements = prepareStatements(db);
-
-  function end(lease: Lease, outcome: Outcome, reason: string | null, costUsd: number | null, at = now()): void {
-    statements.end.run(outcome, reason, costUsd, at, lease.id, lease.attempt);
-  }
 
   return {
     /** Call it in the transaction that creates the job's subject. */
@@ -92,7 +88,6 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
         if (!next || next.availableAt > at) return { leases, nextDueAt: next?.availableAt ?? null };
         const lease = statements.claim.get(owner, at + leaseMs, at, next.id);
         if (!lease) throw new Error(`the queued job ${next.id} could not be claimed`);
-        statements.begin.run(lease.id, lease.attempt, owner, at);
         leases.push(lease);
       }
       return { leases, nextDueAt: null };
@@ -105,18 +100,21 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       statements.heartbeat.run(now() + leaseMs, id, attempt).changes > 0,
 
     /** Ends a job for good. */
-    settle(_tx: Tx, lease: Lease, state: "done" | "failed", reason: string | null, costUsd: number | null): boolean {
-      if (statements.settle.run(state, reason, now(), lease.id, lease.attempt).changes === 0) return false;
-      end(lease, state, reason, costUsd);
-      return true;
-    },
+    settle: (
+      _tx: Tx,
+      { id, attempt }: Lease,
+      state: "done" | "failed",
+      reason: string | null,
+      costUsd: number | null,
+    ): boolean => statements.settle.run(state, reason, costUsd, now(), id, attempt).changes > 0,
 
     /** Requeues a job after `delayMs`; 0: immediately, even if the clock is set back. */
-    putBack(_tx: Tx, lease: Lease, { outcome, counts, delayMs, reason, costUsd }: Return): boolean {
-      const availableAt = delayMs > 0 ? now() + Math.ceil(delayMs) : 0;
+    putBack(_tx: Tx, { id, attempt }: Lease, { outcome, counts, delayMs, reason, costUsd }: Return): boolean {
+      const at = now();
+      if (statements.keepAttempt.run(at, outcome, reason, costUsd, id, attempt).changes === 0) return false;
+      const availableAt = delayMs > 0 ? at + Math.ceil(delayMs) : 0;
       const adds = (["spent", "faults", "crashes"] as const).map((counter) => (counts === counter ? 1 : 0));
-      if (statements.putBack.run(availableAt, reason, ...adds, lease.id, lease.attempt).changes === 0) return false;
-      end(lease, outcome, reason, costUsd);
+      statements.putBack.run(availableAt, reason, ...adds, id, attempt);
       return true;
     },
 
@@ -133,10 +131,15 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
         .get();
       if (!row || !(row.state === "queued" || row.state === "running")) return false;
       tx.update(jobs)
-        .set({ state: "cancelled", lastError: reason, leaseUntil: null, completedAt: at })
+        .set({
+          state: "cancelled",
+          lastError: reason,
+          leaseUntil: null,
+          completedAt: at,
+          costUsd: row.state === "running" ? costOf(row) : null,
+        })
         .where(eq(jobs.id, row.id))
         .run();
-      if (row.state === "running") end(row, "cancelled", reason, costOf(row), at);
       return true;
     },
 
@@ -174,25 +177,25 @@ function prepareStatements({ $client }: Deps["db"]) {
       values (?, ?, ?, ?, ?, ?, 'queued', 0, 0, 0, ?, 0, 0, ?)`,
     ),
     claim: $client.prepare<Lease, [owner: string, leaseUntil: number, at: number, id: string]>(
-      `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?)
-      where id = ? and state = 'queued'
+      `update jobs set state = 'running', attempt = attempt + 1, owner = ?1, lease_until = ?2, attempt_started_at = ?3,
+      started_at = coalesce(started_at, ?3) where id = ?4 and state = 'queued'
       returning id, kind, subject, attempt, spent, max_attempts maxAttempts, faults, deaths crashes`,
-    ),
-    begin: $client.prepare<never, [id: string, attempt: number, owner: string, at: number]>(
-      "insert into attempts (job_id, attempt, owner, started_at) values (?, ?, ?, ?)",
     ),
     holds: $client.prepare<{ id: string }, Held>(`select id from jobs ${held}`),
     heartbeat: $client.prepare<never, [leaseUntil: number, ...Held]>(`update jobs set lease_until = ? ${held}`),
-    settle: $client.prepare<never, [state: string, reason: string | null, at: number, ...Held]>(
-      `update jobs set state = ?, last_error = ?, lease_until = null, completed_at = ? ${held}`,
+    settle: $client.prepare<never, [state: string, reason: string | null, costUsd: number | null, at: number, ...Held]>(
+      `update jobs set state = ?, last_error = ?, cost_usd = ?, lease_until = null, completed_at = ? ${held}`,
+    ),
+    keepAttempt: $client.prepare<
+      never,
+      [at: number, outcome: Return["outcome"], reason: string, costUsd: number | null, ...Held]
+    >(
+      `insert into earlier_attempts (job_id, attempt, owner, started_at, completed_at, outcome, reason, cost_usd)
+      select id, attempt, owner, attempt_started_at, ?, ?, ?, ? from jobs ${held}`,
     ),
     putBack: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...Held]>(
-      `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null,
+      `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null, attempt_started_at = null,
       spent = spent + ?, faults = faults + ?, deaths = deaths + ? ${held}`,
     ),
-    end: $client.prepare<
-      never,
-      [outcome: Outcome, reason: string | null, costUsd: number | null, at: number, id: string, attempt: number]
-    >("update attempts set outcome = ?, reason = ?, cost_usd = ?, completed_at = ? where job_id = ? and attempt = ?"),
   };
 }

@@ -1,6 +1,6 @@
 import { and, count, desc, eq, sql } from "drizzle-orm";
 import { type Tx, tx } from "../db/open.ts";
-import { attempts, deliveries, deliveryTries, destinations, type disableReasons, jobs } from "../db/tables.ts";
+import { deliveries, deliveryTries, destinations, type disableReasons, earlierAttempts, jobs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, invalidField, notFound } from "../errors.ts";
 import { toIso, toName } from "../schema.ts";
@@ -123,7 +123,7 @@ export function createDestinations(
       tx(db, (t) => {
         const mine = sql`select id from ${deliveries} where org_id = ${org} and destination_id = ${row.id}`;
         const ofJobs = sql`select id from ${jobs} where kind = 'delivery' and subject in (${mine})`;
-        t.delete(attempts).where(sql`${attempts.jobId} in (${ofJobs})`).run();
+        t.delete(earlierAttempts).where(sql`${earlierAttempts.jobId} in (${ofJobs})`).run();
         t.delete(jobs).where(sql`${jobs.kind} = 'delivery' and ${jobs.subject} in (${mine})`).run();
         t.delete(deliveryTries)
           .where(sql`${deliveryTries.orgId} = ${org} and ${deliveryTries.deliveryId} in (${mine})`)

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull } from "drizzle-orm";
+import { and, asc, eq, inArray, isNull } from "drizzle-orm";
 import type { EndCause } from "../agents/failure.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
@@ -71,6 +71,10 @@ export function createEndings(
     /** The attempts of a run, oldest first. Throws not_found. */
     listAttempts(org: OrgId, id: string): Attempt[] {
       const run = getRunRow(db, org, id);
+      const job = db
+        .select({ id: jobs.id })
+        .from(jobs)
+        .where(and(eq(jobs.kind, "run"), eq(jobs.subject, run.id)));
       return db
         .select({
           attempt: attempts.attempt,
@@ -81,8 +85,7 @@ export function createEndings(
           costUsd: attempts.costUsd,
         })
         .from(attempts)
-        .innerJoin(jobs, eq(jobs.id, attempts.jobId))
-        .where(and(eq(jobs.kind, "run"), eq(jobs.subject, run.id)))
+        .where(inArray(attempts.jobId, job))
         .orderBy(asc(attempts.attempt))
         .all()
         .map(({ startedAt, completedAt, ...rest }) => ({

@@ -364,7 +364,7 @@ describe("limits", () => {
 test("a holder that stopped responding is found although the service is never idle", async () => {
   const { run, get, service, db } = await setUp();
   const lost = await run();
-  const held = { state: "running", owner: "another", attempt: 1, leaseUntil: 1 } as const;
+  const held = { state: "running", owner: "another", attempt: 1, attemptStartedAt: 1, leaseUntil: 1 } as const;
   db.update(jobs).set(held).where(eq(jobs.subject, lost)).run();
   // Not at the start, which requeues everything: its holder stops responding later.
   const asked = setInterval(() => void run(), 1);

@@ -9,7 +9,7 @@ const quoted = (value: unknown): string => {
 
 type Schema = { type: string; name: string; sql: string };
 
-/** A database as SQL that recreates it: tables, their rows, then indexes and triggers, so that no trigger counts a row twice. */
+/** A database as SQL that recreates it: tables, their rows, then views, indexes and triggers, so that no trigger counts a row twice. */
 export function dumpDatabase(client: Database): string {
   const schema = client
     .query<Schema, []>("select type, name, sql from sqlite_master where sql is not null and name not like 'sqlite_%'")
@@ -23,5 +23,5 @@ export function dumpDatabase(client: Database): string {
         .values()
         .map((row) => `insert into "${name}" values (${row.map(quoted).join(", ")});`),
     );
-  return ["begin;", ...of("table"), ...rows, ...of("index"), ...of("trigger"), "commit;", ""].join("\n");
+  return ["begin;", ...of("table"), ...rows, ...of("view"), ...of("index"), ...of("trigger"), "commit;", ""].join("\n");
 }

@@ -2,7 +2,7 @@ import { and, asc, eq } from "drizzle-orm";
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { type EndCause, endCauses } from "../../src/agents/failure.ts";
 import { tx } from "../../src/db/open.ts";
-import { attempts, jobs, runs } from "../../src/db/tables.ts";
+import { jobs, runs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { gradeSession } from "../../src/grading/score.ts";
 import type { SessionId } from "../../src/reports/session-events.ts";
@@ -79,21 +79,12 @@ export function finishRuns(
   for (const run of app.db.select().from(runs).where(pending).orderBy(asc(runs.id)).all()) {
     const how = end(run);
     endRun(app, run, typeof how === "number" ? { ...niceGrade, score: how } : how);
-    const job = app.db.select().from(jobs).where(eq(jobs.subject, run.id)).get();
     const at = app.service.deps.now();
     app.db
-      .insert(attempts)
-      .values({
-        jobId: job?.id ?? "",
-        attempt: 1,
-        owner: "test",
-        startedAt: at,
-        completedAt: at,
-        outcome: "done",
-        costUsd,
-      })
+      .update(jobs)
+      .set({ state: "done", attempt: 1, attemptStartedAt: at, completedAt: at, costUsd })
+      .where(eq(jobs.subject, run.id))
       .run();
-    app.db.update(jobs).set({ state: "done", completedAt: at }).where(eq(jobs.subject, run.id)).run();
   }
 }
 

@@ -233,7 +233,7 @@ const breaches = {
     where (j.state = 'done') != (r.status = 'completed')`,
   "attempts without an end": "select job_id from attempts where outcome is null",
   "jobs with a gap in their history":
-    "select id from jobs j where attempt != (select count(*) from attempts a where a.job_id = j.id)",
+    "select id from jobs left join (select job_id, count(*) n from attempts group by job_id) on job_id = id where attempt != coalesce(n, 0)",
   "jobs that were done twice": "select job_id from attempts where outcome = 'done' group by job_id having count(*) > 1",
   "keys that made two runs":
     "select idempotency_key from runs where idempotency_key is not null group by 1 having count(*) > 1",
