@@ -16,8 +16,8 @@ import { seed } from "./seed.ts";
 import { benchSessions } from "./sessions.ts";
 import { benchWorkers } from "./workers.ts";
 
-const repeats = 5;
-const seconds = 2;
+const repeats = 10;
+const seconds = 1;
 const say = (text: string) => process.stderr.write(`${text}\n`);
 const rows: Figure[] = [];
 const row = (what: string, ours: string, floor: string, ratio: string, aim: string) => {
