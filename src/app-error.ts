@@ -5,7 +5,7 @@ import { invalidInput } from "./schema.ts";
 
 export const locked = () => unavailable("The database is locked by another process. Try again in a few seconds.");
 
-const unknownUrl = () =>
+export const unknownUrl = () =>
   notFound("No page or endpoint has this URL. Check the URL, or see /openapi.json for all endpoints.");
 
 /** Turns every failure into an error that is safe to show. Unexpected errors reveal nothing. */
@@ -22,7 +22,7 @@ export function toAppError(error: unknown, fault: DiskFault | null, code: unknow
   if (code === "PARSE") return error instanceof Error && error.cause instanceof AppError ? error.cause : internal;
   if (code !== "VALIDATION" || !(error instanceof Error)) return internal;
   const { type, valueError } = error as { type?: string; valueError?: ValueError };
-  // An ID or slug that can't be decoded doesn't exist.
+  // No ID or slug has this form.
   if (type === "params") return unknownUrl();
   return valueError ? invalidInput(valueError, type ?? "request") : badRequest("The request is not valid.");
 }

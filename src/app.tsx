@@ -1,6 +1,6 @@
 import { toOpenAPISchema } from "@elysiajs/openapi";
 import { type AnyElysia, Elysia } from "elysia";
-import { locked, toAppError } from "./app-error.ts";
+import { locked, toAppError, unknownUrl } from "./app-error.ts";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { archiveRoutes } from "./archives/routes.ts";
 import { noteClient, type Peer } from "./auth/address.ts";
@@ -52,16 +52,15 @@ export function createApp(service: Service, surface?: Surface) {
     return caller;
   };
   /** Needs no API key: the description of the API, and the exchange of an ID token, which is the credential. */
-  const isOpen = (request: Request, path: string) =>
-    path === basePath + (isRead(request) ? openApiPath : exchangePath) &&
-    ["GET", "HEAD", "POST"].includes(request.method);
+  const isOpen = ({ method }: Request, path: string) =>
+    (method === "GET" && path === basePath + openApiPath) || (method === "POST" && path === basePath + exchangePath);
   const mcp = basePath + mcpPath;
   /** The router ignores a trailing slash. */
   const isMcp = (path: string) => path === mcp || path === `${mcp}/`;
   /** All that a key for reporting friction can be used for. */
   const isReport = (request: Request, path: string) =>
     isMcp(path) || (request.method === "POST" && path.replace(/\/$/, "") === basePath + fieldPath);
-  const orgOf: OrgOf = (request, scope = request.method === "GET" ? "read" : "write") => {
+  const orgOf: OrgOf = (request, scope = isRead(request) ? "read" : "write") => {
     const caller = callerOfApi(request);
     checkScope(caller, scope);
     return caller.org;
@@ -84,14 +83,15 @@ export function createApp(service: Service, surface?: Surface) {
   function noteResponse(request: Request, path: string, route: string, status: unknown): void {
     const seen = pendingOf(request);
     const ms = seen ? performance.now() - seen.at : 0;
-    service.telemetry.metrics?.countResponse(request.method, route.slice(basePath.length), Number(status), ms);
+    const method = methodOf(request);
+    service.telemetry.metrics?.countResponse(method, route.slice(basePath.length), Number(status), ms);
     const isPlain = Number(status) < 400 || Number(status) === 404;
     const level = (isRead(request) || isMcp(path)) && isPlain ? "debug" : "info";
     if (!deps.log.isLevelEnabled(level)) return;
     deps.log[level](
       {
         req: seen?.id,
-        method: request.method,
+        method,
         path: withoutToken(path),
         status,
         ms: Math.round(ms),
@@ -131,13 +131,14 @@ export function createApp(service: Service, surface?: Surface) {
       if (isCompressible(request, path.slice(basePath.length))) set.headers.vary = "Accept-Encoding";
       const api = path.startsWith(apiPrefix);
       checkStorage(service, request, api);
-      if (!api) return;
+      if (!api) return checkEncoding(path);
       set.headers["cache-control"] = "private, no-store";
       if (!isOpen(request, path)) {
         const caller = callerOf(request, keys);
         own.caller = caller;
         if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
       }
+      checkEncoding(path);
       refuseLargeBody(request, isUpload(request, path) ? maxArchiveBytes : undefined);
       // A hook that returns the result of a call counts as asynchronous, which delays each request.
       const refusal = request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
@@ -167,7 +168,8 @@ export function createApp(service: Service, surface?: Surface) {
   const deliver = createDelivery(deps.config);
 
   function handle(incoming: Request, peer: Peer = () => undefined): Response | Promise<Response> {
-    const request = withClearPath(incoming);
+    const clear = withClearPath(incoming);
+    const request = clear.method === "HEAD" ? toGet(clear) : clear;
     const path = pathOf(request);
     if (!path.startsWith(apiPrefix)) noteClient(request, peer, deps.config.trustsProxy);
     const waits = !isRead(request) && !isMcp(path) && !startsRuns(path);
@@ -184,8 +186,15 @@ const onlyReports = () =>
 type Pending = { id: string; at: number; caller?: Caller };
 
 const pending = Symbol("pending");
-/** A property of the request, since a WeakMap of all of them makes each read slower. */
-type Tracked = Request & { [pending]?: Pending };
+const head = Symbol("head");
+/** Properties of the request, since a WeakMap of all of them makes each read slower. */
+type Tracked = Request & { [pending]?: Pending; [head]?: true };
+
+/** A request for the headers of a page, as one for the page: Bun's server sends no body for it, and ends streams. */
+const toGet = (request: Request): Request => Object.assign(new Request(request, { method: "GET" }), { [head]: true });
+
+/** The method as sent. */
+const methodOf = (request: Request): string => ((request as Tracked)[head] ? "HEAD" : request.method);
 
 const pendingOf = (request: Request): Pending | undefined => (request as Tracked)[pending];
 
@@ -235,7 +244,7 @@ function featureRoutes(service: Service, auth: Auth) {
     .use(regradeRoutes({ ...service, nameOf }, orgOf));
 }
 
-const isRead = ({ method }: Request): boolean => method === "GET" || method === "HEAD";
+const isRead = ({ method }: Request): boolean => method === "GET";
 
 /** Writes that waited for another process in vain. */
 const lockedOut = new WeakSet<Request>();
@@ -250,6 +259,16 @@ const startsRuns = (path: string): boolean => /\/v1\/prompts\/[^/]+\/run\/?$/.te
 async function whenUnlocked(db: Db, request: Request, work: (request: Request) => Response | Promise<Response>) {
   if (!(await untilUnlocked(db))) lockedOut.add(request);
   return work(request);
+}
+
+/** Throws not_found for a path that can't be decoded. The router would pass null to the route in place of the parameter. */
+function checkEncoding(path: string): void {
+  if (!path.includes("%")) return;
+  try {
+    decodeURIComponent(path);
+  } catch {
+    throw unknownUrl();
+  }
 }
 
 /** Throws unavailable for a request that can't be answered or stored at this moment. */

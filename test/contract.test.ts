@@ -614,6 +614,16 @@ describe("URLs", () => {
     }
   });
 
+  test("a path that can't be decoded is unknown, on every route with a parameter", async () => {
+    const { app, send } = testApp();
+    const routes = app.routes.filter(({ path }) => path.includes(":"));
+    expect(routes.length).toBeGreaterThan(90);
+    for (const { method, path } of routes) {
+      const { status } = await send(method, path.replace(/:\w+/g, "%ff"));
+      expect([method, path, status]).toEqual([method, path, 404]);
+    }
+  });
+
   test("responses are JSON", async () => {
     for (const path of ["/api/v1/prompts", `/api/v1/prompts/${full}`, "/api/v1/runs", `/api/v1/runs/${runId}`])
       expect((await send("GET", path)).headers.get("content-type")).toBe("application/json;charset=utf-8");

@@ -1,9 +1,9 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
 
 const app = testApp({ env: { EVALD_CORS_ORIGINS: "https://app.acme.test, https://ci.acme.test/" } });
-const { slug } = runWithReport(app, niceGrade);
+const { slug, runId } = runWithReport(app, niceGrade);
 const headersOf = (headers: Record<string, string> = {}) => ({ authorization: `Bearer ${app.a.key}`, ...headers });
 const fetch = async (path: string, headers: Record<string, string> = {}, method = "GET") =>
   await app.app.handle(new Request(new URL(path, app.baseUrl), { method, headers: headersOf(headers) }));
@@ -22,7 +22,15 @@ describe("compression", () => {
       const [text, bytes] = [await plain.text(), await small.bytes()];
       expect(new TextDecoder().decode(Bun.gunzipSync(bytes))).toBe(text);
       expect(bytes.length).toBeLessThan(text.length / 2);
-      for (const refusal of ["identity", "gzip;q=0", "gzip; q=0.0", "br"])
+      for (const refusal of [
+        "identity",
+        "gzip;q=0",
+        "gzip; q=0.0",
+        "br",
+        "gzip;q=0, *",
+        "identity, gzip;q=0.5",
+        "gzip;q=x",
+      ])
         expect((await fetch(path, { "accept-encoding": refusal })).headers.get("content-encoding")).toBeNull();
     },
   );
@@ -55,6 +63,7 @@ describe("ETag", () => {
     for (const known of [etag, `"other", ${etag}`, etag.slice(2), "*"]) {
       const again = await fetch(path, { "if-none-match": known, "accept-encoding": "gzip" });
       expect([known, again.status, again.headers.get("etag"), await again.text()]).toEqual([known, 304, etag, ""]);
+      expect(again.headers.get("vary")).toBe(first.headers.get("vary"));
     }
     expect((await fetch(path, { "if-none-match": 'W/"other"' })).status).toBe(200);
   });
@@ -74,6 +83,44 @@ test("API data is never stored by caches; the API description is", async () => {
   const refused = await app.app.handle(new Request(new URL("/api/v1/prompts", app.baseUrl)));
   expect([refused.status, refused.headers.get("cache-control")]).toEqual([401, "private, no-store"]);
   expect(await cached("/openapi.json")).toBe("public, max-age=300, must-revalidate");
+});
+
+describe("HEAD", () => {
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: (request) => app.app.handle(request) });
+  afterAll(() => void server.stop(true));
+  const { key } = app.service.keys.createKey(app.a.org, "reader", { scopes: ["read"] });
+  const ask = async (method: string, path: string, more: Record<string, string>) => {
+    const headers = { authorization: `Bearer ${key}`, "accept-encoding": "gzip", ...more };
+    const asked = new AbortController();
+    const response = await globalThis.fetch(new URL(path, server.url), { method, headers, signal: asked.signal });
+    const fields = Object.fromEntries(response.headers);
+    for (const name of ["x-request-id", "date"]) delete fields[name];
+    if (method === "HEAD") expect(await response.text()).toBe("");
+    asked.abort();
+    return { status: response.status, ...fields };
+  };
+
+  test.each<[path: string, headers?: Record<string, string>]>([
+    ["/openapi.json"],
+    ["/openapi.json", { "if-none-match": "*" }],
+    ["/openapi.json", { "accept-encoding": "identity" }],
+    [report],
+    [report, { "if-none-match": "*" }],
+    ["/api/v1/runs"],
+    ["/api/v1/runs?limit=0"],
+    ["/api/v1/none"],
+    ["/api/v1/export"],
+    ["/api/mcp"],
+    ["/runs"],
+    ["/live"],
+    [`/api/v1/runs/${runId}/events`],
+    ["/docs/rest"],
+    ["/docs/rest", { "if-none-match": "*" }],
+    ["/account", { accept: "text/html", authorization: "" }],
+    ["/prompts/%ff", { accept: "text/html" }],
+  ])("of %s has the status and headers of GET", async (path, headers = {}) => {
+    expect(await ask("HEAD", path, headers)).toEqual(await ask("GET", path, headers));
+  });
 });
 
 describe("CORS", () => {

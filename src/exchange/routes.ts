@@ -37,6 +37,9 @@ export const exchangeRoutes = ({ exports, onError }: Parts, orgOf: OrgOf) => {
           ...operation("", "", "", errors(400, 404, 429)).detail.responses,
           200: {
             description: "The file, streamed. A truncated file lacks its last line.",
+            headers: {
+              "Content-Disposition": { description: "Name of the file", schema: { type: "string" } },
+            },
             content: Object.fromEntries(
               Object.values(mediaOf).map(({ type }) => [type.split(";")[0] as string, { schema: { type: "string" } }]),
             ),

@@ -7,11 +7,25 @@ const inThread = promisify(gzip);
 /** Smaller responses fit into one packet anyway. */
 const minBytes = 1400;
 
-export const acceptsGzip = ({ headers }: Request): boolean =>
-  headers
-    .get("accept-encoding")
-    ?.split(",")
-    .some((item) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(item)) ?? false;
+/** The items of a header such as Accept, in lower case, with their weights from 0 to 1 (RFC 9110, section 12.4.2). */
+export function weightsOf(header: string): Map<string, number> {
+  const weights = new Map<string, number>();
+  for (const item of header.toLowerCase().split(",")) {
+    const [name = "", ...parameters] = item.split(";").map((part) => part.trim());
+    const weight = Number(parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? 1);
+    weights.set(name, Number.isFinite(weight) ? weight : 0);
+  }
+  return weights;
+}
+
+/** Whether a client prefers gzip to an uncompressed response (RFC 9110, section 12.5.3). */
+export function acceptsGzip({ headers }: Request): boolean {
+  const accepted = headers.get("accept-encoding");
+  if (accepted === null) return false;
+  const weights = weightsOf(accepted);
+  const gzipWeight = weights.get("gzip") ?? weights.get("*") ?? 0;
+  return gzipWeight > 0 && gzipWeight >= (weights.get("identity") ?? 0);
+}
 
 /** A weak ETag of a text. */
 export const etagOf = (text: string): string => `W/"${Bun.hash(text).toString(36)}"`;

@@ -2,6 +2,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { isTagged } from "./delivery.ts";
 import { exampleOf } from "./examples.ts";
 import { type Json, type JsonObject, mergeNull } from "./json-schema.ts";
+import { ApiError } from "./operation.ts";
 
 const statusTexts: Record<string, string> = {
   200: "OK",
@@ -29,8 +30,14 @@ const headers = {
   },
   ETag: { description: "Version of the response, for If-None-Match", schema: { type: "string" } },
   Authenticate: { description: "Always Bearer", schema: { type: "string", const: "Bearer" } },
+  Robots: { description: "Search engines must not list the page", schema: { type: "string" } },
+  SetCookie: {
+    description: "Session of the person, or a message that the next page shows",
+    schema: { type: "string" },
+  },
+  Unbuffered: { description: "no: proxies pass each message on at once", schema: { type: "string", const: "no" } },
 } as const;
-const header = (name: keyof typeof headers) => ({ $ref: `#/components/headers/${name}` });
+export const header = (name: keyof typeof headers) => ({ $ref: `#/components/headers/${name}` });
 
 /** A map with keys of any or one shape, as most generators expect it. */
 function withMaps({ patternProperties, ...schema }: JsonObject): JsonObject {
@@ -49,7 +56,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string, events:
     path,
     Object.fromEntries(
       Object.entries(methods).map(([method, each]) => {
-        const operation = toOperation(each, schemas);
+        const operation = toOperation(path, each, schemas);
         return [method, method === "get" && isTagged(path) ? withEtag(operation) : operation];
       }),
     ),
@@ -155,18 +162,23 @@ function withEtag(operation: JsonObject): JsonObject {
   return { ...operation, responses: { 200: own, 304: unchanged, ...others } };
 }
 
-function toOperation(operation: JsonObject, schemas: JsonObject): JsonObject {
+/** Errors that every operation may return; it rejects a repeated query key, for example. Pages return them as pages to browsers. */
+function commonErrors(path: string): Record<string, JsonObject> {
+  const schema = JSON.parse(JSON.stringify(ApiError)) as JsonObject;
+  const isPage = !path.startsWith("/api/");
+  const content = { "application/json": { schema }, ...(isPage && { "text/html": { schema: { type: "string" } } }) };
+  return { 400: { content }, 500: { content }, 503: { content } };
+}
+
+function toOperation(path: string, operation: JsonObject, schemas: JsonObject): JsonObject {
   const { parameters, requestBody, responses, ...rest } = operation;
-  const documented = responses as Record<string, JsonObject>;
-  // Every operation rejects a repeated query key.
-  const badRequest = Object.keys(documented).some((status) => status.startsWith("4")) ? {} : { 400: {} };
   return {
     description: `${rest.summary}.`,
     ...rest,
     ...(parameters === undefined ? {} : { parameters: (parameters as JsonObject[]).map((each) => toParameter(each)) }),
     ...(requestBody === undefined ? {} : { requestBody: share(requestBody, schemas) }),
     responses: Object.fromEntries(
-      Object.entries({ ...documented, ...badRequest }).map(([status, each]) => [
+      Object.entries({ ...commonErrors(path), ...(responses as Record<string, JsonObject>) }).map(([status, each]) => [
         status,
         toResponse(status, each, schemas),
       ]),

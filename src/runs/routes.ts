@@ -2,15 +2,15 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { jsonBody } from "../http/body.ts";
 import type { Streams } from "../http/event-stream.ts";
+import { header } from "../http/openapi.ts";
 import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
 import type { Endings } from "./endings.ts";
-import { Estimate } from "./estimate-schema.ts";
-import type { Estimates } from "./estimates.ts";
 import type { Evals } from "./evals.ts";
 import { type Follow, formatPlace, toPlace } from "./follow.ts";
+import { type PlanParts, planRoutes } from "./plan-routes.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
 import {
@@ -22,11 +22,7 @@ import {
   RunRequest,
   RunResponse,
   runsQuery,
-  Slot,
-  Spending,
 } from "./schema.ts";
-import type { Slots } from "./slots.ts";
-import type { Money } from "./spending.ts";
 import { triggerOf } from "./trigger.ts";
 
 type Parts = {
@@ -34,9 +30,6 @@ type Parts = {
   evals: Evals;
   requests: Requests;
   endings: Endings;
-  slots: Slots;
-  money: Money;
-  estimates: Estimates;
   follow: Follow;
   streams: Streams;
   baseUrl: () => string;
@@ -79,6 +72,7 @@ const followOperation = operation("Runs", "followRun", "Stream the events of a r
 Object.assign(followOperation.detail.responses, {
   200: {
     description: "Stream of server-sent events",
+    headers: { "X-Accel-Buffering": header("Unbuffered") },
     content: { "text/event-stream": { schema: { type: "string" } } },
   },
   204: { description: "The stream has ended; do not reconnect" },
@@ -205,7 +199,7 @@ const readRoutes = ({ runs, endings, follow, streams, mayStillRead }: Parts, org
         // Clients don't reconnect after this message, because the run has ended.
         if (last === ended) return new Response(null, { status: 204 });
         const org = orgOf(request);
-        return streams.answer(request, org, (gone) =>
+        return streams.answer(org, (gone) =>
           toMessages(follow.follow(org, runId, toPlace(last), gone), () => mayStillRead(request)),
         );
       },
@@ -257,41 +251,7 @@ const evalRoutes = ({ evals }: Parts, orgOf: OrgOf) =>
       }),
     });
 
-/** The schedule of a prompt, and the cost of its runs. */
-const planRoutes = ({ slots, estimates, money }: Parts, orgOf: OrgOf) =>
-  new Elysia({ name: "slots and spending" })
-    .get(
-      "/api/v1/prompts/:promptId/slots",
-      ({ request, params, query, set }) =>
-        listAnswer(set, slots.listSlots(orgOf(request), params.promptId, pageOf(query))),
-      {
-        params: Type.Object({ promptId: PathId("ID of the prompt") }),
-        query: Type.Object(pageQuery),
-        ...operation("Prompts", "listSlots", "List the scheduled slots of a prompt and their outcomes, newest first", {
-          200: listOf(Slot, "Slots, newest first"),
-          ...errors(400, 404),
-        }),
-      },
-    )
-    .get(
-      "/api/v1/prompts/:promptId/estimate",
-      ({ request, params }) => estimates.getEstimate(orgOf(request), params.promptId),
-      {
-        params: Type.Object({ promptId: PathId("ID of the prompt") }),
-        ...operation("Prompts", "getEstimate", "Estimate the duration and cost of a run", {
-          200: Estimate,
-          ...errors(404),
-        }),
-      },
-    )
-    .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
-      ...operation("System", "getSpending", "Get the model spending and budget of the current month", {
-        200: Spending,
-        ...errors(),
-      }),
-    });
-
-export const runRoutes = (parts: Parts, orgOf: OrgOf) =>
+export const runRoutes = (parts: Parts & PlanParts, orgOf: OrgOf) =>
   new Elysia({ name: "runs" })
     .use(requestRoutes(parts, orgOf))
     .use(readRoutes(parts, orgOf))

@@ -1,5 +1,5 @@
 import { type AppError, errorStatus } from "../errors.ts";
-import { acceptsGzip, etagOf, isKnown } from "../http/delivery.ts";
+import { acceptsGzip, etagOf, isKnown, weightsOf } from "../http/delivery.ts";
 import { securityHeaders } from "../http/security-headers.ts";
 
 const contentTypes = {
@@ -42,9 +42,11 @@ export function publicAnswer(
     etag,
     ...headers,
   };
-  return isKnown(request, etag)
-    ? new Response(null, { status: 304, headers: all })
-    : compressed(request, new Response(body, { headers: all }));
+  const isNew = !isKnown(request, etag);
+  return compressed(
+    request,
+    isNew ? new Response(body, { headers: all }) : new Response(null, { status: 304, headers: all }),
+  );
 }
 
 export const varyAccept = { vary: "Accept" };
@@ -82,26 +84,21 @@ export function compressed(request: Request, response: Response): Response {
   const { headers, body, status } = response;
   if (
     request.method === "POST" ||
-    body === null ||
+    (body === null && status !== 304) ||
     headers.has("content-encoding") ||
     streams.test(headers.get("content-type") ?? "")
   )
     return response;
   const smaller = new Headers(headers);
   smaller.append("vary", "Accept-Encoding");
-  if (!acceptsGzip(request)) return new Response(body, { status, headers: smaller });
+  if (body === null || !acceptsGzip(request)) return new Response(body, { status, headers: smaller });
   smaller.set("content-encoding", "gzip");
   return new Response(body.pipeThrough(new CompressionStream("gzip")), { status, headers: smaller });
 }
 
 /** Whether the Accept header prefers text/markdown over text/html. */
 export function prefersMarkdown(request: Request): boolean {
-  const weights = new Map<string, number>();
-  for (const item of (request.headers.get("accept") ?? "").toLowerCase().split(",")) {
-    const [type = "", ...parameters] = item.split(";").map((part) => part.trim());
-    const q = Number(parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? 1);
-    weights.set(type, Number.isFinite(q) ? q : 0);
-  }
+  const weights = weightsOf(request.headers.get("accept") ?? "");
   const markdown = weights.get("text/markdown") ?? 0;
   return markdown > 0 && markdown >= (weights.get("text/html") ?? 0);
 }

@@ -1,6 +1,14 @@
+import { header } from "../http/openapi.ts";
 import { ApiError } from "../http/operation.ts";
 
-type More = { types?: string[]; refuses?: boolean; misses?: boolean; needsKey?: boolean };
+type More = {
+  types?: string[];
+  refuses?: boolean;
+  misses?: boolean;
+  needsKey?: boolean;
+  isTagged?: boolean;
+  isUnlisted?: boolean;
+};
 
 const html = { "text/html": { schema: { type: "string" as const } } };
 
@@ -10,16 +18,22 @@ const failure = { ...html, "application/json": { schema: ApiError } };
 const byKey: Record<string, string[]>[] = [{ bearer: [] }];
 const bySession: Record<string, string[]>[] = [{ session: [] }];
 
-const seeOther = (description: string) => ({
+const seeOther = (description: string, setsCookie = false) => ({
   description,
-  headers: { Location: { description: "URL of the other page", schema: { type: "string" as const } } },
+  headers: {
+    Location: { description: "URL of the other page", schema: { type: "string" as const } },
+    ...(setsCookie && { "Set-Cookie": header("SetCookie") }),
+  },
 });
 
-/** OpenAPI metadata of a page. `refuses`: can return 400; `misses`: can return 404; `needsKey`: can return 401. */
+/**
+ * OpenAPI metadata of a page. `refuses`: can return 400; `misses`: can return 404; `needsKey`: can return 401; `isTagged`: has an ETag;
+ * `isUnlisted`: search engines must not list it.
+ */
 export const page = (
   operationId: string,
   summary: string,
-  { types = ["text/html"], refuses, misses, needsKey }: More = {},
+  { types = ["text/html"], refuses, misses, needsKey, isTagged, isUnlisted }: More = {},
 ) => ({
   detail: {
     tags: ["Pages"],
@@ -34,11 +48,17 @@ export const page = (
     responses: {
       200: {
         description: "The page",
+        headers: {
+          ...(isTagged && { ETag: header("ETag") }),
+          ...(needsKey && { "Set-Cookie": header("SetCookie") }),
+          ...(isUnlisted && { "X-Robots-Tag": header("Robots") }),
+        },
         content: Object.fromEntries(types.map((type) => [type, { schema: { type: "string" as const } }])),
       },
+      ...(isTagged && { 304: { description: "Response for status 304", headers: { ETag: header("ETag") } } }),
       ...(refuses && { 400: { description: "Invalid query parameter", content: failure } }),
       ...(needsKey && {
-        303: seeOther("Redirects browsers to the sign-in page"),
+        303: seeOther("Redirects browsers to the sign-in page, and forms to the URL of their result", true),
         401: { description: "Missing or invalid credentials", content: failure },
         403: { description: "Not allowed for this person or key", content: failure },
       }),
@@ -58,7 +78,11 @@ export const action = (operationId: string, summary: string, kind: Kind = "form"
     description: kind === "redirect" ? "The page that the redirect leads to" : "The page",
     content: html,
   };
-  const stream = { description: "Stream of server-sent events", content: { "text/event-stream": html["text/html"] } };
+  const stream = {
+    description: "Stream of server-sent events",
+    headers: { "X-Accel-Buffering": header("Unbuffered") },
+    content: { "text/event-stream": html["text/html"] },
+  };
   const failed = (description: string) => ({ description, content: failure });
   return {
     parse: "none" as const,
@@ -85,7 +109,7 @@ export const action = (operationId: string, summary: string, kind: Kind = "form"
       }),
       responses: {
         200: kind === "stream" ? stream : shown,
-        303: seeOther("Another page: the result, or the sign-in page"),
+        303: seeOther("Another page: the result, or the sign-in page", isForm),
         400: failed("The request is invalid; the page says why"),
         ...((isForm || !isOpen) && { 401: failed("Missing or invalid credentials") }),
         403: failed("Not allowed for this person, or the form was sent by another site"),

@@ -94,7 +94,7 @@ export function createPageRequests(service: Service) {
         const viewer = visitor.signedIn && named !== null ? toViewer(visitor.signedIn, named) : visitor.viewer;
         const [response] = await inOrgOf({ ...visitor, viewer }, (viewer) => {
           const messages = make(viewer, here);
-          return streams.answer(request, viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
+          return streams.answer(viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
         });
         return response;
       }),

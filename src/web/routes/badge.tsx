@@ -55,6 +55,7 @@ export const badgePages = ({ prompts, latest, reports, deps }: Service) => {
       ...page("badge", "Badge with the latest score of a prompt", {
         types: ["image/svg+xml", "application/json"],
         misses: true,
+        isTagged: true,
       }),
     },
   );

@@ -32,12 +32,12 @@ export const docPages = ({ site, seeOther, showPublic }: PageRequests, openApi: 
         prefersMarkdown(request)
           ? publicAnswer(request, "markdown", indexMarkdown(site()), vary)
           : show(request, (reader) => <DocsIndexPage {...reader} />),
-      page("docs", "Documentation index", { types: ["text/html", "text/markdown"] }),
+      page("docs", "Documentation index", { types: ["text/html", "text/markdown"], isTagged: true }),
     )
     .get(
       "/docs.md",
       ({ request }) => publicAnswer(request, "markdown", indexMarkdown(site())),
-      page("docsMarkdown", "Documentation index as Markdown", { types: ["text/markdown"] }),
+      page("docsMarkdown", "Documentation index as Markdown", { types: ["text/markdown"], isTagged: true }),
     )
     .get(
       "/docs/search",
@@ -49,13 +49,13 @@ export const docPages = ({ site, seeOther, showPublic }: PageRequests, openApi: 
       },
       {
         query: Type.Object({ q: Type.Optional(Type.String({ description: "Words to search for" })) }),
-        ...page("searchDocs", "Search the documentation"),
+        ...page("searchDocs", "Search the documentation", { isTagged: true }),
       },
     )
     .get(
       "/docs/api",
       ({ request }) => show(request, (reader) => <ReferencePage {...reader} document={openApi()} />),
-      page("reference", "API reference page"),
+      page("reference", "API reference page", { isTagged: true }),
     )
     .get("/swagger", () => seeOther("/docs/api"), action("swagger", "Redirect to the API reference", "redirect"))
     .get(
@@ -77,7 +77,7 @@ export const docPages = ({ site, seeOther, showPublic }: PageRequests, openApi: 
       },
       {
         params: Type.Object({ page: Type.String({ description: "Name of the page; append .md for Markdown" }) }),
-        ...page("doc", "Documentation page", { types: ["text/html", "text/markdown"], misses: true }),
+        ...page("doc", "Documentation page", { types: ["text/html", "text/markdown"], misses: true, isTagged: true }),
       },
     );
 };

@@ -8,6 +8,7 @@ import { errorAnswer, type PageRequests } from "../page-requests.tsx";
 
 /** Nobody should find the docs of a made-up product in a search engine. */
 const unlisted = { "x-robots-tag": "noindex, nofollow" };
+const kept = { isTagged: true, isUnlisted: true };
 
 /** Public example docs, which the first run evaluates. */
 export const examplePages = ({ site }: PageRequests) => {
@@ -27,18 +28,19 @@ export const examplePages = ({ site }: PageRequests) => {
     .get(
       "/example",
       ({ request }) => show(request, ""),
-      page("example", "Example docs of a made-up product", { types: ["text/html", "text/markdown"] }),
+      page("example", "Example docs of a made-up product", { types: ["text/html", "text/markdown"], ...kept }),
     )
     .get(
       "/example.md",
       ({ request }) => show(request, "index.md"),
-      page("exampleMarkdown", "Example docs as Markdown", { types: ["text/markdown"] }),
+      page("exampleMarkdown", "Example docs as Markdown", { types: ["text/markdown"], ...kept }),
     )
     .get("/example/:page", ({ request, params }) => show(request, params.page), {
       params: Type.Object({ page: Type.String({ description: "Name of the page" }) }),
       ...page("examplePage", "Page of the example docs", {
         types: ["text/html", "text/markdown", "text/plain"],
         misses: true,
+        ...kept,
       }),
     });
 };

@@ -5,7 +5,7 @@ import { roles } from "../../db/tables.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
 import type { Service } from "../../service.ts";
 import { askBefore } from "../confirmation.tsx";
-import { action } from "../describe.ts";
+import { action, page } from "../describe.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { Actor, PageRequests } from "../page-requests.tsx";
 import { MembersPage } from "../pages/members.tsx";
@@ -67,7 +67,7 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
       {
         transform: withoutBlanks,
         query: Type.Object({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
-        ...action("membersPage", "Members page", "page"),
+        ...page("membersPage", "Members page", { refuses: true, needsKey: true }),
       },
     )
     .post(

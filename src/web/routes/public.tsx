@@ -32,17 +32,17 @@ export const publicPages = ({ site, seeOther, submitPublic, withCookies }: PageR
     .get(
       "/llms.txt",
       ({ request }) => publicAnswer(request, "text", llmsTxt(site())),
-      page("llmsTxt", "Documentation index for agents (llms.txt)", { types: ["text/plain"] }),
+      page("llmsTxt", "Documentation index for agents (llms.txt)", { types: ["text/plain"], isTagged: true }),
     )
     .get(
       "/robots.txt",
       ({ request }) => publicAnswer(request, "text", robotsTxt(site())),
-      page("robotsTxt", "Crawler rules (robots.txt)", { types: ["text/plain"] }),
+      page("robotsTxt", "Crawler rules (robots.txt)", { types: ["text/plain"], isTagged: true }),
     )
     .get(
       "/sitemap.xml",
       ({ request }) => publicAnswer(request, "xml", sitemapXml(site())),
-      page("sitemap", "Sitemap", { types: ["application/xml"] }),
+      page("sitemap", "Sitemap", { types: ["application/xml"], isTagged: true }),
     );
 
 /** The page that a form was on, with its query. `from`: its path, which the form names. */

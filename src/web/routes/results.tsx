@@ -57,7 +57,11 @@ export const resultPages = ({ deps, orgs, prompts, latest, reports }: Service, p
     },
     {
       params: Type.Object({ token: Type.String({ description: "Secret of the results page" }) }),
-      ...page("resultsPage", "Public results page of an organization", { misses: true }),
+      ...page("resultsPage", "Public results page of an organization", {
+        misses: true,
+        isTagged: true,
+        isUnlisted: true,
+      }),
     },
   );
 };

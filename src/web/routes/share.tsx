@@ -67,7 +67,7 @@ export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }
         }),
       {
         params: Type.Object({ token }),
-        ...page("sharedReport", "Shared report page", { misses: true }),
+        ...page("sharedReport", "Shared report page", { misses: true, isUnlisted: true }),
       },
     )
     .get(
@@ -92,7 +92,7 @@ export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }
         transform: withoutBlanks,
         params: Type.Object({ token }),
         query: Type.Object(traceQuery),
-        ...page("sharedSession", "Shared session page", { refuses: true, misses: true }),
+        ...page("sharedSession", "Shared session page", { refuses: true, misses: true, isUnlisted: true }),
       },
     )
     .get(
@@ -107,7 +107,7 @@ export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }
         }),
       {
         params: Type.Object({ token, seq: Type.String({ description: "Sequence number (seq) of the event" }) }),
-        ...page("sharedEvent", "Shared event page", { misses: true }),
+        ...page("sharedEvent", "Shared event page", { misses: true, isUnlisted: true }),
       },
     );
 };

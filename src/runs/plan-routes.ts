@@ -1,0 +1,46 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { PathId } from "../schema.ts";
+import { Estimate } from "./estimate-schema.ts";
+import type { Estimates } from "./estimates.ts";
+import { Slot, Spending } from "./schema.ts";
+import type { Slots } from "./slots.ts";
+import type { Money } from "./spending.ts";
+
+export type PlanParts = { slots: Slots; estimates: Estimates; money: Money };
+
+/** The schedule of a prompt, and the cost of its runs. */
+export const planRoutes = ({ slots, estimates, money }: PlanParts, orgOf: OrgOf) =>
+  new Elysia({ name: "slots and spending" })
+    .get(
+      "/api/v1/prompts/:promptId/slots",
+      ({ request, params, query, set }) =>
+        listAnswer(set, slots.listSlots(orgOf(request), params.promptId, pageOf(query))),
+      {
+        params: Type.Object({ promptId: PathId("ID of the prompt") }),
+        query: Type.Object(pageQuery),
+        ...operation("Prompts", "listSlots", "List the scheduled slots of a prompt and their outcomes, newest first", {
+          200: listOf(Slot, "Slots, newest first"),
+          ...errors(400, 404),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/prompts/:promptId/estimate",
+      ({ request, params }) => estimates.getEstimate(orgOf(request), params.promptId),
+      {
+        params: Type.Object({ promptId: PathId("ID of the prompt") }),
+        ...operation("Prompts", "getEstimate", "Estimate the duration and cost of a run", {
+          200: Estimate,
+          ...errors(404),
+        }),
+      },
+    )
+    .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
+      ...operation("System", "getSpending", "Get the model spending and budget of the current month", {
+        200: Spending,
+        ...errors(),
+      }),
+    });
