@@ -105,7 +105,7 @@ function createWork(deps: Deps, parts: JobParts) {
     ...{ outbox, money },
     onEvaluation: createScoreAlert(deps, { outbox, latest }),
   });
-  const judging = createJudging(deps, { models, queue, money, gateway, onJudged: telemetry.onJudged });
+  const judging = createJudging(deps, { models, queue, money, gateway, grader, onJudged: telemetry.onJudged });
   const runJob = createRunJob(deps, {
     grader,
     judging,

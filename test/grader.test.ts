@@ -2,8 +2,9 @@ import { afterAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Db } from "../src/db/open.ts";
+import { readAnswer, splitJudging } from "../src/grading/judge/judge.ts";
 import { table } from "../src/grading/methodology.ts";
-import { gradeSession } from "../src/grading/score.ts";
+import { gradeSession, judgePromptOf } from "../src/grading/score.ts";
 import { createGrader } from "../src/reports/grader.ts";
 import { readSession } from "../src/reports/session-events.ts";
 import { emptyFolder } from "./support/executable.ts";
@@ -46,6 +47,20 @@ test("a thread grades a stored session as the service does, with a lower priorit
   const judging = events.filter(({ source }) => source === "runner");
   const again = await grader.grade({ ...order, judging: judging.slice(0, 1) });
   expect([one.judge?.confidence, again.judge?.notice === null]).toEqual([0.9, false]);
+
+  // What a judge is asked, and the check of its answer, come from the same thread.
+  const about = { session, goal: "It holds 3 rows, e.g. Ada." };
+  const { session: own } = splitJudging(events);
+  const asked = await grader.promptJudge({ ...about, text: "Fill the table" });
+  expect(asked).toEqual(judgePromptOf(own, { text: "Fill the table", goal: about.goal }));
+  turns = 0;
+  const others = setInterval(() => turns++, 1);
+  const checks = [answer(), { ...answer(), parts: [] }, "nothing", undefined].map(async (output) => {
+    expect(await grader.checkAnswer({ ...about, output })).toEqual(readAnswer(output, about.goal, own));
+  });
+  await Promise.all(checks);
+  clearInterval(others);
+  expect(turns).toBeGreaterThan(0);
 
   // Not `rejects`, which would keep the messages of the thread from arriving.
   const failure = (wrong: Promise<unknown>) => wrong.then(() => null).catch((error: unknown) => error);

@@ -27,7 +27,12 @@ type Parts = {
   budget: JudgeBudget;
 };
 
-type Judged = { run: RunRow; session: SessionEvent[]; judge: { model: string; maxUsd: number }; row: RegradeRow };
+type Judged = {
+  run: RunRow;
+  session: { id: SessionId; last: SessionEvent };
+  judge: { model: string; maxUsd: number };
+  row: RegradeRow;
+};
 
 /** Regrades reports, one at a time. */
 export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts: Parts) {
@@ -63,7 +68,8 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
       report.gradingPinned || report.methodology.hash === hash
         ? { result: "unchanged" as const }
         : { result: "graded" as const, write: (t: Tx) => gradings.showAgain(t, report.id, hash) };
-    if (row.judge === null || !isJudgeable(session)) {
+    const last = session.at(-1);
+    if (row.judge === null || !last || !isJudgeable(session)) {
       const shown = known.find(({ id }) => id === (report.gradingId ?? report.id));
       const judged = shown?.judging ?? null;
       const grade = await gradeOf(id, judged, methodology);
@@ -75,7 +81,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     const missing = Array.from({ length: row.repeats }, (_, i) => i + 1).filter((repeat) => !there.has(repeat));
     for (const repeat of missing) {
       const judge = { model: row.judge, maxUsd: budget.leftUsd(getRegradeRow(db, row.id)) };
-      const events = await judgeAgain({ run, session, judge, row }, lease, stop);
+      const events = await judgeAgain({ run, session: { id, last }, judge, row }, lease, stop);
       const grade = await gradeOf(id, events, methodology);
       if (grade?.judge?.confidence == null) return { result: "failed" };
       await store(lease, (t) => gradings.addGrading(t, report.id, grade, repeat, events));

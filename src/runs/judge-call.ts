@@ -1,14 +1,16 @@
-import type { AgentEvent, AgentFailure, SessionEvent } from "../agents/agent.ts";
+import type { AgentEvent, AgentFailure } from "../agents/agent.ts";
 import type { GatewayOpener } from "../agents/gateway/opener.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
+import { diskFault } from "../db/fault.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { objectIn, readAnswer } from "../grading/judge/judge.ts";
+import { objectIn } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
-import { judgePromptOf } from "../grading/score.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import type { createModels } from "../models/models.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
+import type { Grader } from "../reports/grader.ts";
+import type { SessionId } from "../reports/session-events.ts";
 import { createRedaction } from "./redaction.ts";
 
 /** One call, and one retry that states the error. */
@@ -19,7 +21,12 @@ const maxFaults = 3;
 /** How long an abandoned response is still read, to learn its cost. */
 const drainMs = 3_000;
 
-export type JudgeCallParts = { models: ReturnType<typeof createModels>; queue: Queue; gateway: GatewayOpener };
+export type JudgeCallParts = {
+  models: ReturnType<typeof createModels>;
+  queue: Queue;
+  gateway: GatewayOpener;
+  grader: Pick<Grader, "promptJudge" | "checkAnswer">;
+};
 /** `usd`: spending limit; null: none. */
 export type JudgeTask = { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
 export type Tell = (event: AgentEvent) => void;
@@ -30,7 +37,7 @@ const plainSchema = JSON.parse(JSON.stringify(Answer));
 /** Calls the judge model about one session, through the gateway. */
 export function createJudgeCall(
   { config, now }: Pick<Deps, "config" | "now">,
-  { models, queue, gateway }: JudgeCallParts,
+  { models, queue, gateway, grader }: JudgeCallParts,
 ) {
   /** Why a call gave no usable answer. Throws if a retry may help. */
   function toReason(error: unknown, [failure]: AgentFailure[], lease: Lease, clean: (text: string) => string): string {
@@ -46,7 +53,7 @@ export function createJudgeCall(
   /** The judge's answer, or the reason for none. */
   return async function ask(
     access: ModelAccess,
-    session: SessionEvent[],
+    session: SessionId,
     task: JudgeTask,
     tell: Tell,
     lease: Lease,
@@ -56,6 +63,9 @@ export function createJudgeCall(
       await Promise.all([import("ai"), import("../agents/llm/providers.ts")]);
     // The SDK would log warnings to stdout.
     Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
+    const asked = await unlessImpossible(grader.promptJudge({ session, text: task.text, goal: task.goal }));
+    if ("reason" in asked) return asked;
+    const { instructions, prompt } = asked;
     const failures: AgentFailure[] = [];
     const gatewaySession = (await gateway.open()).openSession({
       silenceMs: config.idleTimeoutMs,
@@ -68,7 +78,6 @@ export function createJudgeCall(
       },
       onFailure: (failure) => failures.push(failure),
     });
-    const { instructions, prompt } = judgePromptOf(session, task);
     const redaction = createRedaction();
     redaction.hide(models.secretsOf(task.org));
     const messages: { role: "user" | "assistant"; content: string }[] = [
@@ -101,7 +110,9 @@ export function createJudgeCall(
           text = NoObjectGeneratedError.isInstance(error) ? (error.text ?? "") : "";
           output = objectIn(text);
         }
-        const { answer, objection } = readAnswer(output, task.goal, session);
+        const checked = await unlessImpossible(grader.checkAnswer({ session, output, goal: task.goal }));
+        if ("reason" in checked) return usable ? { answer: usable } : checked;
+        const { answer, objection } = checked;
         usable = answer ?? usable;
         const isLast = left === 1 || objection === null;
         if (isLast) return usable ? { answer: usable } : { reason: `its response could not be used: ${objection}` };
@@ -117,6 +128,13 @@ export function createJudgeCall(
     }
   };
 }
+
+/** The result of work on a session, or why it can't be done. Throws if the disk fails. */
+const unlessImpossible = <T>(work: Promise<T>): Promise<T | { reason: string }> =>
+  work.catch((error: unknown) => {
+    if (diskFault(error) !== null) throw error;
+    return { reason: `the session could not be prepared for a judge, or its response not checked: ${String(error)}` };
+  });
 
 /** Details of a failed call. `status` null: no response. */
 function readFailure(error: unknown, nowMs: number): { status: number | null; message: string; retryAfterMs: number } {

@@ -29,9 +29,9 @@ export type Judging = ReturnType<typeof createJudging>;
  */
 export function createJudging(
   { db, config, now, log }: Deps,
-  { models, queue, money, gateway, onJudged = () => {} }: Parts,
+  { models, queue, money, gateway, grader, onJudged = () => {} }: Parts,
 ) {
-  const ask = createJudgeCall({ config, now }, { models, queue, gateway });
+  const ask = createJudgeCall({ config, now }, { models, queue, gateway, grader });
   const isMark = and(
     sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
     sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
@@ -103,7 +103,7 @@ export function createJudging(
             ? { reason: "the organization's budget for this run or month is spent" }
             : "reason" in access
               ? access
-              : await ask(access, session, task, spend, lease, stop);
+              : await ask(access, id, task, spend, lease, stop);
         if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "could not judge session");
         onJudged(!("reason" in said));
         tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
@@ -113,19 +113,17 @@ export function createJudging(
     },
 
     /**
-     * Judges a stored session again, by any judge, within a USD limit. Returns the new events, which
+     * Judges a stored session again, by any judge, within a USD limit. `last`: the last event of the agent. Returns the new events, which
      * are not stored with the session. `onSpent` is called with the cost of each call. Throws like `judge`.
      */
     async judgeAgain(
       run: typeof runs.$inferSelect,
-      session: SessionEvent[],
+      { id, last }: { id: SessionId; last: SessionEvent },
       { model, maxUsd }: { model: string; maxUsd: number },
       lease: Lease,
       stop: AbortSignal,
       onSpent: (costUsd: number | null) => void,
     ): Promise<SessionEvent[]> {
-      const last = session.at(-1);
-      if (!last) return [];
       const task = { ...toTask(run), usd: maxUsd, mustHavePrice: false };
       const { hide, clean } = createRedaction();
       hide(models.secretsOf(task.org));
@@ -142,7 +140,7 @@ export function createJudging(
         if (event.type === "usage") onSpent(event.costUsd);
       };
       const access = accessOf(task.org, model);
-      const said = "reason" in access ? access : await ask(access, session, task, spend, lease, stop);
+      const said = "reason" in access ? access : await ask(access, id, task, spend, lease, stop);
       if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "could not judge session again");
       onJudged(!("reason" in said));
       tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
