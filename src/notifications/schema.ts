@@ -1,9 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { deliveryFailures, deliveryStatuses, destinationKinds, disableReasons } from "../db/tables.ts";
-import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
+import { HttpUrl, Id, Nullable, notBlank, OneOf, Time } from "../schema.ts";
 import { events, eventTypes, subscribable } from "./events.ts";
 
-const name = Type.String({ minLength: 1, maxLength: 200, pattern: "\\S", description: "Name of the destination" });
+const name = Type.String({ minLength: 1, maxLength: 200, ...notBlank, description: "Name of the destination" });
 const url = HttpUrl(
   "Webhook: where events are posted; https, unless EVALD_ALLOW_PRIVATE lists the host. Slack: URL of the incoming webhook",
 );
