@@ -1,6 +1,22 @@
 import { Kind, type TSchema, Type, TypeRegistry } from "@sinclair/typebox";
-import type { ValueError } from "@sinclair/typebox/errors";
+import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
 import { AppError, invalidField } from "./errors.ts";
+
+const wordsOfPatterns = new Map<string, string>();
+
+/** A pattern for a schema, or for the keys of a record, with what it allows in words: errors show these, never the pattern. */
+export function shape(pattern: string, words: string): { pattern: string } {
+  wordsOfPatterns.set(pattern, words);
+  return { pattern };
+}
+
+/** Strings with more than whitespace. */
+export const notBlank = shape("\\S", "a non-blank string");
+// The fields of a trust have this pattern.
+shape("^\\S+$", "a non-empty string without whitespace");
+
+/** The identity of a friction point. */
+export const Fingerprint = Type.String(shape("^[0-9a-f]{16}$", "16 lowercase hexadecimal digits"));
 
 export const Id = Type.String({ format: "uuid" });
 export const Time = Type.String({ format: "date-time" });
@@ -51,9 +67,10 @@ TypeRegistry.Set("Score", (_, value) => typeof value === "number" && value >= 0 
 export const Score = (description: string) =>
   Type.Unsafe<number>({ [Kind]: "Score", type: "number", minimum: 0, maximum: 100, description });
 
+const http = shape("^[hH][tT][tT][pP][sS]?://", "an absolute http or https URL");
+
 /** An absolute http(s) URL; `checkHttpUrl` checks what a pattern cannot. */
-export const HttpUrl = (description: string) =>
-  Type.String({ format: "uri", pattern: "^[hH][tT][tT][pP][sS]?://", maxLength: 2000, description });
+export const HttpUrl = (description: string) => Type.String({ format: "uri", ...http, maxLength: 2000, description });
 
 /** Parses an absolute http(s) URL with a host; null for anything else. */
 export const httpUrl = (address: string): URL | null =>
@@ -103,12 +120,14 @@ export const OneOf = <const T extends string>(values: readonly T[], description?
 
 /** A bad_request that names the invalid input and says what it must be. `whole` names the value itself: `body`. */
 export function invalidInput(error: ValueError, whole: string): AppError {
-  const { path, schema, value } = innermost(error);
+  const { type, path, schema, value } = innermost(error);
   const steps = path
     .split("/")
     .slice(1)
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
   const field = steps.join(".").slice(0, 200) || whole;
+  if (type === ValueErrorType.ObjectAdditionalProperties || type === ValueErrorType.Never)
+    return invalidField(field, unknownField(schema));
   const problem = `must be ${expected(schema)}`;
   if (value !== undefined) return invalidField(field, problem);
   return new AppError("bad_request", `${field} is required: it ${problem}.`, {
@@ -125,42 +144,65 @@ function innermost(error: ValueError): ValueError {
   return only ? innermost(only) : error;
 }
 
+/** What is wrong with a field that an object, or a record by the pattern of its keys, does not have. */
+function unknownField({ properties = {}, patternProperties = {} }: TSchema): string {
+  const [pattern] = Object.keys(patternProperties);
+  if (pattern !== undefined) return `must have a name of ${wordsOfPatterns.get(pattern)}`;
+  const known = Object.keys(properties);
+  return `is not a known field${known.length === 0 ? "" : `; use one of ${known.join(", ")}`}`;
+}
+
 function expected(schema: TSchema): string {
   if (schema.const !== undefined) return String(schema.const);
   if (schema.enum) return `one of ${schema.enum.join(", ")}`;
   if (schema.anyOf) return schema.anyOf.map(expected).join(" or ");
-  const { minimum: from, maximum: to, minLength, maxLength, minItems, maxItems, format, pattern } = schema;
-  const article = schema.type === "integer" ? "an integer" : "a number";
   switch (schema.type) {
     case "integer":
+      return `an integer${limitsOf(schema)}`;
     case "number":
-      if (from === undefined) return to === undefined ? article : `${article} of at most ${to}`;
-      return to === undefined ? `${article} of at least ${from}` : `${article} from ${from} to ${to}`;
-    case "string": {
-      const what =
-        format === "uuid"
-          ? "a UUID"
-          : format === "uri"
-            ? `an absolute ${pattern?.includes("[tT]") ? "http or https " : ""}URL`
-            : format === "date-time"
-              ? "a date and time, such as 2026-11-21T09:30:00Z"
-              : minLength > 0
-                ? "a non-empty string"
-                : pattern
-                  ? `a string that matches ${pattern}`
-                  : "a string";
-      return maxLength === undefined ? what : `${what} of at most ${maxLength} characters`;
+      return `a number${limitsOf(schema)}`;
+    case "string":
+      return expectedText(schema);
+    case "array": {
+      const { minItems, maxItems, uniqueItems } = schema;
+      return `an array${sizeOf("of", minItems, maxItems, "item")}${uniqueItems ? " without duplicates" : ""}`;
     }
-    case "array":
-      if (maxItems === undefined) return "an array";
-      return minItems === undefined
-        ? `an array of at most ${maxItems} items`
-        : `an array of ${minItems} to ${maxItems} items`;
     case "boolean":
       return "true or false";
     case "null":
       return "null";
     default:
-      return "an object";
+      return `an object${sizeOf("with", schema.minProperties, schema.maxProperties, "field")}`;
   }
+}
+
+const formats: Record<string, string> = {
+  uuid: "a UUID",
+  uri: "an absolute URL",
+  "date-time": "a date and time, such as 2026-11-21T09:30:00Z",
+};
+
+function expectedText({ format = "", pattern, minLength = 0, maxLength }: TSchema): string {
+  const what = wordsOfPatterns.get(pattern) ?? formats[format] ?? (minLength === 1 ? "a non-empty string" : "a string");
+  return what + sizeOf("of", minLength > 1 ? minLength : undefined, maxLength, "character");
+}
+
+/** The bounds of a number: ` from 1 to 50`, ` greater than 0`. */
+function limitsOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: TSchema): string {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`;
+  const bounds = [
+    ...(minimum === undefined ? [] : [`of at least ${minimum}`]),
+    ...(exclusiveMinimum === undefined ? [] : [`greater than ${exclusiveMinimum}`]),
+    ...(maximum === undefined ? [] : [`of at most ${maximum}`]),
+    ...(exclusiveMaximum === undefined ? [] : [`less than ${exclusiveMaximum}`]),
+  ];
+  return bounds.length === 0 ? "" : ` ${bounds.join(" and ")}`;
+}
+
+/** The bounds of a count: ` of 1 to 20 items`. */
+function sizeOf(word: string, from: number | undefined, to: number | undefined, unit: string): string {
+  const last = to ?? from;
+  if (last === undefined) return "";
+  const count = to === undefined ? `at least ${from}` : from === undefined ? `at most ${to}` : `${from} to ${to}`;
+  return ` ${word} ${count} ${unit}${last === 1 ? "" : "s"}`;
 }

@@ -82,6 +82,26 @@ test("every JSON body of a request and of a success has an example, and every re
   expect(missing).toEqual([]);
 });
 
+test("every field that an update takes can be set on creation", () => {
+  type Body = { content: { "application/json"?: { schema: { $ref?: string } } } };
+  const fieldsOf = (path: string, method: "post" | "patch") => {
+    const body = document.paths[path]?.[method]?.requestBody as Body | undefined;
+    const name = body?.content["application/json"]?.schema.$ref?.split("/").at(-1);
+    return name === undefined ? null : Object.keys(document.components.schemas[name].properties);
+  };
+  const updates = Object.keys(document.paths).flatMap((path) => {
+    const [updated, created] = [fieldsOf(path, "patch"), fieldsOf(path.replace(/\/\{\w+\}$/, ""), "post")];
+    return updated && created ? [{ path, missing: updated.filter((field) => !created.includes(field)) }] : [];
+  });
+  expect(updates).toEqual([
+    { path: "/api/v1/prompts/{promptId}", missing: [] },
+    { path: "/api/v1/providers/{providerId}", missing: [] },
+    // What is created there is a report of an agent, which has no state.
+    { path: "/api/v1/field-friction/{fieldId}", missing: ["state", "reason"] },
+    { path: "/api/v1/destinations/{destinationId}", missing: [] },
+  ]);
+});
+
 test("maps have additionalProperties, and enums that may be null list it", () => {
   const wrong: string[] = [];
   const walk = (value: unknown, path: string) => {

@@ -142,7 +142,7 @@ describe("the prompt form", () => {
   });
 
   test.each([
-    ["text", { text: " " }, "Must be a non-empty string"],
+    ["text", { text: " " }, "Must be a non-blank string"],
     ["frequency", { cron: "0 0 30 2 *" }, "never occurs"],
     ["frequency", { "default.file": "" }, "need a default for each variable"],
     ["runsPerEval", { runsPerEval: "51" }, "Must be an integer from 1 to 50"],

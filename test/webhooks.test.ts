@@ -41,6 +41,38 @@ test("a completed run reaches a webhook, signed as in Standard Webhooks", async 
   expect(request?.headers["webhook-id"]).toBe(delivery.notificationId);
 });
 
+test("a destination that is created as disabled receives nothing until it is enabled", async () => {
+  const app = setUp();
+  const create = async (fields: object) =>
+    await app.send("POST", "/api/v1/destinations", {
+      body: { kind: "webhook", url: app.receiver.url, events: ["run.completed"], ...fields },
+    });
+  const { status, body: created } = await create({ status: "disabled" });
+  const at = new Date(app.now()).toISOString();
+  expect([status, created.status, created.disabledBecause, created.disabledAt]).toEqual([
+    201,
+    "disabled",
+    "request",
+    at,
+  ]);
+  const path = `/api/v1/destinations/${created.id}`;
+  expect((await app.send("GET", path)).body).toMatchObject({ status: "disabled", disabledBecause: "request" });
+  const prompt = await app.post("/api/v1/prompts", { text: "Upload a file. https://docs.test" });
+  const run = async () => {
+    await app.post(`/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+    await app.runJobs();
+    await app.deliver();
+    return app.receiver.received.length;
+  };
+  expect(await run()).toBe(0);
+  expect((await app.send("PATCH", path, { body: { status: "active" } })).body.disabledAt).toBeNull();
+  expect(await run()).toBe(1);
+  expect((await create({ status: "active" })).body).toMatchObject({ status: "active", disabledBecause: null });
+  const refused = await create({ status: "gone" });
+  expect([refused.status, refused.body.error]).toEqual([400, "bad_request"]);
+  expect((await app.send("GET", "/api/v1/destinations")).body.length).toBe(2);
+});
+
 test("a secret that is rotated between tries signs the next one, next to the old one for a day", async () => {
   const app = setUp({ answer: (_, n) => new Response(null, { status: n === 1 ? 500 : 204 }) });
   const { id, secret } = await app.addWebhook(["run.completed"]);

@@ -1,12 +1,12 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { Id, Time } from "../schema.ts";
+import { Id, shape, Time } from "../schema.ts";
 
-export const digestPattern = "^[0-9a-f]{64}$";
+export const digest = shape("^[0-9a-f]{64}$", "64 lowercase hexadecimal digits");
 
 export const Archive = Type.Object(
   {
     id: Id,
-    digest: Type.String({ pattern: digestPattern, description: "SHA-256 of the file, in hexadecimal" }),
+    digest: Type.String({ ...digest, description: "SHA-256 of the file, in hexadecimal" }),
     bytes: Type.Integer({ minimum: 1, description: "Size of the compressed file" }),
     files: Type.Integer({ minimum: 1, description: "Number of files in it" }),
     createdAt: Time,

@@ -3,7 +3,7 @@ import { type Column, getTableColumns } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { provenances } from "../agents/agent.ts";
 import { maxArchiveBytes } from "../archives/archive-check.ts";
-import { digestPattern } from "../archives/schema.ts";
+import { digest } from "../archives/schema.ts";
 import { Comparison } from "../comparisons/compare.ts";
 import { Limits } from "../config/limits.ts";
 import {
@@ -36,7 +36,7 @@ import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schem
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
 import { Advice, Evidence, Graded } from "../reports/grade-schema.ts";
-import { Nullable, OneOf } from "../schema.ts";
+import { Fingerprint, Nullable, OneOf, shape } from "../schema.ts";
 
 /** Version of the file format. Newer versions are rejected; older ones may lack nullable columns and columns with a default. */
 export const formatVersion = 1;
@@ -45,8 +45,11 @@ export const formatVersion = 1;
 const latest = 253_402_300_799_999;
 const texts = Type.Record(Type.String(), Type.String());
 const numbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
-const uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description: "a UUID" });
-const print = Type.String({ pattern: "^[0-9a-f]{16}$" });
+const uuid = Type.String(shape("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "a lowercase UUID"));
+const fingerprints = Type.Array(Fingerprint, { minItems: 1 });
+const gzip = shape("^H4sI[A-Za-z0-9+/]*={0,2}$", "a gzip file as base64");
+const base64 = shape("^[A-Za-z0-9+/]+={0,2}$", "base64");
+const slug = shape("^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", "the slug of a report");
 const grounds = Type.Array(Type.String({ maxLength: 3000 }));
 const task = Type.Object({
   title: Nullable(Type.String()),
@@ -87,7 +90,7 @@ const grade = Type.Object({
   frictions: Type.Array(
     Type.Object({
       ...friction,
-      ...{ id: uuid, fingerprint: print, events: numbers, grounds },
+      ...{ id: uuid, fingerprint: Fingerprint, events: numbers, grounds },
       lostPoints: Type.Optional(friction.lostPoints),
       onPath: Type.Optional(friction.onPath),
     }),
@@ -137,8 +140,8 @@ export const shapes = {
     table: archives,
     without: ["orgId"],
     more: {
-      digest: Type.String({ pattern: digestPattern }),
-      data: Type.String({ pattern: "^H4sI[A-Za-z0-9+/]*={0,2}$", maxLength: 4 * Math.ceil(maxArchiveBytes / 3) }),
+      digest: Type.String(digest),
+      data: Type.String({ ...gzip, maxLength: 4 * Math.ceil(maxArchiveBytes / 3) }),
     },
   },
   prompt: {
@@ -161,12 +164,12 @@ export const shapes = {
   },
   named_page: { table: namedPages, without: ["orgId"], more: {} },
   eval_request: { table: evalRequests, without: ["orgId"], more: {} },
-  fix: { table: fixes, without: ["orgId"], more: { fingerprints: Type.Array(print, { minItems: 1 }) } },
-  dismissal: { table: dismissals, without: ["orgId"], more: { fingerprints: Type.Array(print, { minItems: 1 }) } },
+  fix: { table: fixes, without: ["orgId"], more: { fingerprints } },
+  dismissal: { table: dismissals, without: ["orgId"], more: { fingerprints } },
   field_friction: {
     table: fieldFriction,
     without: ["orgId"],
-    more: { fingerprint: print, fingerprints: Type.Array(print, { minItems: 1, maxItems: 100 }) },
+    more: { fingerprint: Fingerprint, fingerprints: Type.Array(Fingerprint, { minItems: 1, maxItems: 100 }) },
   },
   field_report: { table: fieldReports, without: ["orgId"], more: {} },
   gate: {
@@ -210,9 +213,9 @@ export const shapes = {
     order: [artefacts.attempt, artefacts.name],
     without: ["orgId"],
     more: {
-      name: Type.String({ pattern: artefactName.source }),
+      name: Type.String(shape(artefactName.source, "the name of a .webp or .diff file")),
       // An image or a diff, as base64.
-      data: Type.String({ pattern: "^[A-Za-z0-9+/]+={0,2}$", maxLength: 4 * Math.ceil(maxArtefactBytes / 3) }),
+      data: Type.String({ ...base64, maxLength: 4 * Math.ceil(maxArtefactBytes / 3) }),
     },
   },
   report: {
@@ -222,7 +225,7 @@ export const shapes = {
     without: ["orgId", "agent", "agentVersion"],
     more: {
       ...Graded.properties,
-      slug: Type.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", maxLength: 100 }),
+      slug: Type.String({ ...slug, maxLength: 100 }),
     },
   },
   reach: {
@@ -237,7 +240,7 @@ export const shapes = {
     of: frictionPoints.reportId,
     order: [frictionPoints.position],
     without: ["orgId"],
-    more: { events: numbers, grounds, fingerprint: print, position: Type.Integer({ minimum: 0 }) },
+    more: { events: numbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
   },
   recommendation: {
     table: recommendations,
@@ -251,7 +254,7 @@ export const shapes = {
     of: gradings.reportId,
     order: [gradings.id],
     without: ["orgId"],
-    more: { grade, judging, hash: Type.String({ pattern: "^[0-9a-f]{64}$" }), repeat: Type.Integer({ minimum: 1 }) },
+    more: { grade, judging, hash: Type.String(digest), repeat: Type.Integer({ minimum: 1 }) },
   },
 } satisfies Record<string, Shape>;
 

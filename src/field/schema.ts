@@ -1,18 +1,18 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { fieldStates } from "../db/tables.ts";
 import { frictionCategories } from "../grading/kinds.ts";
-import { Id, Nullable, OneOf, Time } from "../schema.ts";
+import { Id, Nullable, notBlank, OneOf, Time } from "../schema.ts";
 
-const notBlank = { minLength: 1, pattern: "\\S" };
+const text = { minLength: 1, ...notBlank };
 
 /** What an agent in the field reports, over REST and MCP. */
 export const frictionReport = {
   where: Type.String({
-    ...{ ...notBlank, maxLength: 1000 },
+    ...{ ...text, maxLength: 1000 },
     description: "URL of the page or endpoint; otherwise the command, function or setting",
   }),
-  tried: Type.String({ ...notBlank, maxLength: 2000, description: "What you tried to do, and how" }),
-  happened: Type.String({ ...notBlank, maxLength: 2000, description: "What happened instead. Quote error messages" }),
+  tried: Type.String({ ...text, maxLength: 2000, description: "What you tried to do, and how" }),
+  happened: Type.String({ ...text, maxLength: 2000, description: "What happened instead. Quote error messages" }),
   category: Type.Optional(OneOf(frictionCategories)),
   agent: Type.Optional(Type.String({ maxLength: 100, description: "Your name and version" })),
 };

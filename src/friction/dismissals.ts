@@ -6,14 +6,16 @@ import { dismissals, frictionPoints, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
-import { Id, Nullable, Time, toIso } from "../schema.ts";
-
-const print = Type.String({ pattern: "^[0-9a-f]{16}$" });
+import { Fingerprint, Id, Nullable, notBlank, Time, toIso } from "../schema.ts";
 
 export const DismissalInput = Type.Object(
   {
-    fingerprints: Type.Array(print, { minItems: 1, maxItems: 50, description: "Fingerprints of friction points" }),
-    reason: Type.String({ minLength: 1, maxLength: 2000, pattern: "\\S", description: "Why it is not a problem" }),
+    fingerprints: Type.Array(Fingerprint, {
+      minItems: 1,
+      maxItems: 50,
+      description: "Fingerprints of friction points",
+    }),
+    reason: Type.String({ minLength: 1, maxLength: 2000, ...notBlank, description: "Why it is not a problem" }),
   },
   {
     title: "DismissalInput",

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { jsonBody } from "../http/body.ts";
 import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
-import { idempotencyKeyShape } from "../runs/schema.ts";
+import { IdempotencyKey } from "../runs/schema.ts";
 import { triggerOf } from "../runs/trigger.ts";
 import { PathId } from "../schema.ts";
 import type { Gates } from "./gates.ts";
@@ -22,10 +22,7 @@ export const gateRoutes = (gates: Gates, orgOf: OrgOf) =>
       {
         headers: Type.Object({
           "idempotency-key": Type.Optional(
-            Type.String({
-              pattern: idempotencyKeyShape,
-              description: "Repeating a request with the same key within 24 hours returns the same gate",
-            }),
+            IdempotencyKey("Repeating a request with the same key within 24 hours returns the same gate"),
           ),
         }),
         ...jsonBody(GateRequest),

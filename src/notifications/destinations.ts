@@ -13,6 +13,7 @@ import { newSecret } from "./signing.ts";
 const maxDestinations = 20;
 /** After a rotation, requests are signed with both secrets for this time. */
 const overlapMs = 24 * 3600_000;
+const enabled = { disabledAt: null, disableReason: null, failingSince: null };
 
 export type DestinationRow = typeof destinations.$inferSelect;
 export type Destinations = ReturnType<typeof createDestinations>;
@@ -37,30 +38,32 @@ export function createDestinations(
     return row;
   }
 
+  const disabledNow = () => ({ disabledAt: now(), disableReason: "request" as const });
+
   const toDestination = (row: DestinationRow) => describe(row, unsealed(row)?.headers ?? {}, now());
 
   function newRow(org: OrgId, input: DestinationInput, id: string): { row: DestinationRow; secret: string | null } {
     checkFields(input.kind, input);
     const { kind, events, recipients = null } = input;
     const row = { id, orgId: org, kind, url: null, sealed: null, recipients: null, events, createdAt: now() };
-    const unset = { disabledAt: null, disableReason: null, failingSince: null, overlapUntil: null };
+    const state = { ...enabled, ...(input.status === "disabled" && disabledNow()), overlapUntil: null };
     if (kind === "email") {
       if (!config.people.mail)
         throw badRequest("Set EVALD_SMTP_URL and EVALD_MAIL_FROM before adding an email destination.");
       const name = toName(input.name ?? "Email");
-      return { row: { ...row, ...unset, name, recipients: checkRecipients(emailsOf(org), recipients) }, secret: null };
+      return { row: { ...row, ...state, name, recipients: checkRecipients(emailsOf(org), recipients) }, secret: null };
     }
     if (input.url === undefined) throw invalidField("url", "is required for webhook and slack");
     const url = checkUrl(config, input.url);
     const name = toName(input.name ?? (kind === "slack" ? "Slack" : url.host));
     if (kind === "slack")
       return {
-        row: { ...row, ...unset, name, url: `${url.origin}/`, sealed: sealed(row, { url: url.href }) },
+        row: { ...row, ...state, name, url: `${url.origin}/`, sealed: sealed(row, { url: url.href }) },
         secret: null,
       };
     const secret = newSecret();
     const content = { secret, headers: checkHeaders(input.headers ?? {}) };
-    return { row: { ...row, ...unset, name, url: url.href, sealed: sealed(row, content) }, secret };
+    return { row: { ...row, ...state, name, url: url.href, sealed: sealed(row, content) }, secret };
   }
 
   return {
@@ -109,9 +112,8 @@ export function createDestinations(
           ...(url && row.kind === "slack" ? { url: url.href } : {}),
           ...(headers && { headers: checkHeaders(headers) }),
         });
-      if (status === "active") Object.assign(change, { disabledAt: null, disableReason: null, failingSince: null });
-      if (status === "disabled" && row.disabledAt === null)
-        Object.assign(change, { disabledAt: now(), disableReason: "request" });
+      if (status === "active") Object.assign(change, enabled);
+      if (status === "disabled" && row.disabledAt === null) Object.assign(change, disabledNow());
       if (Object.keys(change).length > 0) db.update(destinations).set(change).where(own(org, id)).run();
       return toDestination({ ...row, ...change });
     },

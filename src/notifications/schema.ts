@@ -1,9 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { deliveryFailures, deliveryStatuses, destinationKinds, disableReasons } from "../db/tables.ts";
-import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
+import { HttpUrl, Id, Nullable, notBlank, OneOf, Time } from "../schema.ts";
 import { events, eventTypes, subscribable } from "./events.ts";
 
-const name = Type.String({ minLength: 1, maxLength: 200, pattern: "\\S", description: "Name of the destination" });
+const name = Type.String({ minLength: 1, maxLength: 200, ...notBlank, description: "Name of the destination" });
 const url = HttpUrl(
   "Webhook: where events are posted; https, unless EVALD_ALLOW_PRIVATE lists the host. Slack: URL of the incoming webhook",
 );
@@ -23,6 +23,8 @@ const recipients = Nullable(
   }),
 );
 
+const status = OneOf(["active", "disabled"], "disabled: events are not sent to it");
+
 export const DestinationInput = Type.Object(
   {
     kind: OneOf(destinationKinds),
@@ -31,6 +33,7 @@ export const DestinationInput = Type.Object(
     events: wanted,
     headers: Type.Optional(headers),
     recipients: Type.Optional(recipients),
+    status: Type.Optional(status),
   },
   {
     title: "DestinationInput",
@@ -54,7 +57,7 @@ export const DestinationPatch = Type.Object(
     events: Type.Optional(wanted),
     headers: Type.Optional(headers),
     recipients: Type.Optional(recipients),
-    status: Type.Optional(OneOf(["active", "disabled"])),
+    status: Type.Optional(status),
   },
   { title: "DestinationPatch", examples: [{ events: ["gate.decided"], status: "active" }] },
 );
@@ -68,7 +71,7 @@ const destination = {
   headers: Type.Array(Type.String(), { description: "Names of its own headers" }),
   recipients: Nullable(Type.Array(Type.String())),
   events: Type.Array(OneOf(eventTypes)),
-  status: OneOf(["active", "disabled"]),
+  status,
   disabledBecause: Nullable(
     OneOf(
       disableReasons,

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { optionalParts } from "../agents/agent.ts";
 import { modelProviders } from "../config/model-settings.ts";
 import { workerLabel } from "../config/worker-settings.ts";
-import { Nullable, OneOf } from "../schema.ts";
+import { Nullable, OneOf, shape } from "../schema.ts";
 
 const PromptAgent = Type.Object(
   {
@@ -18,12 +18,11 @@ export const PromptAgents = Type.Array(PromptAgent, {
     "Several agents: an evaluation makes runsPerEval runs with each, and compares each only with itself. agent and model are the first entry. null: only one",
 });
 
+const labelWords = "1 to 50 letters, digits and . _ -, starting with a letter or digit";
+
 /** What prompts require of workers, and workers offer. */
 export const WorkerLabels = Type.Array(
-  Type.String({
-    pattern: workerLabel.source,
-    description: "Label: 1 to 50 letters, digits and . _ -, starting with a letter or digit",
-  }),
+  Type.String({ ...shape(workerLabel.source, labelWords), description: `Label: ${labelWords}` }),
   {
     maxItems: 10,
     uniqueItems: true,

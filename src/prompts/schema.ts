@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Limits } from "../config/limits.ts";
 import { promptStatuses } from "../db/tables.ts";
 import { scopes } from "../grading/kinds.ts";
-import { HttpUrl, Id, Nullable, OneOf, Score, Time } from "../schema.ts";
+import { HttpUrl, Id, Nullable, OneOf, Score, shape, Time } from "../schema.ts";
 import { PromptAgents, WorkerLabels } from "./agent-schema.ts";
 import { textOf, WorkspaceSetup } from "./workspace-schema.ts";
 
@@ -13,10 +13,11 @@ const templateVars = Nullable(
   Type.Array(Type.String(), { description: "Template variables, in order of first appearance" }),
 );
 
+const tagWords = "1 to 50 letters, digits and . _ : / -, starting with a letter or digit";
 /** A name to group prompts by. */
 const Tag = Type.String({
-  pattern: "^[A-Za-z0-9][A-Za-z0-9._:/-]{0,49}$",
-  description: "Tag: 1 to 50 letters, digits and . _ : / -, starting with a letter or digit",
+  ...shape("^[A-Za-z0-9][A-Za-z0-9._:/-]{0,49}$", tagWords),
+  description: `Tag: ${tagWords}`,
 });
 export const Tags = Type.Array(Tag, { maxItems: 20, uniqueItems: true, description: "Tags to group prompts by" });
 

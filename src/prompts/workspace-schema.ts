@@ -1,9 +1,19 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { HttpUrl } from "../schema.ts";
+import { HttpUrl, notBlank, shape } from "../schema.ts";
 
 /** A text that is not blank. */
 export const textOf = (maxLength: number, description: string) =>
-  Type.String({ minLength: 1, maxLength, pattern: "\\S", description });
+  Type.String({ minLength: 1, maxLength, ...notBlank, description });
+
+const variable = shape("^[A-Za-z_][A-Za-z0-9_]{0,99}$", "1 to 100 letters, digits and _, starting with a letter or _");
+const serverName = shape(
+  "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$",
+  "1 to 40 letters, digits and _ -, starting with a letter or digit",
+);
+const ref = shape(
+  "^[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}$",
+  "1 to 200 letters, digits and . _ / + -, starting with a letter or digit",
+);
 
 const McpServer = Type.Object(
   {
@@ -11,7 +21,7 @@ const McpServer = Type.Object(
     command: Type.Optional(textOf(1000, "Program that speaks MCP over stdio, started in the workspace")),
     args: Type.Optional(Type.Array(Type.String({ maxLength: 2000 }), { maxItems: 50 })),
     env: Type.Optional(
-      Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,99}$" }), Type.String({ maxLength: 2000 }), {
+      Type.Record(Type.String(variable), Type.String({ maxLength: 2000 }), {
         maxProperties: 50,
         additionalProperties: false,
         description: "Environment variables of the program; not secret",
@@ -30,19 +40,14 @@ export const WorkspaceSetup = Type.Object(
       Type.Object(
         {
           url: HttpUrl("URL to clone from"),
-          ref: Type.String({
-            minLength: 1,
-            maxLength: 200,
-            pattern: "^[A-Za-z0-9][A-Za-z0-9._/+-]*$",
-            description: "Branch, tag or commit",
-          }),
+          ref: Type.String({ ...ref, description: "Branch, tag or commit" }),
         },
         { description: "Public Git repository whose files are checked out. Not together with archive" },
       ),
     ),
     setup: Type.Optional(textOf(4000, "Shell command that runs in the workspace before the agent")),
     env: Type.Optional(
-      Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,99}$" }), Type.String({ maxLength: 2000 }), {
+      Type.Record(Type.String(variable), Type.String({ maxLength: 2000 }), {
         maxProperties: 50,
         additionalProperties: false,
         description: "Environment variables of commands. They are stored and shown: do not put secrets here",
@@ -63,7 +68,7 @@ export const WorkspaceSetup = Type.Object(
       ),
     ),
     mcpServers: Type.Optional(
-      Type.Record(Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$" }), McpServer, {
+      Type.Record(Type.String(serverName), McpServer, {
         maxProperties: 20,
         additionalProperties: false,
         description: "MCP servers by name",

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { HttpUrl, Id, Nullable, Time } from "../schema.ts";
+import { HttpUrl, Id, Nullable, notBlank, Time } from "../schema.ts";
 
-const name = Type.String({ minLength: 1, maxLength: 200, pattern: "\\S", description: "Name of the developer tool" });
+const name = Type.String({ minLength: 1, maxLength: 200, ...notBlank, description: "Name of the developer tool" });
 const docsUrl = Nullable(HttpUrl("URL of its docs"));
 const productUrl = Nullable(HttpUrl("Base URL of its product or API"));
 

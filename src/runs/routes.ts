@@ -17,7 +17,7 @@ import {
   Attempt,
   EvalRequest,
   evalStatuses,
-  idempotencyKeyShape,
+  IdempotencyKey,
   Run,
   RunRequest,
   RunResponse,
@@ -41,13 +41,13 @@ type Parts = {
   isCompatible: (request: Request) => boolean;
 };
 
-const IdempotencyKey = Type.String({
-  pattern: idempotencyKeyShape,
-  description:
-    "1 to 255 visible ASCII characters. Repeating a request with the same key within 24 hours returns the same run; using the key for a different request is a conflict.",
+const idempotent = Type.Object({
+  "idempotency-key": Type.Optional(
+    IdempotencyKey(
+      "1 to 255 visible ASCII characters. Repeating a request with the same key within 24 hours returns the same run; using the key for a different request is a conflict.",
+    ),
+  ),
 });
-
-const idempotent = Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey) });
 
 const path = Type.Object({ runId: PathId("ID of the run") });
 

@@ -4,7 +4,7 @@ import { attemptOutcomes, reportStatuses, runStatuses, slotOutcomes, triggers } 
 import { pageQuery } from "../http/paging.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
-import { Id, MappedUrl, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { Id, MappedUrl, Nullable, OneOf, shape, Time, Url } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
 import { WaitingFor } from "./waiting-schema.ts";
 
@@ -165,6 +165,8 @@ export type RunResponse = Static<typeof RunResponse>;
 
 /** 1 to 255 visible ASCII characters. */
 export const idempotencyKeyShape = "^[\\x21-\\x7e]{1,255}$";
+export const IdempotencyKey = (description: string) =>
+  Type.String({ ...shape(idempotencyKeyShape, "1 to 255 visible ASCII characters"), description });
 
 /** Statuses of an evaluation, which are those of runs. */
 export const evalStatuses = runStatuses;

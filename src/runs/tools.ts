@@ -5,7 +5,7 @@ import { Id, OneOf } from "../schema.ts";
 import { describeEstimate, type Estimates } from "./estimates.ts";
 import type { Evals } from "./evals.ts";
 import type { Requests } from "./requests.ts";
-import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./schema.ts";
+import { EvalRequest, evalStatuses, IdempotencyKey, RunRequest } from "./schema.ts";
 
 type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
 
@@ -40,10 +40,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
         }),
       ),
       idempotencyKey: Type.Optional(
-        Type.String({
-          pattern: idempotencyKeyShape,
-          description: "Repeating the call with the same key within 24 hours returns the same evaluation",
-        }),
+        IdempotencyKey("Repeating the call with the same key within 24 hours returns the same evaluation"),
       ),
       waitSeconds: Type.Optional(
         Type.Integer({ minimum: 0, maximum: 50, default: 0, description: "Seconds to wait for the runs to end" }),
