@@ -1,4 +1,4 @@
-import { Kind, type TSchema, Type, TypeRegistry } from "@sinclair/typebox";
+import { Kind, type ObjectOptions, type TSchema, Type, TypeRegistry } from "@sinclair/typebox";
 import { type ValueError, ValueErrorType } from "@sinclair/typebox/errors";
 import { AppError, invalidField } from "./errors.ts";
 
@@ -9,6 +9,13 @@ export function shape(pattern: string, words: string): { pattern: string } {
   wordsOfPatterns.set(pattern, words);
   return { pattern };
 }
+
+/** The pattern of the keys of a map, if any text can be a key. */
+export const anyKey = "^[\\s\\S]*$";
+
+/** A map with keys of any text. The pattern that TypeBox chooses by itself matches no line break, and values under keys that don't match are not checked. */
+export const mapOf = <T extends TSchema>(values: T, options: ObjectOptions = {}) =>
+  Type.Record(Type.String({ pattern: anyKey }), values, options);
 
 /** Strings with more than whitespace. */
 export const notBlank = shape("\\S", "a non-blank string");

@@ -118,8 +118,9 @@ function* wrongObjects(
   if (schema.maxProperties) yield own("maxProperties", Object.fromEntries(names(Number(schema.maxProperties) + 1)));
   if (schema.additionalProperties === false) yield own("additionalProperties", { ...base, "!": "" }, ["!"]);
   for (const name of schema.required ?? []) yield own("required", without(base, name), [name]);
-  const [map] = Object.values(schema.patternProperties ?? {});
-  for (const [name, inner] of Object.entries(schema.properties ?? (map ? { a: map } : {})))
+  const [[pattern, map] = []] = Object.entries(schema.patternProperties ?? {});
+  const key = new RegExp(pattern ?? "").test("any text!") ? "a\nb" : "a";
+  for (const [name, inner] of Object.entries(schema.properties ?? (map ? { [key]: map } : {})))
     for (const each of wrongs(inner))
       yield { ...each, value: { ...base, [name]: each.value }, place: [name, ...each.place] };
 }

@@ -3,7 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import { badRequest } from "../errors.ts";
 import { errors, type OrgOf, operation } from "../http/operation.ts";
-import { OneOf } from "../schema.ts";
+import { mapOf, OneOf } from "../schema.ts";
 import { type Compare, Comparison } from "./compare.ts";
 import { ReportsComparison } from "./side-by-side.ts";
 import type { SideQuery } from "./sides.ts";
@@ -51,7 +51,7 @@ function toSide(query: Record<string, string | undefined>, side: "base" | "head"
 function readArgs(field: string, text: string): Record<string, string> {
   try {
     const value: unknown = JSON.parse(text);
-    if (Value.Check(Type.Record(Type.String(), Type.String()), value)) return value;
+    if (Value.Check(mapOf(Type.String()), value)) return value;
   } catch {}
   throw badRequest(`Invalid ${field}: must be a JSON object of strings, such as {"language":"Python"}.`);
 }

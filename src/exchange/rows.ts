@@ -36,14 +36,14 @@ import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schem
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
 import { Advice, Evidence, Graded } from "../reports/grade-schema.ts";
-import { Fingerprint, Nullable, OneOf, shape } from "../schema.ts";
+import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
 
 /** Version of the file format. Newer versions are rejected; older ones may lack nullable columns and columns with a default. */
 export const formatVersion = 1;
 
 /** The end of the year 9999, in epoch ms: the maximum of times and counts. */
 const latest = 253_402_300_799_999;
-const texts = Type.Record(Type.String(), Type.String());
+const texts = mapOf(Type.String());
 const numbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 const uuid = Type.String(shape("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "a lowercase UUID"));
 const fingerprints = Type.Array(Fingerprint, { minItems: 1 });

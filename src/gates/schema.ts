@@ -3,7 +3,7 @@ import { Comparison } from "../comparisons/compare.ts";
 import { gateStatuses } from "../db/tables.ts";
 import { scopes } from "../grading/kinds.ts";
 import { RunRequest, runExample } from "../runs/schema.ts";
-import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { Id, mapOf, Nullable, OneOf, Time, Url } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
 
 const { urlMap, templateArgs } = RunRequest.properties;
@@ -106,7 +106,7 @@ export const Gate = Type.Object(
       Type.String({ description: "The part of the reason that the comparison doesn't tell; null: none" }),
     ),
     urlMap,
-    templateArgs: Nullable(Type.Record(Type.String(), Type.String())),
+    templateArgs: Nullable(mapOf(Type.String())),
     runs: Type.Integer({ description: "Runs per prompt and side; the maximum if adaptive" }),
     adaptive: Type.Boolean(),
     minScore: Nullable(Type.Number()),

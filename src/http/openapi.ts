@@ -1,4 +1,5 @@
 import { version } from "../../package.json" with { type: "json" };
+import { anyKey } from "../schema.ts";
 import { isTagged } from "./delivery.ts";
 import { exampleOf } from "./examples.ts";
 import { type Json, type JsonObject, mergeNull } from "./json-schema.ts";
@@ -44,7 +45,7 @@ function withMaps({ patternProperties, ...schema }: JsonObject): JsonObject {
   const [only, ...more] = Object.entries((patternProperties ?? {}) as JsonObject);
   if (!only || more.length > 0) return patternProperties === undefined ? schema : { ...schema, patternProperties };
   const [pattern, values] = only;
-  const isAny = pattern === "^(.*)$";
+  const isAny = pattern === anyKey;
   return { ...schema, additionalProperties: values, ...(isAny ? {} : { propertyNames: { pattern } }) };
 }
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { deliveryFailures, deliveryStatuses, destinationKinds, disableReasons } from "../db/tables.ts";
-import { HttpUrl, Id, Nullable, notBlank, OneOf, Time } from "../schema.ts";
+import { HttpUrl, Id, mapOf, Nullable, notBlank, OneOf, Time } from "../schema.ts";
 import { events, eventTypes, subscribable } from "./events.ts";
 
 const name = Type.String({ minLength: 1, maxLength: 200, ...notBlank, description: "Name of the destination" });
@@ -12,7 +12,7 @@ const wanted = Type.Array(OneOf(subscribable), {
   uniqueItems: true,
   description: "Events to send",
 });
-const headers = Type.Record(Type.String({ maxLength: 100 }), Type.String({ maxLength: 2000 }), {
+const headers = mapOf(Type.String({ maxLength: 2000 }), {
   description: "Webhook: headers to send with each request, such as Authorization. Stored encrypted, never shown again",
 });
 const recipients = Nullable(

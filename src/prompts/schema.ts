@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Limits } from "../config/limits.ts";
 import { promptStatuses } from "../db/tables.ts";
 import { scopes } from "../grading/kinds.ts";
-import { HttpUrl, Id, Nullable, OneOf, Score, shape, Time } from "../schema.ts";
+import { HttpUrl, Id, mapOf, Nullable, OneOf, Score, shape, Time } from "../schema.ts";
 import { PromptAgents, WorkerLabels } from "./agent-schema.ts";
 import { textOf, WorkspaceSetup } from "./workspace-schema.ts";
 
@@ -110,7 +110,7 @@ const choices = {
   targetProviderId: Nullable(Id),
   additionalUrls: Nullable(Type.Array(AdditionalUrl, { maxItems: 100 })),
   templateDefaults: Nullable(
-    Type.Record(Type.String(), Type.String({ maxLength: 2000 }), {
+    mapOf(Type.String({ maxLength: 2000 }), {
       description: "Default values of template variables, required for scheduled runs",
     }),
   ),

@@ -4,7 +4,7 @@ import { describeDimension } from "../grading/dimensions/part.ts";
 import type { Curve, Dimension, DimensionPart, PartName, Recommendation, Scope } from "../grading/grade.ts";
 import { evidenceRoles, partNames, scopes, units } from "../grading/kinds.ts";
 import { percent } from "../grading/text.ts";
-import { Nullable, OneOf } from "../schema.ts";
+import { mapOf, Nullable, OneOf } from "../schema.ts";
 
 const share = Type.Number({ minimum: 0, maximum: 1 });
 const points = Type.Number({ minimum: 0, maximum: 100 });
@@ -26,7 +26,7 @@ const ReportPart = Type.Object({
   ),
   score: Type.Number(),
   weight: Type.Number({ description: "Share of the dimension" }),
-  counts: Type.Record(Type.String(), Type.Number()),
+  counts: mapOf(Type.Number()),
 });
 
 /** A dimension in a report, with the specified fields first. */

@@ -6,7 +6,7 @@ import { Done } from "../friction/fix-schema.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { scopes } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
-import { Id, Moment, Nullable, OneOf, Score, Time, Url } from "../schema.ts";
+import { Id, Moment, mapOf, Nullable, OneOf, Score, Time, Url } from "../schema.ts";
 import { Advice, Graded, ReportDimension } from "./grade-schema.ts";
 import { JudgeVariance } from "./judge-variance.ts";
 
@@ -103,8 +103,8 @@ export const Report = Type.Object(
       runUrl: Url,
       evalRequestId: Id,
       attempt: Type.Integer(),
-      urlMap: Type.Record(Type.String(), Type.String()),
-      templateArgs: Nullable(Type.Record(Type.String(), Type.String())),
+      urlMap: mapOf(Type.String()),
+      templateArgs: Nullable(mapOf(Type.String())),
       createdAt: Time,
       startedAt: Nullable(Time),
       completedAt: Nullable(Time),

@@ -4,7 +4,7 @@ import { attemptOutcomes, reportStatuses, runStatuses, slotOutcomes, triggers } 
 import { pageQuery } from "../http/paging.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
-import { Id, MappedUrl, Nullable, OneOf, shape, Time, Url } from "../schema.ts";
+import { Id, MappedUrl, mapOf, Nullable, OneOf, shape, Time, Url } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
 import { WaitingFor } from "./waiting-schema.ts";
 
@@ -93,7 +93,7 @@ export const Run = Type.Object(
     ),
     templateArgs: Type.Optional(
       Nullable(
-        Type.Record(Type.String(), Type.String(), {
+        mapOf(Type.String(), {
           description: "Stored and returned unchanged; do not put secrets here",
         }),
       ),
@@ -116,11 +116,11 @@ const chosen = (description: string) => Type.Optional(Type.String({ maxLength: 2
 
 export const RunRequest = Type.Object(
   {
-    urlMap: Type.Record(Type.String(), MappedUrl, {
+    urlMap: mapOf(MappedUrl, {
       description: "Host names or origins, each with the URL that replaces it in this run; {} for none",
     }),
     templateArgs: Type.Optional(
-      Type.Record(Type.String(), Type.String({ maxLength: 2000 }), {
+      mapOf(Type.String({ maxLength: 2000 }), {
         description: "A value for each template variable of the prompt",
       }),
     ),
