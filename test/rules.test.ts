@@ -62,7 +62,7 @@ const layers: [string, (file: string) => boolean][] = [
       "providers",
     ],
     ...["models", "jobs", "http", "deps", "db"],
-    ...["places", "stats", "grading", "agents", "net", "log", "poll", "turns", "config", "schema", "errors"],
+    ...["places", "stats", "grading", "agents", "net", "log", "once", "poll", "turns", "config", "schema", "errors"],
   ].map((name): [string, (file: string) => boolean] => [
     name,
     (file) => file.startsWith(`src/${name}/`) || file === `src/${name}.ts`,

@@ -1,6 +1,7 @@
 import { version } from "../../package.json" with { type: "json" };
 import { customAgentsSetting } from "../config/custom-agents.ts";
 import { ConfigError } from "../errors.ts";
+import { once } from "../once.ts";
 import { type Agent, optionalParts } from "./agent.ts";
 import { createChildAgent } from "./child.ts";
 import { createCodingAgent } from "./coding/coding.ts";
@@ -60,10 +61,12 @@ export function agentStandby(env: Env) {
     ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(customAgentsSetting(env.EVALD_AGENTS)) }),
   };
   const commandOf = (kind: "rules" | "model") => {
-    let problem: Promise<string | null> | undefined;
+    const findProblem = once(
+      () => testAgentSandbox(kind, passed),
+      (problem) => problem === null,
+    );
     return async ({ programs, ...access }: Needs) => {
-      problem ??= testAgentSandbox(kind, passed);
-      const sandboxed = (await problem) === null ? agentCommand(passed, programs, access) : null;
+      const sandboxed = (await findProblem()) === null ? agentCommand(passed, programs, access) : null;
       return sandboxed ?? { argv: ownCommand(), group: null };
     };
   };

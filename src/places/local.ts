@@ -3,11 +3,12 @@ import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Agent, AgentFailure, type Means } from "../agents/agent.ts";
 import { type Egress, startEgress } from "../agents/egress/egress.ts";
-import { detectBrowser, type FoundBrowser } from "../agents/sandbox/chromium.ts";
-import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
+import { detectBrowser } from "../agents/sandbox/chromium.ts";
+import { detectSandbox } from "../agents/sandbox/sandbox.ts";
 import { makeSocketFolder, sweepSockets } from "../agents/sockets.ts";
 import { addressesOf, mcpUrlsOf } from "../agents/task.ts";
 import { maxRedirects } from "../net/guarded.ts";
+import { once } from "../once.ts";
 import type { Place, PlaceLink, PlaceOrder } from "./place.ts";
 
 /** What a connection sends besides the bodies of requests: a TLS handshake and headers. */
@@ -26,23 +27,26 @@ type Opened = Pick<Means, "sandbox" | "browser"> & { secrets: string[]; close: (
 
 /** This machine. For each run of an agent with a model, it opens the network proxy and the workspace, and closes them. */
 export function createLocalPlace({ agents, now, folder, operatorHosts }: Options) {
-  let sandbox: Promise<Sandbox> | undefined;
-  let browser: Promise<FoundBrowser> | undefined;
-  let egress: Promise<{ egress: Egress; home: string }> | undefined;
-
-  async function listen() {
+  let proxy: { egress: Egress; home: string } | undefined;
+  const findSandbox = once(detectSandbox, ({ level }) => level !== "none");
+  const findBrowser = once(
+    async () => detectBrowser(await findSandbox()),
+    (found) => !("missing" in found),
+  );
+  const openProxy = once(async () => {
     const { folder: home, socketPath } = makeSocketFolder("egress");
-    return { egress: await startEgress({ socketPath, operatorHosts, now }), home };
-  }
+    try {
+      proxy = { egress: await startEgress({ socketPath, operatorHosts, now }), home };
+      return proxy;
+    } catch (error) {
+      await remove(home);
+      throw error;
+    }
+  });
 
-  /** What this machine offers, found once. */
-  function detect() {
-    sandbox ??= detectSandbox();
-    browser ??= sandbox.then(detectBrowser);
-    return Promise.all([sandbox, browser]);
-  }
+  /** What this machine offers. */
+  const detect = () => Promise.all([findSandbox(), findBrowser()]);
 
-  const openProxy = () => (egress ??= listen());
   const folders = createFolders(folder, async () => (await openProxy()).home);
 
   /** Tunnels, in which the agent's own guard sends its requests and reports them. */
@@ -160,8 +164,6 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
     /** Call it when no run is active. */
     async close(): Promise<void> {
       await folders.close();
-      const proxy = await egress;
-      egress = undefined;
       await proxy?.egress.close();
       if (proxy) await remove(proxy.home);
     },

@@ -91,20 +91,26 @@ describe("connections whose request never ends", () => {
     expect(await service.stop()).toBe(0);
   }, 300_000);
 
-  test("more connections than file descriptors delay requests, but lose nothing", async () => {
+  test("more connections than file descriptors delay requests, but lose nothing, and runs work afterwards", async () => {
     const cwd = emptyFolder();
-    const { key } = await furnish(cwd);
+    const { key, promptId } = await furnish(cwd);
     const file = join(cwd, "few-descriptors.sh");
     writeFileSync(file, `#!/bin/sh\nulimit -n 128\nexec ${executable} "$@"\n`, { mode: 0o755 });
-    const service = await serve({ cwd, file, env: { EVALD_LOG_LEVEL: "warn" } });
+    const site = serveSite({ "/": { body: "<h1>Acme</h1>" } });
+    const env = { EVALD_LOG_LEVEL: "warn", EVALD_ALLOW_PRIVATE: new URL(site.url).host };
+    const service = await serve({ cwd, file, env });
     const open = repeat(300, () => knock(service, "GET /healthz HTTP/1.1\r\nHost: x\r\n"));
     await until("no descriptor is left", () => filesOf(service) >= 128);
     const waiting = client(service.url, key)("POST", "/api/v1/prompts", { text: "x" });
     if (!isLong) for (const { socket } of open) socket.destroy();
     expect((await waiting).status).toBe(201);
     for (const { socket } of open) socket.destroy();
-    expect((await client(service.url, key)("GET", "/readyz")).body).toEqual({ status: "ready" });
+    const ask = client(service.url, key);
+    expect((await ask("GET", "/readyz")).body).toEqual({ status: "ready" });
+    const { body } = await ask("POST", `/api/v1/prompts/${promptId}/run`, { urlMap: { "docs.test": site.url } });
+    expect((await untilRun(ask, body.runId, "completed", "failed")).status).toBe("completed");
     expect(await service.stop()).toBe(0);
+    site.stop();
   }, 300_000);
 });
 

@@ -63,14 +63,19 @@ export function createGateway({
 
   function listen() {
     const { folder, socketPath } = makeSocketFolder("gateway");
-    const server = Bun.serve({
-      unix: socketPath,
-      // Typed for TCP only, but unix sockets also close idle connections without it.
-      ...({ idleTimeout: 0 } as object),
-      maxRequestBodySize: maxBodyBytes,
-      fetch: answer,
-    });
-    return { server, folder, socketPath };
+    try {
+      const server = Bun.serve({
+        unix: socketPath,
+        // Typed for TCP only, but unix sockets also close idle connections without it.
+        ...({ idleTimeout: 0 } as object),
+        maxRequestBodySize: maxBodyBytes,
+        fetch: answer,
+      });
+      return { server, folder, socketPath };
+    } catch (error) {
+      rmSync(folder, { recursive: true, force: true });
+      throw error;
+    }
   }
 
   /** Lets one run call one model, within its limits. */

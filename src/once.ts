@@ -1,0 +1,26 @@
+/** How long a result that isn't final is kept, in milliseconds. */
+const retryMs = 60_000;
+
+/**
+ * A function that does its work at the first call and returns the same result from then on. Work that failed is done again at the next
+ * call, since the reason may be temporary, such as too many open files; work whose result isn't final, at the first call a minute later.
+ */
+export function once<T>(work: () => Promise<T>, isFinal: (result: T) => boolean = () => true): () => Promise<T> {
+  let kept: Promise<T> | undefined;
+  let keptUntil = Number.POSITIVE_INFINITY;
+  return () => {
+    if (kept && performance.now() < keptUntil) return kept;
+    keptUntil = Number.POSITIVE_INFINITY;
+    const done = work();
+    kept = done;
+    done.then(
+      (result) => {
+        if (!isFinal(result)) keptUntil = performance.now() + retryMs;
+      },
+      () => {
+        kept = undefined;
+      },
+    );
+    return done;
+  };
+}
