@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { create } from "tar";
 import { testApp } from "./support/app.ts";
-import { browse, signedIn } from "./support/people.ts";
+import { join as becomeMember, browse, signedIn } from "./support/people.ts";
 
-const packed = async (files: Record<string, string>): Promise<Uint8Array> =>
+const packed = async (files: Record<string, string | Blob>): Promise<Uint8Array> =>
   new Uint8Array(await new Bun.Archive(files, { compress: "gzip" }).bytes());
 
 /** One header block of the ustar format (POSIX.1-1988), with a body of zeros, as gzip. */
@@ -191,10 +191,71 @@ describe("the form of a prompt", () => {
     expect((await submit(browse(app), "/prompts?upload=MQ.AAAA", fields)).status).toBe(413);
     const unsent = await submit(browse(app), action, fields);
     expect([unsent.status, actionOf(unsent.body)]).toEqual([401, action]);
-    const hidden = [...unsent.body.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)];
-    const again = Object.fromEntries(hidden.map(([, name = "", value = ""]) => [name, value]));
+    const again = keptIn(unsent.body);
     const { location } = await submit(person, actionOf(unsent.body), again);
     const prompt = service.prompts.getPrompt(a.org, location?.split("/").at(-1) ?? "");
     expect(service.archives.readArchive(a.org, prompt.workspace?.archive ?? "").equals(data)).toBe(true);
+  });
+
+  /** The fields that the page for signing in again has kept. */
+  const keptIn = (body: string) =>
+    Object.fromEntries(
+      [...body.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name = "", value = ""]) => [
+        name,
+        value,
+      ]),
+    );
+
+  test("keeps two archives of the largest size and a long text if the session has ended", async () => {
+    const person = await signedIn(app);
+    const action = actionOf((await person.get("/prompts/new")).body);
+    const random = Array.from({ length: 74 }, () => Buffer.from(crypto.getRandomValues(new Uint8Array(64 * 1024))));
+    const [archive, skills] = await Promise.all(
+      ["a.bin", "SKILL.md"].map((name) => packed({ [name]: new Blob(random) })),
+    );
+    expect(Math.min(archive?.length ?? 0, skills?.length ?? 0)).toBeGreaterThan(4.5 * 1024 ** 2);
+    const long = { text, endGoal: "A long goal. ".repeat(7000) };
+    const files = { "upload.archive": file(archive as Uint8Array), "upload.skillsArchive": file(skills as Uint8Array) };
+    const unsent = await submit(browse(app), action, { ...long, ...files });
+    expect(unsent.status).toBe(401);
+    const { status, location } = await submit(person, actionOf(unsent.body), keptIn(unsent.body));
+    const id = location?.split("/").at(-1) ?? "";
+    const { endGoal, workspace } = service.prompts.getPrompt(a.org, id);
+    expect([status, endGoal]).toEqual([303, long.endGoal]);
+    const stored = service.archives.readArchive(a.org, workspace?.skills?.archive ?? "");
+    expect(stored.equals(skills as Uint8Array)).toBe(true);
+  });
+
+  test("a form with files is kept for a day, and only for someone who is still a member of the organization", async () => {
+    let at = Date.now();
+    const other = testApp({ now: () => at });
+    const email = "ada@example.com";
+    const person = await signedIn(other, { role: "admin", email });
+    const action = actionOf((await person.get("/prompts/new")).body);
+    const send = async (path = action) => {
+      const form = new FormData();
+      form.append("text", "x".repeat(70_000));
+      const encoded = new Response(form);
+      const headers = {
+        origin: new URL(other.baseUrl).origin,
+        "content-type": encoded.headers.get("content-type") ?? "",
+      };
+      return (await browse(other).postBody(path, await encoded.bytes(), headers)).status;
+    };
+    at += 23 * 3600_000;
+    expect(await send()).toBe(401);
+    at += 2 * 3600_000;
+    expect(await send()).toBe(413);
+    at -= 2 * 3600_000;
+    expect(await send()).toBe(401);
+    // In another organization, the person could open another form.
+    becomeMember(other, other.b.org, "admin", email);
+    const owner = await signedIn(other);
+    const { memberId } = other.service.people.listMembers(other.a.org).find((each) => each.email === email) ?? {};
+    await owner.post("/settings/members/change", { member: memberId ?? "", do: "remove", confirmed: "1" });
+    expect(other.service.people.listMembers(other.a.org).map((each) => each.email)).toEqual([owner.email]);
+    expect(await send()).toBe(413);
+    const opened = actionOf((await person.get("/prompts/new")).body);
+    expect([opened !== action, await send(opened)]).toEqual([true, 401]);
   });
 });

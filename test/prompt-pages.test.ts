@@ -209,6 +209,30 @@ describe("the prompt form", () => {
   });
 });
 
+test("the prompt form shows the error for one row more than a prompt may have, and rejects more rows", async () => {
+  const app = testApp();
+  const person = await signedIn(app);
+  const rows: [number, (count: number) => Record<string, string[]>][] = [
+    [100, (count) => ({ "url.url": Array(count).fill(docs) })],
+    [50, (count) => ({ "check.kind": Array(count).fill("url"), "check.target": Array(count).fill(docs) })],
+    [9, (count) => ({ "also.agent": Array(count).fill("explorer") })],
+  ];
+  for (const [most, rowsOf] of rows)
+    for (const path of ["/prompts", "/prompts/preview"]) {
+      const send = (count: number) =>
+        person.post(path, { text: `See ${docs}`, agent: "explorer", do: "preview", ...rowsOf(count) });
+      const field = Object.keys(rowsOf(1)).at(-1) ?? "";
+      const shown = (body: string) => body.split(`name="${field}"`).length - 1;
+      const [kept, refused] = [await send(most + 1), await send(most + 2)];
+      expect([path, field, kept.status, refused.status]).toEqual([path, field, 200, 400]);
+      expect([shown(kept.body), shown(refused.body)]).toEqual([path === "/prompts" ? most + 2 : 0, 0]);
+    }
+  const tooMany = await person.post("/prompts", { text: `See ${docs}`, "url.url": Array(101).fill(docs) });
+  expect([tooMany.status, fieldsOf(tooMany.body)["url.url"]?.length]).toEqual([400, 102]);
+  const most = await person.post("/prompts", { text: `See ${docs}`, "url.url": Array(100).fill(docs) });
+  expect([most.status, newest(app).additionalUrls?.length]).toEqual([303, 100]);
+});
+
 describe("Run now", () => {
   const made = async () => {
     const app = testApp();

@@ -529,3 +529,18 @@ describe("a badge", () => {
       expect([path, (await get(path)).status]).toEqual([path, 404]);
   });
 });
+
+test("a prompt has at most 200 variables", async () => {
+  const { create, change, db } = setUp();
+  const text = (count: number) => Array.from({ length: count }, (_, i) => `{{v${i}}}`).join(" ");
+  const { status, body } = await create({ text: text(150), endGoal: text(200) });
+  expect([status, body.templateVars?.length]).toEqual([201, 200]);
+  expect((await create({ text: text(150), endGoal: text(201) })).status).toBe(400);
+  expect((await change(body.id, { text: text(201) })).status).toBe(400);
+  // Prompts of an older version may have more, and can still be archived.
+  db.$client.run("update prompts set text = ?, template_vars = ?", [
+    text(201),
+    JSON.stringify(Array.from({ length: 201 }, (_, i) => `v${i}`)),
+  ]);
+  expect((await change(body.id, { status: "archived" })).body.templateVars?.length).toBe(201);
+});

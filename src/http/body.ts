@@ -21,10 +21,10 @@ export async function closeUnread(request: Request, answer: Response | Promise<R
   return response;
 }
 
-const tooLarge = (max = defaultBytes) =>
+export const tooLarge = (max = defaultBytes, what = "request body") =>
   new AppError(
     "too_large",
-    `The request body is larger than ${max < defaultBytes ? `${max / 1024} KiB` : `${max / defaultBytes} MiB`}. Send a smaller one.`,
+    `The ${what} is larger than ${max < defaultBytes ? `${max / 1024} KiB` : `${max / defaultBytes} MiB`}. Send a smaller one.`,
   );
 
 /**

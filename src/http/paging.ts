@@ -45,7 +45,8 @@ export function readQueryNumbers(query: Record<string, unknown>, url: string): v
   const search = url.includes("?") ? (url.split("?", 2)[1]?.split("#", 1)[0] ?? "") : "";
   if (search === "") return;
   const keys = search.split("&").map((pair) => decodeKey(pair.split("=", 1)[0] ?? ""));
-  const repeated = keys.find((key, i) => keys.indexOf(key) !== i);
+  const seen = new Set<string>();
+  const repeated = keys.find((key) => seen.size === seen.add(key).size);
   if (repeated !== undefined) throw invalidField(repeated, "given more than once; send it once");
   for (const [key, shape] of Object.entries(numbers)) {
     const value = query[key];

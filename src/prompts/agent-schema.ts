@@ -11,9 +11,11 @@ const PromptAgent = Type.Object(
   },
   { title: "PromptAgent" },
 );
+/** Of a prompt. */
+export const maxAgents = 10;
 export const PromptAgents = Type.Array(PromptAgent, {
   minItems: 1,
-  maxItems: 10,
+  maxItems: maxAgents,
   description:
     "Several agents: an evaluation makes runsPerEval runs with each, and compares each only with itself. agent and model are the first entry. null: only one",
 });

@@ -11,7 +11,7 @@ import { chosenAgents } from "./agents.ts";
 import { createPromptLists, toPromptSummary } from "./lists.ts";
 import { type AgentParts, createPromptCheck, type PromptRow } from "./prompt-check.ts";
 import type { Prompt, PromptInput, PromptPatch } from "./schema.ts";
-import { templateVarsOf } from "./template.ts";
+import { checkedVarsOf } from "./template.ts";
 import { createPromptWarnings } from "./warnings.ts";
 
 export type Prompts = ReturnType<typeof createPrompts>;
@@ -128,7 +128,7 @@ export function createPrompts(
         runsPerEval: input.runsPerEval ?? null,
         targetProviderId: input.targetProviderId ?? null,
         additionalUrls: input.additionalUrls ?? null,
-        templateVars: templateVarsOf(input.text, input.endGoal ?? null),
+        templateVars: checkedVarsOf(input.text, input.endGoal ?? null),
         templateDefaults: input.templateDefaults ?? null,
         declaredChecks: input.declaredChecks ?? null,
         workspace: input.workspace ?? null,
@@ -157,7 +157,9 @@ export function createPrompts(
       const { badgeToken: own } = before;
       const badgeToken = hasPublicBadge === undefined ? own : hasPublicBadge ? (own ?? newUrlSecret()) : null;
       const changed = { ...before, ...patch, badgeToken, ...chosenAgents(patch, before) };
-      const row = check(org, { ...changed, templateVars: templateVarsOf(changed.text, changed.endGoal) });
+      const isSame = changed.text === before.text && changed.endGoal === before.endGoal;
+      const templateVars = isSame ? before.templateVars : checkedVarsOf(changed.text, changed.endGoal);
+      const row = check(org, { ...changed, templateVars });
       const isMoved = row.frequency !== before.frequency || row.status !== before.status;
       db.update(prompts)
         .set(isMoved ? reschedule(row) : row)

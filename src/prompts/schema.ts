@@ -95,6 +95,10 @@ export const SuccessBar = Type.Object({
   minScore: Score("Minimum score"),
 });
 
+/** Start URLs and success checks of a prompt. */
+export const maxUrls = 100;
+export const maxChecks = 50;
+
 /** The settings of a prompt besides its texts, in requests and responses. */
 const choices = {
   wordings,
@@ -108,13 +112,13 @@ const choices = {
   ),
   runsPerEval: Nullable(Type.Integer({ minimum: 1, maximum: 50, description: "Runs per evaluation; null means 1" })),
   targetProviderId: Nullable(Id),
-  additionalUrls: Nullable(Type.Array(AdditionalUrl, { maxItems: 100 })),
+  additionalUrls: Nullable(Type.Array(AdditionalUrl, { maxItems: maxUrls })),
   templateDefaults: Nullable(
     mapOf(Type.String({ maxLength: 2000 }), {
       description: "Default values of template variables, required for scheduled runs",
     }),
   ),
-  declaredChecks: Nullable(Type.Array(DeclaredCheck, { maxItems: 50 })),
+  declaredChecks: Nullable(Type.Array(DeclaredCheck, { maxItems: maxChecks })),
   workspace: Nullable(WorkspaceSetup),
   agent: Nullable(
     Type.String({

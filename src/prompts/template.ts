@@ -1,4 +1,4 @@
-import { AppError } from "../errors.ts";
+import { AppError, invalidField } from "../errors.ts";
 
 // An escaped `\{{` is matched first, so that it is never read as the start of a variable.
 const pieces = /\\\{\{|\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}/g;
@@ -8,6 +8,17 @@ export function templateVarsOf(...texts: (string | null)[]): string[] | null {
   const names = new Set<string>();
   for (const text of texts) for (const [, name] of (text ?? "").matchAll(pieces)) if (name) names.add(name);
   return names.size === 0 ? null : [...names];
+}
+
+/** Of a prompt. The pages of the prompt have an input for each. */
+export const maxVariables = 200;
+
+/** The variables of a new task. Throws bad_request for too many. */
+export function checkedVarsOf(text: string, endGoal: string | null): string[] | null {
+  const names = templateVarsOf(text, endGoal);
+  if (names !== null && names.length > maxVariables)
+    throw invalidField("text", `text and endGoal must not have more than ${maxVariables} template variables`);
+  return names;
 }
 
 /** Replaces the variables of a text once: text in arguments is never replaced. `\{{` becomes `{{`. */

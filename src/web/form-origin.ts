@@ -1,8 +1,41 @@
 import { AppError, badRequest } from "../errors.ts";
-import { readBytes } from "../http/body.ts";
+import { readBytes, tooLarge } from "../http/body.ts";
 
-/** CSRF check: throws forbidden unless the form was sent from a page of this server. Other sites send the cookie too, but not this origin. Also throws too_large. The value of a file is its content in base64. */
-export async function readForm(request: Request, baseUrl: string, maxBytes?: number): Promise<URLSearchParams> {
+/** More than the largest form of a page. What a form becomes, such as the inputs of a page, takes far more memory than its text. */
+const maxFields = 2000;
+
+/** How large a form may be: `textBytes` without its files, `fileBytes` with them. `files`: names of fields with files. */
+type FormLimits = { textBytes: number; fileBytes: number; files: readonly string[] };
+
+/**
+ * CSRF check: throws forbidden unless the form was sent from a page of this server. Other sites send the cookie too, but not this origin.
+ * Also throws too_large. The value of a file is its content in base64.
+ */
+export async function readForm(request: Request, baseUrl: string, limits: FormLimits): Promise<URLSearchParams> {
+  checkOrigin(request, baseUrl);
+  const { textBytes, files, fileBytes } = limits;
+  const type = request.headers.get("content-type") ?? "";
+  if (/^application\/x-www-form-urlencoded\b/i.test(type)) {
+    const bytes = await readBytes(request, textBytes);
+    checkCount(countIn(bytes, "&") + 1);
+    return new URLSearchParams(new TextDecoder().decode(bytes));
+  }
+  if (!/^multipart\/form-data\b/i.test(type))
+    throw badRequest("expected a form (application/x-www-form-urlencoded or multipart/form-data)");
+  const bytes = await readBytes(request, fileBytes);
+  const form = new URLSearchParams();
+  let textSize = bytes.length;
+  for (const [name, value] of await readParts(bytes, type)) {
+    if (files.includes(name)) textSize -= typeof value === "string" ? base64Bytes(value) : value.size;
+    if (typeof value === "string") form.append(name, value);
+    // Browsers send an empty file without a name for an input in which nothing was selected.
+    else if (value.size > 0 || value.name) form.append(name, Buffer.from(await value.bytes()).toString("base64"));
+  }
+  if (textSize > textBytes) throw tooLarge(textBytes, "form without its files");
+  return form;
+}
+
+function checkOrigin(request: Request, baseUrl: string): void {
   const own = new URL(baseUrl);
   const sent = URL.parse(request.headers.get("origin") ?? "");
   // Allows another name of this server, such as localhost for 127.0.0.1. Browsers send both headers, and pages can forge neither.
@@ -12,23 +45,36 @@ export async function readForm(request: Request, baseUrl: string, maxBytes?: num
       "forbidden",
       `this form was not sent from ${own.origin}; open evald there and try again (EVALD_BASE_URL sets the public address of this server)`,
     );
-  const type = request.headers.get("content-type") ?? "";
-  if (!/^(application\/x-www-form-urlencoded|multipart\/form-data)\b/i.test(type))
-    throw badRequest("expected a form (application/x-www-form-urlencoded or multipart/form-data)");
-  const bytes = await readBytes(request, maxBytes);
-  if (/^application/i.test(type)) return new URLSearchParams(new TextDecoder().decode(bytes));
-  const form = new URLSearchParams();
-  for (const [name, value] of await readParts(bytes, type))
-    if (typeof value === "string") form.append(name, value);
-    // Browsers send an empty file without a name for an input in which nothing was selected.
-    else if (value.size > 0 || value.name) form.append(name, Buffer.from(await value.bytes()).toString("base64"));
-  return form;
 }
 
 async function readParts(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<FormData> {
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]*)"|([^\s";]*))/i.exec(type) ?? [];
+  const boundary = quoted ?? plain ?? "";
+  if (!/^[\w'()+,./:=? -]{1,70}$/.test(boundary)) throw invalidParts();
+  // The last one ends the form.
+  checkCount(countIn(bytes, `--${boundary}`) - 1);
   try {
-    return await new Response(bytes, { headers: { "content-type": type } }).formData();
+    // The parser must not find another boundary than the one that was counted.
+    const headers = { "content-type": `multipart/form-data; boundary="${boundary}"` };
+    return await new Response(bytes, { headers }).formData();
   } catch {
-    throw badRequest("the form is not valid multipart/form-data");
+    throw invalidParts();
   }
+}
+
+/** The page that asks to sign in again sends the content of a file as base64. Other text is not that of a file. */
+const base64Bytes = (text: string): number => (/^[\w+/=]*$/.test(text) ? text.length : 0);
+
+const invalidParts = () => badRequest("the form is not valid multipart/form-data");
+
+function checkCount(fields: number): void {
+  if (fields > maxFields) throw new AppError("too_large", `The form has more than ${maxFields} fields. Send fewer.`);
+}
+
+/** How often a text occurs, counted up to one more than a form may contain. */
+function countIn(bytes: Uint8Array<ArrayBuffer>, text: string): number {
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  let count = 0;
+  for (let at = all.indexOf(text); at >= 0 && count <= maxFields + 1; at = all.indexOf(text, at + text.length)) count++;
+  return count;
 }

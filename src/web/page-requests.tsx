@@ -1,5 +1,6 @@
 import { renderToString } from "preact-render-to-string";
-import type { SignedIn } from "../auth/person.ts";
+import type { Person, SignedIn } from "../auth/person.ts";
+import type { OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import type { Message } from "../http/event-stream.ts";
@@ -20,6 +21,7 @@ import { type Answer, createVisitors, needOrg, type Visitor } from "./visitors.t
 export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
 
 const uploadName = "upload";
+const formBytes = 1024 * 1024;
 /** Anyone can send a form that needs no sign-in. */
 const publicFormBytes = 64 * 1024;
 /** A form with files, after a sign-in has expired as base64. */
@@ -108,23 +110,23 @@ export function createPageRequests(service: Service) {
       });
     },
 
-    /** Handles a form for a person whose role allows `act`. API keys are refused. `takesFiles`: its action has the `uploadQuery`. */
+    /** Handles a form for a person whose role allows `act`. API keys are refused. `files`: names of its fields with files; its action has the `uploadQuery`. */
     submit: (
       request: Request,
       act: Act,
       make: (viewer: Actor, form: URLSearchParams, site: Site) => Answer,
-      { takesFiles = false } = {},
+      { files = [] }: { files?: readonly string[] } = {},
     ): Promise<Response> =>
       answer(
         request,
         async (visitor, here) => {
           const { signedIn } = visitor;
           if (!visitor.viewer && !signedIn)
-            return await askAgain(request, here, (sent) => readForms.ofStranger(sent, takesFiles));
+            return await askAgain(request, here, (sent) => readForms.ofStranger(sent, files));
           const seen = needOrg(visitor);
           if (seen.person === null || !signedIn)
             throw new AppError("forbidden", "API keys can only read pages; use the REST API to make changes");
-          const form = await readForms.ofPerson(request, takesFiles);
+          const form = await readForms.ofPerson(request, files);
           // Another tab may have switched organizations: the form acts in the organization it was rendered for.
           const madeFor = form.get(forms.madeFor) ?? seen.org;
           const viewer = madeFor === seen.org ? seen : toViewer(signedIn, madeFor);
@@ -172,19 +174,25 @@ function checkRole(viewer: Viewer, act: Act): void {
   throw new AppError("forbidden", detail);
 }
 
-/** Reads forms up to a size that depends on who sends them. `takesFiles`: the form may contain files. */
+const limitsOf = (textBytes: number, files: readonly string[] = []) => ({
+  textBytes,
+  files,
+  fileBytes: files.length > 0 ? uploadFormBytes : textBytes,
+});
+
+/** Reads forms up to a size that depends on who sends them. `files`: names of fields with files. */
 const createFormReaders = ({ deps, people }: Pick<Service, "deps" | "people">) => ({
   /** Query of the action of a form with files. */
-  uploadQuery: () => `?${uploadName}=${people.toUploadToken()}`,
+  uploadQuery: (org: OrgId, { id }: Person) => `?${uploadName}=${people.toUploadToken(org, id)}`,
 
-  ofPerson: (request: Request, takesFiles = false) =>
-    readForm(request, deps.baseUrl(), takesFiles ? uploadFormBytes : undefined),
+  ofPerson: (request: Request, files: readonly string[] = []) =>
+    readForm(request, deps.baseUrl(), limitsOf(formBytes, files)),
 
   /** A form with files is kept while someone who was signed in when they opened it signs in again. */
-  ofStranger(request: Request, takesFiles = false) {
+  ofStranger(request: Request, files: readonly string[] = []) {
     const token = new URL(request.url).searchParams.get(uploadName) ?? "";
-    const isKept = takesFiles && people.isUploadToken(token);
-    return readForm(request, deps.baseUrl(), isKept ? uploadFormBytes : publicFormBytes);
+    const isKept = files.length > 0 && people.isUploadToken(token);
+    return readForm(request, deps.baseUrl(), isKept ? limitsOf(formBytes, files) : limitsOf(publicFormBytes));
   },
 });
 

@@ -1,7 +1,8 @@
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import type { AdditionalUrl } from "../db/tables.ts";
 import { badRequest, invalidField } from "../errors.ts";
-import { type Prompt, PromptInput } from "../prompts/schema.ts";
+import { maxAgents } from "../prompts/agent-schema.ts";
+import { maxChecks, maxUrls, type Prompt, PromptInput } from "../prompts/schema.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import { checkHttpUrl, invalidInput } from "../schema.ts";
 import { readMore } from "./more-fields.ts";
@@ -136,17 +137,23 @@ function splitUrls(all: AdditionalUrl[]): { docsUrl: string; urls: AdditionalUrl
   return isDocs ? { docsUrl: first.url, urls: rest } : { docsUrl: "", urls: all };
 }
 
-/** Reads the submitted form. */
+/** The field of a prompt that rows belong to, and how many of them it may have. */
+type Rows = { field: string; most: number };
+
+/** Reads the submitted form, without empty rows. Throws bad_request for far more rows than a prompt may have. */
 export function readDraft(form: URLSearchParams): Draft {
   // Browsers send line breaks as CRLF.
   const text = (name: string) => (form.get(name) ?? "").replaceAll("\r\n", "\n");
-  const rows = <T extends Record<string, string>>(prefix: string, empty: T): T[] => {
+  const rows = <T extends Record<string, string>>(prefix: string, empty: T, key: keyof T, list: Rows): T[] => {
     const columns = Object.keys(empty).map((name) => [name, form.getAll(`${prefix}.${name}`)] as const);
     const count = columns[0]?.[1].length ?? 0;
-    return Array.from(
+    const filled = Array.from(
       { length: count },
       (_, i) => Object.fromEntries(columns.map(([name, values]) => [name, (values[i] ?? "").trim()])) as T,
-    );
+    ).filter((row) => row[key] !== "");
+    // With one more, the form shows the error.
+    if (filled.length > list.most + 1) throw invalidField(list.field, `must not have more than ${list.most} items`);
+    return filled;
   };
   const named = (prefix: string): Record<string, string> =>
     Object.fromEntries(
@@ -166,7 +173,7 @@ export function readDraft(form: URLSearchParams): Draft {
     targetProviderId: text("targetProviderId"),
     agent: text("agent"),
     model: text("model").trim(),
-    also: rows("also", emptyAgent),
+    also: rows("also", emptyAgent, "agent", { field: "agents", most: maxAgents - 1 }),
     reviewBeforePublishing: form.has("reviewBeforePublishing"),
     hasPublicBadge: form.has("hasPublicBadge"),
     successScope: text("successScope"),
@@ -177,8 +184,8 @@ export function readDraft(form: URLSearchParams): Draft {
     workerLabels: text("workerLabels"),
     defaults: named("default."),
     limits: named("limit."),
-    urls: rows("url", emptyUrl),
-    checks: rows("check", emptyCheck),
+    urls: rows("url", emptyUrl, "url", { field: "additionalUrls", most: maxUrls }),
+    checks: rows("check", emptyCheck, "target", { field: "declaredChecks", most: maxChecks }),
     workspace: named("workspace."),
   };
 }
@@ -199,15 +206,13 @@ const toAmount = (text: string) => (/^\d{1,15}(\.\d{1,6})?$/.test(text.trim()) ?
 
 /** The prompt input of a form. Throws bad_request with the field. */
 export function toInput(draft: Draft): PromptInput {
-  const names = templateVarsOf(draft.text, draft.endGoal) ?? [];
-  const defaults = Object.entries(draft.defaults).filter(([name]) => names.includes(name));
+  const names = new Set(templateVarsOf(draft.text, draft.endGoal));
+  const defaults = Object.entries(draft.defaults).filter(([name]) => names.has(name));
   const limits = Object.entries(draft.limits);
-  const urls = draft.urls.filter(({ url }) => url !== "");
   const wordings = draft.wordings
     .split("\n")
     .map(oneLine)
     .filter((wording) => wording !== "");
-  const checks = draft.checks.filter(({ target }) => target !== "");
   const input = {
     title: orNull(draft.title),
     text: draft.text,
@@ -229,8 +234,8 @@ export function toInput(draft: Draft): PromptInput {
     workerLabels: wordsOf(draft.workerLabels),
     templateDefaults: defaults.length === 0 ? null : Object.fromEntries(defaults),
     limits: limits.length === 0 ? null : Object.fromEntries(limits.map(([name, value]) => [name, toAmount(value)])),
-    additionalUrls: urls.length === 0 ? null : urls.map(toUrl),
-    declaredChecks: checks.length === 0 ? null : checks.map(toCheck),
+    additionalUrls: draft.urls.length === 0 ? null : draft.urls.map(toUrl),
+    declaredChecks: draft.checks.length === 0 ? null : draft.checks.map(toCheck),
     workspace: toWorkspace(draft.workspace),
   };
   compiled ??= TypeCompiler.Compile(PromptInput);
@@ -245,10 +250,9 @@ export function toInput(draft: Draft): PromptInput {
 
 /** null: at most one agent. */
 function toAgents({ agent, model, also }: Draft): object[] | null {
-  const others = also.filter((row) => row.agent !== "");
-  if (others.length === 0) return null;
+  if (also.length === 0) return null;
   if (agent === "") throw invalidField("agent", "choose an agent before you add further ones");
-  return [{ agent, model }, ...others].map((row) => ({ agent: row.agent, model: orNull(row.model) }));
+  return [{ agent, model }, ...also].map((row) => ({ agent: row.agent, model: orNull(row.model) }));
 }
 
 function toCheck({ kind, target, expected, contains, invariant }: CheckRow) {

@@ -3,7 +3,7 @@ import { type AppError, badRequest, invalidField } from "../errors.ts";
 import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
 import type { Prompt, PromptInput } from "../prompts/schema.ts";
 import { startUrls } from "../prompts/starts.ts";
-import { templateVarsOf } from "../prompts/template.ts";
+import { maxVariables, templateVarsOf } from "../prompts/template.ts";
 import { describeEstimate } from "../runs/estimates.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
 import type { Service } from "../service.ts";
@@ -57,7 +57,7 @@ export function promptViews(service: Service) {
       const { agentModel } = deps.config;
       return {
         preview: {
-          variables: templateVarsOf(draft.text, draft.endGoal) ?? [],
+          variables: templateVarsOf(draft.text, draft.endGoal)?.slice(0, maxVariables) ?? [],
           times: schedule ? nextSlots(schedule, deps.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
           problem,
           timeZone,

@@ -87,7 +87,7 @@ export const Urls = ({ rows, wrong }: { rows: Draft["urls"]; wrong?: string }) =
   <fieldset>
     <legend>More start URLs</legend>
     <p class="hint">Other pages the agent may start from.</p>
-    {[...rows.filter(({ url }) => url), emptyUrl].map(({ url, name, kind, more }, i) => (
+    {[...rows, emptyUrl].map(({ url, name, kind, more }, i) => (
       <div class="row" key={`${i} ${url}`}>
         <input
           name="url.url"
@@ -125,7 +125,7 @@ export const FurtherAgents = ({
   <details open={rows.length > 0 || wrong !== undefined}>
     <summary>Evaluate more agents</summary>
     <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
-    {[...rows.filter(({ agent }) => agent), emptyAgent].map(({ agent, model }, i) => (
+    {[...rows, emptyAgent].map(({ agent, model }, i) => (
       <div class="row two" key={`${i} ${agent}`}>
         <select name="also.agent" aria-label={`Agent ${i + 2}`}>
           <option value="">None</option>
@@ -161,7 +161,7 @@ export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string 
       Verify the goal after the run: an HTTP request with the expected status and text, a command in the workspace with
       the expected exit code, or a file that must exist there.
     </p>
-    {[...rows.filter(({ target }) => target), emptyCheck].map(({ kind, target, expected, contains, invariant }, i) => (
+    {[...rows, emptyCheck].map(({ kind, target, expected, contains, invariant }, i) => (
       <div class="row five" key={`${i} ${target}`}>
         <select name="check.kind" aria-label={`Type of check ${i + 1}`}>
           {checkKinds.map((each) => (

@@ -28,6 +28,9 @@ const markOf = (prompt: Prompt): string => Bun.hash(JSON.stringify(toDraft(promp
 const changedMeanwhile =
   "Someone changed this prompt after you opened it. Review their version; saving now overwrites it.";
 
+const fileField = (name: string) => `upload.${name}`;
+const files = archiveFields.map(fileField);
+
 /** Errors shown next to the form. Any other error gets its own page. */
 export const isInputError = (error: unknown): error is AppError =>
   error instanceof AppError && ["bad_request", "missing_template_vars", "conflict", "too_large"].includes(error.code);
@@ -35,7 +38,7 @@ export const isInputError = (error: unknown): error is AppError =>
 /** Stores the files of a form as archives, which the draft then refers to. Throws bad_request, too_large and conflict. */
 async function storeFiles(archives: Archives, org: OrgId, draft: Draft, sent: URLSearchParams): Promise<void> {
   for (const name of archiveFields) {
-    const file = sent.get(`upload.${name}`);
+    const file = sent.get(fileField(name));
     if (file === null) continue;
     const checked = await checkArchive(Buffer.from(file, "base64"), `workspace.${name}`);
     draft.workspace[name] = archives.createArchive(org, checked).id;
@@ -56,7 +59,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
     isNew: boolean,
     { error, seen }: { error?: AppError; seen?: string } = {},
   ) {
-    if (!may(viewer, "write"))
+    if (!may(viewer, "write") || viewer.person === null)
       throw new AppError(
         "forbidden",
         viewer.person
@@ -73,7 +76,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
       id,
       draft,
       fault,
-      query: pages.uploadQuery(),
+      query: pages.uploadQuery(viewer.org, viewer.person),
       ...views.formOf(viewer.org, id, draft),
     };
     return privateAnswer("html", toPage(<PromptFormPage {...shown} />), error ? statusOf(error) : 200);
@@ -131,7 +134,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
               throw error;
             }
           },
-          { takesFiles: true },
+          { files },
         ),
       { ...action("createPromptForm", "Create a prompt (form)", "upload") },
     )
@@ -179,7 +182,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
               throw error;
             }
           },
-          { takesFiles: true },
+          { files },
         ),
       { params, ...action("editPrompt", "Change a prompt (form)", "upload") },
     );
