@@ -132,6 +132,19 @@ test.each([
   await refused(browse(app), "unable_to_get_user_info");
 });
 
+test.each([
+  ["a key that is too short", { kty: "RSA", kid: "1", alg: "RS256", n: "AQAB", e: "AQAB" }],
+  ["a key without a modulus", { kty: "RSA", kid: "1", alg: "RS256", e: "AQAB" }],
+  ["no object as a key", null],
+])("an ID token of a provider that publishes %s is rejected", async (_, key) => {
+  const broken = startOidc({ id: "evald", secret: "s3cret" });
+  broken.publish([key]);
+  broken.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
+  const app = appWith({ EVALD_OIDC_ISSUER: broken.issuer, EVALD_OIDC_JOIN: "acme.example=A" });
+  await refused(browse(app), "unable_to_get_user_info");
+  broken.close();
+});
+
 test("a provider that sends no ID token is rejected", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
