@@ -5,6 +5,7 @@ import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { archiveRoutes } from "./archives/routes.ts";
 import { noteClient, type Peer } from "./auth/address.ts";
 import { type Caller, callerOf, checkOwner, checkScope, isReporter, withClearPath } from "./auth/gate.ts";
+import { orgsForPeople } from "./auth/orgs.ts";
 import { whoamiRoutes } from "./auth/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import type { Db } from "./db/open.ts";
@@ -108,7 +109,7 @@ export function createApp(service: Service, surface?: Surface) {
       .use(healthRoutes(service.findProblem))
       .use(featureRoutes(service, { orgOf, callerOf: callerOfApi, nameOf, isCompatible, mayStillRead }))
       .use(mcpRoutes(endpointOf, callerOfApi))
-      .use(pageRoutes(service, openApi))
+      .use(pageRoutes({ ...service, orgs: orgsForPeople(service.orgs, deps.config) }, openApi))
       .use(openApiRoutes(openApi));
   let document: OpenApiDocument | undefined;
   function openApi(): OpenApiDocument {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { gzipSync } from "node:zlib";
 import { create } from "tar";
 import { testApp } from "./support/app.ts";
@@ -16,11 +17,14 @@ function hostile({
   type = "0",
   link = "",
   size = 0,
+  isCut = false,
 }: {
   path: string;
   type?: string;
   link?: string;
   size?: number;
+  /** Only the header. */
+  isCut?: boolean;
 }) {
   const block = Buffer.alloc(512);
   block.write(path, 0);
@@ -35,8 +39,13 @@ function hostile({
   block.write("ustar\u000000", 257);
   const sum = block.reduce((all, byte) => all + byte, 0);
   block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  if (isCut) return gzipSync(block);
   return gzipSync(Buffer.concat([block, Buffer.alloc(Math.ceil(size / 512) * 512), Buffer.alloc(1024)]));
 }
+
+/** A tar.gz that continues with 4.3 GiB of zeros, which are 4.2 MiB compressed. */
+const bomb = (start: Uint8Array) =>
+  Buffer.concat([start, ...Array<Buffer>(69).fill(gzipSync(Buffer.alloc(64 * 1024 ** 2)))]);
 
 const setUp = () => {
   const app = testApp();
@@ -91,6 +100,7 @@ describe("an invalid archive is rejected", () => {
     ["with more than 256 MiB of files", hostile({ path: "big", size: 257 * 1024 ** 2 }), 400],
     ["that is empty", gzipSync(Buffer.alloc(1024)), 400],
     ["that is cut off", hostile({ path: "a", size: 4096 }).subarray(0, 60), 400],
+    ["that is compressed twice", gzipSync(hostile({ path: "a" })), 400],
     ["that is no gzip", new TextEncoder().encode("PK\u0003\u0004"), 400],
     ["that is larger than 5 MiB", Buffer.concat([gzipSync("x"), Buffer.alloc(5 * 1024 ** 2)]), 413],
   ])("%s", async (_, data, status) => {
@@ -99,6 +109,47 @@ describe("an invalid archive is rejected", () => {
     expect([refused.status, typeof refused.body.detail]).toEqual([status, "string"]);
     expect((await send("GET", "/api/v1/archives")).body).toEqual([]);
   });
+});
+
+test.each([
+  ["a file", hostile({ path: "big", size: 4 * 1024 ** 3, isCut: true })],
+  ["the end of the archive", await packed({ "README.md": "# Hi" })],
+  ["a header that is skipped", hostile({ path: "x", type: "x", size: 4 * 1024 ** 3, isCut: true })],
+])("an archive with gigabytes of zeros after %s takes little memory and time", async (_, start) => {
+  const { send, upload } = setUp();
+  const data = bomb(start);
+  await upload(await packed({ a: "1" }));
+  Bun.gc(true);
+  const peakBytes = () => process.resourceUsage().maxRSS * 1024;
+  const before = peakBytes();
+  const watch = monitorEventLoopDelay({ resolution: 5 });
+  watch.enable();
+  const { status, body } = await upload(data);
+  watch.disable();
+  expect([status, body.error, body.detail]).toEqual([400, "bad_request", expect.stringContaining("256 MiB")]);
+  expect(peakBytes() - before).toBeLessThan(128 * 1024 ** 2);
+  expect(watch.max / 1e6).toBeLessThan(500);
+  expect((await send("GET", "/api/v1/archives")).body).toHaveLength(1);
+});
+
+test.each([
+  ["level 1", (tar: Buffer) => gzipSync(tar, { level: 1 })],
+  ["level 9", (tar: Buffer) => gzipSync(tar, { level: 9 })],
+  [
+    "several members",
+    (tar: Buffer) => Buffer.concat([tar.subarray(0, 3), tar.subarray(3)].map((part) => gzipSync(part))),
+  ],
+  ["zeros after the end", (tar: Buffer) => Buffer.concat([gzipSync(tar), Buffer.alloc(1000)])],
+  ["text after the end of the tar file", (tar: Buffer) => gzipSync(Buffer.concat([tar, Buffer.from("after")]))],
+  ["no end of the tar file", (tar: Buffer) => gzipSync(tar.subarray(0, -1024))],
+])("an archive with %s is accepted as it is", async (_, compress) => {
+  const { upload } = setUp();
+  const large = crypto.getRandomValues(Buffer.alloc(64 * 1024)).toString("base64") + "\0".repeat(40 * 1024 ** 2);
+  const files = { "README.md": "# Hi", [`${"deep/".repeat(30)}ünï`]: "1", "large.bin": large };
+  const data = compress(Buffer.from(await new Bun.Archive(files).bytes()));
+  const { status, body } = await upload(data);
+  const digest = new Bun.CryptoHasher("sha256").update(data).digest("hex");
+  expect([status, body.files, body.digest]).toEqual([201, 3, digest]);
 });
 
 test.each([

@@ -183,7 +183,7 @@ test("every setting is read", () => {
         clientId: "evald",
         clientSecret: "s3cret",
         name: "Acme ID",
-        join: { domain: "acme.example", orgName: "Acme Inc" },
+        join: { domain: "acme.example", org: { name: "Acme Inc" } },
       },
     },
     telemetry: {

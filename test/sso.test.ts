@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import type { OrgId } from "../src/deps.ts";
 import { testApp } from "./support/app.ts";
 import { startOidc } from "./support/oidc.ts";
 import { browse, password, signedIn } from "./support/people.ts";
@@ -132,6 +133,19 @@ test.each([
   await refused(browse(app), "unable_to_get_user_info");
 });
 
+test.each([
+  ["a key that is too short", { kty: "RSA", kid: "1", alg: "RS256", n: "AQAB", e: "AQAB" }],
+  ["a key without a modulus", { kty: "RSA", kid: "1", alg: "RS256", e: "AQAB" }],
+  ["no object as a key", null],
+])("an ID token of a provider that publishes %s is rejected", async (_, key) => {
+  const broken = startOidc({ id: "evald", secret: "s3cret" });
+  broken.publish([key]);
+  broken.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
+  const app = appWith({ EVALD_OIDC_ISSUER: broken.issuer, EVALD_OIDC_JOIN: "acme.example=A" });
+  await refused(browse(app), "unable_to_get_user_info");
+  broken.close();
+});
+
 test("a provider that sends no ID token is rejected", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
@@ -154,6 +168,49 @@ test("people of the domain become members, those of another domain with the same
     provider.signsInAs({ sub: email, email, email_verified: true });
     await refused(browse(app), "not_invited");
   }
+});
+
+test("people can't give their organization the name that people of the domain join, before it exists and after it was renamed", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "acme.example= Acme ", EVALD_PEOPLE_MAKE_ORGS: "1" });
+  const eve = await signedIn(app, { email: "eve@evil.example", org: app.b.org });
+  const create = async (orgName: string) => (await eve.post("/account/create-organization", { orgName })).status;
+  const rename = async (name: string) => (await eve.post("/settings", { name, timeZone: "UTC" })).status;
+  const take = async () => [await create("Acme"), await create(" Acme"), await rename("Acme "), await rename("Acme")];
+  const none = [409, 409, 409, 409];
+  expect(await take()).toEqual(none);
+  provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, name: "Cy" });
+  await comeBy(browse(app));
+  expect(await take()).toEqual(none);
+  // The operator.
+  const { id } = app.service.orgs.updateOrg(app.a.org, { name: "Acme" });
+  expect(await take()).toEqual(none);
+  const ada = await signedIn(app, { email: "ada@example.com" });
+  const members = () => app.service.people.listMembers(id).map(({ email }) => email);
+  await comeBy(browse(app));
+  expect(members()).toContain("cy@acme.example");
+  // Its owner saves other settings, then renames it.
+  expect((await ada.post("/settings", { name: "Acme", timeZone: "Europe/Berlin" })).status).toBe(200);
+  expect((await ada.post("/settings", { name: "Acme Inc", timeZone: "UTC" })).status).toBe(200);
+  expect(await take()).toEqual(none);
+  provider.signsInAs({ sub: "2", email: "di@acme.example", email_verified: true, name: "Di" });
+  await comeBy(browse(app));
+  expect(members()).not.toContain("di@acme.example");
+  expect(await create("Mine")).toBe(303);
+});
+
+test("people of the domain join the organization with the ID in the setting, whatever its name", async () => {
+  const env = { EVALD_PEOPLE_MAKE_ORGS: "1" };
+  const id = crypto.randomUUID();
+  const app = appWith({ ...env, EVALD_OIDC_JOIN: `acme.example=${id.toUpperCase()}` });
+  app.db.$client.run("update orgs set id = ? where id = ?", [id, app.service.orgs.createOrg("Acme").id]);
+  const eve = await signedIn(app, { email: "eve@evil.example" });
+  for (const orgName of [id, id.toUpperCase()])
+    expect((await eve.post("/account/create-organization", { orgName })).status).toBe(303);
+  app.service.orgs.updateOrg(id as OrgId, { name: "Acme Inc" });
+  provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, name: "Cy" });
+  const cy = browse(app);
+  await comeBy(cy);
+  expect((await cy.get("/")).body).toContain('<p class="org">Acme Inc</p>');
 });
 
 test("a code of another browser, a second use, a modified state and a denied consent are rejected", async () => {

@@ -146,6 +146,87 @@ describe("the ID token of a CI job", () => {
     expect((await exchange(token())).status).toBe(503);
   });
 
+  test.each([
+    ["a key that is too short", () => ({ keys: [{ kty: "RSA", kid: "1", n: "AQAB", e: "AQAB" }] }), 401],
+    ["a key without a modulus", () => ({ keys: [{ kty: "RSA", kid: "1", e: "AQAB" }] }), 401],
+    ["a key that isn't base64", (own: object) => ({ keys: [{ ...own, n: "!", e: "?" }] }), 401],
+    [
+      "a point that isn't on its curve",
+      () => ({ keys: [{ kty: "EC", kid: "1", crv: "P-256", x: "AQ", y: "AQ" }] }),
+      401,
+    ],
+    ["a field of another type", (own: object) => ({ keys: [{ ...own, e: 65_537 }] }), 401],
+    ["a key for other uses", (own: object) => ({ keys: [{ ...own, key_ops: ["encrypt"] }] }), 401],
+    ["an exponent as long as the modulus", (own: object) => ({ keys: [{ ...own, e: (own as { n: string }).n }] }), 401],
+    ["the same key twice", (own: object) => ({ keys: [own, own] }), 401],
+    ["null among the keys", () => ({ keys: [null, 1, [], "x"] }), 401],
+    ["no keys", () => ({ keys: {} }), 503],
+    ["no object", () => null, 503],
+    ["more than 50 keys", (own: object) => ({ keys: [own, ...Array(50).fill({ kty: "RSA" })] }), 503],
+    ["more than 256 KiB", (own: object) => ({ keys: [own], more: "x".repeat(256 * 1024) }), 503],
+    [
+      "another key and unknown fields",
+      (own: object) => ({
+        keys: [
+          { kty: "oct", k: "AQ" },
+          { ...own, x5c: ["x"] },
+        ],
+      }),
+      200,
+    ],
+  ])("is answered for an issuer that publishes %s", async (_, published, status) => {
+    const { exchange, token, ci } = await setUp();
+    ci.publish(published);
+    const { status: answered, body } = await exchange(token());
+    const error = { 200: undefined, 401: "unauthorized", 503: "unavailable" }[status];
+    expect([answered, body.error]).toEqual([status, error]);
+  });
+
+  test("needs the keys of its issuer again after the last trust in it is removed", async () => {
+    const { app, exchange, token, ci, trust } = await setUp();
+    const reads = () => ci.seen.filter((path) => path === "/jwks").length;
+    const headers = { authorization: `Bearer ${app.b.key}` };
+    const body = { provider: "github", issuer: ci.issuer, repository: "acme/docs" };
+    const other = (await app.send("POST", "/api/v1/oidc/trusts", { body, headers })).body;
+    expect([(await exchange(token())).status, (await exchange(token(), "B")).status, reads()]).toEqual([200, 200, 1]);
+    await app.send("DELETE", `/api/v1/oidc/trusts/${trust.id}`);
+    expect([(await exchange(token(), "B")).status, reads()]).toEqual([200, 1]);
+    await app.send("DELETE", `/api/v1/oidc/trusts/${other.id}`, { headers });
+    await app.send("POST", "/api/v1/oidc/trusts", { body });
+    expect([(await exchange(token())).status, reads()]).toEqual([200, 2]);
+  });
+
+  test("of many issuers with many keys takes little memory: the keys of the last hundred are kept", async () => {
+    const { app, exchange, ci } = await setUp();
+    ci.publish((own) => ({
+      keys: [own, ...Array.from({ length: 49 }, (_, i) => ({ ...own, kid: `x${i}`, x5c: Array(400).fill("x") }))],
+    }));
+    const read = async (tenant: number, org: "a" | "b") => {
+      const issuer = `${ci.issuer}/tenants/${tenant}`;
+      const before = ci.seen.length;
+      const body = { provider: "github", issuer, repository: "acme/docs" };
+      const headers = { authorization: `Bearer ${app[org].key}` };
+      await app.send("POST", "/api/v1/oidc/trusts", { body, headers });
+      const { status } = await exchange(ci.token({ aud: base, iss: issuer }), app[org].org);
+      expect(status).toBe(200);
+      return ci.seen.length > before;
+    };
+    for (let tenant = 0; tenant < 20; tenant++) await read(tenant, "a");
+    Bun.gc(true);
+    const before = process.memoryUsage().rss;
+    for (let tenant = 20; tenant < 99; tenant++) await read(tenant, "a");
+    for (let tenant = 99; tenant < 150; tenant++) await read(tenant, "b");
+    Bun.gc(true);
+    expect(process.memoryUsage().rss - before).toBeLessThan(96 * 1024 ** 2);
+    expect([await read(149, "b"), await read(50, "b"), await read(51, "b"), await read(50, "b")]).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
+    expect([await read(0, "b"), await read(52, "b"), await read(50, "b")]).toEqual([true, true, false]);
+  }, 60_000);
+
   test("of GitLab names its project", async () => {
     const { exchange, token } = await setUp({ provider: "gitlab", repository: "acme/docs/site", ref: "mr-*" });
     const claims = { repository: undefined, project_path: "acme/docs/site" };

@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { createGunzip } from "node:zlib";
 import { Parser } from "tar";
 import { AppError, invalidField } from "../errors.ts";
 
@@ -6,6 +7,10 @@ import { AppError, invalidField } from "../errors.ts";
 export const maxArchiveBytes = 5 * 1024 * 1024;
 const maxEntries = 20_000;
 const maxUnpackedBytes = 256 * 1024 * 1024;
+/** Of the tar file: the files, and for each the header, a long name and padding. */
+const maxTarBytes = maxUnpackedBytes + maxEntries * 4096;
+const tooLargeUnpacked = `the archive is larger than ${maxUnpackedBytes / 1024 ** 2} MiB when unpacked`;
+const noTarGz = "must be a tar file compressed with gzip";
 const kinds = new Set(["File", "OldFile", "ContiguousFile", "Directory", "SymbolicLink", "Link"]);
 
 /** Resolves a path in an archive; null if it leads out of it. */
@@ -35,6 +40,77 @@ function problemOf({ path, type, linkpath = "" }: Entry): string | null {
 /** A tar.gz file and the number of files in it. */
 export type CheckedArchive = { data: Uint8Array; files: number };
 
+/** What is wrong with the content of an archive. */
+class ArchiveProblem extends Error {}
+
+/** The number of files in a tar file that is read in parts. Nothing is kept of their content. `write` and `end` throw what is wrong. */
+function createTarCheck() {
+  let entries = 0;
+  let files = 0;
+  let bytes = 0;
+  let isAtEnd = false;
+  let problem: Error | undefined;
+  const parser = new Parser({
+    strict: true,
+    // The parser would decompress the content of a tar.gz once more.
+    zstd: false,
+    maxMetaEntrySize: 64 * 1024,
+    onReadEntry(entry) {
+      entries++;
+      bytes += entry.size;
+      if (entry.type !== "Directory") files++;
+      const found =
+        entries > maxEntries
+          ? `the archive has more than ${maxEntries} entries`
+          : bytes > maxUnpackedBytes
+            ? tooLargeUnpacked
+            : problemOf(entry as Entry);
+      if (found === null) return void entry.resume();
+      problem = new ArchiveProblem(found);
+      parser.abort(problem);
+    },
+  });
+  parser.on("error", (error: Error) => {
+    problem ??= error;
+  });
+  parser.on("eof", () => {
+    isAtEnd = true;
+  });
+  const checked = () => {
+    if (problem) throw problem;
+    return files;
+  };
+  return {
+    write(part: Buffer): void {
+      // The parser would keep everything after the end of the archive.
+      if (isAtEnd) return;
+      parser.write(part);
+      checked();
+    },
+    end(): number {
+      parser.end();
+      return checked();
+    },
+  };
+}
+
+/** Decompresses in other threads and in parts, so that neither the memory nor the event loop depends on what an archive unpacks to. */
+async function countFiles(data: Uint8Array): Promise<number> {
+  const tar = createTarCheck();
+  const gunzip = createGunzip({ chunkSize: 64 * 1024 });
+  gunzip.end(data);
+  let size = 0;
+  for await (const part of gunzip as AsyncIterable<Buffer>) {
+    // The parser would decompress it once more, without a limit.
+    if (size === 0 && part[0] === 0x1f && (part.length === 1 || part[1] === 0x8b)) throw new ArchiveProblem(noTarGz);
+    size += part.length;
+    // Leaving the loop ends the decompression.
+    if (size > maxTarBytes) throw new ArchiveProblem(tooLargeUnpacked);
+    tar.write(part);
+  }
+  return tar.end();
+}
+
 /**
  * Throws bad_request or too_large for a file that is not a tar.gz, is too large, or contains an entry that would be stored elsewhere. `field`:
  * the input that errors name.
@@ -46,35 +122,14 @@ export async function checkArchive(data: Uint8Array, field = "body"): Promise<Ch
       field,
       problem: `the archive must not be larger than ${limit}`,
     });
-  if (data[0] !== 0x1f || data[1] !== 0x8b) throw invalidField(field, "must be a tar file compressed with gzip");
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  let entries = 0;
-  let files = 0;
-  let bytes = 0;
-  const refuse = (problem: string) => {
-    reject(invalidField(field, problem));
-    parser.abort(new Error(problem));
-  };
-  const parser = new Parser({
-    strict: true,
-    maxMetaEntrySize: 64 * 1024,
-    onReadEntry(entry) {
-      entries++;
-      bytes += entry.size;
-      if (entry.type !== "Directory") files++;
-      const problem =
-        entries > maxEntries
-          ? `the archive has more than ${maxEntries} entries`
-          : bytes > maxUnpackedBytes
-            ? `the archive is larger than ${maxUnpackedBytes / 1024 ** 2} MiB when unpacked`
-            : problemOf(entry as Entry);
-      if (problem !== null) refuse(problem);
-      else entry.resume();
-    },
-  });
-  parser.on("end", () => resolve(files));
-  parser.on("error", (error: Error) => reject(invalidField(field, `the archive can't be read: ${error.message}`)));
-  parser.end(Buffer.from(data));
-  if ((await promise) === 0) throw invalidField(field, "the archive contains no files");
+  if (data[0] !== 0x1f || data[1] !== 0x8b) throw invalidField(field, noTarGz);
+  let files: number;
+  try {
+    files = await countFiles(data);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw invalidField(field, error instanceof ArchiveProblem ? why : `the archive can't be read: ${why}`);
+  }
+  if (files === 0) throw invalidField(field, "the archive contains no files");
   return { data, files };
 }

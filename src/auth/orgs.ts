@@ -178,6 +178,29 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
   };
 }
 
+/**
+ * Organizations for pages: whoever has the name in EVALD_OIDC_JOIN gets everyone of the domain, so only the operator, on the command
+ * line, gives it to an organization.
+ */
+export function orgsForPeople<T extends ReturnType<typeof createOrgs>>(own: T, config: Deps["config"]): T {
+  const joined = config.people.oidc?.join?.org;
+  const checkName = (name: string) => {
+    if (joined && "name" in joined && toName(name) === joined.name)
+      throw conflict(`The name ${JSON.stringify(joined.name)} is reserved by the operator of this server.`);
+  };
+  return {
+    ...own,
+    createOrg(name: string, timeZone?: string) {
+      checkName(name);
+      return own.createOrg(name, timeZone);
+    },
+    updateOrg(id: OrgId, patch: OrgPatch) {
+      if (patch.name !== undefined && toName(patch.name) !== own.getOrg(id).name) checkName(patch.name);
+      return own.updateOrg(id, patch);
+    },
+  };
+}
+
 function checkTimeZone(name: string): void {
   if (name === "UTC") return;
   try {

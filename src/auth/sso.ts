@@ -53,13 +53,16 @@ export function createSso(deps: Deps, secret: () => string) {
 
   /** Makes a person of the domain a member of its organization. */
   function joinByDomain(email: string): void {
+    if (!oidc?.join || !joins(email)) return;
+    const named = oidc.join.org;
     const org = db
       .select()
       .from(orgs)
-      .where(eq(orgs.name, oidc?.join?.orgName ?? ""))
+      .where("id" in named ? eq(orgs.id, named.id) : eq(orgs.name, named.name))
       .get();
+    if (!org) deps.log.warn(named, "EVALD_OIDC_JOIN names an organization that doesn't exist");
     const person = db.select().from(people).where(eq(people.email, email)).get();
-    if (!org || !person || !joins(email)) return;
+    if (!org || !person) return;
     db.insert(members)
       .values({ id: newId(now()), orgId: org.id, personId: person.id, role: "member", createdAt: new Date(now()) })
       .onConflictDoNothing()

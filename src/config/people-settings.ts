@@ -8,7 +8,7 @@ type Oidc = {
   /** Label of its sign-in button. */
   name: string;
   /** Users with an email address of this domain join this organization automatically. */
-  join: { domain: string; orgName: string } | null;
+  join: { domain: string; org: { id: string } | { name: string } } | null;
 };
 
 /** Sign-in and email settings. */
@@ -26,6 +26,8 @@ const bad = (expected: string): never => {
 };
 
 const text = (value: string) => value.trim();
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Sign-in and email settings, in the order of the documentation. */
 export const peopleSettings = {
@@ -70,11 +72,14 @@ export const peopleSettings = {
   },
   EVALD_OIDC_JOIN: {
     default: "",
-    description: "Email domain whose users join an organization automatically, such as example.com=Acme",
+    description:
+      "Email domain whose users join an organization automatically, and the name or ID of the organization, such as example.com=Acme",
     parse(value: string) {
-      const [, domain = "", orgName = ""] = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)=(.*\S.*)$/i.exec(value.trim()) ?? [];
+      const [, domain = "", given = ""] = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)=(.*\S.*)$/i.exec(value.trim()) ?? [];
       if (value !== "" && domain === "") return bad("a domain and an organization, such as example.com=Acme");
-      return domain === "" ? null : { domain: domain.toLowerCase(), orgName: orgName.trim() };
+      if (domain === "") return null;
+      const name = given.trim();
+      return { domain: domain.toLowerCase(), org: uuid.test(name) ? { id: name.toLowerCase() } : { name } };
     },
   },
 };

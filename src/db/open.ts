@@ -157,11 +157,11 @@ function makeFolder(dataDir: string): void {
 
 /**
  * Makes the files of a database readable only for this user, before SQLite writes to them. SQLite creates the others with the mode of
- * the database.
+ * the database. Opens no existing file: closing one releases all locks of this process on it.
  */
 function makePrivate(path: string): void {
   try {
-    closeSync(openSync(path, "a", 0o600));
+    if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
     for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
   } catch {
     // Another user's file or a read-only disk: SQLite reports what it can't open.
@@ -249,6 +249,8 @@ export type DataLock = { release(): void };
 export function lockData(dataDir: string, holder: { pid: number; since: string }): DataLock {
   makeFolder(dataDir);
   const path = join(dataDir, "evald.lock");
+  // Whoever can read it can lock it.
+  makePrivate(path);
   const file = opened(path, "Delete it", () => new Database(path, { create: true }));
   file.run("pragma busy_timeout = 0");
   const whose = () => {

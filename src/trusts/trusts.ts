@@ -66,7 +66,7 @@ export function createTrusts(
   { keys, orgs, guard }: { keys: Keys; orgs: ReturnType<typeof createOrgs>; guard: Guard },
 ) {
   const { db, now, newId, baseUrl } = deps;
-  const verify = createIdTokens({ guard, now });
+  const { verify, forget } = createIdTokens({ guard, now });
 
   const rowsOf = (org: OrgId) => db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
 
@@ -116,13 +116,15 @@ export function createTrusts(
 
     /** Deletes a trust and revokes its API keys. Throws not_found. */
     deleteTrust(org: OrgId, id: string): Trust {
-      return tx(db, (t) => {
-        const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
-        const row = t.delete(trusts).where(own).returning().get();
-        if (!row) throw notFound(`No trust has the ID ${id}.`);
-        keys.revokeKeysOf(org, row.id);
-        return toTrust(row);
+      const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
+      const row = tx(db, (t) => {
+        const deleted = t.delete(trusts).where(own).returning().get();
+        if (!deleted) throw notFound(`No trust has the ID ${id}.`);
+        keys.revokeKeysOf(org, deleted.id);
+        return deleted;
       });
+      if (!db.select().from(trusts).where(eq(trusts.issuer, row.issuer)).get()) forget(row.issuer);
+      return toTrust(row);
     },
 
     /** An API key for the job with this ID token. Each token works once. Throws unauthorized, bad_request and unavailable. */

@@ -1,12 +1,22 @@
 import { expect, test } from "bun:test";
-import { closeSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { chmodSync, closeSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import pino from "pino";
-import { closeDb, openDb } from "../../src/db/open.ts";
+import { announce } from "../../src/cli/running.ts";
+import { recordBackup } from "../../src/db/backup-record.ts";
+import { closeDb, lockData } from "../../src/db/open.ts";
 import { testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { browse, signedIn } from "../support/people.ts";
 import { evaluation, niceGrade } from "../support/reports.ts";
+
+/** What another process gets that takes the lock of a data directory. */
+function lockIn(folder: string): string {
+  const program = `const { lockData } = await import(${JSON.stringify(join(import.meta.dir, "../../src/db/open.ts"))});
+    try { lockData(${JSON.stringify(folder)}, { pid: 1, since: "now" }); console.log("locked"); }
+    catch (error) { console.log(error.code); }`;
+  return Bun.spawnSync([process.execPath, "-e", program], { env: process.env }).stdout.toString().trim();
+}
 
 test("the log contains no link tokens", async () => {
   const lines: string[] = [];
@@ -36,18 +46,29 @@ test("the log contains no link tokens", async () => {
   expect(lines.filter((line) => line.includes("/[redacted]")).length).toBeGreaterThan(8);
 });
 
-test("database files are readable only for their owner, also those of an older version", () => {
+test("the files of the data directory are accessible only for their owner, also those of an older version", async () => {
   const folder = emptyFolder();
+  chmodSync(folder, 0o755);
   const before = process.umask(0o022);
   try {
     for (const existing of [false, true]) {
-      if (existing) writeFileSync(join(folder, "evald.db"), "", { mode: 0o644 });
-      const db = openDb(folder);
-      for (const name of readdirSync(folder))
-        expect([name, statSync(join(folder, name)).mode & 0o77]).toEqual([name, 0]);
-      expect(readdirSync(folder).sort()).toEqual(["evald.db", "evald.db-shm", "evald.db-wal"]);
-      closeDb(db);
-      rmSync(join(folder, "evald.db"));
+      if (existing)
+        for (const name of ["evald.db", "evald.lock"]) writeFileSync(join(folder, name), "", { mode: 0o644 });
+      const lock = lockData(folder, { pid: process.pid, since: "now" });
+      const app = testApp({ dataDir: folder });
+      await signedIn(app);
+      recordBackup(folder);
+      const unannounce = announce(folder, app.baseUrl);
+      const names = readdirSync(folder).sort();
+      expect(names.filter((name) => statSync(join(folder, name)).mode & 0o77)).toEqual([]);
+      expect(names).toEqual(expect.arrayContaining(["evald.db", "evald.lock", "evald.secret", "evald.url"]));
+      // The files that were opened meanwhile haven't released the lock.
+      expect(lockIn(folder)).toBe("conflict");
+      lock.release();
+      expect(lockIn(folder)).toBe("locked");
+      unannounce();
+      closeDb(app.db);
+      for (const name of readdirSync(folder)) rmSync(join(folder, name));
     }
   } finally {
     process.umask(before);

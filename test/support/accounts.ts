@@ -37,6 +37,7 @@ async function world() {
       EVALD_OIDC_CLIENT_ID: "evald",
       EVALD_OIDC_CLIENT_SECRET: "s3cret",
       EVALD_OIDC_JOIN: "victim.example=B",
+      EVALD_PEOPLE_MAKE_ORGS: "1",
     },
   });
   return {
@@ -125,6 +126,14 @@ const actions = {
       await signInBySso(browser, { sub: "eve", email, email_verified: verified });
       if (browser.cookie() !== "") world.evesBrowsers.push(browser);
     }
+  },
+  "Eve takes the name of B": async (world) => {
+    // Ada has just renamed B, and takes the name back.
+    const { orgs } = world.app.service;
+    orgs.updateOrg(world.app.b.org, { name: "Renamed" });
+    await world.eve.post("/settings", { name: "B", timeZone: "UTC" });
+    await world.eve.post("/account/create-organization", { orgName: "B" });
+    orgs.updateOrg(world.app.b.org, { name: "B" });
   },
   "Ada invites Cy": async (world) => {
     await invite(world.ada);

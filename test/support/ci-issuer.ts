@@ -8,17 +8,21 @@ export function startCiIssuer({ now = Date.now }: { now?: () => number } = {}) {
   const seen: string[] = [];
   let key = newKey("1");
   let isAway = false;
+  let published: ((own: object) => unknown) | undefined;
   const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     fetch(request): Response {
-      const { pathname } = new URL(request.url);
-      seen.push(pathname);
+      const { pathname: path } = new URL(request.url);
+      seen.push(path);
+      // Every path below /tenants is an issuer of its own.
+      const [, tenant = "", pathname = ""] = /^(\/tenants\/[^/]+)?(\/.*)$/.exec(path) ?? [];
+      const own = issuer + tenant;
       if (isAway) return new Response("away", { status: 503 });
       if (pathname === "/.well-known/openid-configuration")
-        return Response.json({ issuer, jwks_uri: `${issuer}/jwks` });
-      if (pathname === "/jwks")
-        return Response.json({ keys: [{ ...key.publicKey.export({ format: "jwk" }), kid: key.kid, alg: "RS256" }] });
+        return Response.json({ issuer: own, jwks_uri: `${own}/jwks` });
+      const publicKey = { ...key.publicKey.export({ format: "jwk" }), kid: key.kid, alg: "RS256" };
+      if (pathname === "/jwks") return Response.json(published ? published(publicKey) : { keys: [publicKey] });
       // The endpoint that a job asks: ACTIONS_ID_TOKEN_REQUEST_URL.
       const audience = new URL(request.url).searchParams.get("audience");
       if (pathname !== "/token" || request.headers.get("authorization") !== "Bearer runner" || audience === null)
@@ -45,6 +49,10 @@ export function startCiIssuer({ now = Date.now }: { now?: () => number } = {}) {
     token,
     /** A key that the issuer doesn't publish, with the ID of the one it does. */
     foreignKey: () => newKey(key.kid),
+    /** From now on, the issuer publishes what this makes of its key. */
+    publish(make: (own: object) => unknown): void {
+      published = make;
+    },
     rotate(): void {
       key = newKey(String(Number(key.kid) + 1));
     },

@@ -16,6 +16,7 @@ export function startOidc(client: { id: string; secret: string }) {
   let claims: Claims = { sub: "none", email: "none@example.com" };
   let otherKey = false;
   let sendsIdToken = true;
+  let keys: unknown[] = [{ ...publicKey.export({ format: "jwk" }), kid: "1", alg: "RS256", use: "sig" }];
 
   function authorize({ searchParams: ask }: URL): Response {
     const back = new URL(ask.get("redirect_uri") ?? "");
@@ -64,10 +65,7 @@ export function startOidc(client: { id: string; secret: string }) {
       if (url.pathname === "/authorize") return authorize(url);
       if (url.pathname === "/token") return token(request);
       if (url.pathname === "/userinfo") return Response.json(claims);
-      if (url.pathname === "/jwks")
-        return Response.json({
-          keys: [{ ...publicKey.export({ format: "jwk" }), kid: "1", alg: "RS256", use: "sig" }],
-        });
+      if (url.pathname === "/jwks") return Response.json({ keys });
       return Response.json({
         issuer,
         authorization_endpoint: `${issuer}/authorize`,
@@ -90,6 +88,10 @@ export function startOidc(client: { id: string; secret: string }) {
     /** From now on, tokens are signed with a key that isn't the provider's. */
     forge(): void {
       otherKey = true;
+    },
+    /** From now on, the provider publishes these keys. */
+    publish(others: unknown[]): void {
+      keys = others;
     },
     /** Whether responses contain an ID token. */
     sendIdToken(sends: boolean): void {
