@@ -27,7 +27,7 @@ import { addRestore } from "./restore.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addServe, type ServeParts } from "./serve.ts";
-import { exitOf, exits, print, sayFailure, toFailure } from "./terminal.ts";
+import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure } from "./terminal.ts";
 import { addTrust } from "./trust.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
@@ -87,15 +87,30 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
   return program;
 }
 
+/** Commands that run until they are stopped. */
+const services = new Set(["serve", "worker"]);
+
 /** Runs the command line and returns one of `exits`. */
 export async function runProgram(
   argv: string[],
   env: Record<string, string | undefined>,
   parts: Partial<ServeParts> = {},
 ): Promise<number> {
-  try {
+  let isService = false;
+  endOnStdoutError(() => isService);
+  const code = await runCommand(argv, () => {
     const program = createProgram(env, parts);
-    await program.parseAsync(argv, { from: "user" });
+    return program.hook("preAction", (_, command) => {
+      isService = services.has(command.name());
+    });
+  });
+  if (code !== exits.passed) await closeStdout();
+  return code;
+}
+
+async function runCommand(argv: string[], create: () => Command): Promise<number> {
+  try {
+    await create().parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     const json = argv.includes("--json");

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { dirname } from "node:path";
 import { createProgram } from "../../src/cli/program.ts";
 import { buildExecutable, call, emptyFolder, executable, serve } from "../support/executable.ts";
@@ -306,6 +306,60 @@ test("failures print the reason on stderr, with exit code 2", async () => {
     "",
     "error: required option '--name <name>' not specified\n",
   ]);
+});
+
+describe("output", () => {
+  const shell = async (cwd: string, script: string) => {
+    const { code, stdout, stderr } = await call(["-c", `set -o pipefail; ${script}`, executable], {
+      cwd,
+      file: "bash",
+    });
+    return [code, stdout, stderr];
+  };
+
+  test("that nobody reads ends a command quietly", async () => {
+    const cwd = emptyFolder();
+    await call(["org", "create", "Acme"], { cwd });
+    for (const command of ["runs --json", "--help", "completion bash"])
+      expect([command, await shell(cwd, `{ yes 2>/dev/null; "$0" ${command}; } | true`)]).toEqual([
+        command,
+        [141, "", ""],
+      ]);
+  });
+
+  test("that can't be written is an error, never a missed requirement", async () => {
+    const cwd = emptyFolder();
+    await call(["org", "create", "Acme"], { cwd });
+    const oneLine = expect.stringMatching(/^error: [^\n]*stdout[^\n]*\n$/);
+    for (const command of ["runs --json", "--help"])
+      expect([command, await shell(cwd, `"$0" ${command} >/dev/full`)]).toEqual([command, [3, "", oneLine]]);
+  });
+
+  test("reaches a slow reader in full, also if the command fails", async () => {
+    const cwd = emptyFolder();
+    const option = "x".repeat(100_000);
+    const [code, stdout] = await shell(cwd, `"$0" org list --${option} --json | (read -r line; echo "$line"; cat)`);
+    expect([code, JSON.parse(String(stdout)).error]).toEqual([2, "bad_request"]);
+  });
+
+  test("that can't be written doesn't stop the service", async () => {
+    const child = Bun.spawn([executable, "serve"], {
+      cwd: emptyFolder(),
+      env: { PATH: process.env.PATH, EVALD_PORT: "0", EVALD_WELCOME: "1", EVALD_DRAIN_SECONDS: "0" },
+      stdout: Bun.file("/dev/full"),
+      stderr: "pipe",
+    });
+    let said = "";
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+      said += text;
+      const url = /^listening on (\S+)$/m.exec(said)?.[1];
+      if (!url || !said.includes("stdout: the disk is full")) continue;
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      child.kill();
+      break;
+    }
+    expect(await child.exited).toBe(0);
+  });
 });
 
 test("commands that start at once on a new data folder all succeed", async () => {
