@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { create } from "tar";
 import { checkArchive } from "../archives/archive-check.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { toReadError } from "./files.ts";
 import { print, say, table } from "./terminal.ts";
 
 type Options = Place & { json?: boolean };
@@ -57,9 +58,13 @@ export function addArchive(program: Command, useApi: UseApi): void {
     );
 }
 
-/** A directory is packed; anything else must be a tar.gz file. */
+/** A directory is packed; anything else must be a tar.gz file. Throws bad_request that names the path. */
 async function read(path: string): Promise<Uint8Array<ArrayBuffer>> {
-  if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));
-  const packed = create({ gzip: true, portable: true, cwd: path }, ["."]);
-  return new Uint8Array(await packed.concat());
+  try {
+    if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));
+    const packed = create({ gzip: true, portable: true, cwd: path }, ["."]);
+    return new Uint8Array(await packed.concat());
+  } catch (error) {
+    throw toReadError(error, path);
+  }
 }

@@ -32,6 +32,17 @@ import { addTrust } from "./trust.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
 
+/** Options that set a setting, by its name. */
+const settingOptions = {
+  EVALD_DATA_DIR: "--data",
+  EVALD_PORT: "--port",
+  EVALD_HOST: "--host",
+  EVALD_REDIS_URL: "--redis",
+  EVALD_GATEWAY_URL: "--gateway",
+  EVALD_WORKER_LABELS: "--labels",
+  EVALD_CONCURRENCY: "--slots",
+};
+
 /** Every command with its options. */
 export function createProgram(env: Record<string, string | undefined>, parts: Partial<ServeParts> = {}): Command {
   const program = new Command("evald")
@@ -48,7 +59,11 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
     const data = dataOf();
     // These belong to clients such as evald run and curl, not to the service.
     const { EVALD_URL: _, EVALD_KEY: __, EVALD_ID_TOKEN: ___, EVALD_ORG: ____, ...settings } = env;
-    return readConfig({ ...settings, ...given, ...(data !== undefined && { EVALD_DATA_DIR: data }) });
+    const set = { ...given, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
+    return readConfig(
+      { ...settings, ...set },
+      Object.fromEntries(Object.entries(settingOptions).filter(([name]) => name in set)),
+    );
   };
   const standby = agentStandby(env);
   const { agents = allAgents(env, standby), ...rest } = parts;

@@ -18,7 +18,8 @@ import { codeOf } from "../db/fault.ts";
 import { type AppliedMigration, lockData, originOf } from "../db/open.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { type Contents, checkIntegrity, copyDatabase, readDatabase, refuseOwnFile, syncPath } from "./backup.ts";
+import { type Contents, checkIntegrity, copyDatabase, readDatabase, syncPath } from "./backup.ts";
+import { checkFile, refuseOwnFile } from "./files.ts";
 import { print, say, toSize } from "./terminal.ts";
 
 /** Adds `restore`: replaces the database with a backup and keeps the previous one next to it. */
@@ -39,8 +40,7 @@ export function addRestore(program: Command, configOf: () => Config): void {
 }
 
 function restore(dataDir: string, file: string): Contents & { database: string; before: string | null } {
-  if (!existsSync(file)) throw badRequest(`${file} does not exist.`);
-  if (!statSync(file).isFile()) throw badRequest(`${file} is not a file.`);
+  checkFile(file);
   refuseOwnFile(dataDir, file);
   readDatabase(file, checkBackup);
   const since = toIso(Date.now());

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { createProgram } from "../../src/cli/program.ts";
 import { buildExecutable, call, emptyFolder, executable, serve } from "../support/executable.ts";
 import { commandsOf as allCommandsOf } from "../support/generated.ts";
@@ -306,6 +306,54 @@ test("failures print the reason on stderr, with exit code 2", async () => {
     "",
     "error: required option '--name <name>' not specified\n",
   ]);
+});
+
+test("a wrong path is a usage error that names it, in a sentence", async () => {
+  const cwd = emptyFolder();
+  await call(["org", "create", "Acme"], { cwd });
+  await Bun.write(join(cwd, "file"), "x");
+  const missing = join(cwd, "missing");
+  for (const [args, named] of [
+    [["export", "missing/x"], missing],
+    [["export", "file/x"], join(cwd, "file")],
+    [["export", "data"], "data"],
+    [["export", "file"], "--force"],
+    [["export", "data/evald.db", "--force"], "data/evald.db"],
+    [["backup", "missing/x"], missing],
+    [["backup", "file/x"], join(cwd, "file")],
+    [["restore", "missing"], "missing"],
+    [["restore", "file/x"], "file/x"],
+    [["import", "missing"], "missing"],
+    [["archive", "upload", "missing"], "missing"],
+    [["archive", "upload", "file/x"], "file/x"],
+    [["gate", "x", "--junit", "missing/x"], missing],
+    [["gate", "x", "--markdown", "data"], "data"],
+    [["org", "list", "--data", "file"], "file"],
+    [["org", "list", "--data", "file/x"], "file/x"],
+  ] as const) {
+    const { code, stdout, stderr } = await call([...args], { cwd });
+    expect([args, code, stdout, stderr]).toEqual([args, 2, "", expect.stringContaining(named)]);
+    // The name of the system's error at the start would be all that it says.
+    expect(stderr).toMatch(/^error: (?!E[A-Z]+:)[^\n]+\n$/);
+  }
+  const doctor = await call(["doctor", "--data", "file", "--json"], { cwd });
+  expect([doctor.code, JSON.parse(doctor.stdout)[0]]).toMatchObject([1, { what: "data directory", state: "fault" }]);
+});
+
+test("a wrong setting is named as it was given", async () => {
+  const cwd = emptyFolder();
+  for (const [args, env, named] of [
+    [["agent", "list"], { EVALD_AGENTS: "/nope.json" }, "EVALD_AGENTS"],
+    [["serve"], { EVALD_PORT: "abc" }, "EVALD_PORT"],
+    [["serve", "--port", "abc"], {}, "--port"],
+    [["serve", "--port", "abc"], { EVALD_PORT: "0" }, "--port"],
+    [["worker", "--slots", "0"], {}, "--slots"],
+    [["worker", "--redis", "x"], {}, "--redis"],
+    [["org", "list", "--data="], {}, "--data"],
+  ] as const) {
+    const { code, stderr } = await call([...args], { cwd, env });
+    expect([args, code, stderr]).toEqual([args, 2, expect.stringContaining(`error: Invalid ${named}`)]);
+  }
 });
 
 describe("output", () => {

@@ -202,7 +202,7 @@ test("without a service, run --wait executes the run itself, and run queues it",
   expect(runs.map(({ runId }: { runId: string }) => runId)).toContain(queued);
   const port = ["--port", "0", "--host", "127.0.0.1"];
   const refused = await call(["serve", "--port", "http", "--host", "127.0.0.1"], { cwd });
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("EVALD_PORT")]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('Invalid --port "http"')]);
   const service = await serve({ cwd, env: { EVALD_PORT: "1" }, args: port });
   expect(new URL(service.url).port).not.toBe("1");
   const { stdout } = await run("open", "--print");
