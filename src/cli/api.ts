@@ -1,6 +1,6 @@
 import { version } from "../../package.json" with { type: "json" };
 import type { Archive } from "../archives/schema.ts";
-import { AppError, badRequest, type ErrorCode, errorStatus, unavailable } from "../errors.ts";
+import { AppError, badRequest, conflict, type ErrorCode, errorStatus, notFound, unavailable } from "../errors.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Paged } from "../http/paging.ts";
 import type {
@@ -176,19 +176,27 @@ export const isId = (text: string): boolean => uuid.test(text);
 /** Prompts read at once. */
 const pageSize = 1000;
 
-/** The ID of a prompt, by ID or title. Throws bad_request for a title that no prompt has, or several. */
+/**
+ * The ID of a prompt, by ID or title. Throws bad_request for a title that several prompts have, not_found for one that none has, and conflict
+ * without `archived` if only archived ones have it.
+ */
 export async function findPromptId(api: Api, name: string, { archived = false } = {}): Promise<string> {
   if (isId(name)) return name.toLowerCase();
-  const found: string[] = [];
+  const titled: PromptSummary[] = [];
   for (let offset = 0, total = 1; offset < total; offset += pageSize) {
-    const page = await api.listPrompts({ limit: pageSize, offset, includeArchived: archived ? "1" : undefined });
-    found.push(...page.items.filter(({ title }) => title === name).map(({ id }) => id));
+    const page = await api.listPrompts({ limit: pageSize, offset, includeArchived: "1" });
+    titled.push(...page.items.filter(({ title }) => title === name));
     total = page.total;
   }
+  const found = titled.filter(({ status }) => archived || status !== "archived").map(({ id }) => id);
   if (found.length > 1)
     throw badRequest(`${found.length} prompts have the title ${JSON.stringify(name)}. Use an ID: ${found.join(", ")}.`);
   const [only] = found;
-  if (!only)
-    throw badRequest(`No prompt has the ID or title ${JSON.stringify(name)}. List prompts with evald prompt list.`);
-  return only;
+  if (only) return only;
+  const [hidden] = titled;
+  throw hidden
+    ? conflict(
+        `The prompt ${JSON.stringify(name)} is archived. Make it active again with: evald prompt unarchive ${hidden.id}`,
+      )
+    : notFound(`No prompt has the ID or title ${JSON.stringify(name)}. List prompts with evald prompt list.`);
 }

@@ -31,7 +31,7 @@ export function addOpen(program: Command, parts: Parts, useApi: UseApi): void {
     });
 }
 
-/** The path of the page with this slug, ID or title. Throws bad_request. */
+/** The path of the page with this slug, ID or title. Throws not_found, and bad_request for a title that several prompts have. */
 async function findPath(api: Api, what: string): Promise<string> {
   const pages: [path: string, get: (id: string) => Promise<unknown>][] = [
     ["runs", api.getRun],

@@ -240,6 +240,32 @@ test("an organization is changed; a scheduled prompt shows its next runs", async
   expect(listed).toContain(prompt.trim());
 });
 
+test("only an archived prompt is unarchived, and shows its warnings and next runs", async () => {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]) => await call(args, { cwd });
+  await run("org", "create", "Acme");
+  const scheduled = ["--text", "See https://docs.test/", "--frequency", "daily"];
+  const id = (await run("prompt", "create", "--title", "Daily", ...scheduled)).stdout.trim();
+  const status = async () => JSON.parse((await run("prompt", "show", id, "--json")).stdout).status;
+  const active = await run("prompt", "unarchive", id, "--json");
+  expect([active.code, JSON.parse(active.stdout).error, await status()]).toEqual([2, "conflict", "active"]);
+  await run("prompt", "edit", id, "--pause");
+  const paused = await run("prompt", "unarchive", "Daily", "--json");
+  expect([paused.code, JSON.parse(paused.stdout).error, await status()]).toEqual([2, "conflict", "paused"]);
+  expect(paused.stderr).toContain("--resume");
+  expect((await run("prompt", "edit", id, "--resume")).stderr).toMatch(/\nNext scheduled runs: \S+Z, /);
+  await run("prompt", "archive", id);
+  const back = await run("prompt", "unarchive", id);
+  expect([back.code, back.stdout.trim(), back.stderr]).toEqual([
+    0,
+    id,
+    expect.stringMatching(/^Unarchived .*\nNext scheduled runs: \S+Z, /),
+  ]);
+  const aimless = (await run("prompt", "create", "--text", "x")).stdout.trim();
+  await run("prompt", "archive", aimless);
+  expect((await run("prompt", "unarchive", aimless)).stderr).toContain("\nWarning: ");
+});
+
 test("failures print the reason on stderr, with exit code 2", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => {
