@@ -157,7 +157,9 @@ export function createPrompts(
       const { badgeToken: own } = before;
       const badgeToken = hasPublicBadge === undefined ? own : hasPublicBadge ? (own ?? newUrlSecret()) : null;
       const changed = { ...before, ...patch, badgeToken, ...chosenAgents(patch, before) };
-      const row = check(org, { ...changed, templateVars: templateVarsOf(changed.text, changed.endGoal) });
+      const templateVars = templateVarsOf(changed.text, changed.endGoal);
+      const given = Object.entries(patch).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+      const row = check(org, { ...changed, templateVars }, given);
       const isMoved = row.frequency !== before.frequency || row.status !== before.status;
       db.update(prompts)
         .set(isMoved ? reschedule(row) : row)
