@@ -3,6 +3,7 @@ import type { Archive } from "../archives/schema.ts";
 import { AppError, badRequest, conflict, type ErrorCode, errorStatus, notFound, unavailable } from "../errors.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Paged } from "../http/paging.ts";
+import { toGuardError } from "../net/failure.ts";
 import type {
   Delivery,
   DeliveryDetail,
@@ -37,7 +38,7 @@ export type Api = ReturnType<typeof createApi>;
 
 /**
  * The REST API of the service at `base`, as commands use it. `send` delivers a request: over the network, or to a service in this process.
- * Every function throws the AppError that the service returned, and unavailable if it can't be reached or the answer isn't its own.
+ * Every function throws the AppError that the service returned, what `send` throws, and unavailable if the answer isn't its own.
  */
 export function createApi(base: string, key: string, send: (request: Request) => Promise<Response>) {
   // A first request that fails says at once that nothing is there.
@@ -130,13 +131,26 @@ export function createApi(base: string, key: string, send: (request: Request) =>
   };
 }
 
-/** The successful response of a service. Throws the AppError that it returned, and unavailable if it can't be reached. */
+/** Sends requests to the service at `base` over the network. Throws unavailable if it can't be reached. */
+export const overNetwork =
+  (base: string) =>
+  async (request: Request): Promise<Response> => {
+    try {
+      return await fetch(request);
+    } catch (error) {
+      throw unavailable(
+        `Cannot reach ${base}: ${networkProblem(error, base)}. Check the URL, and that the service is running.`,
+      );
+    }
+  };
+
+/** Why a request to a URL failed, without a period. `answering`: the response had begun. */
+export const networkProblem = (error: unknown, url: string, answering = false): string =>
+  toGuardError(error, new URL(url), answering).message;
+
+/** The successful response of a service. Throws the AppError that it returned. */
 async function reach(base: string, send: () => Promise<Response>): Promise<Response> {
-  const response = await send().catch((error) => {
-    throw error instanceof AppError
-      ? error
-      : unavailable(`Cannot reach ${base}: ${error instanceof Error ? error.message : error}`);
-  });
+  const response = await send();
   if (!response.ok) throw await toError(base, response);
   return response;
 }
@@ -145,7 +159,7 @@ async function* piecesOf(base: string, { body }: Response): AsyncGenerator<Uint8
   try {
     for await (const piece of body ?? []) yield piece;
   } catch (error) {
-    throw unavailable(`Lost the connection to ${base}: ${error instanceof Error ? error.message : error}`);
+    throw unavailable(`Lost the connection to ${base}: ${networkProblem(error, base, true)}.`);
   }
 }
 

@@ -4,7 +4,7 @@ import { create } from "tar";
 import { checkArchive } from "../archives/archive-check.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";
 import { toReadError } from "./files.ts";
-import { print, say, table } from "./terminal.ts";
+import { counted, print, say, table } from "./terminal.ts";
 
 type Options = Place & { json?: boolean };
 
@@ -23,8 +23,9 @@ export function addArchive(program: Command, useApi: UseApi): void {
         // A file that the service would reject isn't sent.
         await checkArchive(content);
         const made = await api.uploadArchive(content);
-        const files = made.files === 1 ? "1 file" : `${made.files} files`;
-        say(`Uploaded ${files} (${made.bytes} bytes). Set the ID as workspace.archive of a prompt.`);
+        say(
+          `Uploaded ${counted(made.files, "file")} (${counted(made.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
+        );
         print(json ? JSON.stringify(made) : made.id);
       });
     });

@@ -7,7 +7,7 @@ import { recordBackup } from "../db/backup-record.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
-import { print, say, toSize } from "./terminal.ts";
+import { counted, print, say, toSize } from "./terminal.ts";
 
 type Options = { force?: boolean; json?: boolean };
 
@@ -22,7 +22,7 @@ export function addBackup(program: Command, configOf: () => Config): void {
     .action((file: string, { force, json }: Options) => {
       const { dataDir } = configOf();
       const made = backup(dataDir, file, force ?? false);
-      say(`Backed up ${made.runs} ${made.runs === 1 ? "run" : "runs"}, ${toSize(made.bytes)}.`);
+      say(`Backed up ${counted(made.runs, "run")}, ${toSize(made.bytes)}.`);
       print(json ? JSON.stringify(made) : made.file);
     });
 }

@@ -4,7 +4,7 @@ import { listMethodologies } from "../grading/methodology.ts";
 import { type Regrade, RegradeRequest } from "../regrades/schema.ts";
 import { invalidInput } from "../schema.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";
-import { print, say, wholeNumber } from "./terminal.ts";
+import { counted, print, say, wholeNumber } from "./terminal.ts";
 
 type Options = Place & {
   prompt?: string;
@@ -82,5 +82,5 @@ function toSummary({
     judge === null ? "" : estimatedUsd === null ? " Estimated cost: unknown." : ` Estimated cost: $${estimatedUsd}.`;
   return regradeId === null
     ? `Dry run with methodology ${methodology}: would regrade ${graded} of ${total} reports (${unchanged} up to date, ${withoutEvents} without a stored session).${cost}`
-    : `Queued a regrade of ${total} ${total === 1 ? "report" : "reports"} with methodology ${methodology}.${cost} The service works on it now or after its next start. Check it with GET /api/v1/regrades/${regradeId}.`;
+    : `Queued a regrade of ${counted(total, "report")} with methodology ${methodology}.${cost} The service works on it now or after its next start. Check it with GET /api/v1/regrades/${regradeId}.`;
 }

@@ -167,6 +167,9 @@ export function score(value: string): number {
   return Number(value);
 }
 
+/** A number with its noun, such as `1 run` or `2 runs`. */
+export const counted = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;
+
 /** Formats a number of bytes. */
 export function toSize(bytes: number): string {
   const gib = bytes / 1024 ** 3;

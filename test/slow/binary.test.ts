@@ -360,6 +360,8 @@ test("eval: progress on stderr, the report on stdout, exit 1 below the minimum, 
   };
   expect(await failure(`${site.url}/`, "--goal", goal, "--agent", "none")).toEqual([2, "bad_request"]);
   expect(await failure("docs.acme.test", "--goal", goal)).toEqual([2, "bad_request"]);
+  const modelless = await call(["eval", `${site.url}/`, "--goal", goal, "--agent", "llm"], { cwd });
+  expect([modelless.code, modelless.stderr]).toEqual([2, expect.stringMatching(/^error: .*llm.*--model/)]);
   expect(await failure(`${site.url}/`)).toEqual([2, "bad_request"]);
   const blank = await call(["eval", `${site.url}/`, "--goal", " "], { cwd });
   expect(blank).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/^error: .*--goal/) });

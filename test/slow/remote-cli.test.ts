@@ -177,6 +177,15 @@ test("an unknown result has exit code 3, an error of the caller 2, both as JSON 
   expect(await at({ EVALD_KEY: "evals_wrong" }, "runs")).toEqual([2, "unauthorized"]);
   expect(await at({ EVALD_KEY: "" }, "runs")).toEqual([2, "bad_request"]);
   expect(await at({ EVALD_URL: "ftp://x" }, "runs")).toEqual([2, "bad_request"]);
+  const said = async (more: Record<string, string>, ...args: string[]) =>
+    (await call(args, { cwd: away, env: { ...env, ...more } })).stderr;
+  for (const command of ["runs", "open"]) {
+    expect(await said({ EVALD_URL: "nope" }, command)).toStartWith('error: Invalid EVALD_URL "nope"');
+    expect(await said({}, command, "--url", "nope")).toStartWith('error: Invalid --url "nope"');
+  }
+  expect(await said({ EVALD_URL: "http://127.0.0.1:1" }, "runs")).toMatch(
+    /^error: Cannot reach http:\/\/127\.0\.0\.1:1: 127\.0\.0\.1:1 refused the connection\./,
+  );
   expect(await at({}, "run", "Nothing")).toEqual([2, "not_found"]);
   expect(await at({}, "report", "none-00000000")).toEqual([2, "not_found"]);
   expect(await at({}, "runs", "--org", "Acme", "--url", live.url)).toEqual([2, "bad_request"]);
