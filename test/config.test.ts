@@ -213,6 +213,8 @@ test.each([
   ["EVALD_CONCURRENCY", "0"],
   ["EVALD_CORS_ORIGINS", "*"],
   ["EVALD_CORS_ORIGINS", "https://app.acme.example/path"],
+  ["EVALD_CORS_ORIGINS", "https://*.acme.example"],
+  ["EVALD_CORS_ORIGINS", "https://app.acme.example, http://localhost:5173, https://docs.*.example"],
   ["EVALD_ALLOW_PRIVATE", "http://10.0.0.1"],
   ["EVALD_ALLOW_PRIVATE", "10.0.0.0/33"],
   ["EVALD_ALLOW_PRIVATE", "10.0.0/8"],

@@ -473,6 +473,28 @@ test("the error for an unknown setting is as documented", async () => {
   expect(() => readConfig({ EVALD_PROT: "80" })).toThrow(sample?.replace("error: ", "").trim());
 });
 
+test("the response without a key is as documented", async () => {
+  const [sample = "{}"] = codeOf(await Bun.file(docFile("keys.md")).text(), "json");
+  const response = await app.app.handle(new Request("http://localhost:3000/api/v1/whoami"));
+  expect(await response.json()).toEqual(JSON.parse(sample));
+});
+
+test("the methodology in the example and the help of a regrade is one that is accepted", async () => {
+  const { body } = await app.send("GET", "/openapi.json");
+  const { example } = body.paths["/api/v1/regrades"].post.requestBody.content["application/json"];
+  expect(example.methodology).toBeString();
+  const since = "2026-01-01";
+  const regrade = async (methodology: string) =>
+    (await app.send("POST", "/api/v1/regrades", { body: { since, methodology, dryRun: true } })).status;
+  expect(await regrade(example.methodology)).toBe(200);
+  const help =
+    createProgram({})
+      .commands.find((each) => each.name() === "regrade")
+      ?.helpInformation() ?? "";
+  const told = [...(/Methodology ID: ([\w ]+),/.exec(help)?.[1]?.split(" or ") ?? [])];
+  expect([told, await Promise.all(told.map(regrade))]).toEqual([[example.methodology], [200]]);
+});
+
 test("the pages name the version of the package", async () => {
   const { version } = await Bun.file(join(root, "package.json")).json();
   const named = texts.flatMap(([, text]) =>

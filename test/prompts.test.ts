@@ -283,10 +283,11 @@ describe("errors name the field", () => {
 test("a schedule that could only fail is refused", async () => {
   const app = setUp();
   const { create, change, id, send } = app;
-  const refused = {
+  const refusedFor = (field: string) => ({
     status: 400,
-    body: { error: "bad_request", detail: expect.stringMatching(/^Invalid frequency: /) },
-  };
+    body: { error: "bad_request", detail: expect.stringContaining(`Invalid ${field}: `) },
+  });
+  const refused = refusedFor("frequency");
   expect(await create({ text: "Look around", frequency: "daily" })).toMatchObject(refused);
   // A competitor's page or the product is no place to start.
   const competitor = [{ url: "https://other.test/", kind: "competitor" }];
@@ -300,10 +301,26 @@ test("a schedule that could only fail is refused", async () => {
     frequency: "daily",
     templateDefaults: { where: "https://x.test/" },
   });
-  expect(await change(scheduled, { templateDefaults: { where: "there" } })).toMatchObject(refused);
+  // The error names what was sent.
+  expect(await change(scheduled, { templateDefaults: { where: "there" } })).toMatchObject(
+    refusedFor("templateDefaults"),
+  );
+  expect(await change(scheduled, { text: "Look around", title: "New" })).toMatchObject(refusedFor("text"));
+  expect(await change(scheduled, { text: "See {{what}}" })).toMatchObject(refusedFor("text"));
   // Without a schedule, or while paused, it is saved; resuming is refused.
   expect((await change(scheduled, { templateDefaults: { where: "there" }, status: "paused" })).status).toBe(200);
-  expect(await change(scheduled, { status: "active" })).toMatchObject(refused);
+  expect(await change(scheduled, { status: "active" })).toMatchObject(refusedFor("status"));
+  expect(await change(scheduled, { status: "active", frequency: "weekly" })).toMatchObject(refused);
+});
+
+test("a schedule that lost its start URL doesn't keep other fields from being changed", async () => {
+  const { change, id, send } = setUp();
+  const body = { name: "Acme", docsUrl: "https://docs.test/" };
+  const { body: provider } = await send("POST", "/api/v1/providers", { body });
+  const prompt = await id({ text: "Look", frequency: "daily", targetProviderId: provider.id });
+  await send("PATCH", `/api/v1/providers/${provider.id}`, { body: { docsUrl: null } });
+  const changed = await change(prompt, { title: "New" });
+  expect([changed.status, changed.body.title, changed.body.warnings.length]).toEqual([200, "New", 1]);
 });
 
 test("a frequency is a preset or five cron fields that occur", async () => {

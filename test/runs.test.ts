@@ -146,6 +146,11 @@ describe("urlMap", () => {
     expect(await startsOf({ "bücher.test:8443": to })).toEqual(["https://xn--bcher-kva.test:8443/", a, b]);
   });
 
+  test("keys with different precision for the same place are accepted", async () => {
+    const keys = ["docs.test", "docs.test:8080", "https://docs.test/", "http://docs.test"];
+    expect(await startsOf(Object.fromEntries(keys.map((key) => [key, to])))).toBeArray();
+  });
+
   test.each([
     ["docs.test", "DOCS.test"],
     ["docs.test:443", "https://docs.test"],

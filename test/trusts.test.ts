@@ -299,6 +299,39 @@ describe("trusts", () => {
       expect((await app.send("POST", path, { body: wrong })).status).toBe(400);
   });
 
+  test.each([
+    [
+      "github",
+      "repository",
+      ["acme", "https://github.com/acme/docs", "github.com/acme/docs", "acme/docs.git", "acme/*"],
+    ],
+    ["github", "ref", ["main", "pull/*", "m*"]],
+    [
+      "gitlab",
+      "repository",
+      ["acme", "https://gitlab.com/acme/docs", "acme/docs.git", "/acme/docs", "acme//docs", "acme/*"],
+    ],
+    ["gitlab", "ref", ["refs/heads/main", "refs/*"]],
+  ])("of %s with a %s that no ID token has are refused", async (provider, field, values) => {
+    const app = testApp();
+    for (const value of values) {
+      const body = { provider, repository: "acme/docs", [field]: value };
+      const { status, body: answer } = await app.send("POST", "/api/v1/oidc/trusts", { body });
+      expect([value, status, answer.detail]).toEqual([value, 400, expect.stringContaining(`Invalid ${field}: `)]);
+    }
+  });
+
+  test.each([
+    ["github", "Acme-1/docs.js_2", "refs/heads/main"],
+    ["github", "acme_corp/docs", "*"],
+    ["gitlab", "acme/docs/site.io", "release-*"],
+    ["gitlab", "acme/docs", null],
+  ])("of %s with the repository %s and the ref %s are accepted", async (provider, repository, ref) => {
+    const body = { provider, repository, ref };
+    const { status, body: made } = await testApp().send("POST", "/api/v1/oidc/trusts", { body });
+    expect([status, made]).toMatchObject([201, body]);
+  });
+
   test("are made and removed on their settings page, by owners", async () => {
     const { app } = await setUp();
     const [owner, admin] = [await signedIn(app), await signedIn(app, { role: "admin" })];
@@ -307,6 +340,7 @@ describe("trusts", () => {
     expect((await admin.get("/settings/ci")).body).not.toContain("Trust repository");
     const wrongs: Record<string, string | string[]>[] = [
       { minutes: "0" },
+      { repository: "https://gitlab.com/acme/site" },
       { repository: "" },
       { scope: [] },
       { issuer: "x" },

@@ -1,5 +1,6 @@
 import { version } from "../../package.json" with { type: "json" };
 import { customAgentsSetting } from "../config/custom-agents.ts";
+import { readSetting } from "../config/reading.ts";
 import { ConfigError } from "../errors.ts";
 import { once } from "../once.ts";
 import { type Agent, optionalParts } from "./agent.ts";
@@ -16,11 +17,14 @@ type Env = Record<string, string | undefined>;
 
 /** The coding agents that evald knows, then those of EVALD_AGENTS. Throws ConfigError. */
 export function listPresets(env: Env): Preset[] {
-  const own = customAgentsSetting(env.EVALD_AGENTS ?? "").map(toPreset);
+  const own = readCustomAgents(env).map(toPreset);
   const taken = own.find(({ id }) => reserved.has(id));
   if (taken) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${taken.id} is used by a built-in agent`);
   return [...presets, ...own];
 }
+
+const readCustomAgents = ({ EVALD_AGENTS: value = "" }: Env) =>
+  readSetting({ name: "EVALD_AGENTS", value, parse: customAgentsSetting });
 
 const reserved = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
 
@@ -58,7 +62,7 @@ export function agentStandby(env: Env) {
   const passed = {
     ...Object.fromEntries(passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
     // Not the path of a file: the processes have another working directory and don't see the data directory.
-    ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(customAgentsSetting(env.EVALD_AGENTS)) }),
+    ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(readCustomAgents(env)) }),
   };
   const commandOf = (kind: "rules" | "model") => {
     const findProblem = once(

@@ -1,8 +1,9 @@
 import { version } from "../../package.json" with { type: "json" };
 import type { Archive } from "../archives/schema.ts";
-import { AppError, badRequest, type ErrorCode, errorStatus, unavailable } from "../errors.ts";
+import { AppError, badRequest, conflict, type ErrorCode, errorStatus, notFound, unavailable } from "../errors.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Paged } from "../http/paging.ts";
+import { toGuardError } from "../net/failure.ts";
 import type {
   Delivery,
   DeliveryDetail,
@@ -37,7 +38,7 @@ export type Api = ReturnType<typeof createApi>;
 
 /**
  * The REST API of the service at `base`, as commands use it. `send` delivers a request: over the network, or to a service in this process.
- * Every function throws the AppError that the service returned, and unavailable if it can't be reached or the answer isn't its own.
+ * Every function throws the AppError that the service returned, what `send` throws, and unavailable if the answer isn't its own.
  */
 export function createApi(base: string, key: string, send: (request: Request) => Promise<Response>) {
   // A first request that fails says at once that nothing is there.
@@ -130,13 +131,26 @@ export function createApi(base: string, key: string, send: (request: Request) =>
   };
 }
 
-/** The successful response of a service. Throws the AppError that it returned, and unavailable if it can't be reached. */
+/** Sends requests to the service at `base` over the network. Throws unavailable if it can't be reached. */
+export const overNetwork =
+  (base: string) =>
+  async (request: Request): Promise<Response> => {
+    try {
+      return await fetch(request);
+    } catch (error) {
+      throw unavailable(
+        `Cannot reach ${base}: ${networkProblem(error, base)}. Check the URL, and that the service is running.`,
+      );
+    }
+  };
+
+/** Why a request to a URL failed, without a period. `answering`: the response had begun. */
+export const networkProblem = (error: unknown, url: string, answering = false): string =>
+  toGuardError(error, new URL(url), answering).message;
+
+/** The successful response of a service. Throws the AppError that it returned. */
 async function reach(base: string, send: () => Promise<Response>): Promise<Response> {
-  const response = await send().catch((error) => {
-    throw error instanceof AppError
-      ? error
-      : unavailable(`Cannot reach ${base}: ${error instanceof Error ? error.message : error}`);
-  });
+  const response = await send();
   if (!response.ok) throw await toError(base, response);
   return response;
 }
@@ -145,7 +159,7 @@ async function* piecesOf(base: string, { body }: Response): AsyncGenerator<Uint8
   try {
     for await (const piece of body ?? []) yield piece;
   } catch (error) {
-    throw unavailable(`Lost the connection to ${base}: ${error instanceof Error ? error.message : error}`);
+    throw unavailable(`Lost the connection to ${base}: ${networkProblem(error, base, true)}.`);
   }
 }
 
@@ -176,19 +190,27 @@ export const isId = (text: string): boolean => uuid.test(text);
 /** Prompts read at once. */
 const pageSize = 1000;
 
-/** The ID of a prompt, by ID or title. Throws bad_request for a title that no prompt has, or several. */
+/**
+ * The ID of a prompt, by ID or title. Throws bad_request for a title that several prompts have, not_found for one that none has, and conflict
+ * without `archived` if only archived ones have it.
+ */
 export async function findPromptId(api: Api, name: string, { archived = false } = {}): Promise<string> {
   if (isId(name)) return name.toLowerCase();
-  const found: string[] = [];
+  const titled: PromptSummary[] = [];
   for (let offset = 0, total = 1; offset < total; offset += pageSize) {
-    const page = await api.listPrompts({ limit: pageSize, offset, includeArchived: archived ? "1" : undefined });
-    found.push(...page.items.filter(({ title }) => title === name).map(({ id }) => id));
+    const page = await api.listPrompts({ limit: pageSize, offset, includeArchived: "1" });
+    titled.push(...page.items.filter(({ title }) => title === name));
     total = page.total;
   }
+  const found = titled.filter(({ status }) => archived || status !== "archived").map(({ id }) => id);
   if (found.length > 1)
     throw badRequest(`${found.length} prompts have the title ${JSON.stringify(name)}. Use an ID: ${found.join(", ")}.`);
   const [only] = found;
-  if (!only)
-    throw badRequest(`No prompt has the ID or title ${JSON.stringify(name)}. List prompts with evald prompt list.`);
-  return only;
+  if (only) return only;
+  const [hidden] = titled;
+  throw hidden
+    ? conflict(
+        `The prompt ${JSON.stringify(name)} is archived. Make it active again with: evald prompt unarchive ${hidden.id}`,
+      )
+    : notFound(`No prompt has the ID or title ${JSON.stringify(name)}. List prompts with evald prompt list.`);
 }

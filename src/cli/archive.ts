@@ -3,7 +3,8 @@ import type { Command } from "commander";
 import { create } from "tar";
 import { checkArchive } from "../archives/archive-check.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";
-import { print, say, table } from "./terminal.ts";
+import { toReadError } from "./files.ts";
+import { counted, print, say, table } from "./terminal.ts";
 
 type Options = Place & { json?: boolean };
 
@@ -22,8 +23,9 @@ export function addArchive(program: Command, useApi: UseApi): void {
         // A file that the service would reject isn't sent.
         await checkArchive(content);
         const made = await api.uploadArchive(content);
-        const files = made.files === 1 ? "1 file" : `${made.files} files`;
-        say(`Uploaded ${files} (${made.bytes} bytes). Set the ID as workspace.archive of a prompt.`);
+        say(
+          `Uploaded ${counted(made.files, "file")} (${counted(made.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
+        );
         print(json ? JSON.stringify(made) : made.id);
       });
     });
@@ -57,9 +59,13 @@ export function addArchive(program: Command, useApi: UseApi): void {
     );
 }
 
-/** A directory is packed; anything else must be a tar.gz file. */
+/** A directory is packed; anything else must be a tar.gz file. Throws bad_request that names the path. */
 async function read(path: string): Promise<Uint8Array<ArrayBuffer>> {
-  if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));
-  const packed = create({ gzip: true, portable: true, cwd: path }, ["."]);
-  return new Uint8Array(await packed.concat());
+  try {
+    if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));
+    const packed = create({ gzip: true, portable: true, cwd: path }, ["."]);
+    return new Uint8Array(await packed.concat());
+  } catch (error) {
+    throw toReadError(error, path);
+  }
 }

@@ -1,22 +1,13 @@
 import { Database } from "bun:sqlite";
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { recordBackup } from "../db/backup-record.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
-import { print, say, toSize } from "./terminal.ts";
+import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
+import { counted, print, say, toSize } from "./terminal.ts";
 
 type Options = { force?: boolean; json?: boolean };
 
@@ -31,7 +22,7 @@ export function addBackup(program: Command, configOf: () => Config): void {
     .action((file: string, { force, json }: Options) => {
       const { dataDir } = configOf();
       const made = backup(dataDir, file, force ?? false);
-      say(`Backed up ${made.runs} ${made.runs === 1 ? "run" : "runs"}, ${toSize(made.bytes)}.`);
+      say(`Backed up ${counted(made.runs, "run")}, ${toSize(made.bytes)}.`);
       print(json ? JSON.stringify(made) : made.file);
     });
 }
@@ -40,15 +31,8 @@ function backup(dataDir: string, file: string, force: boolean) {
   const database = join(dataDir, "evald.db");
   if (!existsSync(database))
     throw badRequest(`There is no database at ${database}. Choose the data directory with --data.`);
+  checkNewFile(dataDir, file, force);
   const folder = dirname(resolve(file));
-  const existing = statSync(file, { throwIfNoEntry: false });
-  if (existing?.isDirectory()) throw badRequest(`${file} is a directory. Choose a file name.`);
-  if (!existsSync(folder))
-    throw badRequest(`The directory ${folder} does not exist. Create it, or choose another one.`);
-  if (existing && !existing.isFile()) throw badRequest(`${file} is not a regular file. Choose another file name.`);
-  refuseOwnFile(dataDir, file);
-  if (existing && !force)
-    throw badRequest(`${file} already exists. Choose another file name, or overwrite it with --force.`);
   removeUnfinished(file);
   const unfinished = join(folder, `${basename(file)}.${process.pid}.unfinished`);
   const made = copyDatabase(database, unfinished);
@@ -58,38 +42,12 @@ function backup(dataDir: string, file: string, force: boolean) {
   return { file, ...made };
 }
 
-/** Throws bad_request for a file that the service uses itself. */
-export function refuseOwnFile(dataDir: string, file: string): void {
-  const folder = dirname(resolve(file));
-  const own = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
-  if (own && /^evald\.(db|lock|secret|last-backup|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
-    throw badRequest(`${file} is a file of the data directory. Choose another file name.`);
-}
-
-/** Removes leftovers of earlier attempts to write a file that were killed. */
-export function removeUnfinished(file: string): void {
-  const folder = dirname(resolve(file));
-  for (const name of readdirSync(folder)) {
-    const [, pid] = name.startsWith(`${basename(file)}.`) ? (/\.(\d+)\.unfinished(-journal)?$/.exec(name) ?? []) : [];
-    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(folder, name), { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) === "EPERM";
-  }
-}
-
 /** Size and number of runs of a database file. */
 export type Contents = { bytes: number; runs: number };
 
 /**
  * Copies a consistent snapshot of a database to a new file, checks and syncs it, and makes it readable for its owner only. Removes
- * the file on failure. Throws unavailable with the path and the remedy.
+ * the file on failure. Throws unavailable or bad_request with the path and the remedy.
  */
 export function copyDatabase(from: string, to: string): Contents {
   try {
@@ -101,12 +59,7 @@ export function copyDatabase(from: string, to: string): Contents {
   } catch (error) {
     rmSync(to, { force: true });
     rmSync(`${to}-journal`, { force: true });
-    const code = codeOf(error);
-    if (/^(SQLITE_FULL|ENOSPC|EDQUOT)/.test(code))
-      throw unavailable(`The disk of ${dirname(to)} is full. Free some space, or choose a file on another disk.`);
-    if (/^(EACCES|EROFS|EPERM)/.test(code))
-      throw unavailable(`This user has no write access to ${dirname(to)}. Choose another directory.`);
-    throw error;
+    throw toWriteError(error, to);
   }
 }
 

@@ -8,7 +8,7 @@ import { AppError, badRequest } from "../errors.ts";
 import { createCommandLog } from "../log.ts";
 import { httpUrl, toIso } from "../schema.ts";
 import { createService } from "../service.ts";
-import { type Api, createApi } from "./api.ts";
+import { type Api, createApi, overNetwork } from "./api.ts";
 import { getKey } from "./id-token.ts";
 import { linkBase, lockToMigrate, orgOf, toAllowRule, upgradeProgress } from "./terminal.ts";
 
@@ -36,9 +36,14 @@ export const addPlace = (command: Command): Command =>
     )
     .option("--org <name>", "Organization, when the data directory is used (required if there are several)");
 
-/** The URL of the service that a command means; null: the data directory. Options precede EVALD_URL. */
-export const toServiceUrl = ({ url, org }: Place, { env, hasData }: Pick<Parts, "env" | "hasData">): string | null =>
-  url ?? (hasData() || org !== undefined ? null : env.EVALD_URL || null);
+/**
+ * The base URL of the service that a command means, without a trailing slash; null: the data directory. Options precede EVALD_URL. Throws
+ * bad_request.
+ */
+export function toServiceUrl({ url, org }: Place, { env, hasData }: Pick<Parts, "env" | "hasData">): string | null {
+  if (url !== undefined) return toBase("--url", url);
+  return hasData() || org !== undefined || !env.EVALD_URL ? null : toBase("EVALD_URL", env.EVALD_URL);
+}
 
 export const createUseApi =
   (parts: Parts): UseApi =>
@@ -47,10 +52,7 @@ export const createUseApi =
     const url = toServiceUrl(place, parts);
     if (url !== null && place.org !== undefined)
       throw badRequest("--org cannot be combined with --url: the API key determines the organization.");
-    if (url !== null) {
-      const base = toBase(url);
-      return await work(createApi(base, await getKey(base, parts.env), (request) => fetch(request)));
-    }
+    if (url !== null) return await work(createApi(url, await getKey(url, parts.env), overNetwork(url)));
     const { api, close } = await openLocal(config, parts.agents, place.org, use);
     try {
       return await work(api);
@@ -59,9 +61,8 @@ export const createUseApi =
     }
   };
 
-/** The base URL of a service, without a trailing slash. Throws bad_request. */
-export function toBase(url: string): string {
-  if (!httpUrl(url)) throw badRequest(`Invalid value for --url: ${JSON.stringify(url)} is not an http or https URL.`);
+function toBase(name: string, url: string): string {
+  if (!httpUrl(url)) throw badRequest(`Invalid ${name} ${JSON.stringify(url)}: must be an http or https URL.`);
   return url.replace(/\/+$/, "");
 }
 

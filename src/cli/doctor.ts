@@ -101,6 +101,8 @@ function folder(dataDir: string): Check {
       state: "fault",
       detail: `sandboxes show ${path}; use a directory outside of /usr`,
     };
+  if (!statSync(nearest(path)).isDirectory())
+    return { what: "data directory", state: "fault", detail: `${nearest(path)} is not a directory` };
   if (existsSync(path)) return { what: "data directory", state: "ok", detail: path };
   return { what: "data directory", state: "missing", detail: `${path} does not exist yet; evald serve creates it` };
 }

@@ -58,6 +58,10 @@ async function evaluate(
     throw badRequest(
       `Invalid URL ${JSON.stringify(url)}: must be an http or https URL, such as https://docs.acme.example.`,
     );
+  if (agent !== undefined && available[agent]?.describe().kind === "model" && !(model ?? config.agentModel))
+    throw badRequest(
+      `The agent ${agent} needs a model. Pass --model, such as anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.`,
+    );
   if (goal.trim() === "") throw badRequest("Invalid value for --goal: must not be empty.");
 
   const db = openDb(":memory:");

@@ -1,11 +1,10 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
-import { badRequest } from "../errors.ts";
 import { type ExportFilter, exportFormats } from "../exchange/schema.ts";
 import { scopes } from "../grading/kinds.ts";
-import { refuseOwnFile, removeUnfinished } from "./backup.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
 import { print, say, score, toSize } from "./terminal.ts";
 
 type Options = Omit<ExportFilter, "promptId"> & Place & { prompt?: string; force?: boolean; json?: boolean };
@@ -35,9 +34,7 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
       "\nExamples:\n  evald export acme.jsonl --org Acme\n  evald export results.xml --format junit --min-score 80 --since 2026-11-01",
     )
     .action(async (file: string, { org, url, prompt: promptId, force = false, json, ...filter }: Options) => {
-      if (existsSync(file) && (!statSync(file).isFile() || !force))
-        throw badRequest(`${file} already exists. Choose another file name, or overwrite it with --force.`);
-      refuseOwnFile(configOf().dataDir, file);
+      checkNewFile(configOf().dataDir, file, force);
       const bytes = await useApi({ org, url }, async (api) => {
         return await write(file, await api.exportFile({ ...filter, promptId }));
       });
@@ -50,9 +47,9 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
 async function write(file: string, pieces: AsyncIterable<Uint8Array>): Promise<number> {
   removeUnfinished(file);
   const unfinished = `${file}.${process.pid}.unfinished`;
-  const opened = openSync(unfinished, "w", 0o600);
   let bytes = 0;
   try {
+    const opened = openSync(unfinished, "w", 0o600);
     for await (const piece of pieces) {
       for (let at = 0; at < piece.length; ) at += writeSync(opened, piece, at);
       bytes += piece.length;
@@ -62,7 +59,7 @@ async function write(file: string, pieces: AsyncIterable<Uint8Array>): Promise<n
     renameSync(unfinished, file);
   } catch (error) {
     rmSync(unfinished, { force: true });
-    throw error;
+    throw toWriteError(error, unfinished);
   }
   return bytes;
 }

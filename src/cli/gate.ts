@@ -7,6 +7,7 @@ import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
 import { type Api, findPromptId } from "./api.ts";
 import { addPlace, type UseApi } from "./connection.ts";
+import { checkFileName, toWriteError } from "./files.ts";
 import { exits, pair, print, say, score, wholeNumber } from "./terminal.ts";
 
 type GateOptions = {
@@ -90,10 +91,11 @@ async function gate(useApi: UseApi, options: GateOptions & { prompts: string[] }
 
 /** Checks that a file can be written before any run is paid for, and keeps its content. Throws bad_request. */
 function checkWritable(file: string): void {
+  checkFileName(file);
   try {
     appendFileSync(file, "");
   } catch (error) {
-    throw badRequest(`Cannot write ${file} (${error instanceof Error ? error.message : error}). Choose another file.`);
+    throw toWriteError(error, file);
   }
 }
 

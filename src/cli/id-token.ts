@@ -1,6 +1,6 @@
 import { badRequest, unavailable } from "../errors.ts";
 import type { ExchangedKey } from "../trusts/schema.ts";
-import { readAnswer } from "./api.ts";
+import { networkProblem, overNetwork, readAnswer } from "./api.ts";
 
 type Env = Record<string, string | undefined>;
 
@@ -19,7 +19,7 @@ export async function getKey(base: string, env: Env): Promise<string> {
   const body = JSON.stringify({ token, organization: env.EVALD_ORG || undefined });
   const headers = { "content-type": "application/json" };
   const { key } = await readAnswer<ExchangedKey>(base, () =>
-    fetch(`${base}/api/v1/oidc/exchange`, { method: "POST", headers, body }),
+    overNetwork(base)(new Request(`${base}/api/v1/oidc/exchange`, { method: "POST", headers, body })),
   );
   return key;
 }
@@ -31,7 +31,7 @@ async function requestToken(audience: string, env: Env): Promise<string | null> 
   const url = new URL(address);
   url.searchParams.set("audience", audience);
   const response = await fetch(url, { headers: { authorization: `Bearer ${secret}` } }).catch((error) => {
-    throw unavailable(`GitHub returned no ID token: ${error instanceof Error ? error.message : error}`);
+    throw unavailable(`GitHub returned no ID token: ${networkProblem(error, address)}.`);
   });
   const { value } = (await response.json().catch(() => ({}))) as { value?: string };
   if (!value) throw unavailable(`GitHub returned status ${response.status} and no ID token.`);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
-import { orgOf, print, say, withData } from "./terminal.ts";
+import { counted, orgOf, print, say, withData } from "./terminal.ts";
 
 type Options = { org?: string; check?: boolean; json?: boolean };
 
@@ -18,12 +18,10 @@ export function addImport(program: Command, configOf: () => Config): void {
       const { run = 0, report = 0, prompt = 0 } = made.rows;
       const verb = check ? "Would import" : "Imported";
       say(
-        `${verb} ${prompt} prompts, ${run} runs and ${report} reports; skipped ${made.there} rows that already exist.`,
+        `${verb} ${counted(prompt, "prompt")}, ${counted(run, "run")} and ${counted(report, "report")}; skipped ${counted(made.there, "existing row")}.`,
       );
       if (made.scheduled > 0)
-        say(
-          `${made.scheduled} of the prompts have a schedule that is active here too. Pause those that must not run twice.`,
-        );
+        say(`Active schedules of imported prompts: ${made.scheduled}. Pause those that must not run twice.`);
       print(json ? JSON.stringify(made) : String(run));
     });
 }

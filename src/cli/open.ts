@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { AppError, unavailable } from "../errors.ts";
 import { type Api, findPromptId, isId } from "./api.ts";
-import { addPlace, type Place, toBase, toServiceUrl, type UseApi } from "./connection.ts";
+import { addPlace, type Place, toServiceUrl, type UseApi } from "./connection.ts";
 import { findRunning } from "./running.ts";
 import { print, say } from "./terminal.ts";
 
@@ -20,8 +20,7 @@ export function addOpen(program: Command, parts: Parts, useApi: UseApi): void {
     .action(async (what: string | undefined, options: Place & { print?: boolean; json?: boolean }) => {
       const { print: printsOnly, json, ...place } = options;
       const config = parts.configOf();
-      const url = toServiceUrl(place, parts);
-      const base = url === null ? findRunning(config.dataDir) : toBase(url);
+      const base = toServiceUrl(place, parts) ?? findRunning(config.dataDir);
       if (base === null)
         throw unavailable("No service is running on the data directory. Start it with evald serve, or pass --url.");
       const path = what === undefined ? "/" : await useApi(place, (api) => findPath(api, what));
@@ -31,7 +30,7 @@ export function addOpen(program: Command, parts: Parts, useApi: UseApi): void {
     });
 }
 
-/** The path of the page with this slug, ID or title. Throws bad_request. */
+/** The path of the page with this slug, ID or title. Throws not_found, and bad_request for a title that several prompts have. */
 async function findPath(api: Api, what: string): Promise<string> {
   const pages: [path: string, get: (id: string) => Promise<unknown>][] = [
     ["runs", api.getRun],

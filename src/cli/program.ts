@@ -27,10 +27,21 @@ import { addRestore } from "./restore.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addServe, type ServeParts } from "./serve.ts";
-import { exitOf, exits, print, sayFailure, toFailure } from "./terminal.ts";
+import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure } from "./terminal.ts";
 import { addTrust } from "./trust.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
+
+/** Options that set a setting, by its name. */
+const settingOptions = {
+  EVALD_DATA_DIR: "--data",
+  EVALD_PORT: "--port",
+  EVALD_HOST: "--host",
+  EVALD_REDIS_URL: "--redis",
+  EVALD_GATEWAY_URL: "--gateway",
+  EVALD_WORKER_LABELS: "--labels",
+  EVALD_CONCURRENCY: "--slots",
+};
 
 /** Every command with its options. */
 export function createProgram(env: Record<string, string | undefined>, parts: Partial<ServeParts> = {}): Command {
@@ -48,7 +59,11 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
     const data = dataOf();
     // These belong to clients such as evald run and curl, not to the service.
     const { EVALD_URL: _, EVALD_KEY: __, EVALD_ID_TOKEN: ___, EVALD_ORG: ____, ...settings } = env;
-    return readConfig({ ...settings, ...given, ...(data !== undefined && { EVALD_DATA_DIR: data }) });
+    const set = { ...given, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
+    return readConfig(
+      { ...settings, ...set },
+      Object.fromEntries(Object.entries(settingOptions).filter(([name]) => name in set)),
+    );
   };
   const standby = agentStandby(env);
   const { agents = allAgents(env, standby), ...rest } = parts;
@@ -87,15 +102,30 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
   return program;
 }
 
+/** Commands that run until they are stopped. */
+const services = new Set(["serve", "worker"]);
+
 /** Runs the command line and returns one of `exits`. */
 export async function runProgram(
   argv: string[],
   env: Record<string, string | undefined>,
   parts: Partial<ServeParts> = {},
 ): Promise<number> {
-  try {
+  let isService = false;
+  endOnStdoutError(() => isService);
+  const code = await runCommand(argv, () => {
     const program = createProgram(env, parts);
-    await program.parseAsync(argv, { from: "user" });
+    return program.hook("preAction", (_, command) => {
+      isService = services.has(command.name());
+    });
+  });
+  if (code !== exits.passed) await closeStdout();
+  return code;
+}
+
+async function runCommand(argv: string[], create: () => Command): Promise<number> {
+  try {
+    await create().parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     const json = argv.includes("--json");

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { badRequest } from "../errors.ts";
+import { badRequest, conflict } from "../errors.ts";
 import type { Prompt, PromptPatch } from "../prompts/schema.ts";
 import { findPromptId } from "./api.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";
@@ -16,18 +16,8 @@ export function addPrompt(program: Command, useApi: UseApi): void {
   addEdit(prompt, useApi);
   addSchedule(prompt, useApi);
   addBaseline(prompt, useApi);
-  addStatus(prompt, useApi, {
-    name: "archive",
-    description: "Archive a prompt: it can no longer be run, and its reports are kept",
-    done: "Archived",
-    status: "archived",
-  });
-  addStatus(prompt, useApi, {
-    name: "unarchive",
-    description: "Make an archived prompt active again",
-    done: "Unarchived",
-    status: "active",
-  });
+  addArchive(prompt, useApi);
+  addUnarchive(prompt, useApi);
 }
 
 const exampleId = "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11";
@@ -111,30 +101,59 @@ function addBaseline(prompt: Command, useApi: UseApi): void {
               ? "Unpinned the baseline. The latest published runs are used instead."
               : "Pinned the baseline.",
           );
-          for (const warning of changed.warnings) say(`Warning: ${warning}`);
+          sayOutlook(changed);
           print(json ? JSON.stringify(changed) : id);
         }),
     );
 }
 
-type StatusCommand = { name: string; description: string; done: string; status: "archived" | "active" };
-
-function addStatus(prompt: Command, useApi: UseApi, { name, description, done, status }: StatusCommand): void {
+function addArchive(prompt: Command, useApi: UseApi): void {
   const command = prompt
-    .command(`${name} <prompt>`)
-    .description(description)
+    .command("archive <prompt>")
+    .description("Archive a prompt: it can no longer be run, and its reports are kept")
     .option("--json", "Print the prompt as JSON");
   addPlace(command)
-    .addHelpText("after", `\nExample:\n  evald prompt ${name} ${exampleId}`)
+    .addHelpText("after", `\nExample:\n  evald prompt archive ${exampleId}`)
     .action(
-      async (named: string, { json, ...place }: Options) =>
+      async (name: string, { json, ...place }: Options) =>
         await useApi(place, async (api) => {
-          const id = await findPromptId(api, named, { archived: true });
-          const changed = await api.updatePrompt(id, { status });
-          say(`${done} prompt ${id}.`);
+          const id = await findPromptId(api, name, { archived: true });
+          const changed = await api.updatePrompt(id, { status: "archived" });
+          say(`Archived prompt ${id}.`);
           print(json ? JSON.stringify(changed) : id);
         }),
     );
+}
+
+function addUnarchive(prompt: Command, useApi: UseApi): void {
+  const command = prompt
+    .command("unarchive <prompt>")
+    .description("Make an archived prompt active again")
+    .option("--json", "Print the prompt as JSON");
+  addPlace(command)
+    .addHelpText("after", `\nExample:\n  evald prompt unarchive ${exampleId}`)
+    .action(
+      async (name: string, { json, ...place }: Options) =>
+        await useApi(place, async (api) => {
+          const { id, status } = await api.getPrompt(await findPromptId(api, name, { archived: true }));
+          if (status !== "archived") throw conflict(notArchived(id, status));
+          const changed = await api.updatePrompt(id, { status: "active" });
+          say(`Unarchived prompt ${id}.`);
+          sayOutlook(changed);
+          print(json ? JSON.stringify(changed) : id);
+        }),
+    );
+}
+
+const notArchived = (id: string, status: Prompt["status"]): string =>
+  status === "paused"
+    ? `The prompt ${id} is paused, not archived. Resume its schedule with: evald prompt edit ${id} --resume`
+    : `The prompt ${id} is not archived.`;
+
+/** Says what to expect of a prompt that was changed. */
+function sayOutlook({ warnings, nextRunsAt }: Prompt): void {
+  for (const warning of warnings) say(`Warning: ${warning}`);
+  if (nextRunsAt) say(`Next scheduled runs: ${nextRunsAt.join(", ")}`);
 }
 
 function addCreate(prompt: Command, useApi: UseApi): void {
@@ -153,8 +172,7 @@ function addCreate(prompt: Command, useApi: UseApi): void {
         await useApi({ org, url }, async (api) => {
           const made = await api.createPrompt({ text, ...toFields(given) });
           say(`Created prompt ${made.id}. Run it with: evald run ${made.id}`);
-          for (const warning of made.warnings) say(`Warning: ${warning}`);
-          if (made.nextRunsAt) say(`Next scheduled runs: ${made.nextRunsAt.join(", ")}`);
+          sayOutlook(made);
           print(json ? JSON.stringify(made) : made.id);
         }),
     );
@@ -213,7 +231,7 @@ function addEdit(prompt: Command, useApi: UseApi): void {
         await useApi({ org, url }, async (api) => {
           const changed = await api.updatePrompt(await findPromptId(api, name), patch);
           say(`Changed prompt ${changed.id}.`);
-          for (const warning of changed.warnings) say(`Warning: ${warning}`);
+          sayOutlook(changed);
           print(json ? JSON.stringify(changed) : changed.id);
         });
       },

@@ -1,10 +1,10 @@
 import { Value } from "@sinclair/typebox/value";
 import type { Command } from "commander";
-
+import { listMethodologies } from "../grading/methodology.ts";
 import { type Regrade, RegradeRequest } from "../regrades/schema.ts";
 import { invalidInput } from "../schema.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";
-import { print, say, wholeNumber } from "./terminal.ts";
+import { counted, print, say, wholeNumber } from "./terminal.ts";
 
 type Options = Place & {
   prompt?: string;
@@ -18,6 +18,11 @@ type Options = Place & {
   json?: boolean;
 };
 
+/** IDs of the methodologies that every service has. */
+const builtIn = listMethodologies(null)
+  .map(({ id }) => id)
+  .join(" or ");
+
 /** Adds `regrade`: queues a regrade of stored sessions, which the service does now or at its next start. */
 export function addRegrade(program: Command, useApi: UseApi): void {
   const regrade = program
@@ -28,7 +33,7 @@ export function addRegrade(program: Command, useApi: UseApi): void {
     .option("--prompt <id>", "Only reports of this prompt")
     .option(
       "--methodology <id>",
-      "Methodology ID: 2, or the one in EVALD_METHODOLOGY (default: the one used for new reports)",
+      `Methodology ID: ${builtIn}, or the one in EVALD_METHODOLOGY (default: the one used for new reports)`,
     )
     .option("--judge <model>", "Judge the sessions again with this provider/model")
     .option(
@@ -44,7 +49,7 @@ export function addRegrade(program: Command, useApi: UseApi): void {
       "after",
       `
 Examples:
-  evald regrade --since 2026-11-01 --methodology 3
+  evald regrade --since 2026-11-01 --methodology ${builtIn}
   evald regrade --since 2026-11-01 --judge openai/gpt-5 --repeats 3 --max-usd 20 --dry-run`,
     )
     .action(async ({ org, url, prompt: promptId, json, ...options }: Options) => {
@@ -76,6 +81,6 @@ function toSummary({
   const cost =
     judge === null ? "" : estimatedUsd === null ? " Estimated cost: unknown." : ` Estimated cost: $${estimatedUsd}.`;
   return regradeId === null
-    ? `Dry run with methodology ${methodology}: would regrade ${graded} of ${total} reports; ${unchanged} are up to date, ${withoutEvents} have no stored session.${cost}`
-    : `Queued a regrade of ${total} reports with methodology ${methodology}.${cost} The service works on it now or after its next start. Check it with GET /api/v1/regrades/${regradeId}.`;
+    ? `Dry run with methodology ${methodology}: would regrade ${graded} of ${total} reports (${unchanged} up to date, ${withoutEvents} without a stored session).${cost}`
+    : `Queued a regrade of ${counted(total, "report")} with methodology ${methodology}.${cost} The service works on it now or after its next start. Check it with GET /api/v1/regrades/${regradeId}.`;
 }

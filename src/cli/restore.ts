@@ -18,8 +18,9 @@ import { codeOf } from "../db/fault.ts";
 import { type AppliedMigration, lockData, originOf } from "../db/open.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { type Contents, checkIntegrity, copyDatabase, readDatabase, refuseOwnFile, syncPath } from "./backup.ts";
-import { print, say, toSize } from "./terminal.ts";
+import { type Contents, checkIntegrity, copyDatabase, readDatabase, syncPath } from "./backup.ts";
+import { checkFile, refuseOwnFile } from "./files.ts";
+import { counted, print, say, toSize } from "./terminal.ts";
 
 /** Adds `restore`: replaces the database with a backup and keeps the previous one next to it. */
 export function addRestore(program: Command, configOf: () => Config): void {
@@ -31,7 +32,7 @@ export function addRestore(program: Command, configOf: () => Config): void {
     .action((file: string, { json }: { json?: boolean }) => {
       const { dataDir } = configOf();
       const done = restore(dataDir, file);
-      say(`Restored ${done.runs} ${done.runs === 1 ? "run" : "runs"} (${toSize(done.bytes)}) from ${file}.`);
+      say(`Restored ${counted(done.runs, "run")} (${toSize(done.bytes)}) from ${file}.`);
       if (done.before !== null)
         say(`The previous database is kept at ${done.before}. Delete it once you no longer need it.`);
       print(json ? JSON.stringify(done) : done.database);
@@ -39,8 +40,7 @@ export function addRestore(program: Command, configOf: () => Config): void {
 }
 
 function restore(dataDir: string, file: string): Contents & { database: string; before: string | null } {
-  if (!existsSync(file)) throw badRequest(`${file} does not exist.`);
-  if (!statSync(file).isFile()) throw badRequest(`${file} is not a file.`);
+  checkFile(file);
   refuseOwnFile(dataDir, file);
   readDatabase(file, checkBackup);
   const since = toIso(Date.now());

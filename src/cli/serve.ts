@@ -10,6 +10,7 @@ import type { Address } from "../config/telemetry-settings.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
 import { closeDb, lockData, openDb, releaseCache } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
+import { ConfigError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import { createLog, flushed } from "../log.ts";
 import { toIso } from "../schema.ts";
@@ -54,8 +55,8 @@ export type ServeParts = Pick<
 };
 
 async function serve(config: Config, parts: ServeParts): Promise<void> {
-  await checkHost(config.host, "EVALD_HOST");
-  if (config.telemetry.metrics) await checkHost(config.telemetry.metrics.host, "EVALD_METRICS_ADDRESS");
+  await checkHost(config.host, hostSetting);
+  if (config.telemetry.metrics) await checkHost(config.telemetry.metrics.host, metricsSetting);
   const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
   const db = openDb(config.dataDir, { onProgress: upgradeProgress() });
   const log = createLog(config, [...secretsIn(config.modelPlaces), ...redisSecrets(config.workers)]);
@@ -158,12 +159,15 @@ function listen(
   };
   return open(
     { hostname: host, port, fetch: answer, maxRequestBodySize: answerCall ? maxCallBytes : maxRequestBodySize },
-    ["EVALD_HOST", "EVALD_PORT"],
+    [hostSetting, "--port or EVALD_PORT"],
   );
 }
 
 const listenForMetrics = ({ answer }: Metrics, { host, port }: Address) =>
-  open({ hostname: host, port, fetch: answer, maxRequestBodySize }, ["EVALD_METRICS_ADDRESS", "EVALD_METRICS_ADDRESS"]);
+  open({ hostname: host, port, fetch: answer, maxRequestBodySize }, [metricsSetting, metricsSetting]);
+
+const hostSetting = "--host or EVALD_HOST";
+const metricsSetting = "EVALD_METRICS_ADDRESS";
 
 type Listening = {
   hostname: string;
@@ -173,7 +177,7 @@ type Listening = {
 };
 type Server = Bun.Server<undefined>;
 
-/** Throws a sentence that names the setting of the host or the port. */
+/** Throws ConfigError that names the setting of the host or the port. */
 function open(options: Listening, [hostSetting, portSetting]: [host: string, port: string]) {
   const { hostname, port } = options;
   try {
@@ -181,9 +185,11 @@ function open(options: Listening, [hostSetting, portSetting]: [host: string, por
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "EADDRINUSE")
-      throw new Error(`Port ${port} of ${hostname} is in use. Set ${portSetting} to a free port, or to 0 to pick one.`);
+      throw new ConfigError(
+        `Port ${port} of ${hostname} is in use. Set ${portSetting} to a free port, or to 0 to pick one.`,
+      );
     if (code === "EACCES")
-      throw new Error(`This user may not listen on port ${port}. Set ${portSetting} to a port above 1023.`);
+      throw new ConfigError(`This user may not listen on port ${port}. Set ${portSetting} to a port above 1023.`);
     throw badHost(hostname, toMessage(error), hostSetting);
   }
 }
@@ -198,6 +204,6 @@ async function checkHost(host: string, setting: string): Promise<void> {
 }
 
 const badHost = (host: string, reason: string, setting: string) =>
-  new Error(
-    `Cannot listen on ${setting} ${JSON.stringify(host)}: ${reason}. Use 127.0.0.1, or 0.0.0.0 for all addresses of this machine.`,
+  new ConfigError(
+    `Cannot listen on ${JSON.stringify(host)}: ${reason}. Set ${setting} to 127.0.0.1, or to 0.0.0.0 for all addresses of this machine.`,
   );

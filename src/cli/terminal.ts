@@ -3,6 +3,7 @@ import pino from "pino";
 import { agentStandby, allAgents } from "../agents/all.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
+import { codeOf } from "../db/fault.ts";
 import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
 import type { OrgId } from "../deps.ts";
 import { AppError, badRequest, ConfigError, conflict, errorStatus } from "../errors.ts";
@@ -29,16 +30,37 @@ export function upgradeProgress() {
   };
 }
 
-/** Writes a line for programs, to stdout. */
+/** Writes a line for programs, to stdout. `endOnStdoutError` handles a failure. */
 export const print = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
+/**
+ * Ends the command if stdout fails: quietly if its reader is gone, as other tools do. A command that is a service goes on: only its first
+ * lines are for programs.
+ */
+export function endOnStdoutError(isService: () => boolean): void {
+  process.stdout.on("error", (error) => {
+    const isUnread = codeOf(error) === "EPIPE";
+    if (!isUnread)
+      sayError(
+        `Cannot write to stdout: ${/^(ENOSPC|EDQUOT)$/.test(codeOf(error)) ? "the disk is full" : toMessage(error)}.`,
+      );
+    if (!isService()) process.exit(isUnread ? exits.unread : exits.error);
+  });
+}
+
+/** Closes stdout, and resolves when it has everything that was printed: exiting would drop what a slow reader hasn't taken. */
+export const closeStdout = (): Promise<void> => new Promise((done) => process.stdout.end(() => done()));
+
 /** Writes an error to stderr, in commander's style. */
 export const sayError = (message: string): void => say(`error: ${message}`);
 
-/** Exit codes of every command. `failed`: the result doesn't meet the requirement. `error`: the command could not do its work or tell. */
-export const exits = { passed: 0, failed: 1, usage: 2, error: 3 } as const;
+/**
+ * Exit codes of every command. `failed`: the result doesn't meet the requirement. `error`: the command could not do its work or tell.
+ * `unread`: nobody reads its output, the code of other tools after SIGPIPE.
+ */
+export const exits = { passed: 0, failed: 1, usage: 2, error: 3, unread: 141 } as const;
 
 /** The exit code of a command that failed: 2 for what the user can correct in the call, 3 for everything else. */
 export function exitOf(error: unknown): number {
@@ -144,6 +166,9 @@ export function score(value: string): number {
     throw new InvalidArgumentError("Must be a number from 0 to 100.");
   return Number(value);
 }
+
+/** A number with its noun, such as `1 run` or `2 runs`. */
+export const counted = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 /** Formats a number of bytes. */
 export function toSize(bytes: number): string {

@@ -7,7 +7,7 @@ import { closeDb, openDb } from "../db/open.ts";
 import { createCommandLog } from "../log.ts";
 import { readSession } from "../reports/session-events.ts";
 import { createService } from "../service.ts";
-import { toAllowRule } from "./terminal.ts";
+import { counted, toAllowRule } from "./terminal.ts";
 
 type Subject = { id: string; agent: Agent; preset: Preset; model?: string };
 type Step = { name: string /** null: not seen. */; detail: string | null };
@@ -91,7 +91,7 @@ function stepsIn(events: SessionEvent[]): Step[] {
     },
     { name: "file", detail: file?.ok ? file.as : null },
     { name: "answer", detail: spoken?.type === "message" ? spoken.text.slice(0, 80) : null },
-    { name: "usage", detail: usages.length > 0 ? `${usages.length} model calls` : null },
+    { name: "usage", detail: usages.length > 0 ? counted(usages.length, "model call") : null },
   ];
 }
 

@@ -13,6 +13,7 @@ import {
   secretSetting,
 } from "./model-settings.ts";
 import { type PeopleSettings, peopleSettings, readPeopleSettings } from "./people-settings.ts";
+import { readSetting } from "./reading.ts";
 import { readTelemetrySettings, type TelemetrySettings, telemetrySettings } from "./telemetry-settings.ts";
 import { type OwnWeights, weightsSetting } from "./weights.ts";
 import { readWorkerSettings, type WorkerSettings, workerSettings } from "./worker-settings.ts";
@@ -225,23 +226,17 @@ export type Config = Readonly<{
 }>;
 
 /**
- * Reads the settings from an environment. Throws ConfigError on the first invalid value and on an unknown `EVALD_` name.
+ * Reads the settings from an environment. `options`: those that set some of them, by their names. Throws ConfigError on the first invalid
+ * value, with what was given, and on an unknown `EVALD_` name.
  */
-export function readConfig(env: Record<string, string | undefined>): Config {
+export function readConfig(env: Record<string, string | undefined>, options: Record<string, string> = {}): Config {
   for (const name of Object.keys(env)) {
     if (!name.startsWith("EVALD_") || name in settings) continue;
     const near = nearest(name, Object.keys(settings));
     throw new ConfigError(`${name} is not a setting.${near ? ` Did you mean ${near}?` : ""}`);
   }
-  const read = <T>(name: keyof typeof settings, { default: fallback, parse, secret }: Setting<T>): T => {
-    const value = env[name] ?? fallback;
-    try {
-      return parse(value);
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      throw new ConfigError(`Invalid ${name}${secret ? "" : ` ${JSON.stringify(value)}`}: must be ${error.message}.`);
-    }
-  };
+  const read = <T>(name: keyof typeof settings, { default: fallback, parse, secret }: Setting<T>): T =>
+    readSetting({ name: options[name] ?? name, value: env[name] ?? fallback, parse, isSecret: secret });
   return Object.freeze({
     dataDir: read("EVALD_DATA_DIR", settings.EVALD_DATA_DIR),
     host: read("EVALD_HOST", settings.EVALD_HOST),

@@ -1,9 +1,12 @@
 import { ConfigError } from "../errors.ts";
 
+const syntax = "a comma-separated list of http or https origins, such as https://app.acme.example";
+
 function toOrigin(value: string): string {
   const origin = URL.parse(value)?.origin;
-  if (!/^https?:/.test(origin ?? "") || (value !== origin && value !== `${origin}/`))
-    throw new ConfigError("a comma-separated list of http or https origins, such as https://app.acme.example");
+  if (!/^https?:/.test(origin ?? "") || (value !== origin && value !== `${origin}/`)) throw new ConfigError(syntax);
+  // It would be an origin that no page has.
+  if (origin?.includes("*")) throw new ConfigError(`${syntax}; a * matches nothing, so list each origin`);
   return origin as string;
 }
 

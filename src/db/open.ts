@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
-import { AppError } from "../errors.ts";
+import { AppError, badRequest } from "../errors.ts";
 import { codeOf, diskFault, isBusy, isReadOnly, nameFault } from "./fault.ts";
 import { checkFiles, noteFiles } from "./open-files.ts";
 import { perConnection } from "./per-connection.ts";
@@ -148,6 +148,8 @@ function makeFolder(dataDir: string): void {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
+    if (/^(EEXIST|ENOTDIR)$/.test(codeOf(error)))
+      throw badRequest(`The data directory ${dataDir} is not a directory. Choose another one with --data.`);
     throw new AppError(
       "unavailable",
       `Cannot create the data directory ${dataDir} (${why}). Choose another one with --data.`,

@@ -32,7 +32,7 @@ export function createField({ db, now }: Pick<Deps, "db" | "now">) {
 
   function getField(org: OrgId, id: string): Friction {
     const row = db.select(columns).from(fieldFriction).where(own(org, id)).get();
-    if (!row) throw notFound(`No field friction has the ID ${id}.`);
+    if (!row) throw notFound(`No friction from the field has the ID ${id}.`);
     return toFriction(row);
   }
 

@@ -15,7 +15,7 @@ const hostName = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[.+\])$/;
 
 /**
  * Parses a urlMap: host names or http(s) origins, each with the absolute http(s) URL that replaces it. Throws bad_request that
- * names the first invalid entry, or two keys for the same origin.
+ * names the first invalid entry, or two spellings of the same key.
  */
 export function parseUrlMap(urlMap: Record<string, string>): MappedPlace[] {
   const given = new Map<string, string>();
@@ -33,7 +33,7 @@ export function parseUrlMap(urlMap: Record<string, string>): MappedPlace[] {
     const same = given.get(place.key);
     if (same !== undefined)
       throw badRequest(
-        `Invalid urlMap: the keys ${JSON.stringify(same)} and ${JSON.stringify(name)} map the same origin. Keep one of them.`,
+        `Invalid urlMap: the keys ${JSON.stringify(same)} and ${JSON.stringify(name)} are the same place. Keep one of them.`,
       );
     given.set(place.key, name);
     return { ...place, target };

@@ -24,19 +24,38 @@ export function checkFrequency(frequency: string | null): void {
 type Scheduled = Pick<PromptRow, "frequency" | "status" | "templateVars" | "templateDefaults"> &
   Parameters<typeof ownStarts>[0];
 
-/** Refuses a schedule whose runs could only fail. Throws bad_request that names the field. */
-export function checkSchedule(row: Scheduled, provider: Parameters<typeof ownStarts>[1]): void {
-  if (row.frequency === null) return;
+/** Fields that can leave a schedule without what its runs need, the likeliest mistake first. */
+const scheduleFields = [
+  "frequency",
+  "additionalUrls",
+  "targetProviderId",
+  "templateDefaults",
+  "text",
+  "endGoal",
+  "status",
+];
+
+/**
+ * Refuses a schedule whose runs could only fail, unless a request changes none of its fields: it may have lost its provider before. `given`:
+ * the fields of the request. Throws bad_request that names one of them.
+ */
+export function checkSchedule(
+  row: Scheduled,
+  provider: Parameters<typeof ownStarts>[1],
+  given: readonly string[] = scheduleFields,
+): void {
+  const field = scheduleFields.find((each) => given.includes(each));
+  if (row.frequency === null || field === undefined) return;
   checkFrequency(row.frequency);
   const missing = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
   if (missing.length > 0)
     throw invalidField(
-      "frequency",
+      field,
       `scheduled prompts need a default for each variable; templateDefaults lacks ${missing.join(", ")}`,
     );
   if (row.status === "active" && ownStarts(row, provider).length === 0)
     throw invalidField(
-      "frequency",
+      field,
       "scheduled prompts need a start URL; set additionalUrls or a targetProviderId whose provider has a docsUrl, or name a URL in text",
     );
 }
@@ -103,8 +122,8 @@ export function createPromptCheck(
       );
   }
 
-  /** Returns the row to store, with IDs in lower case. Throws bad_request that names the field. */
-  function check(org: OrgId, row: PromptRow): PromptRow {
+  /** Returns the row to store, with IDs in lower case. `given`: the fields that a change has. Throws bad_request that names the field. */
+  function check(org: OrgId, row: PromptRow, given?: readonly string[]): PromptRow {
     const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
     const { docsUrl, productUrl } = providers;
     const own = and(eq(providers.orgId, org), eq(providers.id, targetProviderId ?? ""));
@@ -125,7 +144,7 @@ export function createPromptCheck(
         templateVarsOf(row.text)?.includes("__proto__") ? "text" : "endGoal",
         "a template variable cannot be named __proto__; rename it",
       );
-    checkSchedule(row, provider);
+    checkSchedule(row, provider, given);
     checkLimits(row.limits, config);
     if (row.agents === null) checkAgent(org, row);
     else checkAgents(org, row.agents);

@@ -159,7 +159,8 @@ export function createPrompts(
       const changed = { ...before, ...patch, badgeToken, ...chosenAgents(patch, before) };
       const isSame = changed.text === before.text && changed.endGoal === before.endGoal;
       const templateVars = isSame ? before.templateVars : checkedVarsOf(changed.text, changed.endGoal);
-      const row = check(org, { ...changed, templateVars });
+      const given = Object.entries(patch).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+      const row = check(org, { ...changed, templateVars }, given);
       const isMoved = row.frequency !== before.frequency || row.status !== before.status;
       db.update(prompts)
         .set(isMoved ? reschedule(row) : row)

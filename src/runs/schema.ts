@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { attemptOutcomes, reportStatuses, runStatuses, slotOutcomes, triggers } from "../db/tables.ts";
+import { table } from "../grading/methodology.ts";
 import { pageQuery } from "../http/paging.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
@@ -48,7 +49,7 @@ export const runExample = {
     verdict: "Easy to find; two samples do not parse.",
     summary: { whatWorked: "llms.txt led to the page.", whatDidnt: "Two samples do not parse." },
     coverage: 0.45,
-    methodology: { id: "1", hash: "3f9c0a17", judge: null },
+    methodology: { id: table.id, hash: "3f9c0a17", judge: null },
     passedBar: null,
   },
   statusUrl: "https://evald.example.com/api/v1/runs/0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",

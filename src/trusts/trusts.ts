@@ -11,6 +11,7 @@ import type { Guard } from "../net/guarded.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
 import { type Claims, createIdTokens, issuerOf, refused } from "./id-token.ts";
 import { defaultIssuers, defaultMinutes, type ExchangedKey, type Trust, type TrustInput } from "./schema.ts";
+import { checkTrust } from "./trust-check.ts";
 
 type Row = typeof trusts.$inferSelect;
 /** Where a job runs, by its token. */
@@ -93,6 +94,7 @@ export function createTrusts(
     createTrust(org: OrgId, input: TrustInput, createdBy: string | null): Trust {
       const issuer = (input.issuer ?? defaultIssuers[input.provider]).replace(/\/+$/, "");
       checkHttpUrl("issuer", issuer);
+      checkTrust(input);
       if (this.listTrusts(org, { limit: 1, offset: 0 }).total >= maxTrusts)
         throw conflict(`An organization can have at most ${maxTrusts} trusts. Remove one first.`);
       const createdAt = now();

@@ -164,8 +164,8 @@ test("a second process on the same data folder names the holder; a port in use i
   });
   const { port } = new URL(service.url);
   const third = await call(["serve", "--data", "./other"], { cwd, env: { EVALD_PORT: port } });
-  expect(third.code).toBe(3);
-  expect(third.stderr).toMatch(new RegExp(`^error: Port ${port} .*EVALD_PORT`));
+  expect(third.code).toBe(2);
+  expect(third.stderr).toMatch(new RegExp(`^error: Port ${port} .*--port or EVALD_PORT`));
   await service.stop();
 });
 
@@ -188,15 +188,15 @@ test("an invalid setting stops the start with its name, its value and valid valu
     stderr: "error: unknown option '--jsn'\n(Did you mean --json?)\n",
   });
   expect(await wrong(["serve"], { EVALD_HOST: "nowhere.invalid", EVALD_PORT: "0" })).toEqual({
-    code: 3,
+    code: 2,
     stdout: "",
     // Whether the resolver knows no such name, can't be reached, or invents an address.
-    stderr: expect.stringMatching(/^error: .*EVALD_HOST "nowhere\.invalid": .*127\.0\.0\.1/),
+    stderr: expect.stringMatching(/^error: .*"nowhere\.invalid": .*EVALD_HOST .*127\.0\.0\.1/),
   });
   expect(await wrong(["serve", "--data", "/dev/null/data"])).toEqual({
-    code: 3,
+    code: 2,
     stdout: "",
-    stderr: expect.stringMatching(/^error: .* \/dev\/null\/data \(ENOTDIR/),
+    stderr: expect.stringMatching(/^error: .* \/dev\/null\/data /),
   });
   expect((await wrong(["srve"])).code).toBe(2);
 });
@@ -360,6 +360,8 @@ test("eval: progress on stderr, the report on stdout, exit 1 below the minimum, 
   };
   expect(await failure(`${site.url}/`, "--goal", goal, "--agent", "none")).toEqual([2, "bad_request"]);
   expect(await failure("docs.acme.test", "--goal", goal)).toEqual([2, "bad_request"]);
+  const modelless = await call(["eval", `${site.url}/`, "--goal", goal, "--agent", "llm"], { cwd });
+  expect([modelless.code, modelless.stderr]).toEqual([2, expect.stringMatching(/^error: .*llm.*--model/)]);
   expect(await failure(`${site.url}/`)).toEqual([2, "bad_request"]);
   const blank = await call(["eval", `${site.url}/`, "--goal", " "], { cwd });
   expect(blank).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/^error: .*--goal/) });

@@ -1,5 +1,5 @@
-import { beforeAll, expect, test } from "bun:test";
-import { dirname } from "node:path";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { dirname, join } from "node:path";
 import { createProgram } from "../../src/cli/program.ts";
 import { buildExecutable, call, emptyFolder, executable, serve } from "../support/executable.ts";
 import { commandsOf as allCommandsOf } from "../support/generated.ts";
@@ -240,6 +240,32 @@ test("an organization is changed; a scheduled prompt shows its next runs", async
   expect(listed).toContain(prompt.trim());
 });
 
+test("only an archived prompt is unarchived, and shows its warnings and next runs", async () => {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]) => await call(args, { cwd });
+  await run("org", "create", "Acme");
+  const scheduled = ["--text", "See https://docs.test/", "--frequency", "daily"];
+  const id = (await run("prompt", "create", "--title", "Daily", ...scheduled)).stdout.trim();
+  const status = async () => JSON.parse((await run("prompt", "show", id, "--json")).stdout).status;
+  const active = await run("prompt", "unarchive", id, "--json");
+  expect([active.code, JSON.parse(active.stdout).error, await status()]).toEqual([2, "conflict", "active"]);
+  await run("prompt", "edit", id, "--pause");
+  const paused = await run("prompt", "unarchive", "Daily", "--json");
+  expect([paused.code, JSON.parse(paused.stdout).error, await status()]).toEqual([2, "conflict", "paused"]);
+  expect(paused.stderr).toContain("--resume");
+  expect((await run("prompt", "edit", id, "--resume")).stderr).toMatch(/\nNext scheduled runs: \S+Z, /);
+  await run("prompt", "archive", id);
+  const back = await run("prompt", "unarchive", id);
+  expect([back.code, back.stdout.trim(), back.stderr]).toEqual([
+    0,
+    id,
+    expect.stringMatching(/^Unarchived .*\nNext scheduled runs: \S+Z, /),
+  ]);
+  const aimless = (await run("prompt", "create", "--text", "x")).stdout.trim();
+  await run("prompt", "archive", aimless);
+  expect((await run("prompt", "unarchive", aimless)).stderr).toContain("\nWarning: ");
+});
+
 test("failures print the reason on stderr, with exit code 2", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => {
@@ -306,6 +332,108 @@ test("failures print the reason on stderr, with exit code 2", async () => {
     "",
     "error: required option '--name <name>' not specified\n",
   ]);
+});
+
+test("a wrong path is a usage error that names it, in a sentence", async () => {
+  const cwd = emptyFolder();
+  await call(["org", "create", "Acme"], { cwd });
+  await Bun.write(join(cwd, "file"), "x");
+  const missing = join(cwd, "missing");
+  for (const [args, named] of [
+    [["export", "missing/x"], missing],
+    [["export", "file/x"], join(cwd, "file")],
+    [["export", "data"], "data"],
+    [["export", "file"], "--force"],
+    [["export", "data/evald.db", "--force"], "data/evald.db"],
+    [["backup", "missing/x"], missing],
+    [["backup", "file/x"], join(cwd, "file")],
+    [["restore", "missing"], "missing"],
+    [["restore", "file/x"], "file/x"],
+    [["import", "missing"], "missing"],
+    [["archive", "upload", "missing"], "missing"],
+    [["archive", "upload", "file/x"], "file/x"],
+    [["gate", "x", "--junit", "missing/x"], missing],
+    [["gate", "x", "--markdown", "data"], "data"],
+    [["org", "list", "--data", "file"], "file"],
+    [["org", "list", "--data", "file/x"], "file/x"],
+  ] as const) {
+    const { code, stdout, stderr } = await call([...args], { cwd });
+    expect([args, code, stdout, stderr]).toEqual([args, 2, "", expect.stringContaining(named)]);
+    // The name of the system's error at the start would be all that it says.
+    expect(stderr).toMatch(/^error: (?!E[A-Z]+:)[^\n]+\n$/);
+  }
+  const doctor = await call(["doctor", "--data", "file", "--json"], { cwd });
+  expect([doctor.code, JSON.parse(doctor.stdout)[0]]).toMatchObject([1, { what: "data directory", state: "fault" }]);
+});
+
+test("a wrong setting is named as it was given", async () => {
+  const cwd = emptyFolder();
+  for (const [args, env, named] of [
+    [["agent", "list"], { EVALD_AGENTS: "/nope.json" }, "EVALD_AGENTS"],
+    [["serve"], { EVALD_PORT: "abc" }, "EVALD_PORT"],
+    [["serve", "--port", "abc"], {}, "--port"],
+    [["serve", "--port", "abc"], { EVALD_PORT: "0" }, "--port"],
+    [["worker", "--slots", "0"], {}, "--slots"],
+    [["worker", "--redis", "x"], {}, "--redis"],
+    [["org", "list", "--data="], {}, "--data"],
+  ] as const) {
+    const { code, stderr } = await call([...args], { cwd, env });
+    expect([args, code, stderr]).toEqual([args, 2, expect.stringContaining(`error: Invalid ${named}`)]);
+  }
+});
+
+describe("output", () => {
+  const shell = async (cwd: string, script: string) => {
+    const { code, stdout, stderr } = await call(["-c", `set -o pipefail; ${script}`, executable], {
+      cwd,
+      file: "bash",
+    });
+    return [code, stdout, stderr];
+  };
+
+  test("that nobody reads ends a command quietly", async () => {
+    const cwd = emptyFolder();
+    await call(["org", "create", "Acme"], { cwd });
+    for (const command of ["runs --json", "--help", "completion bash"])
+      expect([command, await shell(cwd, `{ yes 2>/dev/null; "$0" ${command}; } | true`)]).toEqual([
+        command,
+        [141, "", ""],
+      ]);
+  });
+
+  test("that can't be written is an error, never a missed requirement", async () => {
+    const cwd = emptyFolder();
+    await call(["org", "create", "Acme"], { cwd });
+    const oneLine = expect.stringMatching(/^error: [^\n]*stdout[^\n]*\n$/);
+    for (const command of ["runs --json", "--help"])
+      expect([command, await shell(cwd, `"$0" ${command} >/dev/full`)]).toEqual([command, [3, "", oneLine]]);
+  });
+
+  test("reaches a slow reader in full, also if the command fails", async () => {
+    const cwd = emptyFolder();
+    const option = "x".repeat(100_000);
+    const [code, stdout] = await shell(cwd, `"$0" org list --${option} --json | (read -r line; echo "$line"; cat)`);
+    expect([code, JSON.parse(String(stdout)).error]).toEqual([2, "bad_request"]);
+  });
+
+  test("that can't be written doesn't stop the service", async () => {
+    const child = Bun.spawn([executable, "serve"], {
+      cwd: emptyFolder(),
+      env: { PATH: process.env.PATH, EVALD_PORT: "0", EVALD_WELCOME: "1", EVALD_DRAIN_SECONDS: "0" },
+      stdout: Bun.file("/dev/full"),
+      stderr: "pipe",
+    });
+    let said = "";
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+      said += text;
+      const url = /^listening on (\S+)$/m.exec(said)?.[1];
+      if (!url || !said.includes("stdout: the disk is full")) continue;
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      child.kill();
+      break;
+    }
+    expect(await child.exited).toBe(0);
+  });
 });
 
 test("commands that start at once on a new data folder all succeed", async () => {

@@ -225,12 +225,12 @@ test("an unusable data folder is named with the remedy", async () => {
     mkdirSync(join(cwd, name));
     writeFileSync(join(cwd, name, name), noise);
   }
-  const said = async (folder: string) => {
-    const { code, stderr } = await call(["serve"], { cwd, env: { EVALD_PORT: "0", EVALD_DATA_DIR: folder } });
-    expect(code).toBe(3);
-    return stderr;
+  const said = async (folder: string, code = 3) => {
+    const ended = await call(["serve"], { cwd, env: { EVALD_PORT: "0", EVALD_DATA_DIR: folder } });
+    expect(ended.code).toBe(code);
+    return ended.stderr;
   };
-  expect(await said("/etc/passwd")).toMatch(/^error: .* \/etc\/passwd .*--data/);
+  expect(await said("/etc/passwd", 2)).toMatch(/^error: .* \/etc\/passwd .*--data/);
   expect(await said("evald.db")).toMatch(/^error: evald\.db\/evald\.db is damaged\. .*--data/);
   expect(await said("evald.lock")).toMatch(/^error: evald\.lock\/evald\.lock is damaged\. .*--data/);
   // Nobody can write there, not even root.

@@ -42,12 +42,16 @@ test("an export of one instance is imported by another, next to running services
   const sized = /^Exported \d+\.\d MiB\.\n$/;
   expect(await run("import", file, "--check", "--json")).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining(`Would import 1 prompts, ${reports} runs and ${reports} reports; skipped 0 `),
+    stderr: expect.stringContaining(
+      `Would import 1 prompt, ${reports} runs and ${reports} reports; skipped 0 existing rows`,
+    ),
   });
   expect(await run("import", file)).toEqual({
     code: 0,
     stdout: `${reports}\n`,
-    stderr: expect.stringContaining(`Imported 1 prompts, ${reports} runs and ${reports} reports; skipped 0 `),
+    stderr: expect.stringContaining(
+      `Imported 1 prompt, ${reports} runs and ${reports} reports; skipped 0 existing rows`,
+    ),
   });
   const key = (await run("key", "create", "--name", "test")).stdout.trim();
   const ask = client(service.url, key);

@@ -78,8 +78,12 @@ test("a prompt is created, run, waited for, reported, edited and gated from the 
   const cleared = await run("prompt", "edit", id, "--clear", "frequency", "--pause", "--json");
   expect(JSON.parse(cleared.out)).toMatchObject({ runsPerEval: 3, frequency: null, status: "paused" });
   expect((await run("prompt", "archive", "Upload")).out).toBe(id);
-  const archived = await run("run", id, "--json");
-  expect([archived.code, JSON.parse(archived.out).error]).toEqual([2, "conflict"]);
+  for (const name of [id, "Upload"]) {
+    const archived = await run("run", name, "--json");
+    expect([archived.code, JSON.parse(archived.out).error]).toEqual([2, "conflict"]);
+    expect(archived.said).toContain("archived");
+  }
+  expect((await run("open", "Upload", "--print")).out).toBe(`${service.url}/prompts/${id}`);
   expect(JSON.parse((await run("prompt", "unarchive", id, "--json")).out).status).toBe("active");
 
   // A browser is the program of the system that opens URLs.
@@ -173,7 +177,16 @@ test("an unknown result has exit code 3, an error of the caller 2, both as JSON 
   expect(await at({ EVALD_KEY: "evals_wrong" }, "runs")).toEqual([2, "unauthorized"]);
   expect(await at({ EVALD_KEY: "" }, "runs")).toEqual([2, "bad_request"]);
   expect(await at({ EVALD_URL: "ftp://x" }, "runs")).toEqual([2, "bad_request"]);
-  expect(await at({}, "run", "Nothing")).toEqual([2, "bad_request"]);
+  const said = async (more: Record<string, string>, ...args: string[]) =>
+    (await call(args, { cwd: away, env: { ...env, ...more } })).stderr;
+  for (const command of ["runs", "open"]) {
+    expect(await said({ EVALD_URL: "nope" }, command)).toStartWith('error: Invalid EVALD_URL "nope"');
+    expect(await said({}, command, "--url", "nope")).toStartWith('error: Invalid --url "nope"');
+  }
+  expect(await said({ EVALD_URL: "http://127.0.0.1:1" }, "runs")).toMatch(
+    /^error: Cannot reach http:\/\/127\.0\.0\.1:1: 127\.0\.0\.1:1 refused the connection\./,
+  );
+  expect(await at({}, "run", "Nothing")).toEqual([2, "not_found"]);
   expect(await at({}, "report", "none-00000000")).toEqual([2, "not_found"]);
   expect(await at({}, "runs", "--org", "Acme", "--url", live.url)).toEqual([2, "bad_request"]);
   expect(await at({}, "run", "Nothing", "--min-score", "many")).toEqual([2, "bad_request"]);
@@ -202,7 +215,7 @@ test("without a service, run --wait executes the run itself, and run queues it",
   expect(runs.map(({ runId }: { runId: string }) => runId)).toContain(queued);
   const port = ["--port", "0", "--host", "127.0.0.1"];
   const refused = await call(["serve", "--port", "http", "--host", "127.0.0.1"], { cwd });
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("EVALD_PORT")]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('Invalid --port "http"')]);
   const service = await serve({ cwd, env: { EVALD_PORT: "1" }, args: port });
   expect(new URL(service.url).port).not.toBe("1");
   const { stdout } = await run("open", "--print");

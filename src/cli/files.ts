@@ -1,0 +1,93 @@
+import { existsSync, readdirSync, realpathSync, rmSync, type Stats, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { codeOf } from "../db/fault.ts";
+import { badRequest, unavailable } from "../errors.ts";
+
+/** What is at a path; undefined: nothing. Throws bad_request if this user may not know. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (codeOf(error) === "ENOTDIR") return undefined;
+    throw toReadError(error, path);
+  }
+}
+
+/** Checks that a file can be at a path. Throws bad_request that names the path and the remedy. */
+export function checkFileName(file: string): void {
+  if (statOf(file)?.isDirectory()) throw badRequest(`${file} is a directory. Choose a file name.`);
+  const folder = dirname(resolve(file));
+  const holder = statOf(folder);
+  if (!holder) throw badRequest(`The directory ${folder} does not exist. Create it, or choose another one.`);
+  if (!holder.isDirectory()) throw badRequest(`${folder} is not a directory. Choose another one.`);
+}
+
+/** Checks that a command may create a file, or replace it with `force`. Throws bad_request that names the path and the remedy. */
+export function checkNewFile(dataDir: string, file: string, force: boolean): void {
+  checkFileName(file);
+  const existing = statOf(file);
+  if (existing && !existing.isFile()) throw badRequest(`${file} is not a regular file. Choose another file name.`);
+  refuseOwnFile(dataDir, file);
+  if (existing && !force)
+    throw badRequest(`${file} already exists. Choose another file name, or overwrite it with --force.`);
+}
+
+/** Throws bad_request for a file that the service uses itself. */
+export function refuseOwnFile(dataDir: string, file: string): void {
+  const folder = dirname(resolve(file));
+  const own = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
+  if (own && /^evald\.(db|lock|secret|last-backup|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
+    throw badRequest(`${file} is a file of the data directory. Choose another file name.`);
+}
+
+/** Checks that there is a regular file to read. Throws bad_request that names the path. */
+export function checkFile(file: string): void {
+  const existing = statOf(file);
+  if (!existing) throw badRequest(`${file} does not exist.`);
+  if (!existing.isFile()) throw badRequest(`${file} is not a file.`);
+}
+
+/** Removes leftovers of earlier attempts to write a file that were killed. */
+export function removeUnfinished(file: string): void {
+  const folder = dirname(resolve(file));
+  for (const name of namesIn(folder)) {
+    const [, pid] = name.startsWith(`${basename(file)}.`) ? (/\.(\d+)\.unfinished(-journal)?$/.exec(name) ?? []) : [];
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(folder, name), { force: true });
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    throw toReadError(error, folder);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) === "EPERM";
+  }
+}
+
+/** An error of reading a path as bad_request that names it; others are returned as they are. */
+export function toReadError(error: unknown, path: string): unknown {
+  const code = codeOf(error);
+  if (code === "ENOENT" || code === "ENOTDIR") return badRequest(`${path} does not exist.`);
+  if (code === "EACCES" || code === "EPERM") return badRequest(`This user has no read access to ${path}.`);
+  return error;
+}
+
+/** An error of writing a file as an AppError with its directory and the remedy; others are returned as they are. */
+export function toWriteError(error: unknown, file: string): unknown {
+  const code = codeOf(error);
+  const folder = dirname(resolve(file));
+  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)/.test(code))
+    return unavailable(`The disk of ${folder} is full. Free some space, or choose a file on another disk.`);
+  if (/^(EACCES|EROFS|EPERM)/.test(code))
+    return badRequest(`This user has no write access to ${folder}. Choose another directory.`);
+  return error;
+}
