@@ -29,6 +29,9 @@ export const Id = Type.String({ format: "uuid" });
 export const Time = Type.String({ format: "date-time" });
 export const Url = Type.String({ format: "uri" });
 
+/** Hosts that a run can replace. */
+export const maxMappedHosts = 200;
+
 /** The URL that replaces a host. The check of its format takes a second for a text of a megabyte. */
 export const MappedUrl = Type.String({ format: "uri", maxLength: 4000 });
 

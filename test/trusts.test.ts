@@ -35,6 +35,15 @@ async function setUp(pinned: Record<string, unknown> = {}) {
 }
 
 describe("the ID token of a CI job", () => {
+  test("is refused if its trust is removed while the issuer responds", async () => {
+    const { app, ci, exchange, token, trust } = await setUp();
+    ci.publish((own) => {
+      app.service.trusts.deleteTrust(app.a.org, trust.id);
+      return { keys: [own] };
+    });
+    expect((await exchange(token())).status).toBe(401);
+  });
+
   test("is exchanged for a key with the scopes of the trust, until it expires or the trust is removed", async () => {
     const { app, exchange, using, token, trust, wait } = await setUp({ scopes: ["read"], minutes: 10 });
     const { status, body } = await exchange(token());

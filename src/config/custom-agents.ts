@@ -2,19 +2,24 @@ import { readFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ConfigError } from "../errors.ts";
+import { invalidInput, shape } from "../schema.ts";
 import { modelProviders } from "./model-settings.ts";
 
 /** Output formats of coding agents. `acp`: the Agent Client Protocol over stdio. `none`: plain text, whose end is the answer. */
 const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
 export type StreamFormat = (typeof streamFormats)[number];
 
+const variable = shape("^[A-Za-z_][A-Za-z0-9_]*$", "letters, digits and _, starting with a letter or _");
+
 /** A coding agent that the operator adds. `{gateway}`, `{token}`, `{model}`, `{provider}` and `{home}` in args and env are replaced for each run. */
 const CustomAgent = Type.Object(
   {
-    id: Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" }),
+    id: Type.String(
+      shape("^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 lowercase letters, digits and -, starting with a letter or digit"),
+    ),
     command: Type.String({ minLength: 1 }),
     args: Type.Optional(Type.Array(Type.String())),
-    env: Type.Optional(Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$" }), Type.String())),
+    env: Type.Optional(Type.Record(Type.String(variable), Type.String(), { additionalProperties: false })),
     stream: Type.Union(streamFormats.map((format) => Type.Literal(format))),
     provider: Type.Union(modelProviders.map((provider) => Type.Literal(provider))),
   },
@@ -42,5 +47,6 @@ export function customAgentsSetting(value: string): CustomAgent[] {
     return agents;
   }
   const wrong = Value.Errors(list, agents).First();
-  throw new ConfigError(`${syntax}: ${wrong?.path || "it"}: ${wrong?.message}`);
+  const { field, problem } = wrong ? invalidInput(wrong, "list") : {};
+  throw new ConfigError(`${syntax}: ${field} ${problem}`);
 }

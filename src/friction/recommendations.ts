@@ -15,7 +15,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
-import { MappedUrl, mapOf, Nullable, OneOf } from "../schema.ts";
+import { MappedUrl, mapOf, maxMappedHosts, Nullable, OneOf } from "../schema.ts";
 import { type Fix, fixStatuses } from "./fix-schema.ts";
 import { createFixes } from "./fixes.ts";
 
@@ -32,6 +32,7 @@ export const DoneInput = Type.Object(
     ),
     urlMap: Type.Optional(
       mapOf(MappedUrl, {
+        maxProperties: maxMappedHosts,
         description: "URL map of the verification runs; default: that of the run that hit it last",
       }),
     ),

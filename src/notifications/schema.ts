@@ -13,6 +13,7 @@ const wanted = Type.Array(OneOf(subscribable), {
   description: "Events to send",
 });
 const headers = mapOf(Type.String({ maxLength: 2000 }), {
+  maxProperties: 50,
   description: "Webhook: headers to send with each request, such as Authorization. Stored encrypted, never shown again",
 });
 const recipients = Nullable(

@@ -4,6 +4,7 @@ import { promptStatuses } from "../db/tables.ts";
 import { scopes } from "../grading/kinds.ts";
 import { HttpUrl, Id, mapOf, Nullable, OneOf, Score, shape, Time } from "../schema.ts";
 import { PromptAgents, WorkerLabels } from "./agent-schema.ts";
+import { maxVariables } from "./template.ts";
 import { textOf, WorkspaceSetup } from "./workspace-schema.ts";
 
 const title = Nullable(Type.String());
@@ -115,6 +116,7 @@ const choices = {
   additionalUrls: Nullable(Type.Array(AdditionalUrl, { maxItems: maxUrls })),
   templateDefaults: Nullable(
     mapOf(Type.String({ maxLength: 2000 }), {
+      maxProperties: maxVariables,
       description: "Default values of template variables, required for scheduled runs",
     }),
   ),

@@ -5,7 +5,8 @@ import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { Estimate } from "./estimate-schema.ts";
 import type { Estimates } from "./estimates.ts";
-import { Slot, Spending } from "./schema.ts";
+import { Spending } from "./schema.ts";
+import { Slot } from "./slot-schema.ts";
 import type { Slots } from "./slots.ts";
 import type { Money } from "./spending.ts";
 

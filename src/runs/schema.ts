@@ -1,11 +1,11 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
-import { attemptOutcomes, reportStatuses, runStatuses, slotOutcomes, triggers } from "../db/tables.ts";
+import { attemptOutcomes, reportStatuses, runStatuses, triggers } from "../db/tables.ts";
 import { table } from "../grading/methodology.ts";
 import { pageQuery } from "../http/paging.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
-import { Id, MappedUrl, mapOf, Nullable, OneOf, shape, Time, Url } from "../schema.ts";
+import { Id, MappedUrl, mapOf, maxMappedHosts, Nullable, OneOf, shape, Time, Url } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
 import { WaitingFor } from "./waiting-schema.ts";
 
@@ -118,10 +118,12 @@ const chosen = (description: string) => Type.Optional(Type.String({ maxLength: 2
 export const RunRequest = Type.Object(
   {
     urlMap: mapOf(MappedUrl, {
+      maxProperties: maxMappedHosts,
       description: "Host names or origins, each with the URL that replaces it in this run; {} for none",
     }),
     templateArgs: Type.Optional(
       mapOf(Type.String({ maxLength: 2000 }), {
+        maxProperties: 1000,
         description: "A value for each template variable of the prompt",
       }),
     ),
@@ -239,32 +241,6 @@ export const Attempt = Type.Object(
   },
 );
 export type Attempt = Static<typeof Attempt>;
-
-export const Slot = Type.Object(
-  {
-    scheduledAt: Time,
-    outcome: OneOf(
-      slotOutcomes,
-      "ran; missed: the service was down; skipped_overlap: runs of an earlier slot were still active; failed: its runs could not be requested",
-    ),
-    evalRequestId: Nullable(Id),
-    reason: Nullable(Type.String({ description: "Why it did not run" })),
-    createdAt: Time,
-  },
-  {
-    title: "Slot",
-    examples: [
-      {
-        scheduledAt: "2026-11-20T04:12:00.000Z",
-        outcome: "ran",
-        evalRequestId: runExample.evalRequestId,
-        reason: null,
-        createdAt: "2026-11-20T04:12:00.004Z",
-      },
-    ],
-  },
-);
-export type Slot = Static<typeof Slot>;
 
 export const Spending = Type.Object(
   {

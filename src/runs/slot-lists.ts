@@ -4,7 +4,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { toIso } from "../schema.ts";
-import type { Slot } from "./schema.ts";
+import type { Slot } from "./slot-schema.ts";
 
 export function createSlotLists({ db }: Pick<Deps, "db">, ofPrompts: Pick<Prompts, "getPromptRow">) {
   return {

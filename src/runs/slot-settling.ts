@@ -9,7 +9,7 @@ import { maxFailures, pausedReason } from "../prompts/warnings.ts";
 import { toPromptEvent } from "../reports/announcements.ts";
 import { toIso } from "../schema.ts";
 import type { Requests } from "./requests.ts";
-import type { Slot } from "./schema.ts";
+import type { Slot } from "./slot-schema.ts";
 import { batch, type ScheduledPrompt, type SlotStatements, scheduleOf } from "./slot-statements.ts";
 
 /** After a downtime, the latest missed slot still runs if it is at most this old. */

@@ -133,13 +133,16 @@ export function createTrusts(
     async exchange({ token, organization }: { token: string; organization?: string }): Promise<ExchangedKey> {
       const issuer = issuerOf(token);
       const org = orgOf(organization);
-      const trusted = rowsOf(org)
-        .all()
-        .filter((row) => row.issuer === issuer);
+      const listTrusted = () =>
+        rowsOf(org)
+          .all()
+          .filter((row) => row.issuer === issuer);
       // Before any request: only an owner chooses which issuers evald asks for keys.
-      if (trusted.length === 0)
+      if (listTrusted().length === 0)
         throw refused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
       const claims = await verify(token, { issuer, audience: baseUrl() });
+      // Read again: a trust may have been removed while the issuer responded.
+      const trusted = listTrusted();
       const covering = trusted.filter((row) => covers(row, jobOf[row.provider](claims)));
       const trust = covering.find((row) => isSame(row, jobOf[row.provider](claims)));
       if (!trust) throw refused(reasonAgainst(covering[0], jobOf[trusted[0]?.provider ?? "github"](claims)));
