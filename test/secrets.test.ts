@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
+import { answer, judgedApps, says } from "./support/judged.ts";
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const hexDigits = "0123456789abcdef";
@@ -62,6 +63,8 @@ const kinds: Record<string, [text: string, secret: string]> = {
   "a bearer token": ["Authorization: Bearer *", `token-${word}`],
 };
 
+const { judged } = judgedApps();
+
 /** The texts of thoughts as they are stored. */
 async function stored(texts: string[]): Promise<string[]> {
   const agent = scriptedAgent(async function* (): AsyncGenerator<AgentEvent> {
@@ -102,6 +105,21 @@ test("properties that are named as secrets are not stored", async () => {
   await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
   await app.runJobs();
   expect(Buffer.from(app.db.$client.serialize()).includes(word)).toBe(false);
+});
+
+test("a model key that is pasted into a prompt is in no event of a judge and in no report or log", async () => {
+  const key = "operator-key-of-letters-only";
+  const quoted = { keyFinding: `The key ${key} was used.`, verdict: Buffer.from(key).toString("base64") };
+  const { run, db } = judged({ turns: [says(answer(quoted))], env: { OPENAI_COMPATIBLE_API_KEY: key } });
+  const { report, trace } = await run({ endGoal: `The SDK was installed with ${key}. Its three rows were printed.` });
+  const names = trace.flatMap((event: { type: string; name?: string }) =>
+    event.type === "milestone" ? event.name : [],
+  );
+  expect(names).toContain("judged");
+  expect(report.judge.parts.length).toBe(2);
+  const rows = db.$client.query("select data from session_events union all select judge from reports").all();
+  for (const spelling of [key, Buffer.from(key).toString("base64").slice(0, 20)])
+    expect(JSON.stringify([rows, report.judge, report.keyFinding, report.verdict]).includes(spelling)).toBe(false);
 });
 
 test.each([

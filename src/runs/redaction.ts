@@ -89,14 +89,16 @@ function spellings(secret: string): string[] {
   return [...new Set(all)].filter((text) => text.length >= 8);
 }
 
-/** Redacts secrets in texts: registered ones, API keys of this service, and anything sent as credentials. */
-export function createRedaction() {
+/** Redacts secrets in texts: these and those registered later, API keys of this service, and anything sent as credentials. */
+export function createRedaction(secrets: readonly string[] = []) {
   let known: string[] = [];
+  const hide = (more: readonly string[]) => {
+    // Longest first, because one may contain another.
+    known = [...new Set([...known, ...more.flatMap(spellings)])].sort((a, b) => b.length - a.length);
+  };
+  hide(secrets);
   return {
-    hide(secrets: string[]): void {
-      // Longest first, because one may contain another.
-      known = [...new Set([...known, ...secrets.flatMap(spellings)])].sort((a, b) => b.length - a.length);
-    },
+    hide,
     /** `name`: the property that contains the text, if any. */
     clean(text: string, name = ""): string {
       if (secretName.test(name) && (isHeader.test(name) || looksSecret(text))) return gone;
