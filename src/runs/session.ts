@@ -99,7 +99,11 @@ export function openSession(
       if (failed) return;
       const at = now();
       const { type, ...fields } = event;
-      const { data, bytes } = storable(fields, redaction.clean);
+      // Output of a command that still runs arrives in several events, and a list of lines in several texts.
+      const of = `${source} ${type} ${"id" in event ? event.id : ""}`;
+      const { data, bytes } = storable(fields, (text, name) =>
+        redaction.clean(text, name, name === undefined ? name : `${of} ${name}`),
+      );
       const tMs = Math.max(0, at - startedAt);
       waiting.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
       waitingBytes += bytes;
