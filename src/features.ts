@@ -28,7 +28,6 @@ import { createTimelines } from "./reports/timeline.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRedaction } from "./runs/redaction.ts";
 import { createRuns } from "./runs/runs.ts";
-import { redactSecrets } from "./schema.ts";
 import { createShares } from "./shares/shares.ts";
 import { createScoreCounts } from "./trends/score-days.ts";
 import { createTrusts } from "./trusts/trusts.ts";
@@ -65,8 +64,7 @@ export function createFeatures(deps: Deps, { agents, outbox, userAgent, threadPr
     onScheduled,
   });
   const dismissals = createDismissals(deps);
-  const redaction = createRedaction();
-  const redact = (org: OrgId, text: string) => redaction.clean(redactSecrets(text, models.secretsOf(org)));
+  const redact = (org: OrgId, text: string) => createRedaction(models.secretsOf(org)).clean(text);
   const field = { ...createField(deps), ...createFieldReports(deps, { redact }) };
   const friction = createFriction(deps, { ...dismissals, ...field });
   const { announceReport, announceFriction } = createAnnouncements(deps, outbox);

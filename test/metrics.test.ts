@@ -73,7 +73,7 @@ describe("metrics", () => {
     const { id } = app.service.prompts.createPrompt(app.b.org, { text: "See https://docs.example.com/" });
     const { runIds } = await app.service.requests.requestEval(app.b.org, id, { urlMap: {}, trigger: "api" });
     const writer = openSession(
-      { db: app.db, now: Date.now },
+      { db: app.db, now: Date.now, secrets: [] },
       { orgId: app.b.org, runId: runIds[0] as string, attempt: 1 },
       () => true,
       (error) => {

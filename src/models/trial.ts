@@ -1,6 +1,7 @@
 import type { AgentEvent } from "../agents/agent.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { badRequest } from "../errors.ts";
+import { redactSecrets } from "../schema.ts";
 
 const question = "Answer with the word yes.";
 const maxOutputTokens = 256;
@@ -47,10 +48,12 @@ export async function tryModel(access: ModelAccess, now: () => number) {
     }
     const ms = Math.round(performance.now() - startedAt);
     await session.close();
-    if (failure !== null) throw badRequest(`The test request failed: ${failure}.`);
+    // A provider may repeat the key.
+    const clean = (text: string) => redactSecrets(text, access.key ? [access.key] : []);
+    if (failure !== null) throw badRequest(`The test request failed: ${clean(failure)}.`);
     if (failed !== undefined)
       throw badRequest(
-        `The test request to ${access.id} failed: ${failed instanceof Error ? failed.message : String(failed)}`,
+        `The test request to ${access.id} failed: ${clean(failed instanceof Error ? failed.message : String(failed))}`,
       );
     const usage = events.find((event) => event.type === "usage");
     if (!usage) throw badRequest(`${access.id} did not return a model response.`);

@@ -96,7 +96,7 @@ export function createAttempt(
     const signal = AbortSignal.any([stop, ended.signal]);
     let isStored = true;
     const writer = openSession(
-      { db, now },
+      { db, now, secrets: [...models.secretsOf(run.orgId as OrgId), ...secretsOf(run.urlMap)] },
       session,
       () => queue.holds(lease),
       (error) => {
@@ -120,7 +120,6 @@ export function createAttempt(
       bounds.count(event, source);
     };
     try {
-      writer.hide([...models.secretsOf(run.orgId as OrgId), ...secretsOf(run.urlMap)]);
       const onCall = (event: AgentEvent) => hear(event, "gateway");
       const equipment = kind === "model" ? await equip(run, task, grant.isCapped, onCall, end) : null;
       warn = equipment?.session.warn ?? warn;

@@ -78,8 +78,7 @@ export function createJudgeCall(
       },
       onFailure: (failure) => failures.push(failure),
     });
-    const redaction = createRedaction();
-    redaction.hide(models.secretsOf(task.org));
+    const redaction = createRedaction(models.secretsOf(task.org));
     const messages: { role: "user" | "assistant"; content: string }[] = [
       { role: "user", content: redaction.clean(prompt) },
     ];

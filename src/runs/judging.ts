@@ -7,6 +7,7 @@ import { AppError } from "../errors.ts";
 import { familyOf, splitJudging } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import type { Lease } from "../jobs/queue.ts";
+import { secretsOf } from "../net/mapping.ts";
 import { readSessionInTurns, type SessionId } from "../reports/session-events.ts";
 import { createJudgeCall, type JudgeCallParts, type Tell } from "./judge-call.ts";
 import { createRedaction } from "./redaction.ts";
@@ -36,6 +37,12 @@ export function createJudging(
     sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
     sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
   );
+
+  /** What must not appear in the judge's events, in its prompt or in the log. */
+  const secretsFor = ({ orgId, urlMap }: typeof runs.$inferSelect) => [
+    ...models.secretsOf(orgId as OrgId),
+    ...secretsOf(urlMap),
+  ];
 
   /** Access to the judge, or why it is not available. */
   function accessOf(org: OrgId, model: string): ModelAccess | { reason: string } {
@@ -82,7 +89,7 @@ export function createJudging(
         return;
 
       const writer = openSession(
-        { db, now },
+        { db, now, secrets: secretsFor(run) },
         id,
         () => queue.holds(lease),
         () => {},
@@ -90,7 +97,7 @@ export function createJudging(
       );
       const tell: Tell = (event) => writer.append(event, "runner");
       const usd = leftFor(events, id.attempt, lease.attempt, money.grantOf(run).totalUsd);
-      const task = { ...toTask(run), usd, mustHavePrice: usd !== null };
+      const task = { ...toTask(run, writer.clean), usd, mustHavePrice: usd !== null };
       const about = { model, rubric: rubricHash, goal: task.goal };
       tell({ type: "milestone", name: "judging", detail: about });
       // Store this before spending money: from here on the agent does not run again.
@@ -104,7 +111,8 @@ export function createJudging(
             : "reason" in access
               ? access
               : await ask(access, id, task, spend, lease, stop);
-        if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "could not judge session");
+        if ("reason" in said)
+          log.warn({ run: run.id, model, reason: writer.clean(String(said.reason)) }, "could not judge session");
         onJudged(!("reason" in said));
         tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
       } finally {
@@ -124,9 +132,8 @@ export function createJudging(
       stop: AbortSignal,
       onSpent: (costUsd: number | null) => void,
     ): Promise<SessionEvent[]> {
-      const task = { ...toTask(run), usd: maxUsd, mustHavePrice: false };
-      const { hide, clean } = createRedaction();
-      hide(models.secretsOf(task.org));
+      const { clean } = createRedaction(secretsFor(run));
+      const task = { ...toTask(run, (text) => clean(text)), usd: maxUsd, mustHavePrice: false };
       const events: SessionEvent[] = [];
       const tell: Tell = ({ type, ...fields }) => {
         const { data } = storable(fields, clean);
@@ -141,7 +148,8 @@ export function createJudging(
       };
       const access = accessOf(task.org, model);
       const said = "reason" in access ? access : await ask(access, id, task, spend, lease, stop);
-      if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "could not judge session again");
+      if ("reason" in said)
+        log.warn({ run: run.id, model, reason: clean(String(said.reason)) }, "could not judge session again");
       onJudged(!("reason" in said));
       tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
       return events;
@@ -149,10 +157,11 @@ export function createJudging(
   };
 }
 
-const toTask = ({ orgId, task }: typeof runs.$inferSelect) => ({
+/** The task as the judge reads it. It is cleaned like the stored events, so that the stored goal has the parts that were judged. */
+const toTask = ({ orgId, task }: typeof runs.$inferSelect, clean: (text: string) => string) => ({
   org: orgId as OrgId,
-  text: task.text,
-  goal: (task.endGoal ?? task.text).slice(0, 8000),
+  text: clean(task.text),
+  goal: clean((task.endGoal ?? task.text).slice(0, 8000)),
 });
 
 /** Whether a session can be judged: an agent with a model did something and ended. */

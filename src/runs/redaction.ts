@@ -1,15 +1,21 @@
 import { redactKeys } from "../schema.ts";
+import { createKeyStreams, withoutPrivateKeys } from "./private-keys.ts";
 import {
-  assignmentShape,
   bearerShape,
+  commandShapes,
   cookieShape,
+  isBareSecret,
   isMadeUp,
+  isNamedSecret,
   isPlaceholder,
+  isSecretProperty,
   looksSecret,
-  parameterShape,
-  secretName,
+  namedShape,
+  netrcShape,
+  optionShape,
   tokenShape,
-  urlPasswordShape,
+  userShape,
+  valueRest,
 } from "./secret-shapes.ts";
 
 const gone = "[redacted]";
@@ -20,9 +26,6 @@ const shapes: [RegExp, string][] = [
   [/(aws_?secret(?:_?access)?_?key["']?\s{0,9}[=:]\s{0,9}["']?)[A-Za-z0-9/+=]{40}/gi, `$1${gone}`],
 ];
 
-/** Headers whose value is always a secret. */
-const isHeader = /^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-(?:goog-)?api-key$|^x-auth-token$/i;
-
 /** "Basic" and the base64 of "name:password". The word alone is English, as in "Basic Statements". */
 const withoutBasic = (text: string): string =>
   text.replace(/\b(basic)\s{1,9}([A-Za-z0-9+/_-]{4,}={0,2})/gi, (whole, scheme, value) => {
@@ -30,41 +33,76 @@ const withoutBasic = (text: string): string =>
     return /^[\x20-\x7e]*:[\x20-\x7e]*$/.test(decoded) ? `${scheme} ${gone}` : whole;
   });
 
-/** Credentials of known formats, and values of parameters and variables that are named as secrets, unless docs write them as a placeholder. */
+/** The part of a value in a text that can be a secret: up to the next parameter, without punctuation of the text around it. */
+const partOf = (separator: string, value: string): string => {
+  const end = /^=/.test(separator)
+    ? value.search(/[&;]/)
+    : /^%3D/i.test(separator)
+      ? value.search(/[&;#]|%26|%23/i)
+      : -1;
+  return (end < 0 ? value : value.slice(0, end)).replace(/[),.;:\]}]{1,9}$/, "");
+};
+
+/** Values of variables, settings, headers and parameters that are named as secrets. A value that is kept may contain another. */
+function withoutNamed(text: string): string {
+  let left = "";
+  let done = 0;
+  namedShape.lastIndex = 0;
+  for (let match = namedShape.exec(text); match !== null; match = namedShape.exec(text)) {
+    const [, name = "", separator = "", found = ""] = match;
+    const from = match.index + name.length + separator.length;
+    const value = partOf(separator, found);
+    const end = from + value.length;
+    const before = text.slice(Math.max(0, match.index - 30), match.index);
+    namedShape.lastIndex = from;
+    if (value.length < 4 || !isNamedSecret({ before, name, separator, value, after: text.slice(end, end + 9) }))
+      continue;
+    left += text.slice(done, from) + gone;
+    valueRest.lastIndex = end;
+    done = end + (value.length === 1000 ? (valueRest.exec(text)?.[0].length ?? 0) : 0);
+    namedShape.lastIndex = done;
+  }
+  return left + text.slice(done);
+}
+
+type Replacer = (all: string, before: string, value: string, after: unknown) => string;
+
+/** Credentials of known formats, and values of options, parameters and variables that are named as secrets, unless docs write them as a placeholder. */
 const withoutTokens = (text: string): string => {
   const unless =
-    (isKept: (value: string) => boolean) =>
-    (all: string, before: string, value: string, after = "") =>
-      isKept(value) ? all : before + gone + (typeof after === "string" ? after : "");
-  return text
+    (isKept: (value: string, before: string) => boolean): Replacer =>
+    (all, before, value, after) =>
+      isKept(value, before) ? all : before + gone + (typeof after === "string" ? after : "");
+  const known = text
     .replace(tokenShape, (token) => (isMadeUp(token) ? token : gone))
     .replace(bearerShape, unless(isPlaceholder))
-    .replace(urlPasswordShape, unless(isPlaceholder))
-    .replace(parameterShape, unless(isPlaceholder))
-    .replace(
-      assignmentShape,
-      unless((value) => !looksSecret(value)),
-    )
+    .replace(userShape, (all, before, user, password) => {
+      if (password !== undefined) return isPlaceholder(password) ? all : `${before}${user}:${gone}`;
+      return user.length >= 16 && looksSecret(user) ? before + gone : all;
+    })
     .replace(
       cookieShape,
       unless((value) => !looksSecret(value.replace(/^[^=]*=/, ""))),
+    )
+    .replace(
+      optionShape,
+      unless((value, before) => !isBareSecret(value, before.replace(/["',\s]{1,9}$/, ""))),
+    )
+    .replace(
+      netrcShape,
+      unless((value) => !isBareSecret(value, "password")),
     );
+  return withoutNamed(
+    commandShapes.reduce(
+      (rest, shape) =>
+        rest.replace(
+          shape,
+          unless((value) => isPlaceholder(value) || /^\d{1,5}$/.test(value)),
+        ),
+      known,
+    ),
+  );
 };
-
-const keyBlock = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g;
-const keyEnd = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----/;
-
-/** Removes private keys from a text, complete or truncated. */
-function withoutPrivateKeys(text: string): string {
-  if (!text.includes("PRIVATE KEY-----")) return text;
-  const parts = text.replace(keyBlock, gone).split(keyEnd);
-  const kept = parts.slice(0, -1).map((part) => {
-    let end = part.length;
-    while (end > 0 && /[A-Za-z0-9+/=\s\\]/.test(part[end - 1] as string)) end--;
-    return part.slice(0, end) + gone;
-  });
-  return [...kept, parts.at(-1)].join("");
-}
 
 /** Encodings of a secret: plain, base64 at each of three offsets, hex, URL-encoded and JSON. */
 function spellings(secret: string): string[] {
@@ -89,17 +127,21 @@ function spellings(secret: string): string[] {
   return [...new Set(all)].filter((text) => text.length >= 8);
 }
 
-/** Redacts secrets in texts: registered ones, API keys of this service, and anything sent as credentials. */
-export function createRedaction() {
+/** Redacts secrets in texts: these and those registered later, API keys of this service, and anything sent as credentials. */
+export function createRedaction(secrets: readonly string[] = []) {
   let known: string[] = [];
+  const withoutOpenKeys = createKeyStreams();
+  const hide = (more: readonly string[]) => {
+    // Longest first, because one may contain another.
+    known = [...new Set([...known, ...more.flatMap(spellings)])].sort((a, b) => b.length - a.length);
+  };
+  hide(secrets);
   return {
-    hide(secrets: string[]): void {
-      // Longest first, because one may contain another.
-      known = [...new Set([...known, ...secrets.flatMap(spellings)])].sort((a, b) => b.length - a.length);
-    },
-    /** `name`: the property that contains the text, if any. */
-    clean(text: string, name = ""): string {
-      if (secretName.test(name) && (isHeader.test(name) || looksSecret(text))) return gone;
+    hide,
+    /** `name`: the property that contains the text, if any. `stream`: what the text is the next part of, if anything. */
+    clean(whole: string, name = "", stream?: string): string {
+      if (isSecretProperty(name, whole)) return gone;
+      const text = stream === undefined ? whole : withoutOpenKeys(stream, whole);
       const left = known.reduce((rest, secret) => rest.replaceAll(secret, gone), text);
       return shapes.reduce(
         (rest, [shape, instead]) => rest.replace(shape, instead),

@@ -40,6 +40,10 @@ const tokens: readonly string[] = [
   "sbp_[a-f0-9]{40}",
   "pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}",
   "tskey-[a-z]{1,20}-[A-Za-z0-9]{10,}-[A-Za-z0-9]{10,}",
+  "fo1_[A-Za-z0-9_-]{40,}",
+  "fm[12][ar]?_[A-Za-z0-9+/=_-]{80,}",
+  "sb_secret_[A-Za-z0-9_-]{20,}",
+  "[A-Za-z0-9]{14}\\.atlasv1\\.[A-Za-z0-9_=-]{60,}",
   // Payments, mail, chat
   "(?:sk|rk)_(?:live|test|prod)_[A-Za-z0-9]{10,255}",
   "whsec_[A-Za-z0-9+/=]{24,}",
@@ -52,12 +56,25 @@ const tokens: readonly string[] = [
   "xapp-\\d-[A-Za-z0-9]{8,16}-\\d{8,16}-[a-f0-9]{32,}",
   "https:\\/\\/hooks\\.slack\\.com\\/(?:services|workflows)\\/[A-Za-z0-9+/]{43,56}",
   "(?:bot)?\\d{8,10}:AA[A-Za-z0-9_-]{33}",
+  "[MNO][A-Za-z0-9]{23,27}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27,38}",
+  "SK[a-f0-9]{32}",
+  "AC[a-f0-9]{32}:[a-f0-9]{32}",
+  "re_[A-Za-z0-9]{8}_[A-Za-z0-9]{24}",
   // Tools
   "glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}",
   "sntry[su]_[A-Za-z0-9+/=_-]{40,}",
   "PMAK-[a-f0-9]{24}-[a-f0-9]{34}",
   "lin_api_[A-Za-z0-9]{40}",
   "ntn_[A-Za-z0-9]{40,}",
+  "secret_[A-Za-z0-9]{43}",
+  "NRAK-[A-Z0-9]{27}",
+  "NRII-[A-Za-z0-9_-]{32}",
+  "[a-f0-9]{36}NRAL",
+  "dp\\.(?:pt|ct|sa|scim|audit)\\.[A-Za-z0-9]{40,}",
+  "dp\\.st\\.(?:[a-z0-9_-]{2,35}\\.)?[A-Za-z0-9]{40,}",
+  "glc_[A-Za-z0-9+/]{32,400}={0,2}",
+  "pat[A-Za-z0-9]{14}\\.[a-f0-9]{64}",
+  "dt0c01\\.[A-Z0-9]{24}\\.[A-Z0-9]{64}",
   "figd_[A-Za-z0-9_-]{40,}",
   "AGE-SECRET-KEY-1[A-Z0-9]{58}",
 ];
@@ -68,41 +85,62 @@ const start = "(?<=^|[^A-Za-z0-9_-]|\\\\[nrt])";
 /** Every format in one expression, so that a text is read once. */
 export const tokenShape = new RegExp(`${start}(?:${tokens.join("|")})(?![A-Za-z0-9])`, "g");
 
-/** Names that are only used for secrets. */
+/** Names that are only used for secrets, also behind a prefix, as in `DATABASE_PASSWORD`. */
 const names =
-  "(?:access|refresh|auth|id|bearer|session)[_-]?token|api[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|private[_-]?key|account[_-]?key|shared[_-]?access[_-]?key|pass(?:word|wd|phrase)|x-(?:amz|goog)-signature|x-amz-security-token";
+  "(?:access|refresh|auth|id|bearer|session|private)[_-]?token|(?:api|auth|app|application|service|role|master|signing|encryption|license|subscription|functions|host)[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|private[_-]?key|(?:account|access)[_-]?key|shared[_-]?access[_-]?key|pass(?:word|wd|phrase)|x-(?:amz|goog)-signature|x-amz-security-token";
+/** Names that are used for other things too. */
+const allNames = `(?:${names}|secret|token|jwt|mysql_pwd)`;
 
-/** `?access_token=…` or `password=…`, as in URLs, forms and connection strings: name, then value. */
-export const parameterShape = new RegExp(`((?:^|[?&;\\s"'\`])(?:${names}|sig|token)=)([^\\s&;"'\`<>\\\\]{4,})`, "gi");
+/** Characters of a value. */
+const valuePart = "[^\\s\"'`<>\\\\]";
 
-/** `"password": "…"`, `api_key = '…'`, `PASSWORD=…`: name, then value. */
-export const assignmentShape = new RegExp(
-  `((?:${names}|secret|token)\\\\?["']?\\s{0,3}(?:[:=]|=>)\\s{0,3}\\\\?["'])([^\\s"'\\\\]{8,})(?=\\\\?["'])`,
+/** `DB_PASSWORD=…`, `"api_key": "…"`, `X-Auth-Token: …`, `--token=…`, `?token%3D…`: name, separator, value. See `isNamedSecret`. */
+export const namedShape = new RegExp(
+  `(${allNames}|sig)(\\\\?["']?\\s{0,3}(?:=>|[:=]|%3D)\\s{0,3}\\\\?["']?)(${valuePart}{4,1000})`,
   "gi",
 );
+/** The rest of a long value. */
+export const valueRest = new RegExp(`${valuePart}*`, "y");
+
+/** `--token …`, `--api-key …`: option, value. */
+export const optionShape = new RegExp(
+  `((?<![\\w-])--(?:[a-z0-9]{1,20}-){0,4}${allNames}["']?,?[ \\t]{1,3}["']?)(${valuePart}{6,})`,
+  "gi",
+);
+
+/** Some program with its arguments up to an option. */
+const upTo = (programs: string, option: string) =>
+  `\\b(?:${programs})(?=\\s)(?:[^\\n;|&]|\\\\\\n|[;&](?![\\s&])){0,300}?\\s(?:${option})["']?`;
+const password = "([^\\s\"'-][^\\s\"']{3,})";
+/** `curl -u name:…`, `mysql -p…`, `docker login -p …`: what precedes the password, then the password. */
+export const commandShapes: readonly RegExp[] = [
+  `(${upTo("curl|https?|xh|wget", "-u\\s{0,3}|-[Ua]\\s{1,3}|--(?:proxy-)?user[= ]\\s{0,3}|--auth[= ]\\s{0,3}")}[^\\s:"'/]{0,100}:)([^\\s"']{4,})`,
+  `(${upTo("(?:mysql|mariadb)[a-z_-]{0,20}", "-p")})${password}`,
+  `(${upTo("login", "-p\\s{1,3}")})${password}`,
+  `(${upTo("sshpass", "-p\\s{0,3}")})${password}`,
+  `(${upTo("redis-cli", "-a\\s{1,3}")})${password}`,
+].map((shape) => new RegExp(shape, "g"));
+
+/** `login name password …` and a line `password …`, as in .netrc: what precedes the password, then the password. */
+export const netrcShape =
+  /(password(?<=(?:(?:login|user|account)[ \t]{1,9}\S{1,100}\s{1,9}|(?:^|\n)[ \t]{0,9})password)[ \t]{1,9})([^\s"'`<>\\]{4,})(?=\s|$)/g;
 
 /** `Bearer …`: scheme, then token. */
 export const bearerShape = /(\bbearer\s{1,9})([A-Za-z0-9._~+/=-]{8,})/gi;
 
-/** `scheme://name:password@host`: what precedes the password, the password, and the rest. */
-export const urlPasswordShape = /\b([a-z][a-z0-9+.-]{0,20}:\/\/[^\s/:@"']{0,200}:)([^\s/@"']{1,500})(@)/gi;
+/** `scheme://name:password@host` and `scheme://key@host`: what precedes the name, name or key, colon and password. */
+export const userShape = /((?<=[a-z0-9]):\/\/)([^\s/:@"'`<>]{0,300})(?::([^\s/"'`<>]{1,500}))?(?=@)/gi;
 
 /** `Cookie: name=value; …`: header, then value. */
 export const cookieShape =
   /(\b(?:set-)?cookie["']?\s{0,3}:\s{0,3}["']?)([\w.$-]+=[^;\s"'\\]{4,}(?:;\s?[^;\r\n"'\\]+)*)/gi;
 
-/** Names of properties and headers whose value is a secret. */
-export const secretName = new RegExp(
-  `^(?:${names}|(?:proxy-)?authorization|(?:set-)?cookie|x-(?:goog-)?api-key|x-auth-token)$`,
-  "i",
-);
-
 /** Words of which docs make placeholders, such as `your-api-key` or `my_password`. */
 const plainWords =
-  /^(?:your|my|the|an?|some|any|new|old|insert|replace|enter|put|example|sample|test|demo|dummy|fake|foo|bar|user|guest|change|secret|pass(?:word|wd|phrase)?|token|key|api|string|null|none|undefined|true|false|required|optional)(?:[ _-][a-z]+){0,5}$|^(?:your|my)[a-z]+$/i;
+  /^(?:your|my|the|an?|some|any|new|old|insert|replace|enter|put|example|sample|test|demo|dummy|fake|foo|bar|user|guest|change|secret|pass(?:word|wd|phrase)?|token|key|api|root|admin|postgres|mysql|mariadb|redis|changeme|string|null|none|undefined|true|false|required|optional)(?:[ _-][a-z]+){0,5}$|^(?:your|my)[a-z]+$/i;
 /** Template syntax, variables, ellipses and names of environment variables. */
 const templates =
-  /^[<{[$%(*@#/]|[(){}[\]]|\.{3}|…|x{4}|X{4}|\*{3}|^(?:process|os|config|env|import)\.|^[A-Z]+(?:_[A-Z]+)+$/;
+  /^[<{[$%(*@#]|^~?\/(?:$|[a-z._-]+(?:\/|$)|Users\/)|^&(?:#|lt;|quot;)|(?:^|[_-])your[_-]|^(?:abc|0?123|1234)[a-z0-9]{0,3}$|^0123456789|[(){}[\]]|\.{3}|…|x{4}|X{4}|\*{3}|^(?:process|os|config|env|import)\.|^[A-Z]+(?:_[A-Z]+)+$|^[A-Z]{2,12}\d{0,3}_[A-Z]{2,12}$/;
 
 /** Whether a value is what docs write in place of a secret. */
 export const isPlaceholder = (value: string): boolean =>
@@ -112,6 +150,81 @@ export const isPlaceholder = (value: string): boolean =>
 export const isMadeUp = (token: string): boolean =>
   /\.{3}|…|x{6}|X{6}|\*{3}/.test(token) || new Set(token.slice(-16)).size < 4;
 
-/** Whether a value could be a secret by its own looks: with letters and digits. */
+/** Words in a camel-case name. */
+const wordsOf = (value: string): string[] => value.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? [];
+/** Whether it is too short for a word. */
+const isScrap = (word: string): boolean =>
+  word.length < 3 && !/^(?:id|my|to|of|in|is|by|on|or|as|at|no|ok|db|ui|ip|xo)$/i.test(word);
+
+/** Whether capitals and small letters alternate as in random characters. */
+const looksRandom = (value: string): boolean =>
+  value.length >= 12 && /^[\x21-\x7e]+$/.test(value) && wordsOf(value.slice(0, 60)).filter(isScrap).length > 2;
+
+/** Whether a value could be a secret by its own looks: letters with digits, or random letters. */
 export const looksSecret = (value: string): boolean =>
-  !isPlaceholder(value) && /\d/.test(value) && /[A-Za-z]/.test(value);
+  !isPlaceholder(value) && /[A-Za-z]/.test(value) && (/\d/.test(value) || looksRandom(value));
+
+/** Names before `token` and `key` that make it something else than a secret. */
+const harmless =
+  /(?:page|next|prev(?:ious)?|continu(?:e|ation)|cursor|sync|start|end|special|[beupm]os|pad|unk|mask|stop|max|min|num|n|per|total|input|output|prompt|cached?|public|primary|foreign|sort|partition)[_-]?$/i;
+/** `Uint8Array`, `sha256`, `16-byte`, `2026-01-01T00:00:00Z`, `v1.2.3`, and `id=npm` as in `docker build --secret`. */
+const ordinary =
+  /^(?:u?int|big(?:u?int)?|float|utf|base|sha|md|aes|rsa|hmac|ed|x|oauth|str|char|varchar|bytes?|v)-?\d{1,5}(?:[._-]?[A-Za-z]{1,15}|[_-]\d{1,4}){0,3}$|^\d{1,5}-?[a-z]+$|^\d{4}-\d\d-\d\d|^(?:id|type|src|env)=|^v?\d+(?:\.\d+){1,3}$/i;
+/** `settings.token2`, `args.api_key`. */
+const member = /^[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$/;
+
+/** Whether a value is made of words, as identifiers are: `oauth2Token`, `my_key_1`. */
+function isIdentifier(value: string): boolean {
+  if (value.length > 60 || !/^[A-Za-z_][\w.-]*$/.test(value) || (value.match(/\d+/g) ?? []).length > 1) return false;
+  return !wordsOf(value).some(isScrap) && !/[bcdfghjklmnpqrstvwxz]{6}/.test(value);
+}
+
+/** Whether a value without quotes is a secret, and not code or prose. `name`: its name, if it has one. */
+export const isBareSecret = (value: string, name = ""): boolean =>
+  value.length >= 8 &&
+  looksSecret(value) &&
+  !ordinary.test(value) &&
+  !member.test(value) &&
+  (/pass(?:word|wd|phrase)$/i.test(name) || !isIdentifier(value));
+
+type Named = { before: string; name: string; separator: string; value: string; after: string };
+
+/**
+ * Whether a text of `namedShape` is a secret. Variables in capitals, headers and parameters of URLs hold one unless it is a placeholder,
+ * while other names occur in code and prose, so the value has to look like a secret. `before`, `after`: some text around it.
+ */
+export function isNamedSecret({ before, name, separator, value, after }: Named): boolean {
+  if (harmless.test(before) && /(?:token|key)$/i.test(name)) return false;
+  const isTight = /^(?:=|%3D)$/i.test(separator);
+  const isParameter = isTight && /(?:[?&]|%3F|%26)[\w.-]*$/i.test(before);
+  const isWord = isTight && /(?:^|[;\s"'`])$/.test(before) && !/^secret$/i.test(name);
+  // An argument in code.
+  if (isWord && after.startsWith(",") && isIdentifier(value)) return false;
+  if (isParameter || isWord)
+    return !isPlaceholder(value + after.replace(/[^)\]}].*$/s, "")) || isBareSecret(value, name);
+  if (/^sig$/i.test(name)) return false;
+  const isVariable = /^=["']?$/.test(separator) && name === name.toUpperCase() && !/^\d{1,7}$/.test(value);
+  if (isVariable) return !isPlaceholder(value) && !member.test(value);
+  const isQuoted = /["']$/.test(separator) && /^\\?["']/.test(after);
+  if (isQuoted) return value.length >= 8 && looksSecret(value);
+  if (/\s*[\r\n]/.test(separator)) return false;
+  const isHeader = separator.includes(":") && /(?:^|[^\w-])x-[\w-]*$/i.test(before);
+  if (isHeader) return looksSecret(value);
+  const isOption = isTight && /(?:^|[^\w-])--[\w-]*$/.test(before);
+  if (isOption) return looksSecret(value) && !ordinary.test(value);
+  return isBareSecret(value, name);
+}
+
+const isCertain = new RegExp(`^${names}$`, "i");
+const isPossible = new RegExp(`(?<before>.{0,30})${allNames}$`, "is");
+/** Headers whose value is always a secret. */
+const isHeader =
+  /^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-(?:goog-)?api-key$|^(?:x-(?:auth|access|vault)|private)-token$/i;
+
+/** Whether the value of a property or header is a secret, by its name and looks. */
+export function isSecretProperty(name: string, value: string): boolean {
+  if (isHeader.test(name)) return true;
+  if (isCertain.test(name)) return looksSecret(value);
+  const found = isPossible.exec(name.slice(-80));
+  return found !== null && !harmless.test(found.groups?.before ?? "") && isBareSecret(value, name);
+}

@@ -19,7 +19,7 @@ const retryMs = 500;
 
 export type SessionWriter = {
   append(event: AgentEvent, source: EventSource): void;
-  /** Registers secrets to redact, in every usual encoding. */
+  /** Registers more secrets to redact, in every usual encoding. */
   hide(secrets: string[]): void;
   /** Redacts a text before it is stored, logged or returned. */
   clean(text: string): string;
@@ -30,17 +30,18 @@ export type SessionWriter = {
 /**
  * Stores the events of a session, capped and redacted, in batches of 100 rows or 50 ms. `mayWrite` is checked in each transaction: once it
  * returns false, nothing more is stored. While the disk is full or another process is writing, events wait in memory. `onError` gets the final
- * write error; the session is then incomplete and must end. `after` is the last event of a session to continue.
+ * write error; the session is then incomplete and must end. `after` is the last event of a session to continue. `secrets` are redacted from the
+ * first event on.
  */
 export function openSession(
-  { db, now }: Pick<Deps, "db" | "now">,
+  { db, now, secrets }: Pick<Deps, "db" | "now"> & { secrets: readonly string[] },
   { orgId, runId, attempt }: SessionId,
   mayWrite: () => boolean,
   onError: (error: unknown) => void,
   after?: Pick<SessionEvent, "seq" | "at" | "tMs">,
 ): SessionWriter {
   const startedAt = after ? after.at - after.tMs : now();
-  const redaction = createRedaction();
+  const redaction = createRedaction(secrets);
   let seq = after ? after.seq + 1 : 0;
   let waiting: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
   let waitingBytes = 0;
@@ -98,7 +99,11 @@ export function openSession(
       if (failed) return;
       const at = now();
       const { type, ...fields } = event;
-      const { data, bytes } = storable(fields, redaction.clean);
+      // Output of a command that still runs arrives in several events, and a list of lines in several texts.
+      const of = `${source} ${type} ${"id" in event ? event.id : ""}`;
+      const { data, bytes } = storable(fields, (text, name) =>
+        redaction.clean(text, name, name === undefined ? name : `${of} ${name}`),
+      );
       const tMs = Math.max(0, at - startedAt);
       waiting.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
       waitingBytes += bytes;

@@ -30,7 +30,7 @@ function seedSession(dataDir: string, slug: string): string {
     throw error;
   };
   const id = { orgId: run.orgId, runId: run.id, attempt: 1 } as Parameters<typeof openSession>[1];
-  const session = openSession(deps, id, () => true, fail);
+  const session = openSession({ ...deps, secrets: [] }, id, () => true, fail);
   for (let i = 0; i < eventCount; i++)
     session.append({ type: "thought", text: `Step ${i}: ${"words ".repeat(40)}`, by: "rule" }, "agent");
   session.close(new AbortController().signal);

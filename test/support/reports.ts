@@ -95,7 +95,7 @@ const steps = (title: string): AgentEvent[] => [
 
 function storeSession(deps: App["service"]["deps"], id: SessionId, events: AgentEvent[]): void {
   const session = openSession(
-    deps,
+    { ...deps, secrets: [] },
     id,
     () => true,
     (error) => {

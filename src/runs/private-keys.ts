@@ -1,0 +1,69 @@
+const gone = "[redacted]";
+const label = "[A-Z0-9 ]{0,40}PRIVATE KEY";
+const keyBlock = new RegExp(`-----BEGIN ${label}-----[\\s\\S]*?(?:-----END ${label}-----|$)`, "g");
+const keyStart = new RegExp(`-----BEGIN ${label}-----`, "g");
+const keyEnd = new RegExp(`-----END ${label}-----`);
+/** A line of a key: base64 or a header such as DEK-Info, possibly with a line number or the mark of a diff or a quote. */
+const bodyLine =
+  /^[ \t]{0,20}(?:\d{1,6}[:\t ]{1,3})?[>|+-]?[ \t]{0,20}(?:[A-Za-z0-9+/=\\]{1,20000}|(?:Proc-Type|DEK-Info|Comment): .{0,200})?\s{0,9}$/;
+/** Maximum number of lines of a key after its first text. */
+const maxLines = 400;
+const maxOpen = 100;
+
+/** Removes private keys from a text, complete or truncated. */
+export function withoutPrivateKeys(text: string): string {
+  if (!text.includes("PRIVATE KEY-----")) return text;
+  const parts = text.replace(keyBlock, gone).split(keyEnd);
+  const kept = parts.slice(0, -1).map((part) => {
+    let end = part.length;
+    while (end > 0 && /[A-Za-z0-9+/=\s\\]/.test(part[end - 1] as string)) end--;
+    return part.slice(0, end) + gone;
+  });
+  return [...kept, parts.at(-1)].join("");
+}
+
+/**
+ * Removes private keys whose lines arrive in several texts of the same stream. A key that began in one text continues in the next ones until its
+ * end, or until a line that can't be part of a key.
+ */
+export function createKeyStreams() {
+  /** By stream: how many lines may follow, or the start of a marker at the end of the last text. */
+  const open = new Map<string, { lines: number; tail: string }>();
+
+  /** How far the text continues the key, and whether the key ended there. */
+  function bodyOf(text: string, lines: number): { length: number; lines: number; hasEnded: boolean } {
+    let length = 0;
+    let left = lines;
+    for (const line of text.split(/(?<=\n)/)) {
+      const end = keyEnd.exec(line);
+      if (end) return { length: length + end.index + end[0].length, lines: 0, hasEnded: true };
+      if (left === 0 || !bodyLine.test(line)) return { length, lines: 0, hasEnded: true };
+      length += line.length;
+      left--;
+    }
+    return { length, lines: left, hasEnded: false };
+  }
+
+  /** The text without the rest of a key of an earlier text of this stream. Whole keys stay: see `withoutPrivateKeys`. */
+  return (stream: string, text: string): string => {
+    const state = open.get(stream);
+    if (state === undefined && !text.includes("-----")) return text;
+    open.delete(stream);
+    const body = state && state.lines > 0 ? bodyOf(text, state.lines) : { length: 0, lines: 0, hasEnded: true };
+    const rest = text.slice(body.length);
+    const joined = (state?.tail ?? "") + rest;
+    const start = [...joined.matchAll(keyStart)].at(-1);
+    const after = start ? start.index + start[0].length : -1;
+    const isOpen = start !== undefined && !keyEnd.test(joined.slice(after));
+    const tail = isOpen ? "" : (/-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(joined.slice(-80))?.[0] ?? "");
+    const lines = isOpen ? maxLines : body.hasEnded ? 0 : body.lines;
+    if (lines > 0 || tail !== "") open.set(stream, { lines, tail });
+    if (open.size > maxOpen) open.delete(open.keys().next().value as string);
+    // The start of the marker is stored already.
+    const isSplit = isOpen && start !== undefined && start.index < joined.length - rest.length;
+    return (
+      (body.length > 0 && text.slice(0, body.length).trim() !== "" ? gone : text.slice(0, body.length)) +
+      (isSplit ? gone : rest)
+    );
+  };
+}
