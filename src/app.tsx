@@ -264,11 +264,15 @@ async function whenUnlocked(db: Db, request: Request, work: (request: Request) =
 
 /** Throws not_found for a path that can't be decoded. The router would pass null to the route in place of the parameter. */
 function checkEncoding(path: string): void {
-  if (!path.includes("%")) return;
+  if (decoded(path) === null) throw unknownUrl();
+}
+
+function decoded(path: string): string | null {
+  if (!path.includes("%")) return path;
   try {
-    decodeURIComponent(path);
+    return decodeURIComponent(path);
   } catch {
-    throw unknownUrl();
+    return null;
   }
 }
 
@@ -280,4 +284,4 @@ function checkStorage(service: Service, request: Request, isApi: boolean): void 
 
 /** A path for the log: in those of links, the token is a secret. */
 const withoutToken = (path: string): string =>
-  path.replace(/(\/(?:setup|invite|reset|shared|results)\/)[^/]+/, "$1[redacted]");
+  (decoded(path) ?? path).replace(/(\/(?:setup|invite|reset|shared|results)\/)[^/]+/, "$1[redacted]");

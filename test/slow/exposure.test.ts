@@ -38,7 +38,9 @@ test("the log contains no link tokens", async () => {
       ),
     ];
     for (const link of links) {
-      for (const path of [link, `${link}/session`]) await browse(app).get(base + path);
+      const encoded = link.replace(/^\/(.)/, (_, first: string) => `/%${first.charCodeAt(0).toString(16)}`);
+      for (const path of [link, `${link}/session`, encoded, link.replace(/\/([^/]+)$/, "%2f$1")])
+        await browse(app).get(base + path);
       await browse(app).post(base + link, { name: "Bea", password: "too short" });
       expect([link, lines.filter((line) => line.includes(link.split("/")[2] ?? "-"))]).toEqual([link, []]);
     }
