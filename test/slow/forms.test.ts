@@ -39,6 +39,7 @@ const known: Record<string, Record<string, string>> = {
   "/invite/:id": { email: "finn@acme.example" },
   "/account/password": { currentPassword: password },
   "/settings/notifications": { url: "https://hooks.acme.example/other" },
+  "/settings/ci": { repository: "acme/docs" },
 };
 
 /** The forms of a page as a browser without JavaScript sends them, with required fields filled in. */
