@@ -19,8 +19,6 @@ export const mapOf = <T extends TSchema>(values: T, options: ObjectOptions = {})
 
 /** Strings with more than whitespace. */
 export const notBlank = shape("\\S", "a non-blank string");
-// The fields of a trust have this pattern.
-shape("^\\S+$", "a non-empty string without whitespace");
 
 /** The identity of a friction point. */
 export const Fingerprint = Type.String(shape("^[0-9a-f]{16}$", "16 lowercase hexadecimal digits"));

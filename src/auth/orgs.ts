@@ -179,7 +179,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
 }
 
 /**
- * Organizations for pages: whoever has the name in EVALD_OIDC_JOIN gets everyone of the domain, so only the operator, on the command
+ * Organizations for pages: the one with the name in EVALD_OIDC_JOIN gets everyone of the domain, so only the operator, on the command
  * line, gives it to an organization.
  */
 export function orgsForPeople<T extends ReturnType<typeof createOrgs>>(own: T, config: Deps["config"]): T {

@@ -251,7 +251,7 @@ export type DataLock = { release(): void };
 export function lockData(dataDir: string, holder: { pid: number; since: string }): DataLock {
   makeFolder(dataDir);
   const path = join(dataDir, "evald.lock");
-  // Whoever can read it can lock it.
+  // A user who can read it can lock it.
   makePrivate(path);
   const file = opened(path, "Delete it", () => new Database(path, { create: true }));
   file.run("pragma busy_timeout = 0");

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { ciProviders } from "../db/tables.ts";
 import { scopes } from "../http/operation.ts";
-import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
+import { HttpUrl, Id, Nullable, OneOf, shape, Time } from "../schema.ts";
 
 /** Issuers of ID tokens on the public servers. */
 export const defaultIssuers: Record<(typeof ciProviders)[number], string> = {
@@ -12,7 +12,8 @@ export const defaultIssuers: Record<(typeof ciProviders)[number], string> = {
 export const maxMinutes = 360;
 export const defaultMinutes = 60;
 
-const text = (description: string) => Type.String({ minLength: 1, maxLength: 255, pattern: "^\\S+$", description });
+const unspaced = shape("^\\S+$", "a non-empty string without whitespace");
+const text = (description: string) => Type.String({ minLength: 1, maxLength: 255, ...unspaced, description });
 
 const fields = {
   provider: OneOf(ciProviders, "github: GitHub Actions; gitlab: GitLab CI"),
