@@ -206,8 +206,8 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
 
     /** Revokes the keys of a trust. */
     revokeKeysOf(org: OrgId, trustId: string): void {
-      const own = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
-      db.update(apiKeys).set({ revokedAt: now() }).where(own).run();
+      const ofTrust = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
+      db.update(apiKeys).set({ revokedAt: now() }).where(ofTrust).run();
       forget();
     },
 

@@ -11,6 +11,7 @@ import {
   toolProbes,
 } from "./probes.ts";
 import { borders } from "./tenant-borders.ts";
+import { settingBorders } from "./tenant-settings.ts";
 import { rowsOf, type Tenants, tenants } from "./tenants.ts";
 
 const uuids = /[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g;
@@ -75,7 +76,7 @@ export async function findLeaks({ onlyFirst = false } = {}): Promise<Findings> {
     await world.goOn(asA);
     const { wrong, ...counts } = await attacker.attack(onlyFirst);
     if (wrong.length === 0 || !onlyFirst)
-      for (const [name, step] of Object.entries(borders(world))) {
+      for (const [name, step] of Object.entries({ ...borders(world), ...settingBorders(world) })) {
         const problem = await step().catch(String);
         if (problem !== undefined) wrong.push(`${name}: ${problem}`);
       }
@@ -96,7 +97,7 @@ export async function findBorderLeak(): Promise<string | undefined> {
     for (const own of [asB, asA]) await world.furnish(own);
     world.pass(world.hourMs);
     for (const own of [asB, asA]) await world.goOn(own);
-    for (const [name, step] of Object.entries(borders(world))) {
+    for (const [name, step] of Object.entries({ ...borders(world), ...settingBorders(world) })) {
       const problem = await step().catch(String);
       if (problem !== undefined) return `${name}: ${problem}`;
     }
@@ -150,7 +151,9 @@ async function enter(world: Tenants) {
     const calls = toolProbes(service, ids).filter(({ body }) => !JSON.stringify(body).includes("request_eval"));
     // The runs of both organizations have this prefix.
     const search: Probe = { method: "GET", path: `/search?q=${ids.runId?.[0]?.slice(0, 8)}` };
-    return [...ownProbes(document, ids, "reads"), ...calls, ...resourceReads, search];
+    // Each redirect to the identity provider is different.
+    const own = ownProbes(document, ids, "reads").filter(({ path }) => path !== "/sign-in/oidc");
+    return [...own, ...calls, ...resourceReads, search];
   };
 
   /** Answers by their probes, without IDs that were made for the answer, as in a form. */

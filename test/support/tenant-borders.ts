@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
-import { archives, invitations } from "../../src/db/tables.ts";
+import { eq } from "drizzle-orm";
+import { archives, destinations, fieldFriction, frictionLifecycles, invitations } from "../../src/db/tables.ts";
 import type { OrgId } from "../../src/deps.ts";
 import { browse, join, password } from "./people.ts";
 import { rowsOf, type Tenants } from "./tenants.ts";
@@ -61,6 +62,66 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
       const owner = await enter(`owner@${b.org}.example`);
       const { status } = await owner.post("/settings/members/invite", { email: "free@b.example", role: "member" });
       return expectStatus("invitation of B", status, 303);
+    },
+
+    async "A has as many destinations as it may have"() {
+      const [known] = db.select().from(destinations).where(eq(destinations.orgId, a.org)).all();
+      if (!known) return "A has no destination";
+      for (let i = 0; i < 20; i++)
+        db.insert(destinations)
+          .values({ ...known, id: newId() })
+          .run();
+      const body = { kind: "webhook", url: "https://hooks.acme.example/b", events: known.events };
+      const { status } = await asB.send("POST", "/api/v1/destinations", { body });
+      return expectStatus("destination of B", status, 201);
+    },
+
+    async "A has as much friction from the field as it may have"() {
+      const [known] = db.select().from(fieldFriction).where(eq(fieldFriction.orgId, a.org)).all();
+      if (!known) return "A has no friction from the field";
+      for (let i = 0; i < 1000; i++)
+        db.insert(fieldFriction)
+          .values({ ...known, id: newId(), state: "open", fingerprint: `${i}`.padStart(16, "0") })
+          .run();
+      const report = { where: "https://docs.acme.dev/other", tried: "Uploaded", happened: "It failed" };
+      const { status } = await asB.send("POST", "/api/v1/field-friction", { body: report });
+      return expectStatus("report of B", status, 201);
+    },
+
+    async "runs of A hit friction that was reported to B"() {
+      const theirs = db.select().from(frictionLifecycles).where(eq(frictionLifecycles.orgId, a.org)).all();
+      const mine = db.select().from(frictionLifecycles).where(eq(frictionLifecycles.orgId, b.org)).all();
+      const only = theirs.find(({ fingerprint }) => mine.every((each) => each.fingerprint !== fingerprint));
+      if (!only) return "both have the same friction points";
+      const change = { fingerprints: [only.fingerprint], state: "open" as const };
+      db.update(fieldFriction).set(change).where(eq(fieldFriction.orgId, b.org)).run();
+      const { body } = await asB.send("GET", "/api/v1/field-friction");
+      if (body.length === 0) return "B has no friction from the field";
+      return body.some((each: { isVerified: boolean }) => each.isVerified) ? "it is verified" : undefined;
+    },
+
+    async "friction was reported to A at a friction point of both"() {
+      const { body: nightly } = await asB.send("GET", "/api/v1/prompts?tag=nightly");
+      const ofPrompt = `promptId=${nightly.find(({ title }: { title: string }) => title === "Nightly").id}`;
+      const [shared] = (await asB.send("GET", `/api/v1/friction?${ofPrompt}`)).body;
+      const change = { fingerprints: [shared.fingerprint], state: "open" as const };
+      db.update(fieldFriction).set(change).where(eq(fieldFriction.orgId, a.org)).run();
+      const { status, body } = await asB.send("GET", `/api/v1/friction/${shared.fingerprint}?${ofPrompt}`);
+      if (status !== 200) return expectStatus("friction point", status, 200);
+      return body.field.length === 0 ? undefined : "it is shown to B";
+    },
+
+    async "a member of B was removed from A after they opened a form with files there"() {
+      const email = "left@example.com";
+      for (const { org } of [a, b]) join(world, org, "member", email);
+      const left = service.people.listMembers(a.org).find((each) => each.email === email);
+      const token = service.people.toUploadToken(a.org, left?.id ?? "");
+      if (!service.people.isUploadToken(token)) return "the token of a member is not accepted";
+      const owner = await enter(`owner@${a.org}.example`);
+      const removal = { member: left?.memberId ?? "", do: "remove", confirmed: "1" };
+      const { status } = await owner.post("/settings/members/change", removal);
+      if (status !== 303) return expectStatus("removal", status, 303);
+      return service.people.isUploadToken(token) ? "the token is still accepted" : undefined;
     },
 
     async "an owner of B has a key of A, where they are only a member"() {

@@ -2,6 +2,7 @@ import { artefacts, invitations, namedPages } from "../../src/db/tables.ts";
 import type { OrgId } from "../../src/deps.ts";
 import { subscribable } from "../../src/notifications/events.ts";
 import { answer, judgedApp, says } from "./judged.ts";
+import { startOidc } from "./oidc.ts";
 import { join } from "./people.ts";
 import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
 
@@ -11,12 +12,23 @@ const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]]
 /** A friction point that only one organization has. */
 const ofOneOrg = (org: string) => ({ ...friction, fingerprint: Bun.hash(org).toString(16).padStart(16, "0") });
 
+/** The organization that people of joins.example join. */
+export const joinedOrgId = "01920000-0000-7000-8000-000000000001";
+
 /** A service with two organizations whose clock stands still, and the steps that give each the same data. */
 export function tenants() {
   let at = Date.UTC(2026, 10, 21, 9, 30);
+  const client = { id: "evald", secret: "s3cret" };
+  const oidc = startOidc(client);
   const app = judgedApp({
     turns: [says(answer())],
-    env: { EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") },
+    env: {
+      EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+      EVALD_OIDC_ISSUER: oidc.issuer,
+      EVALD_OIDC_CLIENT_ID: client.id,
+      EVALD_OIDC_CLIENT_SECRET: client.secret,
+      EVALD_OIDC_JOIN: `joins.example=${joinedOrgId}`,
+    },
     now: () => at,
   });
   const { service, db } = app;
@@ -149,7 +161,11 @@ export function tenants() {
   const pass = (ms: number) => {
     at += ms;
   };
-  return { ...app, as, answers, furnish, goOn, pass, hourMs };
+  async function stop(): Promise<void> {
+    await app.stop();
+    oidc.close();
+  }
+  return { ...app, oidc, stop, as, answers, furnish, goOn, pass, hourMs };
 }
 export type Tenants = ReturnType<typeof tenants>;
 

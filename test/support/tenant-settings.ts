@@ -1,0 +1,154 @@
+import { eq, inArray } from "drizzle-orm";
+import { notifications, orgs, prompts, runs, trusts } from "../../src/db/tables.ts";
+import type { OrgId } from "../../src/deps.ts";
+import { nextSlot } from "../../src/jobs/schedule.ts";
+import { browse, signedIn } from "./people.ts";
+import { joinedOrgId, type Tenants } from "./tenants.ts";
+
+/** The settings of A and B differ in each field. 8:00 in New York is 13:00 UTC in November. */
+const ofA = {
+  name: "Of A",
+  timeZone: "Europe/Berlin",
+  maxRunsAtOnce: 20,
+  maxRunsADay: 2000,
+  maxUsdAMonth: null,
+  maxUsdARun: 1,
+  judgeModels: ["openai-compatible/agent"],
+};
+const ofB = {
+  name: "Of B",
+  timeZone: "America/New_York",
+  maxRunsAtOnce: 30,
+  maxRunsADay: 3000,
+  maxUsdAMonth: 2000,
+  maxUsdARun: 1.5,
+  judgeModels: ["openai-compatible/judge"],
+};
+const frequency = "0 8 * * *";
+
+/** Steps in which the settings of B apply, not those of A. Each returns what is wrong, if anything. */
+export function settingBorders(world: Tenants): Record<string, () => Promise<string | undefined>> {
+  const { service, db, a, b, oidc } = world;
+  const asB = world.as(b);
+  const unlike = (what: string, found: unknown, wanted: unknown) =>
+    Bun.deepEquals(found, wanted)
+      ? undefined
+      : `${what}: ${JSON.stringify(found)} in place of ${JSON.stringify(wanted)}`;
+  const namesB = (what: string, text: string) =>
+    text.includes(ofB.name) && !text.includes(ofA.name) ? undefined : `${what} doesn't name B, or names A`;
+
+  return {
+    async "A and B have different settings"() {
+      service.orgs.updateOrg(a.org, ofA);
+      service.orgs.updateOrg(b.org, ofB);
+      const { name, timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = service.orgs.getOrg(
+        b.org,
+      );
+      const found = { name, timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels };
+      return (
+        unlike("settings", found, ofB) ??
+        unlike("limits", service.orgs.limitsOf(b.org), { atOnce: 30, aDay: 3000 }) ??
+        unlike("budget", service.money.getSpending(b.org).maxUsdAMonth, ofB.maxUsdAMonth) ??
+        unlike(
+          "cost of a run",
+          service.money.grantOf({ orgId: b.org, task: { limits: null }, reservedUsd: null }).agentUsd,
+          ofB.maxUsdARun,
+        )
+      );
+    },
+
+    async "everything that B gives away names B"() {
+      const setupOrg = service.orgs.createOrg("Of new owners").id;
+      const setup = await browse(world).get(service.people.setupPath(setupOrg));
+      if (!setup.body.includes("Of new owners")) return "the setup page doesn't name its organization";
+      const [line] = [...service.exports.exportOrg(b.org, {})].join("").split("\n");
+      const [invitation] = service.people.listInvitations(b.org);
+      const invited = await browse(world).get(invitation?.path ?? "");
+      const guest = await signedIn(world, { org: setupOrg, email: `new@${b.org}.example` });
+      const account = await guest.get("/account");
+      const [report] = (await asB.send("GET", "/api/v1/reports")).body;
+      const made = await asB.send("POST", `/api/v1/reports/${report.slug}/shares`, { body: { days: 7 } });
+      const shared = await browse(world).get(new URL(made.body.url).pathname);
+      return (
+        namesB("the export", line ?? "") ??
+        namesB("an invitation", invited.body) ??
+        namesB("the account of an invited person", account.body) ??
+        namesB("a shared report", shared.body)
+      );
+    },
+
+    async "B schedules by tag, in its time zone"() {
+      const tagged = await asB.send("GET", "/api/v1/prompts?tag=nightly");
+      const ids = tagged.body.map(({ id }: { id: string }) => id);
+      const { body } = await asB.send("POST", "/api/v1/prompts/schedule", { body: { tag: "nightly", frequency } });
+      const expectSlots = async (what: string) => {
+        const rows = db.select().from(prompts).where(inArray(prompts.id, ids)).all();
+        const active = rows.filter(({ status }) => status === "active");
+        const due = nextSlot({ id: "", frequency, timeZone: ofB.timeZone }, service.deps.now());
+        const { body: shown } = await asB.send("GET", `/api/v1/prompts/${active[0]?.id}`);
+        return (
+          unlike(`stored ${what}`, [...new Set(active.map(({ nextSlotAt }) => nextSlotAt))], [due]) ??
+          unlike(`shown ${what}`, shown.nextRunsAt[0], new Date(due ?? 0).toISOString())
+        );
+      };
+      const wrong =
+        unlike("prompts", body.scheduled + body.problems.length, ids.length) ?? (await expectSlots("slots"));
+      if (wrong) return wrong;
+      world.pass(24 * world.hourMs);
+      await service.slots.tick();
+      return await expectSlots("slots after a day");
+    },
+
+    async "B judges with its own judge"() {
+      // Those of earlier steps.
+      db.$client.run("update jobs set state = 'done', completed_at = 0 where state in ('queued', 'running')");
+      const prompt = { text: "Query it. Docs: https://docs.acme.dev/", endGoal: "Three rows were printed." };
+      const { body: made } = await asB.send("POST", "/api/v1/prompts", { body: prompt });
+      await asB.send("POST", `/api/v1/prompts/${made.id}/run`, { body: { urlMap: {} } });
+      await world.runJobs();
+      const { body: found } = await asB.send("GET", `/api/v1/reports?promptId=${made.id}`);
+      const { body: report } = await asB.send("GET", `/api/v1/reports/${found[0]?.slug}`);
+      return unlike("judge", report.judge?.model, ofB.judgeModels[0]);
+    },
+
+    async "A and B get the weekly digest"() {
+      const monday = Date.UTC(2026, 10, 23, 14);
+      world.pass(monday - service.deps.now());
+      const until = Date.UTC(2026, 10, 23, 13);
+      const inWeek = db.select().from(runs).where(eq(runs.orgId, b.org)).all();
+      const ofWeek = inWeek.filter(({ createdAt }) => createdAt >= until - 7 * 24 * world.hourMs && createdAt < until);
+      await service.notifier.digests.tick();
+      const digests = db.select().from(notifications).where(eq(notifications.type, "digest.weekly")).all();
+      const data = digests.find(({ orgId }) => orgId === b.org)?.data;
+      const { completed, failed } = (data?.runs ?? {}) as { completed?: number; failed?: number };
+      const count = (status: string) => ofWeek.filter((run) => run.status === status).length;
+      if (ofWeek.length === 0) return "B has no runs";
+      return (
+        unlike("digests", digests.map(({ orgId }) => orgId).sort(), [a.org, b.org].sort()) ??
+        unlike("end", data?.until, new Date(until).toISOString()) ??
+        unlike("runs", { completed, failed }, { completed: count("completed"), failed: count("failed") })
+      );
+    },
+
+    async "B deletes its expired keys of CI"() {
+      const [trust] = db.select().from(trusts).where(eq(trusts.orgId, a.org)).all();
+      const { apiKey } = service.keys.createKey(a.org, "of CI", { lifeMs: 1000, scopes: ["read"], trustId: trust?.id });
+      service.keys.deleteExpiredKeysOfTrusts(b.org, service.deps.now() + world.hourMs);
+      return service.keys.listKeys(a.org).some(({ id }) => id === apiKey.id) ? undefined : "a key of A is gone";
+    },
+
+    async "people of a domain join the organization of the operator's choice"() {
+      db.insert(orgs)
+        .values({ id: joinedOrgId, name: "Of the domain", timeZone: "UTC", createdAt: service.deps.now() })
+        .run();
+      const email = "cy@joins.example";
+      oidc.signsInAs({ sub: "1", email, email_verified: true });
+      const cy = browse(world);
+      const sent = await fetch((await cy.get("/sign-in/oidc?next=/account")).location ?? "", { redirect: "manual" });
+      const back = new URL(sent.headers.get("location") ?? "");
+      await cy.get(back.pathname + back.search);
+      const isIn = (org: OrgId) => service.people.listMembers(org).some((each) => each.email === email);
+      return isIn(joinedOrgId as OrgId) && !isIn(a.org) ? undefined : "the person joined another organization";
+    },
+  };
+}
