@@ -132,16 +132,16 @@ export function createApp(service: Service, surface?: Surface) {
       if (isCompressible(request, path.slice(basePath.length))) set.headers.vary = "Accept-Encoding";
       const api = path.startsWith(apiPrefix);
       checkStorage(service, request, api);
-      if (!api) return checkEncoding(path);
-      set.headers["cache-control"] = "private, no-store";
-      if (!isOpen(request, path)) {
+      if (api) set.headers["cache-control"] = "private, no-store";
+      if (api && !isOpen(request, path)) {
         const caller = callerOf(request, keys);
         own.caller = caller;
         if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
       }
       checkEncoding(path);
+      if (!api) return;
       refuseLargeBody(request, isUpload(request, path) ? maxArchiveBytes : undefined);
-      // A hook that returns the result of a call counts as asynchronous, which delays each request.
+      // Elysia waits for a hook whose source returns a call, which delays each request.
       const refusal = request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
       if (refusal) return refusal;
     })

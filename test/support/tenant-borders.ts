@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { eq } from "drizzle-orm";
-import { archives, destinations, fieldFriction, frictionLifecycles, invitations } from "../../src/db/tables.ts";
+import { archives, destinations, fieldFriction, frictionLifecycles, invitations, trusts } from "../../src/db/tables.ts";
 import type { OrgId } from "../../src/deps.ts";
 import { browse, join, password } from "./people.ts";
 import { rowsOf, type Tenants } from "./tenants.ts";
@@ -74,6 +74,19 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
       const body = { kind: "webhook", url: "https://hooks.acme.example/b", events: known.events };
       const { status } = await asB.send("POST", "/api/v1/destinations", { body });
       return expectStatus("destination of B", status, 201);
+    },
+
+    async "A has as many trusts as it may have"() {
+      const [known] = db.select().from(trusts).where(eq(trusts.orgId, a.org)).all();
+      if (!known) return "A has no trust";
+      for (let i = 0; i < 100; i++)
+        db.insert(trusts)
+          .values({ ...known, id: newId() })
+          .run();
+      const { status } = await asB.send("POST", "/api/v1/oidc/trusts", {
+        body: { provider: "github", repository: "acme/b" },
+      });
+      return expectStatus("trust of B", status, 201);
     },
 
     async "A has as much friction from the field as it may have"() {
