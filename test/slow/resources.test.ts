@@ -149,6 +149,7 @@ describe("clients that stop reading large sessions", () => {
   async function stalled(requests: string[]) {
     await (await fetch(`${service.url}/healthz`)).text();
     const before = memoryOf(service.pid, "VmRSS");
+    const files = filesOf(service);
     writeFileSync(`/proc/${service.pid}/clear_refs`, "5");
     const open = requests.map((request) => knock(service, request));
     await until("the first has a status", () => open.some(({ status }) => status > 0));
@@ -164,9 +165,9 @@ describe("clients that stop reading large sessions", () => {
     const counts: Record<number, number> = {};
     for (const { status } of open) counts[status] = (counts[status] ?? 0) + 1;
     const growth = memoryOf(service.pid, "VmHWM") - before;
-    const idle = filesOf(service) - open.length;
     for (const { socket } of open) socket.destroy();
-    await until("all are closed", () => filesOf(service) <= idle + 2);
+    // The service opens a few files of its own, such as the database for an export.
+    await until("all are closed", () => filesOf(service) <= files + 16);
     return { counts, growth, answeredBefore };
   }
 
