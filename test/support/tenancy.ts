@@ -75,17 +75,21 @@ export async function findLeaks({ onlyFirst = false } = {}): Promise<Findings> {
     if (onlyFirst && second.wrong.length > 0) return { wrong: second.wrong, counts: none };
     await world.goOn(asA);
     const { wrong, ...counts } = await attacker.attack(onlyFirst);
-    if (wrong.length === 0 || !onlyFirst)
-      for (const [name, step] of Object.entries({ ...borders(world), ...settingBorders(world) })) {
-        const problem = await step().catch(String);
-        if (problem !== undefined) wrong.push(`${name}: ${problem}`);
-      }
+    if (wrong.length === 0 || !onlyFirst) for await (const problem of problemsAtBorders(world)) wrong.push(problem);
     return {
       wrong: [...first.wrong, ...second.wrong, ...wrong],
       counts: { reads: first.reads + second.reads, ...counts },
     };
   } finally {
     await world.stop();
+  }
+}
+
+/** What is wrong with the steps of `borders` and `settingBorders`. */
+async function* problemsAtBorders(world: Tenants): AsyncGenerator<string, undefined> {
+  for (const [name, step] of Object.entries({ ...borders(world), ...settingBorders(world) })) {
+    const problem = await step().catch(String);
+    if (problem !== undefined) yield `${name}: ${problem}`;
   }
 }
 
@@ -97,10 +101,7 @@ export async function findBorderLeak(): Promise<string | undefined> {
     for (const own of [asB, asA]) await world.furnish(own);
     world.pass(world.hourMs);
     for (const own of [asB, asA]) await world.goOn(own);
-    for (const [name, step] of Object.entries({ ...borders(world), ...settingBorders(world) })) {
-      const problem = await step().catch(String);
-      if (problem !== undefined) return `${name}: ${problem}`;
-    }
+    for await (const problem of problemsAtBorders(world)) return problem;
   } finally {
     await world.stop();
   }

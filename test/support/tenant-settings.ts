@@ -3,7 +3,7 @@ import { notifications, orgs, prompts, runs, trusts } from "../../src/db/tables.
 import type { OrgId } from "../../src/deps.ts";
 import { nextSlot } from "../../src/jobs/schedule.ts";
 import { browse, signedIn } from "./people.ts";
-import { joinedOrgId, type Tenants } from "./tenants.ts";
+import { joinedOrgId, type Tenants, unlike } from "./tenants.ts";
 
 /** The settings of A and B differ in each field. 8:00 in New York is 13:00 UTC in November. */
 const ofA = {
@@ -30,10 +30,6 @@ const frequency = "0 8 * * *";
 export function settingBorders(world: Tenants): Record<string, () => Promise<string | undefined>> {
   const { service, db, a, b, oidc } = world;
   const asB = world.as(b);
-  const unlike = (what: string, found: unknown, wanted: unknown) =>
-    Bun.deepEquals(found, wanted)
-      ? undefined
-      : `${what}: ${JSON.stringify(found)} in place of ${JSON.stringify(wanted)}`;
   const namesB = (what: string, text: string) =>
     text.includes(ofB.name) && !text.includes(ofA.name) ? undefined : `${what} doesn't name B, or names A`;
 
@@ -47,7 +43,7 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
       const found = { name, timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels };
       return (
         unlike("settings", found, ofB) ??
-        unlike("limits", service.orgs.limitsOf(b.org), { atOnce: 30, aDay: 3000 }) ??
+        unlike("limits", service.orgs.limitsOf(b.org), { atOnce: ofB.maxRunsAtOnce, aDay: ofB.maxRunsADay }) ??
         unlike("budget", service.money.getSpending(b.org).maxUsdAMonth, ofB.maxUsdAMonth) ??
         unlike(
           "cost of a run",

@@ -169,6 +169,10 @@ export function tenants() {
 }
 export type Tenants = ReturnType<typeof tenants>;
 
+/** What is wrong if a value isn't the expected one. */
+export const unlike = (what: string, found: unknown, wanted: unknown): string | undefined =>
+  Bun.deepEquals(found, wanted) ? undefined : `${what}: ${JSON.stringify(found)} in place of ${JSON.stringify(wanted)}`;
+
 /** The rows of an organization, as text, without what reading changes. */
 export function rowsOf({ db: { $client } }: Pick<Tenants, "db">, org: OrgId): string {
   const tables = $client
