@@ -185,9 +185,9 @@ describe("field friction", () => {
     const list = () => service.field.listField(a.org, {}, { limit: 1000, offset: 0 });
     add(page);
     const [row] = db.select().from(fieldFriction).all() as [typeof fieldFriction.$inferSelect];
-    db.transaction((t) => {
+    db.transaction((tx) => {
       for (let i = 1; i < 1000; i++)
-        t.insert(fieldFriction)
+        tx.insert(fieldFriction)
           .values({
             ...row,
             id: crypto.randomUUID(),

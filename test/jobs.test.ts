@@ -7,7 +7,7 @@ import pino from "pino";
 import { type Agent, AgentFailure } from "../src/agents/agent.ts";
 import { createChildAgent } from "../src/agents/child.ts";
 import { startProcess } from "../src/agents/process.ts";
-import { openDb, tx } from "../src/db/open.ts";
+import { openDb, transaction } from "../src/db/open.ts";
 import { attempts, jobs, reports, runs } from "../src/db/tables.ts";
 import type { Limits } from "../src/jobs/claim-order.ts";
 import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
@@ -34,21 +34,29 @@ describe("the states of a job", () => {
     const db = openDb(":memory:");
     const queue = createQueue({ db, now: () => time, newId: () => `job-${++ids}` });
     const job = { kind: "run", orgId: "o", host: "h", maxAttempts: 3 };
-    const claimAll = (most: number) => tx(db, (t) => queue.claim(t, most, "me", 30_000, { org: ofOrg, host }));
+    const claimAll = (most: number) =>
+      transaction(db, (tx) => queue.claim(tx, most, "me", 30_000, { org: ofOrg, host }));
     return {
       db,
       queue,
       pass: (ms: number) => (time += ms),
       enqueue: (...subjects: (string | { subject: string; orgId?: string; host?: string })[]) =>
-        tx(db, (t) => {
+        transaction(db, (tx) => {
           for (const each of subjects)
-            queue.enqueue(t, { ...job, ...(typeof each === "string" ? { subject: each } : each) });
+            queue.enqueue(tx, { ...job, ...(typeof each === "string" ? { subject: each } : each) });
         }),
       claimAll,
       claim: () => claimAll(1).leases[0] ?? null,
       putBack: (lease: Lease, how: Partial<Return>) =>
-        tx(db, (t) =>
-          queue.putBack(t, lease, { outcome: "retried", counts: "spent", delayMs: 0, reason: "r", costUsd: 0, ...how }),
+        transaction(db, (tx) =>
+          queue.putBack(tx, lease, {
+            outcome: "retried",
+            counts: "spent",
+            delayMs: 0,
+            reason: "r",
+            costUsd: 0,
+            ...how,
+          }),
         ),
       get: (id: string) => db.select().from(jobs).where(eq(jobs.id, id)).get(),
       history: (id: string) => db.select().from(attempts).where(eq(attempts.jobId, id)).all(),
@@ -92,10 +100,10 @@ describe("the states of a job", () => {
     expect(claimAll(1)).toEqual({ leases: [], nextDueAt: null });
     expect(get("job-1")).toEqual(running);
     pass(10_000);
-    expect([queue.holds(lease), tx(db, (t) => queue.heartbeat(t, lease, 30_000))]).toEqual([true, true]);
+    expect([queue.holds(lease), transaction(db, (tx) => queue.heartbeat(tx, lease, 30_000))]).toEqual([true, true]);
     expect(get("job-1")).toEqual({ ...running, leaseUntil: 1_040_000 });
     expect(history("job-1")).toEqual([{ ...first, outcome: null, completedAt: null, reason: null, costUsd: null }]);
-    expect(tx(db, (t) => queue.settle(t, lease, "done", null, 0.25))).toBe(true);
+    expect(transaction(db, (tx) => queue.settle(tx, lease, "done", null, 0.25))).toBe(true);
     const done = { state: "done" as const, leaseUntil: null, completedAt: 1_010_000, costUsd: 0.25 };
     expect(get("job-1")).toEqual({ ...running, ...done });
     expect(history("job-1")).toEqual([
@@ -168,10 +176,10 @@ describe("the states of a job", () => {
     putBack(old, { outcome: "lost", counts: "crashes" });
     const writes = () => [
       queue.holds(old),
-      tx(db, (t) => queue.heartbeat(t, old, 30_000)),
+      transaction(db, (tx) => queue.heartbeat(tx, old, 30_000)),
       putBack(old, { reason: "late" }),
-      tx(db, (t) => queue.settle(t, old, "done", null, 1)),
-      tx(db, (t) => queue.settle(t, old, "failed", "late", 1)),
+      transaction(db, (tx) => queue.settle(tx, old, "done", null, 1)),
+      transaction(db, (tx) => queue.settle(tx, old, "failed", "late", 1)),
     ];
     const look = () => [get("job-1"), history("job-1")];
     const before = look();
@@ -184,7 +192,7 @@ describe("the states of a job", () => {
 
   test("a job is cancelled while it waits and while it runs, once", () => {
     const { db, queue, enqueue, claim, get, history } = openQueue();
-    const cancel = (subject: string) => tx(db, (t) => queue.cancel(t, "run", subject, "enough", () => 0.75));
+    const cancel = (subject: string) => transaction(db, (tx) => queue.cancel(tx, "run", subject, "enough", () => 0.75));
     enqueue("a", "b");
     const lease = claim() as Lease;
     expect([cancel("a"), cancel("b"), cancel("a"), cancel("none")]).toEqual([true, true, false, false]);

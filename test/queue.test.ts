@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { createCommit } from "../src/db/commit.ts";
-import { openDb, type Tx, tx } from "../src/db/open.ts";
+import { openDb, type Tx, transaction } from "../src/db/open.ts";
 import { attempts, jobs } from "../src/db/tables.ts";
 import type { OrgLimits } from "../src/jobs/claim-order.ts";
 import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
@@ -260,12 +260,14 @@ describe("the queue equals its model over any history", () => {
         const start = { owner: null, leaseUntil: null, startedAt: null, attemptStartedAt: null };
         const none = { ...start, lastError: null, completedAt: null, costUsd: null };
         model.enqueue({ id: nextId, pool: "runs", ...job, ...zero, ...none, state: "queued", createdAt: clock.now });
-        tx(db, (t) => queue.enqueue(t, job));
+        transaction(db, (tx) => queue.enqueue(tx, job));
       } else if (each.do === "claim") {
         const over = (name: string) => model.busy(name) - (model.limitsOf(name).atOnce ?? Number.POSITIVE_INFINITY);
         const before = new Map(["a", "b", "ü"].map((name) => [name, over(name)]));
         const expected = model.claim(each.most, each.owner);
-        const { leases: taken, nextDueAt } = tx(db, (t) => queue.claim(t, each.most, each.owner, leaseMs, limits));
+        const { leases: taken, nextDueAt } = transaction(db, (tx) =>
+          queue.claim(tx, each.most, each.owner, leaseMs, limits),
+        );
         expect(taken).toEqual(expected.jobs.map(leaseOf));
         expect(nextDueAt).toBe(expected.nextDueAt);
         leases.unshift(...taken);
@@ -280,24 +282,24 @@ describe("the queue equals its model over any history", () => {
         const how = { outcome: "lost", counts: "crashes", delayMs: 0, reason: "gone", costUsd: 0.5 } as const;
         for (const orphan of orphans) {
           model.putBack(orphan, how);
-          expect(tx(db, (t) => queue.putBack(t, orphan, how))).toBe(true);
+          expect(transaction(db, (tx) => queue.putBack(tx, orphan, how))).toBe(true);
         }
       } else if (each.do === "cancel") {
         const id = ids[each.job % ids.length] ?? "none";
-        const done = tx(db, (t) => queue.cancel(t, "run", `of ${id}`, "enough", () => each.costUsd));
+        const done = transaction(db, (tx) => queue.cancel(tx, "run", `of ${id}`, "enough", () => each.costUsd));
         expect(done).toBe(model.cancel(id, "enough", each.costUsd));
       } else {
         const lease = leases[each.lease % leases.length];
         if (!lease) return;
-        const [real, expected] = tx(db, (t) => {
-          if (each.do === "heartbeat") return [queue.heartbeat(t, lease, leaseMs), model.heartbeat(lease)];
+        const [real, expected] = transaction(db, (tx) => {
+          if (each.do === "heartbeat") return [queue.heartbeat(tx, lease, leaseMs), model.heartbeat(lease)];
           if (each.do === "putBack") {
             const how = { ...each, reason: `back after ${each.delayMs}` };
-            return [queue.putBack(t, lease, how), model.putBack(lease, how)];
+            return [queue.putBack(tx, lease, how), model.putBack(lease, how)];
           }
           const reason = each.state === "failed" ? "it broke" : null;
           return [
-            queue.settle(t, lease, each.state, reason, each.costUsd),
+            queue.settle(tx, lease, each.state, reason, each.costUsd),
             model.settle(lease, each.state, reason, each.costUsd),
           ];
         });
@@ -404,29 +406,29 @@ describe("acknowledged work is stored, and nothing else", () => {
 
     function ask({ rows, deed }: Work, isDoomed: boolean): Promise<void> {
       const id = `work-${String(++made).padStart(3, "0")}`;
-      const insert = (t: Tx, name: string, parent: string | null = null) =>
-        t.run(sql`insert into rows values (${name}, ${parent})`);
+      const insert = (tx: Tx, name: string, parent: string | null = null) =>
+        tx.run(sql`insert into rows values (${name}, ${parent})`);
       const own = Array.from({ length: rows }, (_, i) => `${id}-${i}`);
       let later: Promise<void> | undefined;
-      const answer = commit<unknown>((t) => {
-        for (const name of own) insert(t, name);
+      const answer = commit<unknown>((tx) => {
+        for (const name of own) insert(tx, name);
         if (deed === "throws") throw new Error(id);
-        if (deed === "breaks a rule of the table") insert(t, own[0] as string);
-        if (deed === "nests") tx(db, (inner) => insert(inner, `${id}-nested`));
+        if (deed === "breaks a rule of the table") insert(tx, own[0] as string);
+        if (deed === "nests") transaction(db, (inner) => insert(inner, `${id}-nested`));
         if (deed === "catches what a nested one throws")
           try {
-            t.transaction((inner) => {
+            tx.transaction((inner) => {
               insert(inner, `${id}-nested`);
               throw new Error("nested");
             });
           } catch {}
         if (deed === "is async") return Promise.resolve(id);
         if (deed === "asks for another") later = ask({ rows: 1, deed: "answers" }, false);
-        if (deed === "cannot be committed") insert(t, `${id}-orphan`, "nobody");
-        if (deed === "loses the transaction") insert(t, `${id}-lost`);
+        if (deed === "cannot be committed") insert(tx, `${id}-orphan`, "nobody");
+        if (deed === "loses the transaction") insert(tx, `${id}-lost`);
         if (deed === "loses the transaction unawares")
           try {
-            insert(t, `${id}-lost`);
+            insert(tx, `${id}-lost`);
           } catch {}
         return id;
       });

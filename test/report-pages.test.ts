@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
-import { tx } from "../src/db/open.ts";
+import { transaction } from "../src/db/open.ts";
 import type { DimensionPart, Grade } from "../src/grading/grade.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
@@ -174,7 +174,7 @@ test("lists its gradings, and an admin pins one", async () => {
   const { id } = app.db.$client.query<{ id: string }, []>("select id from reports").get() ?? { id: "" };
   const methodology = { ...niceGrade.methodology, id: "acme-1", hash: "b".repeat(64) };
   const other = { ...niceGrade, score: 41.5, grade: "F", methodology } as Grade;
-  tx(app.db, (t) => app.service.gradings.addGrading(t, id, other, 1, null));
+  transaction(app.db, (tx) => app.service.gradings.addGrading(tx, id, other, 1, null));
   const cells = async (who: Browser) => {
     const { body } = await who.get(path);
     const table = body.slice(body.indexOf('id="gradings"'));

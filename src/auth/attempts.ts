@@ -1,5 +1,5 @@
 import { eq, gt, lt, or } from "drizzle-orm";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { signInFailures } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { AppError } from "../errors.ts";
@@ -23,14 +23,14 @@ export function createAttempts({ db, now }: Pick<Deps, "db" | "now">) {
   return {
     /** Counts an attempt before it is made, so that concurrent attempts count too. Throws rate_limited. */
     begin(account: string, address: string): void {
-      tx(db, (t) => {
+      transaction(db, (tx) => {
         const at = now();
-        t.delete(signInFailures)
+        tx.delete(signInFailures)
           // Rows of the future are from before the clock was set back.
           .where(or(lt(signInFailures.since, at - windowMs), gt(signInFailures.since, at)))
           .run();
         for (const { key, limit } of keysOf(account, address)) {
-          const found = t.select().from(signInFailures).where(eq(signInFailures.key, key)).get();
+          const found = tx.select().from(signInFailures).where(eq(signInFailures.key, key)).get();
           const { count, since } = found ?? { count: 0, since: at };
           if (count >= limit)
             throw new AppError(
@@ -38,7 +38,7 @@ export function createAttempts({ db, now }: Pick<Deps, "db" | "now">) {
               "Too many failed sign-in attempts. Wait 15 minutes, or ask an owner for a password reset link.",
               { retryAfterSeconds: Math.max(1, Math.ceil((since + windowMs - at) / 1000)) },
             );
-          t.insert(signInFailures)
+          tx.insert(signInFailures)
             .values({ key, count: 1, since: at })
             .onConflictDoUpdate({ target: signInFailures.key, set: { count: count + 1 } })
             .run();
@@ -48,13 +48,13 @@ export function createAttempts({ db, now }: Pick<Deps, "db" | "now">) {
 
     /** Uncounts an attempt that succeeded. */
     succeed(account: string, address: string): void {
-      tx(db, (t) => {
+      transaction(db, (tx) => {
         const [own, network] = keysOf(account, address);
-        if (own) t.delete(signInFailures).where(eq(signInFailures.key, own.key)).run();
+        if (own) tx.delete(signInFailures).where(eq(signInFailures.key, own.key)).run();
         if (!network) return;
-        const found = t.select().from(signInFailures).where(eq(signInFailures.key, network.key)).get();
+        const found = tx.select().from(signInFailures).where(eq(signInFailures.key, network.key)).get();
         if (found)
-          t.update(signInFailures)
+          tx.update(signInFailures)
             .set({ count: Math.max(0, found.count - 1) })
             .where(eq(signInFailures.key, network.key))
             .run();

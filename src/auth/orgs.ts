@@ -1,6 +1,6 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -93,8 +93,8 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     createOrg(name: string, timeZone = "UTC"): Org {
       const trimmed = toName(name);
       checkTimeZone(timeZone);
-      return tx(db, (t) => {
-        if (t.select().from(orgs).where(eq(orgs.name, trimmed)).get())
+      return transaction(db, (tx) => {
+        if (tx.select().from(orgs).where(eq(orgs.name, trimmed)).get())
           throw conflict(`An organization named ${JSON.stringify(trimmed)} already exists.`);
         const createdAt = now();
         const row = {
@@ -109,7 +109,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
           resultsToken: null,
           createdAt,
         };
-        t.insert(orgs).values(row).run();
+        tx.insert(orgs).values(row).run();
         return toOrg(row);
       });
     },
@@ -140,10 +140,10 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
       for (const model of judgeModels ?? [])
         if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
       const moved = timeZone === undefined ? [] : slotsMoved(id, timeZone);
-      tx(db, (t) => {
+      transaction(db, (tx) => {
         if (
           name !== undefined &&
-          t
+          tx
             .select()
             .from(orgs)
             .where(and(eq(orgs.name, name), ne(orgs.id, id)))
@@ -155,7 +155,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
           hasResultsPage === undefined
             ? {}
             : { resultsToken: hasResultsPage ? sql`coalesce(${orgs.resultsToken}, ${newUrlSecret()})` : null };
-        t.update(orgs)
+        tx.update(orgs)
           .set({ ...patch, name, ...token })
           .where(eq(orgs.id, id))
           .run();

@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { accounts, members, people, signIns } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
@@ -86,14 +86,14 @@ export function createResets({ db, now, newId }: Deps, { links, attempts, hashOf
     async resetPassword(token: string, password: string, from: From): Promise<string[]> {
       readReset(token);
       const hash = await hashOf(password);
-      const email = tx(db, (t) => {
+      const email = transaction(db, (tx) => {
         // Check again, because hashing takes time and a link works once.
         const person = readReset(token);
         const known = findPassword(db, person.id);
         const at = new Date(now());
-        if (known) t.update(accounts).set({ password: hash, updatedAt: at }).where(eq(accounts.id, known.id)).run();
+        if (known) tx.update(accounts).set({ password: hash, updatedAt: at }).where(eq(accounts.id, known.id)).run();
         else
-          t.insert(accounts)
+          tx.insert(accounts)
             .values({
               id: newId(now()),
               personId: person.id,
@@ -104,8 +104,8 @@ export function createResets({ db, now, newId }: Deps, { links, attempts, hashOf
               updatedAt: at,
             })
             .run();
-        t.update(people).set({ emailVerified: person.isProven }).where(eq(people.id, person.id)).run();
-        t.delete(signIns).where(eq(signIns.personId, person.id)).run();
+        tx.update(people).set({ emailVerified: person.isProven }).where(eq(people.id, person.id)).run();
+        tx.delete(signIns).where(eq(signIns.personId, person.id)).run();
         return person.email;
       });
       attempts.succeed(email, from.address);

@@ -1,5 +1,5 @@
 import { and, eq, gt } from "drizzle-orm";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, unavailable } from "../errors.ts";
@@ -29,14 +29,19 @@ export function createSso(deps: Deps, secret: () => string) {
    * the password and all sessions are removed.
    */
   const proveAddress = (personId: string): void =>
-    tx(db, (t) => {
+    transaction(db, (tx) => {
       const unproven = and(eq(people.id, personId), eq(people.emailVerified, false));
-      const [proven] = t.update(people).set({ emailVerified: true }).where(unproven).returning({ id: people.id }).all();
+      const [proven] = tx
+        .update(people)
+        .set({ emailVerified: true })
+        .where(unproven)
+        .returning({ id: people.id })
+        .all();
       if (!proven) return;
-      t.delete(accounts)
+      tx.delete(accounts)
         .where(and(eq(accounts.personId, personId), eq(accounts.providerId, "credential")))
         .run();
-      t.delete(signIns).where(eq(signIns.personId, personId)).run();
+      tx.delete(signIns).where(eq(signIns.personId, personId)).run();
     });
 
   /** Recreated after the provider's metadata couldn't be loaded. */

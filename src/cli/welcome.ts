@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import type { OrgId } from "../deps.ts";
 import { scoreSummary } from "../reports/labels.ts";
 import type { Service } from "../service.ts";
@@ -52,7 +52,7 @@ function createExample(
   { orgs, keys, providers, prompts, requests, deps }: Service,
   ownUrl: string,
 ): { org: OrgId; runId: string } | null {
-  return tx(deps.db, (t) => {
+  return transaction(deps.db, (tx) => {
     if (orgs.listOrgs().length > 0) return null;
     const url = deps.baseUrl();
     const org = orgs.createOrg("Example").id;
@@ -68,7 +68,7 @@ function createExample(
     });
     const { origin } = new URL(url);
     const urlMap = origin === ownUrl ? {} : { [origin]: ownUrl };
-    const { runIds } = requests.accept(t, org, prompt.id, { urlMap, trigger: "cli" });
+    const { runIds } = requests.accept(tx, org, prompt.id, { urlMap, trigger: "cli" });
     print(key);
     return { org, runId: runIds[0] as string };
   });

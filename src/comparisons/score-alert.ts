@@ -17,7 +17,7 @@ type Parts = {
 
 /** Notifies destinations when an evaluation shows that the scores of a prompt changed, once per change. */
 export function createScoreAlert({ baseUrl }: Pick<Deps, "baseUrl">, { outbox, latest }: Parts) {
-  return function announceScore(t: Tx, org: string, promptId: string): void {
+  return function announceScore(tx: Tx, org: string, promptId: string): void {
     const since = outbox.wantedSince(org, "score.changed");
     if (since === null) return;
     const found = latest.findLatest(org as OrgId, promptId);
@@ -31,15 +31,15 @@ export function createScoreAlert({ baseUrl }: Pick<Deps, "baseUrl">, { outbox, l
       .slice(Math.max(0, index - drift), index + drift + 1)
       .map((each) => keyOf(each.evalRequestId));
     const known = and(eq(notifications.orgId, org), inArray(notifications.onceKey, near));
-    if (t.select({ id: notifications.id }).from(notifications).where(known).get()) return;
+    if (tx.select({ id: notifications.id }).from(notifications).where(known).get()) return;
     const link = (slug: string) => ({ slug, url: reportUrl(baseUrl(), slug) });
     const makeData = () => ({
-      prompt: toPromptEvent(t, promptId),
+      prompt: toPromptEvent(tx, promptId),
       verdict,
       delta: Math.round((delta ?? 0) * 10) / 10,
       before: link(slugs[0]),
       after: link(slugs[1]),
     });
-    outbox.emit(t, org, "score.changed", makeData, keyOf(found.points[index]?.evalRequestId ?? ""));
+    outbox.emit(tx, org, "score.changed", makeData, keyOf(found.points[index]?.evalRequestId ?? ""));
   };
 }

@@ -1,5 +1,5 @@
 import { isBusy } from "./fault.ts";
-import { type Db, refusePromise, type Tx, tx } from "./open.ts";
+import { type Db, refusePromise, type Tx, transaction } from "./open.ts";
 import { maxWaitMs, untilUnlocked, withoutWaiting } from "./write-lock.ts";
 
 /** Runs `work` in a durable transaction, possibly shared with others, and resolves once it is on disk. Throws what `work` throws. */
@@ -29,10 +29,10 @@ export function createCommit(db: Db): Commit {
   const rollback = client.query("rollback to work");
 
   /** Callbacks to run once the transaction is on disk. */
-  function attempt({ work, resolve, reject }: Waiting, t: Tx): () => void {
+  function attempt({ work, resolve, reject }: Waiting, tx: Tx): () => void {
     savepoint.run();
     try {
-      const value = refusePromise(work(t));
+      const value = refusePromise(work(tx));
       release.run();
       return () => resolve(value);
     } catch (error) {
@@ -49,9 +49,10 @@ export function createCommit(db: Db): Commit {
     waiting = [];
     try {
       const [only] = batch;
-      if (only && batch.length === 1) only.resolve(withoutWaiting(db, () => tx(db, only.work)));
+      if (only && batch.length === 1) only.resolve(withoutWaiting(db, () => transaction(db, only.work)));
       else
-        for (const answer of withoutWaiting(db, () => tx(db, (t) => batch.map((each) => attempt(each, t))))) answer();
+        for (const answer of withoutWaiting(db, () => transaction(db, (tx) => batch.map((each) => attempt(each, tx)))))
+          answer();
       lockedSince = null;
     } catch (error) {
       const now = performance.now();

@@ -92,10 +92,10 @@ export function originOf(applied: AppliedMigration[]): "known" | "newer" | "unkn
  */
 function migrate(db: Db, { mayMigrate = () => {}, onProgress = () => {} }: OpenOptions): void {
   const migrations = readMigrations();
-  tx(db, (t) => {
-    t.run(sql`create table if not exists __drizzle_migrations
+  transaction(db, (tx) => {
+    tx.run(sql`create table if not exists __drizzle_migrations
       (id serial primary key, hash text not null, created_at numeric)`);
-    const applied = t.all<AppliedMigration>(sql`select hash, created_at createdAt from __drizzle_migrations`);
+    const applied = tx.all<AppliedMigration>(sql`select hash, created_at createdAt from __drizzle_migrations`);
     const origin = originOf(applied);
     if (origin === "newer")
       throw new AppError(
@@ -113,20 +113,20 @@ function migrate(db: Db, { mayMigrate = () => {}, onProgress = () => {} }: OpenO
     if (isUpgrade) {
       mayMigrate();
       // With stale statistics the planner can choose a quadratic plan.
-      t.run(sql`analyze`);
+      tx.run(sql`analyze`);
     }
     const statementCount = missing.reduce((all, { sql: statements }) => all + statements.length, 0);
     let done = 0;
     for (const { sql: statements, hash, folderMillis } of missing) {
       for (const statement of statements) {
-        t.run(sql.raw(statement));
+        tx.run(sql.raw(statement));
         done++;
         if (isUpgrade) onProgress({ done, of: statementCount });
       }
-      t.run(sql`insert into __drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`);
+      tx.run(sql`insert into __drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`);
     }
     // Analyzes tables with new indexes. Beside those with statistics, the planner considers them far too selective.
-    if (isUpgrade) t.run(sql`pragma optimize(0x10002)`);
+    if (isUpgrade) tx.run(sql`pragma optimize(0x10002)`);
   });
 }
 
@@ -201,10 +201,10 @@ export function closeDb(db: Db): void {
 }
 
 /**
- * Runs `work` in one immediate transaction; inside another `tx` it is a part of that one. `work` must be synchronous: an async one would
+ * Runs `work` in one immediate transaction; inside another it is a part of that one. `work` must be synchronous: an async one would
  * commit at its first await and could not be rolled back, so a returned promise is refused, and rolled back, with a TypeError.
  */
-export function tx<T>(db: Db, work: (tx: Tx) => T): T {
+export function transaction<T>(db: Db, work: (tx: Tx) => T): T {
   const client = db.$client;
   try {
     if (client.inTransaction) return db.transaction((inner) => refusePromise(work(inner)));

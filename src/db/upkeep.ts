@@ -3,7 +3,7 @@ import { and, eq, gt, inArray, isNull, lt, min, ne, notExists, sql } from "drizz
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { createPoll } from "../poll.ts";
-import { type Db, type Tx, tx } from "./open.ts";
+import { type Db, type Tx, transaction } from "./open.ts";
 import { prepared } from "./prepared.ts";
 import { firstIdOf } from "./rows.ts";
 import {
@@ -31,16 +31,16 @@ const expiredRows = 1_000;
 const graceMs = 15 * 60_000;
 
 /** Deletes up to a batch of deliveries made before the ID `end` and ended before `before`, epoch ms. Returns their number. */
-function dropBatchOfDeliveries(t: Tx, end: string, before: number): number {
+function dropBatchOfDeliveries(tx: Tx, end: string, before: number): number {
   const ended = and(lt(deliveries.id, end), lt(deliveries.completedAt, before));
-  const first = t.select({ id: deliveries.id }).from(deliveries).where(ended).orderBy(deliveries.id).limit(batchRows);
+  const first = tx.select({ id: deliveries.id }).from(deliveries).where(ended).orderBy(deliveries.id).limit(batchRows);
   const old = first.all().map(({ id }) => id);
   const ofOld = and(eq(jobs.kind, "delivery"), inArray(jobs.subject, old));
-  const oldJobs = t.select({ id: jobs.id }).from(jobs).where(ofOld);
-  t.delete(deliveryTries).where(inArray(deliveryTries.deliveryId, old)).run();
-  t.delete(earlierAttempts).where(inArray(earlierAttempts.jobId, oldJobs)).run();
-  t.delete(jobs).where(ofOld).run();
-  t.delete(deliveries).where(inArray(deliveries.id, old)).run();
+  const oldJobs = tx.select({ id: jobs.id }).from(jobs).where(ofOld);
+  tx.delete(deliveryTries).where(inArray(deliveryTries.deliveryId, old)).run();
+  tx.delete(earlierAttempts).where(inArray(earlierAttempts.jobId, oldJobs)).run();
+  tx.delete(jobs).where(ofOld).run();
+  tx.delete(deliveries).where(inArray(deliveries.id, old)).run();
   return old.length;
 }
 
@@ -85,10 +85,10 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
     for (let run = next.get({ after: "", end })?.run; run && !isStopping; run = next.get({ after: run, end })?.run) {
       if (!ended.get({ run, before })) continue;
       // Artefacts first: after a crash the run is found by its remaining events.
-      tx(db, (t) => t.delete(artefacts).where(eq(artefacts.runId, run)).run());
+      transaction(db, (tx) => tx.delete(artefacts).where(eq(artefacts.runId, run)).run());
       for (let rows = batchRows; rows === batchRows && !isStopping; ) {
         const began = performance.now();
-        rows = tx(db, () => dropBatch.all({ run }).length);
+        rows = transaction(db, () => dropBatch.all({ run }).length);
         await Bun.sleep(performance.now() - began);
       }
       dropped++;
@@ -106,7 +106,7 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
     ] as const) {
       const expired = db.select({ rowid: sql`rowid` }).from(table).where(isOver).limit(expiredRows);
       // Most passes find nothing, and need no transaction.
-      if (expired.get()) tx(db, (t) => t.delete(table).where(inArray(sql`rowid`, expired)).run());
+      if (expired.get()) transaction(db, (tx) => tx.delete(table).where(inArray(sql`rowid`, expired)).run());
     }
   }
 
@@ -118,19 +118,19 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
     let dropped = 0;
     for (let rows = batchRows; rows === batchRows && !isStopping; dropped += rows) {
       const began = performance.now();
-      rows = tx(db, (t) => dropBatchOfDeliveries(t, end, before));
+      rows = transaction(db, (tx) => dropBatchOfDeliveries(tx, end, before));
       await Bun.sleep(performance.now() - began);
     }
-    tx(db, (t) => {
-      const sent = t
+    transaction(db, (tx) => {
+      const sent = tx
         .select({ id: deliveries.id })
         .from(deliveries)
         .where(and(eq(deliveries.orgId, notifications.orgId), eq(deliveries.notificationId, notifications.id)));
       const unused = and(lt(notifications.id, end), notExists(sent));
-      t.delete(notifications)
+      tx.delete(notifications)
         .where(and(unused, isNull(notifications.onceKey)))
         .run();
-      t.update(notifications)
+      tx.update(notifications)
         .set({ data: {} })
         .where(and(unused, ne(notifications.data, {})))
         .run();

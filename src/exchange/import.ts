@@ -1,7 +1,7 @@
 import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { codeOf } from "../db/fault.ts";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { preparedInsert, timeZoneOf } from "../db/rows.ts";
 import type { prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -93,13 +93,14 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: Coun
       let rows = 0;
       const store = () => {
         try {
-          tx(db, (t) => {
+          transaction(db, (tx) => {
             const lines = batch.flat();
             for (const { type, row } of lines) {
               insert(type)(toStored(org, type, row, timeZone));
               if (type === "event") subtractSpending(org, row);
             }
-            for (const { type, row } of lines) if (type === "report" && row.status === "published") count(t, row.id, 1);
+            for (const { type, row } of lines)
+              if (type === "report" && row.status === "published") count(tx, row.id, 1);
           });
         } catch (error) {
           if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;

@@ -1,5 +1,5 @@
 import { and, count, desc, eq, inArray, lte } from "drizzle-orm";
-import { type Tx, tx } from "../db/open.ts";
+import { type Tx, transaction } from "../db/open.ts";
 import { fieldFriction, fieldReports } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField } from "../errors.ts";
@@ -32,10 +32,10 @@ export function createFieldReports(
   const countReport = createReportRate(now);
 
   /** Deletes the friction that was closed first if there is no room for more. Throws rate_limited if all of it is open. */
-  function makeRoom(t: Tx, org: OrgId): void {
+  function makeRoom(tx: Tx, org: OrgId): void {
     const ofOrg = eq(fieldFriction.orgId, org);
-    if ((t.select({ n: count() }).from(fieldFriction).where(ofOrg).get()?.n ?? 0) < maxFriction) return;
-    const oldest = t
+    if ((tx.select({ n: count() }).from(fieldFriction).where(ofOrg).get()?.n ?? 0) < maxFriction) return;
+    const oldest = tx
       .select({ id: fieldFriction.id })
       .from(fieldFriction)
       .where(and(ofOrg, inArray(fieldFriction.state, ["resolved", "dismissed"])))
@@ -48,31 +48,35 @@ export function createFieldReports(
         `The organization has ${maxFriction} open reports from the field. It must resolve or dismiss some first.`,
         { retryAfterSeconds: 3600 },
       );
-    t.delete(fieldReports)
+    tx.delete(fieldReports)
       .where(and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, oldest.id)))
       .run();
-    t.delete(fieldFriction)
+    tx.delete(fieldFriction)
       .where(and(ofOrg, eq(fieldFriction.id, oldest.id)))
       .run();
   }
 
   /** Adds a report to the friction with its fingerprint, which it may reopen, or creates it. Returns the ID. */
-  function addToFriction(t: Tx, org: OrgId, draft: Pick<Row, "category" | "place" | "title" | "fingerprints">): string {
+  function addToFriction(
+    tx: Tx,
+    org: OrgId,
+    draft: Pick<Row, "category" | "place" | "title" | "fingerprints">,
+  ): string {
     const at = now();
     const fingerprint = draft.fingerprints[0] ?? "";
     const same = and(eq(fieldFriction.orgId, org), eq(fieldFriction.fingerprint, fingerprint));
-    const known = t.select().from(fieldFriction).where(same).orderBy(fieldFriction.id).get();
+    const known = tx.select().from(fieldFriction).where(same).orderBy(fieldFriction.id).get();
     if (known) {
       const state = known.state === "resolved" ? ("regressed" as const) : known.state;
-      t.update(fieldFriction)
+      tx.update(fieldFriction)
         .set({ reports: known.reports + 1, lastReportedAt: at, state })
         .where(and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, known.id)))
         .run();
       return known.id;
     }
-    makeRoom(t, org);
+    makeRoom(tx, org);
     const id = newId(at);
-    t.insert(fieldFriction)
+    tx.insert(fieldFriction)
       .values({
         ...{ ...draft, id, orgId: org, fingerprint, reports: 1, state: "open" },
         ...{ firstReportedAt: at, lastReportedAt: at, reason: null, changedBy: null, changedAt: null },
@@ -93,20 +97,20 @@ export function createFieldReports(
       const texts = { tried: clean(tried), happened: clean(happened), agent: line(clean(agent ?? ""), 100) || null };
       for (const [field, text] of Object.entries({ where: place, tried: texts.tried, happened: texts.happened }))
         if (text === "") throw invalidField(field, "must not be blank");
-      return tx(db, (t) => {
+      return transaction(db, (tx) => {
         const fingerprints = fingerprintsAt(place, category);
         const title = line(texts.happened, 160);
-        const frictionId = addToFriction(t, org, { category: category ?? "other", place, title, fingerprints });
+        const frictionId = addToFriction(tx, org, { category: category ?? "other", place, title, fingerprints });
         const ofFriction = and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, frictionId));
         const createdAt = now();
         const id = newId(createdAt);
-        t.insert(fieldReports)
+        tx.insert(fieldReports)
           .values({ id, orgId: org, frictionId, ...texts, createdAt })
           .run();
-        const kept = t.select({ id: fieldReports.id }).from(fieldReports).where(ofFriction);
+        const kept = tx.select({ id: fieldReports.id }).from(fieldReports).where(ofFriction);
         const last = kept.orderBy(desc(fieldReports.id)).limit(1).offset(maxReports).get();
         if (last)
-          t.delete(fieldReports)
+          tx.delete(fieldReports)
             .where(and(ofFriction, lte(fieldReports.id, last.id)))
             .run();
         return { id, receivedAt: toIso(createdAt) };

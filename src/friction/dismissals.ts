@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, desc, eq, inArray, isNull, sql } from "drizzle-orm";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { dismissals, frictionPoints, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -77,16 +77,16 @@ export function createDismissals({ db, now, newId }: Pick<Deps, "db" | "now" | "
 
     /** Throws not_found for an unknown fingerprint, and conflict if all of them are dismissed already. */
     dismiss(org: OrgId, { fingerprints, reason }: DismissalInput, by: string): Dismissal {
-      return tx(db, (t) => {
+      return transaction(db, (tx) => {
         const wanted = [...new Set(fingerprints)];
-        const ofOrg = t.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org));
+        const ofOrg = tx.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org));
         const own = and(
           eq(frictionPoints.orgId, org),
           inArray(frictionPoints.promptId, ofOrg),
           inArray(frictionPoints.fingerprint, wanted),
         );
         const { fingerprint, title } = frictionPoints;
-        const known = t.selectDistinct({ fingerprint, title }).from(frictionPoints).where(own).all();
+        const known = tx.selectDistinct({ fingerprint, title }).from(frictionPoints).where(own).all();
         const titles = new Map(known.map((row) => [row.fingerprint, row.title]));
         const unknown = wanted.find((each) => !titles.has(each));
         if (unknown) throw notFound(`No friction point has the fingerprint ${unknown}.`);
@@ -104,7 +104,7 @@ export function createDismissals({ db, now, newId }: Pick<Deps, "db" | "now" | "
           withdrawnBy: null,
           withdrawnAt: null,
         };
-        t.insert(dismissals).values(row).run();
+        tx.insert(dismissals).values(row).run();
         return toDismissal(row);
       });
     },
@@ -112,11 +112,11 @@ export function createDismissals({ db, now, newId }: Pick<Deps, "db" | "now" | "
     /** Undoes a dismissal; repeating it changes nothing. Throws not_found. */
     withdraw(org: OrgId, id: string, by: string): Dismissal {
       const own = and(eq(dismissals.orgId, org), eq(dismissals.id, id));
-      return tx(db, (t) => {
-        const row = t.select().from(dismissals).where(own).get();
+      return transaction(db, (tx) => {
+        const row = tx.select().from(dismissals).where(own).get();
         if (!row) throw notFound(`No dismissal has the ID ${id}.`);
         if (row.withdrawnAt === null)
-          t.update(dismissals).set({ withdrawnAt: now(), withdrawnBy: by }).where(own).run();
+          tx.update(dismissals).set({ withdrawnAt: now(), withdrawnBy: by }).where(own).run();
         return toDismissal(row);
       });
     },

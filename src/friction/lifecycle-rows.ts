@@ -40,8 +40,8 @@ export const ofPlace = (report: Counted["report"], place: string) =>
   );
 
 /** Other published reports of an evaluation with the same agent and model, with the friction points of each. */
-export function siblingsOf(t: Tx, { report, run }: Counted) {
-  const rows = t
+export function siblingsOf(tx: Tx, { report, run }: Counted) {
+  const rows = tx
     .select({ reportId: reports.id, run: runs, exposure: exposures })
     .from(runs)
     .innerJoin(reports, eq(reports.runId, runs.id))
@@ -56,7 +56,7 @@ export function siblingsOf(t: Tx, { report, run }: Counted) {
     )
     .all()
     .filter((sibling) => agentKey(sibling.run) === agentKey(run));
-  const points = t
+  const points = tx
     .select({ reportId: frictionPoints.reportId, fingerprint: frictionPoints.fingerprint })
     .from(frictionPoints)
     .where(
@@ -74,12 +74,12 @@ export function siblingsOf(t: Tx, { report, run }: Counted) {
 }
 
 export function write(
-  t: Tx,
+  tx: Tx,
   key: Pick<LifecycleRow, "orgId" | "promptId" | "place" | "fingerprint">,
   row: Partial<LifecycleRow>,
 ) {
   const { state, fixedAt } = standingOf(row.life as Life);
-  t.update(frictionLifecycles)
+  tx.update(frictionLifecycles)
     .set({ ...row, state: state ?? "new", fixedAt })
     .where(
       and(
@@ -93,8 +93,8 @@ export function write(
 }
 
 /** The newest other published report that contains a friction point, and when it was first and last seen; null if there is none. */
-export function lastOf(t: Tx, { orgId, promptId, place, fingerprint }: LifecycleRow, reportId: string) {
-  const seen = t
+export function lastOf(tx: Tx, { orgId, promptId, place, fingerprint }: LifecycleRow, reportId: string) {
+  const seen = tx
     .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, point: frictionPoints })
     .from(frictionPoints)
     .innerJoin(reports, eq(reports.id, frictionPoints.reportId))

@@ -20,7 +20,7 @@ import {
 
 /** Called when a friction point of the live docs is new or regressed. */
 export type AnnounceFriction = (
-  t: Tx,
+  tx: Tx,
   what: "friction.opened" | "friction.regressed",
   counted: Counted,
   point: PointRow,
@@ -37,15 +37,15 @@ export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction 
   );
 
   /** A report starts (`by` 1) or stops (-1) counting. Its status is already stored. */
-  return function count(t: Tx, counted: Counted, by: 1 | -1): void {
+  return function count(tx: Tx, counted: Counted, by: 1 | -1): void {
     const { report, run, exposure } = counted;
     const place = placeOf(run.urlMap);
     const agent = agentKey(run);
     const points = pointsOf.all({ report: report.id });
     const met = new Set(points.map(({ fingerprint }) => fingerprint));
-    const lifecycles = t.select().from(frictionLifecycles).where(ofPlace(report, place)).all();
+    const lifecycles = tx.select().from(frictionLifecycles).where(ofPlace(report, place)).all();
     const known = new Map(lifecycles.map((row) => [row.fingerprint, row]));
-    const evalRequest = t.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
+    const evalRequest = tx.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
     const evaluation = {
       id: run.evalRequestId,
       at: evalRequest?.createdAt ?? run.createdAt,
@@ -57,7 +57,7 @@ export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction 
 
     /** Adds the runs of the evaluation that missed it before it was first met. */
     function startLife({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
-      siblings ??= siblingsOf(t, counted);
+      siblings ??= siblingsOf(tx, counted);
       const missed = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
       const passed = missed.length;
       return { life: withRuns(life, { ...meeting, passed }) ?? life, passed };
@@ -78,13 +78,13 @@ export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction 
         const lost = { lostPoints, lostSeconds, lostUsd };
         const counts = { met: 1, reached: 1 + current.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
         const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
-        t.insert(frictionLifecycles).values(row).run();
-        if (place === "") announce(t, "friction.opened", counted, point);
+        tx.insert(frictionLifecycles).values(row).run();
+        if (place === "") announce(tx, "friction.opened", counted, point);
         return;
       }
       const isBack = before.state !== "regressed" && standingOf(current.life).state === "regressed";
-      if (isBack && place === "") announce(t, "friction.regressed", counted, point);
-      write(t, key, {
+      if (isBack && place === "") announce(tx, "friction.regressed", counted, point);
+      write(tx, key, {
         ...(report.createdAt >= before.lastSeenAt ? newest : {}),
         firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),
         met: before.met + 1,
@@ -99,16 +99,16 @@ export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction 
     function remove(point: PointRow): void {
       const before = known.get(point.fingerprint);
       if (!before) return;
-      const last = lastOf(t, before, report.id);
+      const last = lastOf(tx, before, report.id);
       if (!last) {
-        t.delete(frictionLifecycles)
+        tx.delete(frictionLifecycles)
           .where(and(ofPlace(report, place), eq(frictionLifecycles.fingerprint, point.fingerprint)))
           .run();
         return;
       }
       const counts = { met: Math.max(1, before.met - 1), reached: Math.max(1, before.reached - 1) };
       const life = withRuns(before.life, meeting) ?? before.life;
-      write(t, before, { ...last, ...counts, ...plus(before, point, -1), life });
+      write(tx, before, { ...last, ...counts, ...plus(before, point, -1), life });
     }
 
     for (const point of points) (by > 0 ? add : remove)(point);
@@ -119,7 +119,7 @@ export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction 
       const isRemembered = findEvaluation(life, evaluation.id) !== null;
       if ((state === "fixed" && !isRemembered) || !hasReached(exposure, grounds)) continue;
       const changed = withRuns(life, passing);
-      if (changed) write(t, row, { reached: Math.max(row.met, row.reached + by), life: changed });
+      if (changed) write(tx, row, { reached: Math.max(row.met, row.reached + by), life: changed });
     }
   };
 }

@@ -65,12 +65,12 @@ export function createPageCounts({ db }: { db: Db }) {
 }
 
 /** Records which pages were linked or listed in a run, regardless of its report. */
-export function namePages(t: Tx, run: typeof runs.$inferSelect, listed: Listed[]): void {
+export function namePages(tx: Tx, run: typeof runs.$inferSelect, listed: Listed[]): void {
   if (!isLive(run)) return;
   const columns = { "llms.txt": "llmsTxtAt", sitemap: "sitemapAt", link: "linkAt" } as const;
   for (const { page, url, by } of listed) {
     const seen = { [columns[by]]: run.createdAt };
-    t.insert(namedPages)
+    tx.insert(namedPages)
       .values({ orgId: run.orgId, promptId: run.promptId, page, url, ...seen })
       .onConflictDoUpdate({ target: [namedPages.orgId, namedPages.promptId, namedPages.page], set: seen })
       .run();

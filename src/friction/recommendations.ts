@@ -62,7 +62,7 @@ type Parts = {
   prompts: Pick<Prompts, "getPromptRow">;
   commit: Commit;
   /** Accepts an evaluation as part of a transaction. */
-  accept: (t: Tx, org: OrgId, promptId: string, input: Asked) => { evalRequestId: string };
+  accept: (tx: Tx, org: OrgId, promptId: string, input: Asked) => { evalRequestId: string };
   /** Called once accepted runs are on disk. */
   onQueued: () => void;
 };
@@ -150,7 +150,7 @@ export function createRecommendations(
       const { report, run } = lastOf(org, prompt.id, fingerprint);
       const { title, fingerprints } = adviceOf(report.id, fingerprint);
       const createdAt = now();
-      const fix = await commit((t) => {
+      const fix = await commit((tx) => {
         const open = ofFixes
           .rowsOf(org, prompt.id)
           .filter((row) => row.fingerprints.some((each) => fingerprints.includes(each)))
@@ -160,7 +160,7 @@ export function createRecommendations(
           throw conflict(
             `it was marked done at ${open.createdAt}, and the runs of ${open.after.evalRequestId} are still in progress`,
           );
-        const { evalRequestId } = accept(t, org, prompt.id, {
+        const { evalRequestId } = accept(tx, org, prompt.id, {
           urlMap: input.urlMap ?? run.urlMap,
           templateArgs: run.templateArgs ?? undefined,
           runs: Math.max(runsToVerify(org, run.evalRequestId, prompt.runsPerEval), input.runs ?? 1),
@@ -178,7 +178,7 @@ export function createRecommendations(
           beforeId: run.evalRequestId,
           afterId: evalRequestId,
         };
-        t.insert(fixes).values(row).run();
+        tx.insert(fixes).values(row).run();
         return row;
       });
       onQueued();

@@ -135,7 +135,7 @@ export function createGates(
       const ids = [...new Set(named.map((id) => ofPrompts.getPromptRow(org, id).id))];
       // A prompt that gets the tag later does not make a retry another request.
       const asked = tag === undefined ? { promptIds: ids } : { tag };
-      const gateId = await commit((t) => accept(t, org, ids, asked, input));
+      const gateId = await commit((tx) => accept(tx, org, ids, asked, input));
       requests.onQueued();
       return this.getGate(org, gateId);
     },
@@ -200,7 +200,7 @@ function createAccept(
   }
 
   return (
-    t: Tx,
+    tx: Tx,
     org: OrgId,
     promptIds: string[],
     asked: { promptIds: string[] } | { tag: string },
@@ -217,13 +217,13 @@ function createAccept(
     // Distinguishes different gates with the same idempotency key.
     const identity = { ...gate, ...asked };
     const request = (promptId: string, more: { urlMap: Record<string, string>; idempotencyKey?: string }) =>
-      requests.accept(t, org, promptId, { templateArgs, trigger, runs: 1, ...more, gate: identity });
-    const runsOf = (ids: string[]) => t.select().from(runs).where(inArray(runs.id, ids)).orderBy(asc(runs.id)).all();
+      requests.accept(tx, org, promptId, { templateArgs, trigger, runs: 1, ...more, gate: identity });
+    const runsOf = (ids: string[]) => tx.select().from(runs).where(inArray(runs.id, ids)).orderBy(asc(runs.id)).all();
 
     const [firstId = "", ...otherIds] = promptIds;
     const head = request(firstId, { urlMap, idempotencyKey });
     const earlier = and(eq(gates.orgId, org), eq(gates.headRequestId, head.evalRequestId));
-    const known = t.select({ id: gates.id }).from(gates).where(earlier).get();
+    const known = tx.select({ id: gates.id }).from(gates).where(earlier).get();
     if (known) return known.id;
     const targetOf = (promptId: string, { evalRequestId, runIds }: typeof head): GateTarget & { agents: Run[] } => {
       const agents = runsOf(runIds);
@@ -263,8 +263,8 @@ function createAccept(
       createdAt,
       completedAt: null,
     };
-    t.insert(gates).values(row).run();
-    extendGate(t, requests, row, 1, firstStep(row));
+    tx.insert(gates).values(row).run();
+    extendGate(tx, requests, row, 1, firstStep(row));
     return row.id;
   };
 }

@@ -55,7 +55,7 @@ export function createGateProgress(
   const { comparisonOf, lostOf, progressOf, spentOf } = gateRuns;
 
   /** Advances a gate if all of its runs have finished. */
-  function step(t: Tx, gate: GateRow): "waiting" | "extended" | GateRow["status"] {
+  function step(tx: Tx, gate: GateRow): "waiting" | "extended" | GateRow["status"] {
     const { ended, of } = progressOf(gate);
     if (ended < of) return "waiting";
     const [heads, bases] = [headsOf(gate), basesOf(gate)];
@@ -73,7 +73,7 @@ export function createGateProgress(
     const next = nextStep({ ...gate, done, spentUsd, verdict: openVerdict(decided) });
     const isHopeless = decided.some(({ isLost }) => isLost) && done >= Math.min(looks[0].runs, gate.runs);
     if (typeof next === "number" && !isHopeless) {
-      extendGate(t, requests, gate, done, next);
+      extendGate(tx, requests, gate, done, next);
       return "extended";
     }
     const stop = typeof next === "number" || next.stop === "" ? [] : [next.stop];
@@ -85,29 +85,29 @@ export function createGateProgress(
     const all = several?.map((each) => `${each.agent}: ${each.reason}`);
     const reason = [all ?? one.reason, stop].flat().join("; ");
     const cause = [all ?? one.cause ?? [], stop].flat();
-    settle(t, gate, { status, reason, cause: cause.join("; ") || null, comparison, agents: several, spentUsd });
+    settle(tx, gate, { status, reason, cause: cause.join("; ") || null, comparison, agents: several, spentUsd });
     return status;
   }
 
   function settle(
-    t: Tx,
+    tx: Tx,
     { id, orgId, promptId, others, minScore, createdAt }: GateRow,
     end: Pick<GateRow, "cause" | "comparison" | "agents" | "spentUsd"> & {
       status: Exclude<GateRow["status"], "running">;
       reason: string;
     },
   ): void {
-    t.update(gates)
+    tx.update(gates)
       .set({ ...end, completedAt: now() })
       .where(and(eq(gates.id, id), eq(gates.status, "running")))
       .run();
     const { status, reason, spentUsd } = end;
-    emit(t, orgId, "gate.decided", () => ({
+    emit(tx, orgId, "gate.decided", () => ({
       gate: {
         ...{ id, url: `${baseUrl()}/gates/${id}`, status, minScore, spentUsd },
         ...{ reason: cut(reason, maxReason), requestedAt: toIso(createdAt) },
       },
-      prompts: [promptId, ...(others ?? []).map((other) => other.promptId)].map((each) => toPromptEvent(t, each)),
+      prompts: [promptId, ...(others ?? []).map((other) => other.promptId)].map((each) => toPromptEvent(tx, each)),
     }));
   }
 
@@ -118,12 +118,12 @@ export function createGateProgress(
       .from(gates)
       .where(eq(gates.status, sql.raw("'running'")))
       .all()) {
-      const status = await commit((t) => step(t, gate)).catch((error) => {
+      const status = await commit((tx) => step(tx, gate)).catch((error) => {
         if (isPassing(error)) throw error;
         log.error({ err: error, gate: gate.id }, "gate failed");
         const reason = "internal error; see the server log";
         const end = { status: "error", reason, cause: reason, comparison: null, agents: null } as const;
-        return commit((t) => settle(t, gate, { ...end, spentUsd: spentOf(gate) })).then(() => "error");
+        return commit((tx) => settle(tx, gate, { ...end, spentUsd: spentOf(gate) })).then(() => "error");
       });
       if (status === "extended") requests.onQueued();
       if (status !== "waiting") log.info({ gate: gate.id, status }, "gate");

@@ -185,8 +185,14 @@ export function decidingIndex(agents: { status: GateRow["status"] }[]): number {
 }
 
 /** Adds runs to each prompt up to this many per side, alternating between base and head. */
-export function extendGate(t: Tx, { addRun }: Pick<Requests, "addRun">, gate: GateRow, from: number, to: number): void {
+export function extendGate(
+  tx: Tx,
+  { addRun }: Pick<Requests, "addRun">,
+  gate: GateRow,
+  from: number,
+  to: number,
+): void {
   for (let i = from; i < to; i++)
     for (const { baseRequestId, headRequestId, model } of targetsOf(gate))
-      for (const id of [baseRequestId, headRequestId]) if (id !== null) addRun(t, gate.orgId as OrgId, id, model);
+      for (const id of [baseRequestId, headRequestId]) if (id !== null) addRun(tx, gate.orgId as OrgId, id, model);
 }

@@ -1,5 +1,5 @@
 import { and, asc, count, desc, eq, inArray } from "drizzle-orm";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { deliveries, deliveryTries, jobs, notifications } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
@@ -128,7 +128,7 @@ export function createDeliveries({ db }: Pick<Deps, "db">, { destinations, outbo
       if (row.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
       checkPending(org, row.id);
       const data = { destination: { id: row.id, name: row.name } };
-      const delivery = tx(db, (t) => outbox.send(t, row, "destination.test", data));
+      const delivery = transaction(db, (tx) => outbox.send(tx, row, "destination.test", data));
       return getDelivery(org, row.id, delivery);
     },
 
@@ -139,7 +139,7 @@ export function createDeliveries({ db }: Pick<Deps, "db">, { destinations, outbo
       if (row.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
       if (delivery.status === "pending") throw conflict("The delivery has not ended yet.");
       checkPending(org, row.id);
-      const again = tx(db, (t) => outbox.resend(t, row, delivery.notificationId));
+      const again = transaction(db, (tx) => outbox.resend(tx, row, delivery.notificationId));
       return getDelivery(org, row.id, again);
     },
   };

@@ -1,5 +1,5 @@
 import { and, count, desc, eq, sql } from "drizzle-orm";
-import { type Tx, tx } from "../db/open.ts";
+import { type Tx, transaction } from "../db/open.ts";
 import { deliveries, deliveryTries, destinations, type disableReasons, earlierAttempts, jobs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, invalidField, notFound } from "../errors.ts";
@@ -86,11 +86,11 @@ export function createDestinations(
     /** The signing secret of a webhook is returned only here. Throws bad_request, and conflict at the limit of an organization. */
     createDestination(org: OrgId, input: DestinationInput): NewDestination {
       const { row, secret } = newRow(org, input, newId(now()));
-      tx(db, (t) => {
-        const all = t.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
+      transaction(db, (tx) => {
+        const all = tx.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
         if (all >= maxDestinations)
           throw conflict(`The organization has ${maxDestinations} destinations, the maximum. Delete one first.`);
-        t.insert(destinations).values(row).run();
+        tx.insert(destinations).values(row).run();
       });
       return { ...toDestination(row), secret };
     },
@@ -122,18 +122,18 @@ export function createDestinations(
     deleteDestination(org: OrgId, id: string): Destination {
       const row = getRow(org, id);
       const gone = toDestination(row);
-      tx(db, (t) => {
+      transaction(db, (tx) => {
         const mine = sql`select id from ${deliveries} where org_id = ${org} and destination_id = ${row.id}`;
         const ofJobs = sql`select id from ${jobs} where kind = 'delivery' and subject in (${mine})`;
-        t.delete(earlierAttempts).where(sql`${earlierAttempts.jobId} in (${ofJobs})`).run();
-        t.delete(jobs).where(sql`${jobs.kind} = 'delivery' and ${jobs.subject} in (${mine})`).run();
-        t.delete(deliveryTries)
+        tx.delete(earlierAttempts).where(sql`${earlierAttempts.jobId} in (${ofJobs})`).run();
+        tx.delete(jobs).where(sql`${jobs.kind} = 'delivery' and ${jobs.subject} in (${mine})`).run();
+        tx.delete(deliveryTries)
           .where(sql`${deliveryTries.orgId} = ${org} and ${deliveryTries.deliveryId} in (${mine})`)
           .run();
-        t.delete(deliveries)
+        tx.delete(deliveries)
           .where(and(eq(deliveries.orgId, org), eq(deliveries.destinationId, row.id)))
           .run();
-        t.delete(destinations).where(own(org, id)).run();
+        tx.delete(destinations).where(own(org, id)).run();
       });
       return gone;
     },
@@ -150,8 +150,8 @@ export function createDestinations(
     },
 
     /** Stops sending to a destination. */
-    disable(t: Tx, row: DestinationRow, disableReason: (typeof disableReasons)[number]): void {
-      t.update(destinations)
+    disable(tx: Tx, row: DestinationRow, disableReason: (typeof disableReasons)[number]): void {
+      tx.update(destinations)
         .set({ disabledAt: now(), disableReason })
         .where(own(row.orgId as OrgId, row.id))
         .run();

@@ -53,7 +53,7 @@ export function createDigests({ db, now, log }: Deps, { outbox, commit, digestOf
       const sent = and(eq(notifications.orgId, id), eq(notifications.onceKey, onceKey));
       if (db.select({ id: notifications.id }).from(notifications).where(sent).get()) continue;
       const data = digestOf(id as OrgId, until - 7 * dayMs, until);
-      await commit((t) => outbox.emit(t, id, "digest.weekly", () => data, onceKey));
+      await commit((tx) => outbox.emit(tx, id, "digest.weekly", () => data, onceKey));
     }
   }
 

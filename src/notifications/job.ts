@@ -56,38 +56,38 @@ export function createDeliveryJob(
       .where(eq(deliveries.id, id))
       .get();
 
-  const end = (t: Tx, id: string, failure: (typeof deliveryFailures)[number] | null) =>
-    t
+  const end = (tx: Tx, id: string, failure: (typeof deliveryFailures)[number] | null) =>
+    tx
       .update(deliveries)
       .set({ status: failure === null ? "delivered" : "failed", failure, completedAt: now() })
       .where(and(eq(deliveries.id, id), eq(deliveries.status, "pending")))
       .run();
 
   function note(
-    t: Tx,
+    tx: Tx,
     orgId: string,
     { subject, attempt }: Lease,
     at: number,
     { ms, status, body, error }: Sent,
   ): void {
     const tried = { at, ms, status, body: body === null ? null : cut(body, maxBody), error };
-    t.insert(deliveryTries)
+    tx.insert(deliveryTries)
       .values({ orgId, deliveryId: subject, attempt, ...tried })
       .onConflictDoNothing()
       .run();
   }
 
   /** Why a destination must be disabled after a failed try; null if it need not. */
-  function reasonToDisable(t: Tx, lease: Lease, destinationId: string, { status }: Sent): "gone" | "failing" | null {
+  function reasonToDisable(tx: Tx, lease: Lease, destinationId: string, { status }: Sent): "gone" | "failing" | null {
     if (status === 410) return "gone";
     if (lease.spent + 1 < lease.maxAttempts) return null;
     const { since } =
-      t
+      tx
         .select({ since: destinations.failingSince })
         .from(destinations)
         .where(eq(destinations.id, destinationId))
         .get() ?? {};
-    const first = t
+    const first = tx
       .select({ at: sql<number | null>`min(${deliveryTries.at})` })
       .from(deliveryTries)
       .where(eq(deliveryTries.deliveryId, lease.subject))
@@ -117,21 +117,21 @@ export function createDeliveryJob(
         "delivery",
       );
       if (sent.ok)
-        return (t) => {
-          note(t, destination.orgId, lease, at, sent);
-          end(t, lease.subject, null);
+        return (tx) => {
+          note(tx, destination.orgId, lease, at, sent);
+          end(tx, lease.subject, null);
           if (destination.failingSince !== null)
-            t.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
+            tx.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
         };
-      const reason = await commit((t) => {
+      const reason = await commit((tx) => {
         if (!queue.holds(lease)) return null;
-        note(t, destination.orgId, lease, at, sent);
-        t.update(destinations)
+        note(tx, destination.orgId, lease, at, sent);
+        tx.update(destinations)
           .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${at})` })
           .where(eq(destinations.id, destination.id))
           .run();
-        const why = reasonToDisable(t, lease, destination.id, sent);
-        if (why) ofOrg.disable(t, destination, why);
+        const why = reasonToDisable(tx, lease, destination.id, sent);
+        if (why) ofOrg.disable(tx, destination, why);
         return why;
       });
       if (reason) onDisabled(destination.orgId as OrgId, destination, reason);
@@ -142,9 +142,9 @@ export function createDeliveryJob(
 
     returned() {},
 
-    failed(t, lease, { detail }) {
+    failed(tx, lease, { detail }) {
       const isKnown = detail === "gone" || detail === "disabled";
-      end(t, lease.subject, isKnown ? detail : lease.spent + 1 >= lease.maxAttempts ? "exhausted" : "interrupted");
+      end(tx, lease.subject, isKnown ? detail : lease.spent + 1 >= lease.maxAttempts ? "exhausted" : "interrupted");
     },
 
     costOf: () => null,

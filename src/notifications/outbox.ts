@@ -27,20 +27,20 @@ export function createOutbox(
   const listWanting = (org: string, type: EventType) =>
     activeOf.all({ org }).filter(({ events }) => events.includes(type));
 
-  function enqueue(t: Tx, { id: destinationId, orgId, url }: DestinationRow, notificationId: string): string {
+  function enqueue(tx: Tx, { id: destinationId, orgId, url }: DestinationRow, notificationId: string): string {
     const createdAt = now();
     const id = newId(createdAt);
-    t.insert(deliveries).values({ id, orgId, notificationId, destinationId, status: "pending", createdAt }).run();
+    tx.insert(deliveries).values({ id, orgId, notificationId, destinationId, status: "pending", createdAt }).run();
     const host = url === null ? "" : new URL(url).host;
-    queue.enqueue(t, { kind: "delivery", subject: id, orgId, host, maxAttempts: maxTries });
+    queue.enqueue(tx, { kind: "delivery", subject: id, orgId, host, maxAttempts: maxTries });
     onQueued();
     return id;
   }
 
-  function store<T extends EventType>(t: Tx, orgId: string, type: T, data: EventData<T>, onceKey: string | null) {
+  function store<T extends EventType>(tx: Tx, orgId: string, type: T, data: EventData<T>, onceKey: string | null) {
     const createdAt = now();
     const row = { id: newId(createdAt), orgId, type, onceKey, data: data as Record<string, unknown>, createdAt };
-    return t.insert(notifications).values(row).onConflictDoNothing().returning({ id: notifications.id }).get()?.id;
+    return tx.insert(notifications).values(row).onConflictDoNothing().returning({ id: notifications.id }).get()?.id;
   }
 
   return {
@@ -55,7 +55,7 @@ export function createOutbox(
 
     /** Notifies the destinations that want the event. With a `onceKey`, only the first event with that key is sent. */
     emit<T extends EventType>(
-      t: Tx,
+      tx: Tx,
       org: string,
       type: T,
       makeData: () => EventData<T>,
@@ -63,13 +63,13 @@ export function createOutbox(
     ) {
       const wanting = listWanting(org, type);
       if (wanting.length === 0) return;
-      const id = store(t, org, type, makeData(), onceKey);
-      if (id) for (const each of wanting) enqueue(t, each, id);
+      const id = store(tx, org, type, makeData(), onceKey);
+      if (id) for (const each of wanting) enqueue(tx, each, id);
     },
 
     /** Sends an event to one destination, even if it is not subscribed to it. Returns the ID of the delivery. */
-    send<T extends EventType>(t: Tx, destination: DestinationRow, type: T, data: EventData<T>): string {
-      return enqueue(t, destination, store(t, destination.orgId, type, data, null) as string);
+    send<T extends EventType>(tx: Tx, destination: DestinationRow, type: T, data: EventData<T>): string {
+      return enqueue(tx, destination, store(tx, destination.orgId, type, data, null) as string);
     },
 
     /** Sends a stored notification to a destination again. Returns the ID of the delivery. */

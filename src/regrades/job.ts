@@ -97,17 +97,17 @@ export function createRegradeJob(
   }
 
   /** Saves the progress of a regrade. */
-  function advance(t: Tx, lease: Lease, { cursor, ...counts }: Progress): void {
+  function advance(tx: Tx, lease: Lease, { cursor, ...counts }: Progress): void {
     const added = Object.entries(counts).map(([name, n]) => [name, sql`${regrades[name as RegradeResult]} + ${n}`]);
-    t.update(regrades)
+    tx.update(regrades)
       .set({ cursor, ...Object.fromEntries(added) })
       .where(own(lease))
       .run();
   }
 
   return {
-    started(t, lease) {
-      t.update(regrades).set({ status: "running" }).where(own(lease)).run();
+    started(tx, lease) {
+      tx.update(regrades).set({ status: "running" }).where(own(lease)).run();
     },
 
     async run(lease, stop) {
@@ -123,9 +123,9 @@ export function createRegradeJob(
           progress = { ...progress, cursor: next.report.id, [result]: progress[result] + 1 };
           if (write || row.judge !== null || performance.now() - storedAt > storeMs) {
             const reached = progress;
-            await store(lease, (t) => {
-              write?.(t);
-              advance(t, lease, reached);
+            await store(lease, (tx) => {
+              write?.(tx);
+              advance(tx, lease, reached);
             });
             progress = from(reached.cursor);
             storedAt = performance.now();
@@ -137,27 +137,27 @@ export function createRegradeJob(
           }
           stop.throwIfAborted();
           if (performance.now() - began > batchMs)
-            return (t) => {
-              advance(t, lease, progress);
+            return (tx) => {
+              advance(tx, lease, progress);
               const batch = row.batch + 1;
-              t.update(regrades).set({ batch, status: "pending" }).where(own(lease)).run();
-              queue.enqueue(t, jobOf({ ...row, batch }));
+              tx.update(regrades).set({ batch, status: "pending" }).where(own(lease)).run();
+              queue.enqueue(tx, jobOf({ ...row, batch }));
             };
         }
         if (page.length < pageRows)
-          return (t) => {
-            advance(t, lease, progress);
-            t.update(regrades).set({ status: "completed", completedAt: now() }).where(own(lease)).run();
+          return (tx) => {
+            advance(tx, lease, progress);
+            tx.update(regrades).set({ status: "completed", completedAt: now() }).where(own(lease)).run();
           };
       }
     },
 
-    returned(t, lease) {
-      t.update(regrades).set({ status: "pending" }).where(own(lease)).run();
+    returned(tx, lease) {
+      tx.update(regrades).set({ status: "pending" }).where(own(lease)).run();
     },
 
-    failed(t, lease, { cause: failureCause, detail: failureDetail }) {
-      t.update(regrades)
+    failed(tx, lease, { cause: failureCause, detail: failureDetail }) {
+      tx.update(regrades)
         .set({ status: "failed", failureCause, failureDetail, completedAt: now() })
         .where(own(lease))
         .run();

@@ -35,10 +35,10 @@ export function createJudgeBudget({ now }: Pick<Deps, "now">, { models, money, c
       costUsd === null
         ? { unpriced: sql`${regrades.unpriced} + 1` }
         : { spentUsd: sql`${regrades.spentUsd} + ${costUsd}` };
-    return commit((t) => {
-      t.update(regrades).set(set).where(eq(regrades.id, id)).run();
-      pay(t, orgId, now(), costUsd);
-      announceSpending(t, orgId);
+    return commit((tx) => {
+      tx.update(regrades).set(set).where(eq(regrades.id, id)).run();
+      pay(tx, orgId, now(), costUsd);
+      announceSpending(tx, orgId);
     });
   }
 

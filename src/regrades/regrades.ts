@@ -73,12 +73,12 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
   }
 
   /** Accepts a regrade as part of a transaction; with `dryRun`, only returns what it would do. Throws bad_request, not_found, conflict. */
-  function accept(t: Tx, org: OrgId, input: RegradeRequest): Regrade {
+  function accept(tx: Tx, org: OrgId, input: RegradeRequest): Regrade {
     const row = toRow(org, input);
     if (input.dryRun) return toRegrade(plan(row), "planned");
     checkAlone(row);
-    t.insert(regrades).values(row).run();
-    queue.enqueue(t, jobOf(row));
+    tx.insert(regrades).values(row).run();
+    queue.enqueue(tx, jobOf(row));
     return toRegrade(row);
   }
 
@@ -87,7 +87,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
 
     /** Accepts a regrade and resolves once it is on disk. Throws what `accept` throws. */
     async requestRegrade(org: OrgId, input: RegradeRequest): Promise<Regrade> {
-      const accepted = await commit((t) => accept(t, org, input));
+      const accepted = await commit((tx) => accept(tx, org, input));
       onQueued();
       return accepted;
     },
@@ -107,13 +107,13 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
 
     /** Cancels an unfinished regrade; its results are kept. `by` names who cancelled it. Throws not_found, and conflict if it has ended. */
     async cancelRegrade(org: OrgId, id: string, by: string): Promise<Regrade> {
-      await commit((t) => {
+      await commit((tx) => {
         const row = getRow(org, id);
         if (row.completedAt !== null) throw conflict(`The regrade has already ended with status ${row.status}.`);
         const end = { status: "cancelled", failureCause: "cancelled", failureDetail: `by ${by}` } as const;
         const { kind, subject } = jobOf(row);
-        queue.cancel(t, kind, subject, `cancelled: by ${by}`, costOf);
-        t.update(regrades)
+        queue.cancel(tx, kind, subject, `cancelled: by ${by}`, costOf);
+        tx.update(regrades)
           .set({ ...end, completedAt: now() })
           .where(eq(regrades.id, row.id))
           .run();

@@ -39,10 +39,10 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
   const { grader, gradings, judging, queue, commit, budget } = parts;
 
   /** Stores something if the lease is still valid, else throws. */
-  async function store(lease: Lease, work: (t: Tx) => void): Promise<void> {
-    const held = await commit((t) => {
+  async function store(lease: Lease, work: (tx: Tx) => void): Promise<void> {
+    const held = await commit((tx) => {
       if (!queue.holds(lease)) return false;
-      work(t);
+      work(tx);
       return true;
     });
     if (!held) throw new Error("the job is no longer held by this process");
@@ -58,7 +58,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     methodology: Methodology,
     lease: Lease,
     stop: AbortSignal,
-  ): Promise<{ result: RegradeResult; write?: (t: Tx) => void }> {
+  ): Promise<{ result: RegradeResult; write?: (tx: Tx) => void }> {
     const id = { orgId: run.orgId, runId: run.id, attempt: report.attempt };
     if (!hasEvents(db, id)) return { result: "withoutEvents" };
     const session = row.judge === null ? [] : splitJudging(await readSessionInTurns(db, id)).session;
@@ -67,7 +67,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     const again = (hash: string) =>
       report.gradingPinned || report.methodology.hash === hash
         ? { result: "unchanged" as const }
-        : { result: "graded" as const, write: (t: Tx) => gradings.showAgain(t, report.id, hash) };
+        : { result: "graded" as const, write: (tx: Tx) => gradings.showAgain(tx, report.id, hash) };
     const last = session.at(-1);
     if (row.judge === null || !last || !isJudgeable(session)) {
       const shown = known.find(({ id }) => id === (report.gradingId ?? report.id));
@@ -75,7 +75,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
       const grade = await gradeOf(id, judged, methodology);
       if (grade === null) return { result: "failed" };
       if (known.some(({ hash }) => hash === grade.methodology.hash)) return again(grade.methodology.hash);
-      return { result: "graded", write: (t) => gradings.addGrading(t, report.id, grade, 1, judged) };
+      return { result: "graded", write: (tx) => gradings.addGrading(tx, report.id, grade, 1, judged) };
     }
     const there = new Set(known.filter(({ hash }) => hash === row.hash).map(({ repeat }) => repeat));
     const missing = Array.from({ length: row.repeats }, (_, i) => i + 1).filter((repeat) => !there.has(repeat));
@@ -84,7 +84,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
       const events = await judgeAgain({ run, session: { id, last }, judge, row }, lease, stop);
       const grade = await gradeOf(id, events, methodology);
       if (grade?.judge?.confidence == null) return { result: "failed" };
-      await store(lease, (t) => gradings.addGrading(t, report.id, grade, repeat, events));
+      await store(lease, (tx) => gradings.addGrading(tx, report.id, grade, repeat, events));
     }
     return missing.length > 0 ? { result: "graded" } : again(row.hash);
   }

@@ -26,8 +26,8 @@ export const toReportEvent = (baseUrl: string, { slug, status, outcome, score, s
 });
 
 /** The prompt of an event. */
-export function toPromptEvent(t: Tx, id: string): { id: string; title: string | null } {
-  const row = t.select({ title: prompts.title }).from(prompts).where(eq(prompts.id, id)).get();
+export function toPromptEvent(tx: Tx, id: string): { id: string; title: string | null } {
+  const row = tx.select({ title: prompts.title }).from(prompts).where(eq(prompts.id, id)).get();
   return { id, title: row?.title ?? null };
 }
 
@@ -36,10 +36,10 @@ export type Announcements = ReturnType<typeof createAnnouncements>;
 /** Notifies destinations of reports and of friction points. */
 export function createAnnouncements({ baseUrl }: Pick<Deps, "baseUrl">, { emit }: Pick<Outbox, "emit">) {
   return {
-    announceReport(t: Tx, run: typeof runs.$inferSelect, report: ReportRow & { keyFinding: string | null }): void {
-      emit(t, run.orgId, "run.completed", () => ({
+    announceReport(tx: Tx, run: typeof runs.$inferSelect, report: ReportRow & { keyFinding: string | null }): void {
+      emit(tx, run.orgId, "run.completed", () => ({
         run: toRunEvent(baseUrl(), run),
-        prompt: toPromptEvent(t, run.promptId),
+        prompt: toPromptEvent(tx, run.promptId),
         report: toReportEvent(baseUrl(), report),
         keyFinding: report.keyFinding === null ? null : cut(report.keyFinding, maxText),
       }));
@@ -47,19 +47,19 @@ export function createAnnouncements({ baseUrl }: Pick<Deps, "baseUrl">, { emit }
 
     /** Of the live docs only: on a preview, everything is new. */
     announceFriction(
-      t: Tx,
+      tx: Tx,
       type: "friction.opened" | "friction.regressed",
       { report }: Counted,
       point: PointRow,
     ): void {
       const { fingerprint, severity, category, title, url, lostPoints } = point;
-      emit(t, report.orgId, type, () => ({
+      emit(tx, report.orgId, type, () => ({
         friction: {
           ...{ fingerprint, severity, category, lostPoints },
           title: cut(title, maxText),
           pageUrl: url === null ? null : cut(url, maxUrl),
         },
-        prompt: toPromptEvent(t, report.promptId),
+        prompt: toPromptEvent(tx, report.promptId),
         report: { slug: report.slug, url: reportUrl(baseUrl(), report.slug) },
       }));
     },

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { AgentEvent, Artefact } from "../agents/agent.ts";
-import { type Db, tx } from "../db/open.ts";
+import { type Db, transaction } from "../db/open.ts";
 import { artefacts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
@@ -35,16 +35,16 @@ export function keepArtefact(
   if (!artefactName.test(name) || !(isDiff(name) || isWebp(data))) return kept("neither a WebP image nor a diff");
   if (data.length > maxArtefactBytes) return kept(`larger than ${maxArtefactBytes / 1024} KiB`);
   try {
-    const missing = tx(db, (t) => {
+    const missing = transaction(db, (tx) => {
       if (!mayWrite()) return "the run had ended";
-      const names = t
+      const names = tx
         .select({ name: artefacts.name })
         .from(artefacts)
         .where(and(eq(artefacts.runId, owner.runId), eq(artefacts.attempt, owner.attempt)))
         .all();
       if (names.length >= maxOfRun && !isDiff(name)) return `the run already has ${maxOfRun} screenshots`;
       if (names.some((each) => each.name === name)) return "duplicate name";
-      t.insert(artefacts)
+      tx.insert(artefacts)
         .values({ ...owner, name, data })
         .run();
       return null;

@@ -8,17 +8,17 @@ import type { Exposure } from "../grading/grade.ts";
 
 /** Stores what a session reached, in place of what was stored before. */
 export function writeExposure(
-  t: Tx,
+  tx: Tx,
   owner: { orgId: string; reportId: string },
   { listed: _, ...exposure }: Exposure,
 ): void {
-  t.insert(exposures)
+  tx.insert(exposures)
     .values({ ...owner, ...exposure })
     .onConflictDoUpdate({ target: exposures.reportId, set: exposure })
     .run();
 }
 
-type Counter = (t: Tx, counted: Counted, by: 1 | -1) => void;
+type Counter = (tx: Tx, counted: Counted, by: 1 | -1) => void;
 export type CountReport = ReturnType<typeof createCounts>;
 
 /** Aggregates over many reports. Called in the transaction that publishes or withdraws one. */
@@ -26,14 +26,14 @@ export function createCounts({ db }: { db: Db }, others: Counter[], announceFric
   const counters: Counter[] = [createLifecycles({ db }, announceFriction), createPageCounts({ db }), ...others];
 
   /** A published report starts (`by` 1) or stops (-1) counting. */
-  return function count(t: Tx, reportId: string, by: 1 | -1): void {
-    const counted = t
+  return function count(tx: Tx, reportId: string, by: 1 | -1): void {
+    const counted = tx
       .select({ report: reports, run: runs, exposure: exposures })
       .from(reports)
       .innerJoin(runs, eq(runs.id, reports.runId))
       .leftJoin(exposures, eq(exposures.reportId, reports.id))
       .where(eq(reports.id, reportId))
       .get();
-    if (counted) for (const counter of counters) counter(t, counted, by);
+    if (counted) for (const counter of counters) counter(tx, counted, by);
   };
 }

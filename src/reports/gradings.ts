@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
-import { type Tx, tx } from "../db/open.ts";
+import { type Tx, transaction } from "../db/open.ts";
 import { gradings, reports } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
@@ -96,9 +96,9 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
 
     /** Makes a report show one of its gradings, or (null) the newest again. Throws not_found. */
     pinGrading(org: OrgId, slug: string, gradingId: string | null): void {
-      tx(db, (t) => {
+      transaction(db, (tx) => {
         const report = getReportRow(db, org, slug);
-        const rows = listGradingRows(t, report);
+        const rows = listGradingRows(tx, report);
         const wanted =
           gradingId === null
             ? rows.findLast(({ repeat }) => repeat === 1)
@@ -107,8 +107,8 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
           throw notFound(
             `The report has no grading ${gradingId}. List its gradings with GET /api/v1/reports/${slug}/gradings.`,
           );
-        if (report.gradingId !== null) show(t, report, wanted);
-        t.update(reports)
+        if (report.gradingId !== null) show(tx, report, wanted);
+        tx.update(reports)
           .set({ gradingPinned: gradingId !== null })
           .where(eq(reports.id, report.id))
           .run();
@@ -118,30 +118,30 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
     rowsOf: (report: ReportRow): GradingRow[] => listGradingRows(db, report),
 
     /** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is selected. */
-    addGrading(t: Tx, reportId: string, grade: Grade, repeat: number, judging: SessionEvent[] | null): void {
-      const report = t.select().from(reports).where(eq(reports.id, reportId)).get();
+    addGrading(tx: Tx, reportId: string, grade: Grade, repeat: number, judging: SessionEvent[] | null): void {
+      const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
       if (!report) return;
-      const known = listGradingRows(t, report);
+      const known = listGradingRows(tx, report);
       const { hash } = grade.methodology;
       if (known.some((each) => each.hash === hash && each.repeat === repeat)) return;
       if (report.gradingId === null) {
         // The original grading had no ID of its own, so it gets the report's.
-        t.insert(gradings).values(known).run();
-        t.update(reports).set({ gradingId: report.id }).where(eq(reports.id, reportId)).run();
+        tx.insert(gradings).values(known).run();
+        tx.update(reports).set({ gradingId: report.id }).where(eq(reports.id, reportId)).run();
       }
       const createdAt = now();
       const row = { id: newId(createdAt), orgId: report.orgId, reportId, hash, repeat, judging, createdAt };
       const stored = { ...row, grade: withIds(grade, known, () => newId(now())) };
-      t.insert(gradings).values(stored).run();
-      if (repeat === 1 && !report.gradingPinned) show(t, report, stored, grade.exposure);
+      tx.insert(gradings).values(stored).run();
+      if (repeat === 1 && !report.gradingPinned) show(tx, report, stored, grade.exposure);
     },
 
     /** Makes a report show its previous grading, unless another is selected. Returns whether that changed anything. */
-    showAgain(t: Tx, reportId: string, hash: string): boolean {
-      const report = t.select().from(reports).where(eq(reports.id, reportId)).get();
-      const row = report && listGradingRows(t, report).find((each) => each.hash === hash && each.repeat === 1);
+    showAgain(tx: Tx, reportId: string, hash: string): boolean {
+      const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
+      const row = report && listGradingRows(tx, report).find((each) => each.hash === hash && each.repeat === 1);
       if (!row || report.gradingPinned || report.methodology.hash === hash) return false;
-      show(t, report, row);
+      show(tx, report, row);
       return true;
     },
   };

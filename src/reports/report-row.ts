@@ -9,9 +9,9 @@ export type ReportRow = typeof reports.$inferSelect;
 export const noReport = (slug: string) => notFound(`No report has the slug ${slug}.`);
 
 /** The row of a report. Throws not_found. */
-export function getReportRow(t: Pick<Tx, "select">, org: OrgId, slug: string): ReportRow {
+export function getReportRow(tx: Pick<Tx, "select">, org: OrgId, slug: string): ReportRow {
   const own = and(eq(reports.orgId, org), eq(reports.slug, slug));
-  const row = t.select().from(reports).where(own).get();
+  const row = tx.select().from(reports).where(own).get();
   if (!row) throw noReport(slug);
   return row;
 }

@@ -1,5 +1,5 @@
 import { and, asc, eq } from "drizzle-orm";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { bound, prepared } from "../db/prepared.ts";
 import { prompts, providers, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
 import { keptWhileUnchanged } from "../db/unchanged.ts";
@@ -167,11 +167,11 @@ export function createReports(
 
     /** Publishes, withdraws or archives a report. Throws not_found. */
     setStatus(org: OrgId, slug: string, status: ReportStatus): Report {
-      tx(db, (t) => {
-        const before = getReportRow(t, org, slug);
-        t.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
+      transaction(db, (tx) => {
+        const before = getReportRow(tx, org, slug);
+        tx.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
         const by = Number(status === "published") - Number(before.status === "published");
-        if (by === 1 || by === -1) countReport(t, before.id, by);
+        if (by === 1 || by === -1) countReport(tx, before.id, by);
       });
       return getReport(org, slug);
     },

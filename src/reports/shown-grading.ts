@@ -11,15 +11,15 @@ import type { GradingRow } from "./stored-grade.ts";
 export const createShownGrading = (count: CountReport) =>
   /** Replaces the grading that a report shows, and updates all counts. */
   function show(
-    t: Tx,
+    tx: Tx,
     { id: reportId, orgId, promptId, status }: ReportRow,
     { id: gradingId, grade }: GradingRow,
     exposure?: Grade["exposure"],
   ): void {
     const { frictions, recommendations: advice, ...rest } = grade;
-    if (status === "published") count(t, reportId, -1);
-    if (exposure) writeExposure(t, { orgId, reportId }, exposure);
-    t.update(reports)
+    if (status === "published") count(tx, reportId, -1);
+    if (exposure) writeExposure(tx, { orgId, reportId }, exposure);
+    tx.update(reports)
       .set({ ...rest, gradingId })
       .where(eq(reports.id, reportId))
       .run();
@@ -31,27 +31,27 @@ export const createShownGrading = (count: CountReport) =>
           kept.map(({ id }) => id),
         ),
       );
-    t.delete(recommendations).where(gone(advice, recommendations)).run();
-    t.delete(frictionPoints).where(gone(frictions, frictionPoints)).run();
+    tx.delete(recommendations).where(gone(advice, recommendations)).run();
+    tx.delete(frictionPoints).where(gone(frictions, frictionPoints)).run();
     const owner = { orgId, reportId };
     for (const [position, friction] of frictions.entries()) {
       const row = { ...friction, position };
-      t.insert(frictionPoints)
+      tx.insert(frictionPoints)
         .values({ ...row, ...owner, promptId })
         .onConflictDoUpdate({ target: frictionPoints.id, set: row })
         .run();
     }
     // Priorities are unique, even while rows are being updated.
-    t.update(recommendations)
+    tx.update(recommendations)
       .set({ priority: sql`-${recommendations.priority}` })
       .where(eq(recommendations.reportId, reportId))
       .run();
     for (const stored of advice) {
       const each = toAdvice(stored);
-      t.insert(recommendations)
+      tx.insert(recommendations)
         .values({ ...each, ...owner })
         .onConflictDoUpdate({ target: recommendations.id, set: each })
         .run();
     }
-    if (status === "published") count(t, reportId, 1);
+    if (status === "published") count(tx, reportId, 1);
   };

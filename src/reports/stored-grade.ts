@@ -11,14 +11,14 @@ export type GradingRow = typeof gradings.$inferSelect;
 export const frictionKey = (ids: string[]): string => ids.toSorted().join(" ");
 
 /** The grade that a report shows. */
-function shownGrade(t: Pick<Tx, "select">, report: ReportRow): StoredGrade {
-  const points = t
+function shownGrade(tx: Pick<Tx, "select">, report: ReportRow): StoredGrade {
+  const points = tx
     .select()
     .from(frictionPoints)
     .where(eq(frictionPoints.reportId, report.id))
     .orderBy(asc(frictionPoints.position))
     .all();
-  const advice = t
+  const advice = tx
     .select()
     .from(recommendations)
     .where(eq(recommendations.reportId, report.id))
@@ -32,11 +32,11 @@ function shownGrade(t: Pick<Tx, "select">, report: ReportRow): StoredGrade {
 }
 
 /** The gradings of a report, oldest first, as rows. For a report that was graded once, the row that it would have. */
-export function listGradingRows(t: Pick<Tx, "select">, report: ReportRow): GradingRow[] {
-  const rows = t.select().from(gradings).where(eq(gradings.reportId, report.id)).orderBy(asc(gradings.id)).all();
+export function listGradingRows(tx: Pick<Tx, "select">, report: ReportRow): GradingRow[] {
+  const rows = tx.select().from(gradings).where(eq(gradings.reportId, report.id)).orderBy(asc(gradings.id)).all();
   if (rows.length > 0) return rows;
   const { id, orgId, methodology, createdAt } = report;
-  const grade = shownGrade(t, report);
+  const grade = shownGrade(tx, report);
   return [{ id, orgId, reportId: id, hash: methodology.hash, repeat: 1, grade, judging: null, createdAt }];
 }
 

@@ -17,16 +17,16 @@ type Parts = {
   outbox: Pick<Outbox, "emit" | "wants">;
   money: Pick<Money, "getSpending">;
   /** Called after an evaluation completed. */
-  onEvaluation: (t: Tx, org: string, promptId: string, evalRequestId: string) => void;
+  onEvaluation: (tx: Tx, org: string, promptId: string, evalRequestId: string) => void;
 };
 
 export type RunAnnouncements = ReturnType<typeof createRunAnnouncements>;
 
 /** Notifies destinations of ended runs and of what follows from them. */
 export function createRunAnnouncements({ baseUrl }: Pick<Deps, "baseUrl">, { outbox, money, onEvaluation }: Parts) {
-  function announceEvaluation(t: Tx, { orgId, promptId, evalRequestId }: typeof runs.$inferSelect): void {
+  function announceEvaluation(tx: Tx, { orgId, promptId, evalRequestId }: typeof runs.$inferSelect): void {
     if (!outbox.wants(orgId, "evaluation.completed") && !outbox.wants(orgId, "score.changed")) return;
-    const all = t
+    const all = tx
       .select({ run: runs, report: reports })
       .from(runs)
       .leftJoin(reports, eq(reports.runId, runs.id))
@@ -34,47 +34,47 @@ export function createRunAnnouncements({ baseUrl }: Pick<Deps, "baseUrl">, { out
       .orderBy(asc(runs.id))
       .all();
     if (all.some(({ run }) => run.completedAt === null)) return;
-    const request = t.select().from(evalRequests).where(eq(evalRequests.id, evalRequestId)).get();
+    const request = tx.select().from(evalRequests).where(eq(evalRequests.id, evalRequestId)).get();
     if (!request) return;
     const count = (status: (typeof all)[number]["run"]["status"]) =>
       all.filter(({ run }) => run.status === status).length;
     const ended = { completed: count("completed"), failed: count("failed"), superseded: count("superseded") };
-    outbox.emit(t, orgId, "evaluation.completed", () => ({
+    outbox.emit(tx, orgId, "evaluation.completed", () => ({
       evaluation: {
         ...{ id: evalRequestId, url: `${baseUrl()}/evaluations/${evalRequestId}`, trigger: request.trigger },
         status: ended.completed > 0 ? "completed" : ended.failed > 0 ? "failed" : "superseded",
         ...{ requestedAt: toIso(request.createdAt), runs: ended },
       },
-      prompt: toPromptEvent(t, promptId),
+      prompt: toPromptEvent(tx, promptId),
       reports: all.flatMap(({ report }) => (report ? [toReportEvent(baseUrl(), report)] : [])),
     }));
-    onEvaluation(t, orgId, promptId, evalRequestId);
+    onEvaluation(tx, orgId, promptId, evalRequestId);
   }
 
   /** Notifies of a budget once per month and amount. */
-  function announceBudget(t: Tx, orgId: string, isRefused: boolean): void {
+  function announceBudget(tx: Tx, orgId: string, isRefused: boolean): void {
     if (!outbox.wants(orgId, "budget.reached")) return;
     const { spentUsd, maxUsdAMonth, from, until } = money.getSpending(orgId as OrgId);
     if (maxUsdAMonth === null || spentUsd < maxUsdAMonth - (isRefused ? restUsd : 0)) return;
     const makeData = () => ({ spentUsd, maxUsdAMonth, from, until });
-    outbox.emit(t, orgId, "budget.reached", makeData, `budget ${from} ${maxUsdAMonth}`);
+    outbox.emit(tx, orgId, "budget.reached", makeData, `budget ${from} ${maxUsdAMonth}`);
   }
 
   return {
     /** A run has ended, in the same transaction. Its failure; null: it has a report or was superseded. */
-    announceEnd(t: Tx, runId: string, failure: { cause: EndCause; detail: string } | null): void {
-      const run = t.select().from(runs).where(eq(runs.id, runId)).get();
+    announceEnd(tx: Tx, runId: string, failure: { cause: EndCause; detail: string } | null): void {
+      const run = tx.select().from(runs).where(eq(runs.id, runId)).get();
       if (!run) return;
       if (failure)
-        outbox.emit(t, run.orgId, "run.failed", () => ({
+        outbox.emit(tx, run.orgId, "run.failed", () => ({
           run: toRunEvent(baseUrl(), run),
-          prompt: toPromptEvent(t, run.promptId),
+          prompt: toPromptEvent(tx, run.promptId),
           failure: { cause: failure.cause, detail: cut(failure.detail, maxDetail) },
         }));
-      announceEvaluation(t, run);
-      announceBudget(t, run.orgId, failure?.cause === "budget");
+      announceEvaluation(tx, run);
+      announceBudget(tx, run.orgId, failure?.cause === "budget");
     },
     /** Model calls outside of runs were paid for, in the same transaction. */
-    announceSpending: (t: Tx, orgId: string): void => announceBudget(t, orgId, false),
+    announceSpending: (tx: Tx, orgId: string): void => announceBudget(tx, orgId, false),
   };
 }

@@ -29,19 +29,19 @@ export function createEndings(
   { queue, commit, costOf, announceEnd, onEnded }: Parts,
 ) {
   function end(
-    t: Tx,
+    tx: Tx,
     runId: string,
     status: "failed" | "superseded",
     failureCause: EndCause,
     failureDetail: string,
   ): void {
     const at = now();
-    queue.cancel(t, "run", runId, `${failureCause}: ${failureDetail}`, costOf, at);
-    t.update(runs)
+    queue.cancel(tx, "run", runId, `${failureCause}: ${failureDetail}`, costOf, at);
+    tx.update(runs)
       .set({ status, failureCause, failureDetail, completedAt: at, reservedUsd: null, waitingFor: null })
       .where(eq(runs.id, runId))
       .run();
-    announceEnd(t, runId, status === "failed" ? { cause: failureCause, detail: failureDetail } : null);
+    announceEnd(tx, runId, status === "failed" ? { cause: failureCause, detail: failureDetail } : null);
   }
 
   return {
@@ -49,22 +49,22 @@ export function createEndings(
 
     /** Cancels an unfinished run, which becomes failed; `by` names who cancelled it. A session in progress stops within a second. Throws not_found, or conflict for an ended run. */
     async cancelRun(org: OrgId, id: string, by: string): Promise<void> {
-      const runId = await commit((t) => {
-        const run = getRunRow(t, org, id);
+      const runId = await commit((tx) => {
+        const run = getRunRow(tx, org, id);
         if (run.completedAt !== null) throw conflict(`The run has already ended with status ${run.status}.`);
-        end(t, run.id, "failed", "cancelled", `by ${by}`);
+        end(tx, run.id, "failed", "cancelled", `by ${by}`);
         return run.id;
       });
       onEnded([runId]);
     },
 
     /** Supersedes the unfinished runs of a prompt whose urlMap replaces the same hosts, in favor of the run `successor`. Returns their IDs. */
-    supersede(t: Tx, org: OrgId, promptId: string, urlMap: Record<string, string>, successor: string): string[] {
+    supersede(tx: Tx, org: OrgId, promptId: string, urlMap: Record<string, string>, successor: string): string[] {
       const hosts = hostsOf(urlMap);
       const unfinished = and(eq(runs.orgId, org), eq(runs.promptId, promptId), isNull(runs.completedAt));
-      const rows = t.select({ id: runs.id, urlMap: runs.urlMap }).from(runs).where(unfinished).all();
+      const rows = tx.select({ id: runs.id, urlMap: runs.urlMap }).from(runs).where(unfinished).all();
       const same = rows.filter((row) => hostsOf(row.urlMap) === hosts).map(({ id }) => id);
-      for (const id of same) end(t, id, "superseded", "superseded", `by run ${successor}`);
+      for (const id of same) end(tx, id, "superseded", "superseded", `by run ${successor}`);
       return same;
     },
 

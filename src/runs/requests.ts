@@ -95,7 +95,7 @@ export function createRequests(
    * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap,
    * templateArgs, agent, model).
    */
-  function accept(t: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
+  function accept(tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
     const { urlMap, templateArgs = {}, idempotencyKey, supersede: said = false } = input;
     const prompt = ofPrompts.getPromptRow(org, promptId);
     const supersede = typeof said === "function" ? said(prompt) : said;
@@ -104,10 +104,10 @@ export function createRequests(
     const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId: prompt.id, input: given });
     const earlier =
       idempotencyKey && idempotencyHash
-        ? findEarlier(t, org, idempotencyKey, idempotencyHash, now() - idempotencyMs)
+        ? findEarlier(tx, org, idempotencyKey, idempotencyHash, now() - idempotencyMs)
         : undefined;
     if (earlier)
-      return { evalRequestId: earlier.evalRequestId, runIds: runsOf(t, org, earlier.evalRequestId), superseded: [] };
+      return { evalRequestId: earlier.evalRequestId, runIds: runsOf(tx, org, earlier.evalRequestId), superseded: [] };
     if (prompt.status === "archived")
       throw conflict(
         `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
@@ -142,11 +142,11 @@ export function createRequests(
     const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
     const accepted = repeated(agents, repeats).map((each) => ({ id: newId(createdAt), ...each }));
     const runIds = accepted.map(({ id }) => id);
-    const superseded = supersede ? endings.supersede(t, org, prompt.id, urlMap, runIds[0] as string) : [];
+    const superseded = supersede ? endings.supersede(tx, org, prompt.id, urlMap, runIds[0] as string) : [];
     insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
     const host = loadedHost(task.startUrls, compileMapping(mapped));
     for (const { id, agentIndex, agent, model } of accepted)
-      insertPending(t, host, {
+      insertPending(tx, host, {
         id,
         agentIndex,
         orgId: org,
@@ -166,19 +166,19 @@ export function createRequests(
   }
 
   /** Inserts a run with its job. `host`: the one that it requests first. */
-  function insertPending(t: Tx, host: string, run: Pick<typeof runs.$inferSelect, Given>): void {
+  function insertPending(tx: Tx, host: string, run: Pick<typeof runs.$inferSelect, Given>): void {
     insertRun({ ...run, ...notStarted });
-    queue.enqueue(t, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
+    queue.enqueue(tx, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
   }
 
   /** Adds a run for each agent of an evaluation within a transaction; call `onQueued` afterwards. `model`: that of a single agent. */
-  function addRun(t: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
+  function addRun(tx: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
     const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
-    const rows = t.select().from(runs).where(own).orderBy(asc(runs.id)).all();
+    const rows = tx.select().from(runs).where(own).orderBy(asc(runs.id)).all();
     if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
     const ofAgents = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
     for (const first of ofAgents)
-      insertPending(t, loadedHost(first.task.startUrls, createMapping(first.urlMap)), {
+      insertPending(tx, loadedHost(first.task.startUrls, createMapping(first.urlMap)), {
         ...first,
         id: newId(now()),
         createdAt: now(),
@@ -190,7 +190,7 @@ export function createRequests(
 
   /** Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `accept` throws. */
   async function requestEval(org: OrgId, promptId: string, input: EvalRequestInput): Promise<Accepted> {
-    const accepted = await commit((t) => accept(t, org, promptId, input));
+    const accepted = await commit((tx) => accept(tx, org, promptId, input));
     if (accepted.superseded.length > 0) endings.onEnded(accepted.superseded);
     onQueued();
     return accepted;
@@ -221,8 +221,8 @@ export function createRequests(
 const repeated = <T extends object>(agents: T[], times: number): (T & { agentIndex: number })[] =>
   Array.from({ length: times }, () => agents.map((each, agentIndex) => ({ ...each, agentIndex }))).flat();
 
-const runsOf = (t: Tx, org: OrgId, evalRequestId: string): string[] =>
-  t
+const runsOf = (tx: Tx, org: OrgId, evalRequestId: string): string[] =>
+  tx
     .select({ id: runs.id })
     .from(runs)
     .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
@@ -231,8 +231,8 @@ const runsOf = (t: Tx, org: OrgId, evalRequestId: string): string[] =>
     .map(({ id }) => id);
 
 /** The run that an idempotency key created since `since`, epoch ms. Throws conflict if another request used the key. */
-function findEarlier(t: Tx, org: OrgId, key: string, hash: string, since: number) {
-  const row = t
+function findEarlier(tx: Tx, org: OrgId, key: string, hash: string, since: number) {
+  const row = tx
     .select({ evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })
     .from(runs)
     .where(and(eq(runs.orgId, org), eq(runs.idempotencyKey, key), gt(runs.createdAt, since)))

@@ -9,16 +9,16 @@ export type RunRow = typeof runs.$inferSelect;
 export const noRun = (id: string) => notFound(`No run has the ID ${id}.`);
 
 /** The row of a run; `id` is case-insensitive. */
-export const findRunRow = (t: Pick<Tx, "select">, org: OrgId, id: string): RunRow | undefined =>
-  t
+export const findRunRow = (tx: Pick<Tx, "select">, org: OrgId, id: string): RunRow | undefined =>
+  tx
     .select()
     .from(runs)
     .where(and(eq(runs.orgId, org), eq(runs.id, id.toLowerCase())))
     .get();
 
 /** The row of a run; `id` is case-insensitive. Throws not_found. */
-export function getRunRow(t: Pick<Tx, "select">, org: OrgId, id: string): RunRow {
-  const row = findRunRow(t, org, id);
+export function getRunRow(tx: Pick<Tx, "select">, org: OrgId, id: string): RunRow {
+  const row = findRunRow(tx, org, id);
   if (!row) throw noRun(id);
   return row;
 }

@@ -1,6 +1,6 @@
 import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
 import { diskFault, isBusy } from "../db/fault.ts";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 import { withoutWaiting } from "../db/write-lock.ts";
 import type { Deps } from "../deps.ts";
@@ -59,13 +59,13 @@ export function openSession(
     if (batch.length === 0) return;
     try {
       withoutWaiting(db, () =>
-        tx(db, (t) => {
+        transaction(db, (tx) => {
           const rows = batch.map(({ row }) => row);
-          if (mayWrite()) t.insert(sessionEvents).values(rows).run();
+          if (mayWrite()) tx.insert(sessionEvents).values(rows).run();
           // It was paid for anyway.
           else
             for (const { type, source, at, data } of rows)
-              if (type === "usage" && source !== "agent") pay(t, orgId, at, data.costUsd as number | null);
+              if (type === "usage" && source !== "agent") pay(tx, orgId, at, data.costUsd as number | null);
         }),
       );
       heldSince = null;

@@ -28,8 +28,8 @@ export function createSlotSettling(
   readClock: () => number,
 ) {
   /** Whether earlier scheduled runs are unfinished. */
-  function isStillRunning(t: Tx, row: ScheduledPrompt): boolean {
-    const unfinished = t
+  function isStillRunning(tx: Tx, row: ScheduledPrompt): boolean {
+    const unfinished = tx
       .select({ id: runs.id })
       .from(runs)
       .innerJoin(evalRequests, eq(evalRequests.id, runs.evalRequestId))
@@ -47,8 +47,8 @@ export function createSlotSettling(
   }
 
   /** How many of the latest scheduled evaluations failed, without one that gave a report or was cancelled in between. */
-  function failuresInARow(t: Tx, { orgId, id }: ScheduledPrompt): number {
-    const latest = t
+  function failuresInARow(tx: Tx, { orgId, id }: ScheduledPrompt): number {
+    const latest = tx
       .select({ outcome: slots.outcome, evalRequestId: slots.evalRequestId })
       .from(slots)
       .where(and(eq(slots.orgId, orgId), eq(slots.promptId, id), inArray(slots.outcome, ["ran", "failed"])))
@@ -58,7 +58,7 @@ export function createSlotSettling(
     const isFailure = ({ outcome, evalRequestId }: (typeof latest)[number]) => {
       if (outcome === "failed" || evalRequestId === null) return outcome === "failed";
       const own = and(eq(runs.orgId, orgId), eq(runs.evalRequestId, evalRequestId));
-      const made = t.select({ status: runs.status, cause: runs.failureCause }).from(runs).where(own).all();
+      const made = tx.select({ status: runs.status, cause: runs.failureCause }).from(runs).where(own).all();
       return made.length > 0 && made.every(({ status, cause }) => status === "failed" && cause !== "cancelled");
     };
     const end = latest.findIndex((slot) => !isFailure(slot));
@@ -66,17 +66,17 @@ export function createSlotSettling(
   }
 
   /** The outcome of a slot that should run now. */
-  function runSlot(t: Tx, row: ScheduledPrompt): Became {
-    if (isStillRunning(t, row))
+  function runSlot(tx: Tx, row: ScheduledPrompt): Became {
+    if (isStillRunning(tx, row))
       return { outcome: "skipped_overlap", evalRequestId: null, reason: "runs of an earlier slot were still active" };
     // The slot of the pause counts too, so a resumed prompt gets further chances.
-    const failures = failuresInARow(t, row);
+    const failures = failuresInARow(tx, row);
     if (failures > 0 && failures % maxFailures === 0) {
-      t.update(prompts).set({ status: "paused" }).where(eq(prompts.id, row.id)).run();
+      tx.update(prompts).set({ status: "paused" }).where(eq(prompts.id, row.id)).run();
       return { outcome: "failed", evalRequestId: null, reason: pausedReason };
     }
     try {
-      const { evalRequestId } = requests.accept(t, row.orgId as OrgId, row.id, {
+      const { evalRequestId } = requests.accept(tx, row.orgId as OrgId, row.id, {
         urlMap: {},
         templateArgs: row.templateDefaults ?? {},
         runs: row.runsPerEval ?? 1,
@@ -93,7 +93,7 @@ export function createSlotSettling(
    * Processes due slots of a prompt, oldest first, and advances its schedule. Returns the time of the next slot and, if
    * it was processed, the outcome of the latest one; `broken` sets that outcome beforehand.
    */
-  return function settleSome(t: Tx, promptId: string, broken: Became | null) {
+  return function settleSome(tx: Tx, promptId: string, broken: Became | null) {
     const row = getRow.get({ id: promptId });
     const schedule = row ? scheduleOf(row) : null;
     const time = readClock();
@@ -108,7 +108,7 @@ export function createSlotSettling(
       if (!findSlot.get({ id: row.id, at: slot })) {
         const isLatest = following === null || following > time;
         const reason = !isLatest ? missed.notLatest : time - slot > catchUpMs ? missed.tooOld : null;
-        if (reason === null) latest = broken ?? runSlot(t, row);
+        if (reason === null) latest = broken ?? runSlot(tx, row);
         else passed.push(slot);
         const settled = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
         insertSlot({ orgId: row.orgId, promptId: row.id, scheduledAt: slot, createdAt: time, ...settled });
@@ -116,8 +116,8 @@ export function createSlotSettling(
       slot = following;
     }
     if (row && passed.length > 0)
-      emit(t, row.orgId, "schedule.missed", () => ({
-        prompt: toPromptEvent(t, row.id),
+      emit(tx, row.orgId, "schedule.missed", () => ({
+        prompt: toPromptEvent(tx, row.id),
         missed: passed.length,
         from: toIso(Math.min(...passed)),
         until: toIso(Math.max(...passed)),

@@ -75,7 +75,7 @@ export function createSlots(
   /** Processes some slots of a prompt and returns whether none is left. A slot with an internal error fails, so it does not block others. */
   async function settle(due: Due): Promise<boolean> {
     try {
-      const { isDone, latest, passed } = await commit((t) => settleSome(t, due.id, due.broken));
+      const { isDone, latest, passed } = await commit((tx) => settleSome(tx, due.id, due.broken));
       if (passed > 0) log.warn({ prompt: due.id, slots: passed }, "missed scheduled slots");
       if (latest) log.info({ prompt: due.id, outcome: latest.outcome, evalRequest: latest.evalRequestId }, "slot");
       if (latest?.reason === pausedReason) {

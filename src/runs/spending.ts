@@ -118,13 +118,13 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
     },
 
     /** Reserves the maximum cost of a run in the transaction that starts it. */
-    reserve(t: Tx, run: Pick<typeof runs.$inferSelect, "id" | "orgId" | "model" | "task">): void {
+    reserve(tx: Tx, run: Pick<typeof runs.$inferSelect, "id" | "orgId" | "model" | "task">): void {
       if (run.model === null || caps.get({ org: run.orgId })?.month == null) return;
       const { row, freeUsd } = monthly(run.orgId);
       if (freeUsd === null) return;
       const most = agentCap(decideLimits(run.task.limits, config).model.costUsd, row.maxUsdARun);
       const usd = Math.max(0, Math.min(freeUsd, most === null ? freeUsd : most + judgeUsd));
-      t.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
+      tx.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
     },
 
     /** Budget of a started run: for the agent, and for the agent with its judge. */
@@ -163,8 +163,8 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
 }
 
 /** Counts the cost of an event that is no longer stored, since it was paid for. */
-export function pay(t: Tx, orgId: string, at: number, usd: number | null): void {
-  t.insert(spending)
+export function pay(tx: Tx, orgId: string, at: number, usd: number | null): void {
+  tx.insert(spending)
     .values({ orgId, from: at - (at % 900_000), usd: usd ?? 0, unpricedCalls: usd === null ? 1 : 0 })
     .onConflictDoUpdate({
       target: [spending.orgId, spending.from],

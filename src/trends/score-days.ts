@@ -27,7 +27,7 @@ const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length ==
 
 /** Maintains the results of each day. Called in the transaction that publishes or withdraws a live report. */
 export function createScoreCounts(_: { db: Db }) {
-  return function countScore(t: Tx, { report, run }: Counted, by: 1 | -1): void {
+  return function countScore(tx: Tx, { report, run }: Counted, by: 1 | -1): void {
     if (!isLive(run)) return;
     const { outcome, score, metrics, methodology } = report;
     const day = Math.floor(run.createdAt / dayMs) * dayMs;
@@ -43,7 +43,7 @@ export function createScoreCounts(_: { db: Db }) {
       scope: comparedScope({ scope: report.scope, judge: methodology.judge }),
     };
     const own = and(...(Object.keys(key) as (keyof typeof key)[]).map((name) => eq(scoreDays[name], key[name])));
-    const before = t.select().from(scoreDays).where(own).get();
+    const before = tx.select().from(scoreDays).where(own).get();
     const result = {
       times: run.createdAt - day,
       scores: score,
@@ -61,9 +61,9 @@ export function createScoreCounts(_: { db: Db }) {
       return [name, by > 0 ? list.toSpliced(at, 0, result[name]) : list.toSpliced(at, 1)];
     });
     const next: StoredDay = { ...row, ...Object.fromEntries(changed) };
-    if (next.times.length === 0) t.delete(scoreDays).where(own).run();
-    else if (before) t.update(scoreDays).set(next).where(own).run();
-    else t.insert(scoreDays).values(next).run();
+    if (next.times.length === 0) tx.delete(scoreDays).where(own).run();
+    else if (before) tx.update(scoreDays).set(next).where(own).run();
+    else tx.insert(scoreDays).values(next).run();
   };
 }
 

@@ -1,7 +1,7 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import type { Keys } from "../auth/keys.ts";
 import type { createOrgs } from "../auth/orgs.ts";
-import { tx } from "../db/open.ts";
+import { transaction } from "../db/open.ts";
 import { trusts, usedTokens } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
@@ -119,8 +119,8 @@ export function createTrusts(
     /** Deletes a trust and revokes its API keys. Throws not_found. */
     deleteTrust(org: OrgId, id: string): Trust {
       const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
-      const row = tx(db, (t) => {
-        const deleted = t.delete(trusts).where(own).returning().get();
+      const row = transaction(db, (tx) => {
+        const deleted = tx.delete(trusts).where(own).returning().get();
         if (!deleted) throw notFound(`No trust has the ID ${id}.`);
         keys.revokeKeysOf(org, deleted.id);
         return deleted;
@@ -146,17 +146,17 @@ export function createTrusts(
       const covering = trusted.filter((row) => covers(row, jobOf[row.provider](claims)));
       const trust = covering.find((row) => isSame(row, jobOf[row.provider](claims)));
       if (!trust) throw refused(reasonAgainst(covering[0], jobOf[trusted[0]?.provider ?? "github"](claims)));
-      return tx(db, (t) => {
+      return transaction(db, (tx) => {
         const at = now();
-        t.delete(usedTokens)
+        tx.delete(usedTokens)
           .where(lt(usedTokens.expiresAt, at - minuteMs))
           .run();
         const used = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
-        if (t.insert(usedTokens).values(used).onConflictDoNothing().returning().all().length === 0)
+        if (tx.insert(usedTokens).values(used).onConflictDoNothing().returning().all().length === 0)
           throw refused("The ID token was used before. Request a new one for each exchange.");
         const { repositoryId } = jobOf[trust.provider](claims);
         if (trust.repositoryId === null && repositoryId !== null)
-          t.update(trusts)
+          tx.update(trusts)
             .set({ repositoryId })
             .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
             .run();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { QueueManager } from "bunqueue/queue";
 import { bun, defineQueue } from "plainjob";
 import { createCommit } from "../../src/db/commit.ts";
-import { closeDb, openDb, tx } from "../../src/db/open.ts";
+import { closeDb, openDb, transaction } from "../../src/db/open.ts";
 import type { OrgLimits } from "../../src/jobs/claim-order.ts";
 import { createQueue } from "../../src/jobs/queue.ts";
 import { median } from "./load.ts";
@@ -28,9 +28,9 @@ function evald(dataDir: string): Contestant {
   return {
     async cycle() {
       const job = { kind: "run", subject: Bun.randomUUIDv7(), orgId: "org", host: "docs.test", maxAttempts: 3 };
-      await commit((t) => queue.enqueue(t, job));
-      const [lease] = (await commit((t) => queue.claim(t, 1, "bench", 30_000, limits))).leases;
-      if (!lease || !(await commit((t) => queue.settle(t, lease, "done", null, 0)))) throw new Error("no job");
+      await commit((tx) => queue.enqueue(tx, job));
+      const [lease] = (await commit((tx) => queue.claim(tx, 1, "bench", 30_000, limits))).leases;
+      if (!lease || !(await commit((tx) => queue.settle(tx, lease, "done", null, 0)))) throw new Error("no job");
     },
     close: () => closeDb(db),
   };
@@ -108,24 +108,24 @@ async function claims(dataDir: string, queued: number, lanes: number, isBlocked:
   const { db, queue, commit } = openQueue(dataDir);
   const limits = { org: (id: string) => (id === "blocked" ? { atOnce: 1, aDay: null } : unlimited), host: 64 };
   const enqueue = (count: number, orgOf: (i: number) => string) =>
-    tx(db, (t) => {
+    transaction(db, (tx) => {
       for (let i = 0; i < count; i++) {
         const host = `docs-${i % lanes}.test`;
-        queue.enqueue(t, { kind: "run", subject: Bun.randomUUIDv7(), orgId: orgOf(i), host, maxAttempts: 3 });
+        queue.enqueue(tx, { kind: "run", subject: Bun.randomUUIDv7(), orgId: orgOf(i), host, maxAttempts: 3 });
       }
     });
   if (isBlocked) {
     enqueue(queued, () => "blocked");
-    tx(db, (t) => queue.claim(t, 1, "bench", 3_600_000, limits));
+    transaction(db, (tx) => queue.claim(tx, 1, "bench", 3_600_000, limits));
     enqueue(500, () => "open");
   } else enqueue(queued, (i) => `org-${i % Math.ceil(lanes / 10)}`);
   const times: number[] = [];
   for (let i = 0; i < 400; i++) {
     const begun = performance.now();
-    const [lease] = (await commit((t) => queue.claim(t, 1, "bench", 30_000, limits))).leases;
+    const [lease] = (await commit((tx) => queue.claim(tx, 1, "bench", 30_000, limits))).leases;
     times.push(performance.now() - begun);
     if (!lease) throw new Error("no job");
-    await commit((t) => queue.settle(t, lease, "done", null, 0));
+    await commit((tx) => queue.settle(tx, lease, "done", null, 0));
   }
   closeDb(db);
   times.sort((a, b) => a - b);

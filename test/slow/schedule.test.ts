@@ -154,9 +154,9 @@ describe("the outcome of a slot", () => {
     const good = await create({ frequency: "5 * * * *" });
     const enqueue = service.queue.enqueue;
     let calls = 0;
-    service.queue.enqueue = (t, job) => {
+    service.queue.enqueue = (tx, job) => {
       if (job.host === "bad.test" && ++calls % 2 === 0) throw new TypeError("x is not a function");
-      enqueue(t, job);
+      enqueue(tx, job);
     };
     await tickAt("2026-01-01T01:30:00Z");
     expect(await outcomes(bad)).toEqual(["2026-01-01T01:00 failed"]);
@@ -255,9 +255,9 @@ test("a prompt with thousands of missed slots doesn't delay others", async () =>
   const daily = await create({ frequency: "0 6 * * *", additionalUrls: [{ url: "https://daily.test/" }] });
   const enqueue = service.queue.enqueue;
   let before = 0;
-  service.queue.enqueue = (t, job) => {
+  service.queue.enqueue = (tx, job) => {
     if (job.host === "daily.test") before = db.select().from(slots).where(eq(slots.promptId, minutely)).all().length;
-    enqueue(t, job);
+    enqueue(tx, job);
   };
   await tickAt("2026-01-06T06:00:00Z");
   expect(before).toBe(200);

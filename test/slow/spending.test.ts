@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
-import { tx } from "../../src/db/open.ts";
+import { transaction } from "../../src/db/open.ts";
 import { pay } from "../../src/runs/spending.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
@@ -68,7 +68,7 @@ describe("the monthly budget", () => {
     service.orgs.updateOrg(a.org, { maxUsdAMonth: 5, timeZone: "Asia/Tokyo" });
     const body = { text: "See https://docs.test/", frequency: "0 * * * *" };
     const { id } = (await send("POST", "/api/v1/prompts", { body })).body;
-    tx(db, (t) => pay(t, a.org, at, 5));
+    transaction(db, (tx) => pay(tx, a.org, at, 5));
     const refused = await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
     const detail = expect.stringMatching(
       /^The organization has spent \$5\.00 of its monthly budget of \$5\. .* December 1\.$/,

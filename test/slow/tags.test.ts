@@ -7,9 +7,9 @@ test("a tag of 10,000 prompts is filtered, refused by gates, and scheduled betwe
   const text = "Upload. https://docs.example.com";
   const { id } = service.prompts.createPrompt(a.org, { text, tags: ["nightly"] });
   const row = service.prompts.getPromptRow(a.org, id);
-  db.transaction((t) => {
+  db.transaction((tx) => {
     for (let i = 1; i < 10_000; i++)
-      t.insert(prompts)
+      tx.insert(prompts)
         .values({ ...row, id: service.deps.newId(row.createdAt + i) })
         .run();
   });

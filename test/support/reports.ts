@@ -1,7 +1,7 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { type EndCause, endCauses } from "../../src/agents/failure.ts";
-import { tx } from "../../src/db/open.ts";
+import { transaction } from "../../src/db/open.ts";
 import { jobs, runs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { gradeSession } from "../../src/grading/score.ts";
@@ -29,7 +29,7 @@ export function evaluation(
   events?: AgentEvent[],
 ) {
   const asked = { urlMap: {}, trigger: "api", runs: ends.length, ...more } as const;
-  const { runIds, evalRequestId } = tx(db, (t) => service.requests.accept(t, a.org, promptId, asked));
+  const { runIds, evalRequestId } = transaction(db, (tx) => service.requests.accept(tx, a.org, promptId, asked));
   return runIds.map((runId, i) => {
     const end = ends[i] as Grade | string;
     const run = db.select().from(runs).where(eq(runs.id, runId)).get();

@@ -309,15 +309,15 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     async "jobs of A don't count for the limits of B"() {
       db.$client.run("update jobs set state = 'done', completed_at = ? where state in ('queued', 'running')", [at]);
       const enqueue = (orgId: string, subject: string, host: string) =>
-        service.commit((t) => service.queue.enqueue(t, { kind: "run", subject, orgId, host, maxAttempts: 1 }));
+        service.commit((tx) => service.queue.enqueue(tx, { kind: "run", subject, orgId, host, maxAttempts: 1 }));
       for (const i of [1, 2, 3]) await enqueue(a.org, `a${i}`, "one.example");
       for (const i of [1, 2, 3]) await enqueue(b.org, `b${i}`, "one.example");
       const none = { atOnce: null, aDay: null };
       const claim = (limits: { atOnce: number | null; aDay: number | null }) =>
         service
-          .commit((t) => {
+          .commit((tx) => {
             const org = (id: string) => (id === b.org ? limits : none);
-            const { leases } = service.queue.claim(t, 10, "test", 1000, { org, host: 100 });
+            const { leases } = service.queue.claim(tx, 10, "test", 1000, { org, host: 100 });
             throw new Claimed(
               leases
                 .map(({ subject }) => subject)
