@@ -4,7 +4,7 @@ import { locked, toAppError, unknownUrl } from "./app-error.ts";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { archiveRoutes } from "./archives/routes.ts";
 import { noteClient, type Peer } from "./auth/address.ts";
-import { type Caller, callerOf, checkOwner, checkScope, isReporter, withClearPath } from "./auth/gate.ts";
+import { authenticate, checkOwner, withClearPath } from "./auth/gate.ts";
 import { orgsForPeople } from "./auth/orgs.ts";
 import { whoamiRoutes } from "./auth/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
@@ -16,11 +16,18 @@ import { fieldPath, fieldRoutes } from "./field/routes.ts";
 import { frictionRoutes } from "./friction/routes.ts";
 import { gateRoutes } from "./gates/routes.ts";
 import { closeUnread, refuseLargeBody } from "./http/body.ts";
+import {
+  type Authenticate,
+  findRequestState,
+  identifyCaller,
+  isCompatible,
+  isReporter,
+  trackRequest,
+} from "./http/caller.ts";
 import { createDelivery, isCompressible, pathOf } from "./http/delivery.ts";
 import { healthRoutes } from "./http/health.ts";
 import { toOpenApi } from "./http/openapi.ts";
 import { openApiPath, openApiRoutes } from "./http/openapi-routes.ts";
-import type { OrgOf } from "./http/operation.ts";
 import { readQueryNumbers } from "./http/paging.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
@@ -41,17 +48,20 @@ import type { OpenApiDocument } from "./web/pages/reference.tsx";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 import { workerRoutes } from "./workers/routes.ts";
 
+type AppOptions = {
+  /** What is available over MCP, in place of everything. */
+  surface?: Surface;
+  /** Finds the caller of a request to the API, in place of its API key. */
+  authenticate?: Authenticate;
+};
+
 /** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters through `handle`. */
-export function createApp(service: Service, surface?: Surface) {
-  const { deps, keys } = service;
-  const { basePath } = deps.config;
+export function createApp(service: Service, { surface, ...options }: AppOptions = {}) {
+  const { ctx, keys } = service;
+  const findCaller = options.authenticate ?? ((request) => authenticate(request, keys));
+  const { basePath } = ctx.config;
   const apiPrefix = `${basePath}/api/`;
 
-  const callerOfApi = (request: Request) => {
-    const caller = pendingOf(request)?.caller;
-    if (!caller) throw new Error("a route under /api/ was reached without authentication");
-    return caller;
-  };
   /** Needs no API key: the description of the API, and the exchange of an ID token, which is the credential. */
   const isOpen = ({ method }: Request, path: string) =>
     (method === "GET" && path === basePath + openApiPath) || (method === "POST" && path === basePath + exchangePath);
@@ -61,35 +71,17 @@ export function createApp(service: Service, surface?: Surface) {
   /** All that a key for reporting friction can be used for. */
   const isReport = (request: Request, path: string) =>
     isMcp(path) || (request.method === "POST" && path.replace(/\/$/, "") === basePath + fieldPath);
-  const orgOf: OrgOf = (request, scope = isRead(request) ? "read" : "write") => {
-    const caller = callerOfApi(request);
-    checkScope(caller, scope);
-    return caller.org;
-  };
-
-  /** For streams, which may outlive a key. */
-  function mayStillRead(request: Request): boolean {
-    try {
-      callerOf(request, keys);
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  const isCompatible = (request: Request) => pendingOf(request)?.caller?.isCompatible ?? false;
-  const nameOf = (request: Request) => `the API key ${JSON.stringify(pendingOf(request)?.caller?.name ?? "")}`;
 
   /** Counts a response, and logs it: reads that succeed or find nothing at debug, everything else at info; MCP tools log their changes themselves. Not in onAfterResponse, which alone costs a fifth of a read. */
   function noteResponse(request: Request, path: string, route: string, status: unknown): void {
-    const seen = pendingOf(request);
-    const ms = seen ? performance.now() - seen.at : 0;
+    const seen = findRequestState(request);
+    const ms = seen ? performance.now() - seen.startedAt : 0;
     const method = methodOf(request);
     service.telemetry.metrics?.countResponse(method, route.slice(basePath.length), Number(status), ms);
     const isPlain = Number(status) < 400 || Number(status) === 404;
     const level = (isRead(request) || isMcp(path)) && isPlain ? "debug" : "info";
-    if (!deps.log.isLevelEnabled(level)) return;
-    deps.log[level](
+    if (!ctx.log.isLevelEnabled(level)) return;
+    ctx.log[level](
       {
         req: seen?.id,
         method,
@@ -107,16 +99,16 @@ export function createApp(service: Service, surface?: Surface) {
   const toRoutes = () =>
     new Elysia()
       .use(healthRoutes(service.findProblem))
-      .use(featureRoutes(service, { orgOf, callerOf: callerOfApi, nameOf, isCompatible, mayStillRead }))
-      .use(mcpRoutes(endpointOf, callerOfApi))
-      .use(pageRoutes({ ...service, orgs: orgsForPeople(service.orgs, deps.config) }, openApi))
+      .use(featureRoutes(service))
+      .use(mcpRoutes(endpointOf))
+      .use(pageRoutes({ ...service, orgs: orgsForPeople(service.orgs, ctx.config) }, openApi))
       .use(openApiRoutes(openApi));
   let document: OpenApiDocument | undefined;
   function openApi(): OpenApiDocument {
     // Applies to routes without the base path. In the OpenAPI document, the base path is part of the server URL.
     document ??= toOpenApi(
       toOpenAPISchema(toRoutes() as AnyElysia, { staticFile: false }),
-      deps.baseUrl(),
+      ctx.baseUrl(),
       events,
     ) as OpenApiDocument;
     return document;
@@ -124,18 +116,14 @@ export function createApp(service: Service, surface?: Surface) {
 
   const app = new Elysia({ prefix: basePath, normalize: true })
     .onRequest(({ request, set }) => {
-      const id = crypto.randomUUID();
-      const own: Pending = { id, at: performance.now() };
-      (request as Tracked)[pending] = own;
-      set.headers["x-request-id"] = id;
+      set.headers["x-request-id"] = trackRequest(request).id;
       const path = pathOf(request);
       if (isCompressible(request, path.slice(basePath.length))) set.headers.vary = "Accept-Encoding";
       const api = path.startsWith(apiPrefix);
       checkStorage(service, request, api);
       if (api) set.headers["cache-control"] = "private, no-store";
       if (api && !isOpen(request, path)) {
-        const caller = callerOf(request, keys);
-        own.caller = caller;
+        const caller = identifyCaller(request, findCaller);
         if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
       }
       checkEncoding(path);
@@ -150,7 +138,8 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .onError(async ({ error, code, request, path, route = "", set }) => {
       const answer = toAppError(error, service.onError(error), code);
-      if (answer.code === "internal") deps.log.error({ req: pendingOf(request)?.id, err: error }, "request failed");
+      if (answer.code === "internal")
+        ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
       set.status = errorStatus[answer.code];
       noteResponse(request, path, route, set.status);
       const page = await findErrorPage(service, request, answer);
@@ -166,15 +155,15 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .use(toRoutes());
 
-  const deliver = createDelivery(deps.config);
+  const deliver = createDelivery(ctx.config);
 
   function handle(incoming: Request, peer: Peer = () => undefined): Response | Promise<Response> {
     const clear = withClearPath(incoming);
     const request = clear.method === "HEAD" ? toGet(clear) : clear;
     const path = pathOf(request);
-    if (!path.startsWith(apiPrefix)) noteClient(request, peer, deps.config.trustsProxy);
+    if (!path.startsWith(apiPrefix)) noteClient(request, peer, ctx.config.trustsProxy);
     const waits = !isRead(request) && !isMcp(path) && !startsRuns(path);
-    const answer = deliver(request, (each) => (waits ? whenUnlocked(deps.db, each, app.fetch) : app.fetch(each)));
+    const answer = deliver(request, (each) => (waits ? whenUnlocked(ctx.db, each, app.fetch) : app.fetch(each)));
     return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
   }
   return { handle, routes: app.routes };
@@ -183,21 +172,14 @@ export function createApp(service: Service, surface?: Surface) {
 const onlyReports = () =>
   new AppError("forbidden", "This API key can only report friction: POST /api/v1/field-friction, or MCP.");
 
-/** `at`: the start by the monotonic clock. `caller`: the API key. */
-type Pending = { id: string; at: number; caller?: Caller };
-
-const pending = Symbol("pending");
 const head = Symbol("head");
-/** Properties of the request, since a WeakMap of all of them makes each read slower. */
-type Tracked = Request & { [pending]?: Pending; [head]?: true };
+type Tracked = Request & { [head]?: true };
 
 /** A request for the headers of a page, as one for the page: Bun's server sends no body for it, and ends streams. */
 const toGet = (request: Request): Request => Object.assign(new Request(request, { method: "GET" }), { [head]: true });
 
 /** The method as sent. */
 const methodOf = (request: Request): string => ((request as Tracked)[head] ? "HEAD" : request.method);
-
-const pendingOf = (request: Request): Pending | undefined => (request as Tracked)[pending];
 
 const isUpload = ({ method }: Request, path: string): boolean => method === "POST" && path.endsWith("/v1/archives");
 
@@ -212,37 +194,28 @@ function moveHeaders(set: { headers: Record<string, unknown>; status?: unknown }
   set.headers = {};
 }
 
-type Auth = {
-  orgOf: OrgOf;
-  callerOf: (request: Request) => Caller;
-  nameOf: (request: Request) => string;
-  isCompatible: (request: Request) => boolean;
-  mayStillRead: (request: Request) => boolean;
-};
-
 /** The API of the features. */
-function featureRoutes(service: Service, auth: Auth) {
-  const { orgOf, callerOf, nameOf, isCompatible, mayStillRead } = auth;
-  const { deps, people } = service;
-  const ownerFor = (what: string) => (request: Request) => checkOwner(callerOf(request), people, what);
+function featureRoutes(service: Service) {
+  const { ctx, people } = service;
+  const ownerFor = (what: string) => (request: Request) => checkOwner(request, people, what);
   return new Elysia({ name: "features" })
-    .use(whoamiRoutes(service.orgs, callerOf))
-    .use(promptRoutes(service, orgOf))
-    .use(providerRoutes(service.providers, orgOf))
-    .use(archiveRoutes(service.archives, orgOf))
-    .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf, isCompatible, mayStillRead }, orgOf))
-    .use(reportRoutes(service, deps, orgOf))
-    .use(shareRoutes(service.shares, orgOf, ownerFor("share reports")))
-    .use(comparisonRoutes(service.compare, orgOf))
-    .use(frictionRoutes({ ...service, nameOf }, orgOf))
-    .use(fieldRoutes({ ...service, callerOf, nameOf }, orgOf))
-    .use(trendRoutes(deps, orgOf))
-    .use(gateRoutes(service.gates, orgOf))
-    .use(exchangeRoutes(service, orgOf))
-    .use(notificationRoutes(service.notifier, orgOf))
-    .use(trustRoutes(service.trusts, orgOf, { callerOf, checkOwner: ownerFor("change which CI jobs are trusted") }))
-    .use(workerRoutes(service.workers, orgOf, ownerFor("manage workers")))
-    .use(regradeRoutes({ ...service, nameOf }, orgOf));
+    .use(whoamiRoutes(service.orgs))
+    .use(promptRoutes(service))
+    .use(providerRoutes(ctx))
+    .use(archiveRoutes(ctx))
+    .use(runRoutes({ ...service, baseUrl: ctx.baseUrl }))
+    .use(reportRoutes(service, ctx))
+    .use(shareRoutes(service.shares, ownerFor("share reports")))
+    .use(comparisonRoutes(service.compare))
+    .use(frictionRoutes(service))
+    .use(fieldRoutes(service))
+    .use(trendRoutes(ctx))
+    .use(gateRoutes(service.gates))
+    .use(exchangeRoutes(service))
+    .use(notificationRoutes(service.notifier))
+    .use(trustRoutes(service.trusts, { checkOwner: ownerFor("change which CI jobs are trusted") }))
+    .use(workerRoutes(service.workers, ownerFor("manage workers")))
+    .use(regradeRoutes(service));
 }
 
 const isRead = ({ method }: Request): boolean => method === "GET";

@@ -1,12 +1,11 @@
-import type { Agent } from "./agents/agent.ts";
 import { createAgentList } from "./agents/choice.ts";
-import { createArchives } from "./archives/archives.ts";
+import { hasArchive } from "./archives/archives.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
 import { createPeople } from "./auth/people.ts";
 import { createCompare } from "./comparisons/compare.ts";
 import { createLatest } from "./comparisons/latest.ts";
-import type { Deps, OrgId } from "./deps.ts";
+import type { Context, OrgId } from "./context.ts";
 import { createExports } from "./exchange/export.ts";
 import { createImports } from "./exchange/import.ts";
 import { createField } from "./field/field.ts";
@@ -17,7 +16,6 @@ import { createModels } from "./models/models.ts";
 import { createGuard } from "./net/guarded.ts";
 import type { Outbox } from "./notifications/outbox.ts";
 import { createPrompts } from "./prompts/prompts.ts";
-import { createProviders } from "./providers/providers.ts";
 import { createAnnouncements } from "./reports/announcements.ts";
 import { createBaselines } from "./reports/baseline.ts";
 import { createCounts } from "./reports/counts.ts";
@@ -33,60 +31,52 @@ import { createScoreCounts } from "./trends/score-days.ts";
 import { createTrusts } from "./trusts/trusts.ts";
 
 type Parts = {
-  /** By ID. */
-  agents: Record<string, Agent>;
   outbox: Outbox;
   userAgent: string;
   /** The program whose threads write exports; default: this thread. */
   threadProgram?: string;
-  onScheduled: () => void;
 };
 
 export type Features = ReturnType<typeof createFeatures>;
 
 /** Reading and storing: everything that needs no job. */
-export function createFeatures(deps: Deps, { agents, outbox, userAgent, threadProgram, onScheduled }: Parts) {
-  const { config } = deps;
-  const orgs = createOrgs(deps);
-  const keys = createKeys(deps);
-  const people = createPeople(deps);
-  const guard = createGuard({ allow: config.allowPrivate, userAgent, now: deps.now, keepsAlive: false });
-  const trusts = createTrusts(deps, { keys, orgs, guard });
-  const providers = createProviders(deps);
-  const archives = createArchives(deps);
-  const models = createModels(deps);
-  const listAgents = createAgentList(agents);
-  const prompts = createPrompts(deps, {
+export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram }: Parts) {
+  const { config } = ctx;
+  const orgs = createOrgs(ctx);
+  const keys = createKeys(ctx);
+  const people = createPeople(ctx);
+  const guard = createGuard({ allow: config.allowPrivate, userAgent, now: ctx.now, keepsAlive: false });
+  const trusts = createTrusts(ctx, { keys, orgs, guard });
+  const models = createModels(ctx);
+  const listAgents = createAgentList(ctx.agents);
+  const prompts = createPrompts(ctx, {
     listAgents,
     agentModel: config.agentModel,
     checkModel: models.getModel,
-    hasArchive: archives.hasArchive,
-    onScheduled,
+    hasArchive: (org, id) => hasArchive(ctx, org, id),
   });
-  const dismissals = createDismissals(deps);
+  const dismissals = createDismissals(ctx);
   const redact = (org: OrgId, text: string) => createRedaction(models.secretsOf(org)).clean(text);
-  const field = { ...createField(deps), ...createFieldReports(deps, { redact }) };
-  const friction = createFriction(deps, { ...dismissals, ...field });
-  const { announceReport, announceFriction } = createAnnouncements(deps, outbox);
-  const countReport = createCounts(deps, [createScoreCounts(deps)], announceFriction);
-  const baselines = createBaselines(deps);
-  const reports = createReports(deps, { friction, baselines, countReport, announceReport });
-  const compare = createCompare(deps, { reports, baselines });
-  const shares = createShares(deps);
-  const getTimeline = createTimelines(deps);
-  const gradings = createGradings(deps, reports);
+  const field = { ...createField(ctx), ...createFieldReports(ctx, { redact }) };
+  const friction = createFriction(ctx, { ...dismissals, ...field });
+  const { announceReport, announceFriction } = createAnnouncements(ctx, outbox);
+  const countReport = createCounts(ctx, [createScoreCounts(ctx)], announceFriction);
+  const baselines = createBaselines(ctx);
+  const reports = createReports(ctx, { friction, baselines, countReport, announceReport });
+  const compare = createCompare(ctx, { reports, baselines });
+  const shares = createShares(ctx);
+  const getTimeline = createTimelines(ctx);
+  const gradings = createGradings(ctx, reports);
   const latest = createLatest(baselines, compare);
-  const runs = createRuns(deps);
-  const exports = createExports(deps, { reports, models, toMarkdown: reportMarkdown, program: threadProgram ?? null });
-  const imports = createImports(deps, createCounts(deps, [createScoreCounts(deps)]));
-  const evals = createEvals(deps);
+  const runs = createRuns(ctx);
+  const exports = createExports(ctx, { reports, models, toMarkdown: reportMarkdown, program: threadProgram ?? null });
+  const imports = createImports(ctx, createCounts(ctx, [createScoreCounts(ctx)]));
+  const evals = createEvals(ctx);
   return {
     orgs,
     keys,
     people,
     trusts,
-    providers,
-    archives,
     models,
     listAgents,
     prompts,

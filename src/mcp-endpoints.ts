@@ -1,8 +1,8 @@
 import { locked, toAppError } from "./app-error.ts";
-import { type Caller, isReporter } from "./auth/gate.ts";
 import { comparisonTools } from "./comparisons/tools.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
 import { fieldTools } from "./field/tools.ts";
+import { type Caller, isReporter } from "./http/caller.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import type { toSurface } from "./mcp/surface.ts";
 import type { Tool } from "./mcp/tool.ts";
@@ -47,12 +47,12 @@ const reporterNote =
 function mcpFailures(service: Service): Pick<Offer, "onChange" | "toAppError"> {
   return {
     async onChange(tool, { keyId }) {
-      service.deps.log.info({ tool, key: keyId }, "MCP tool called");
-      if (!(await untilUnlocked(service.deps.db))) throw locked();
+      service.ctx.log.info({ tool, key: keyId }, "MCP tool called");
+      if (!(await untilUnlocked(service.ctx.db))) throw locked();
     },
     toAppError(error) {
       const answer = toAppError(error, service.onError(error), undefined);
-      if (answer.code === "internal") service.deps.log.error({ err: error }, "MCP request failed");
+      if (answer.code === "internal") service.ctx.log.error({ err: error }, "MCP request failed");
       return answer;
     },
   };
@@ -65,15 +65,15 @@ function once<T>(make: () => T): () => T {
 
 /** Loaded lazily: the SDKs take longer to load than everything else together, and many services never use MCP. */
 async function loadEndpoint(service: Service, offer: Offer, surface?: Surface): Promise<Endpoint> {
-  const { deps } = service;
+  const { ctx } = service;
   const [{ createEndpoint }, { toSurface }] = await Promise.all([
     import("./mcp/endpoint.ts"),
     import("./mcp/surface.ts"),
   ]);
   return createEndpoint(surface ?? toSurface(offer), {
-    ownUrl: deps.baseUrl,
-    origins: deps.config.corsOrigins,
-    onError: (error) => deps.log.debug({ err: error }, "MCP request rejected"),
+    ownUrl: ctx.baseUrl,
+    origins: ctx.config.corsOrigins,
+    onError: (error) => ctx.log.debug({ err: error }, "MCP request rejected"),
   });
 }
 

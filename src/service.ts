@@ -1,7 +1,5 @@
 import { dirname } from "node:path";
-import type { Logger } from "pino";
 import { version } from "../package.json" with { type: "json" };
-import type { Agent } from "./agents/agent.ts";
 import type { AgentStandby } from "./agents/all.ts";
 import { createGatewayOpener } from "./agents/gateway/opener.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
@@ -9,13 +7,9 @@ import { createPauseNotice } from "./auth/pause-notice.ts";
 import { createScoreAlert } from "./comparisons/score-alert.ts";
 import { createWeek } from "./comparisons/week.ts";
 import type { AllowRule } from "./config/allow-rules.ts";
-import type { Config } from "./config/config.ts";
-import { type Commit, createCommit } from "./db/commit.ts";
-import { createDiskHealth } from "./db/disk-health.ts";
-import type { Db } from "./db/open.ts";
+import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createReadiness } from "./db/readiness.ts";
 import { createUpkeep } from "./db/upkeep.ts";
-import type { Deps } from "./deps.ts";
 import { createFeatures, type Features } from "./features.ts";
 import { createRecommendations } from "./friction/recommendations.ts";
 import { createGates } from "./gates/gates.ts";
@@ -46,30 +40,20 @@ const userAgent = `evald/${version} (agent-experience evaluation)`;
 
 export type Service = ReturnType<typeof createService>;
 
-type Options = {
-  db: Db;
-  config: Config;
-  log: Logger;
-  /** By ID. */
-  agents: Record<string, Agent>;
+type Options = Omit<ContextOptions, "stopping"> & {
   /** Starts their processes. */
   standby?: Pick<AgentStandby, "start" | "stop">;
   /** Where agents run. Default: on this machine. */
   workers?: WorkerPlace;
-  baseUrl: () => string;
   /** Private addresses that runs may reach in addition to the configured ones. */
   alsoAllow?: () => AllowRule[];
   /** The program whose threads grade sessions and write exports. By default, this thread does. */
   threadProgram?: string;
-  now?: () => number;
-  newId?: (atMs: number) => string;
   backoffMs?: (failures: number) => number;
   maxRetryAfterMs?: number;
   leaseMs?: number;
   /** For one try of a delivery. */
   deliveryTimeoutMs?: number;
-  /** Called once, when the disk can no longer be trusted. Nothing more is claimed or answered, and the process should end. */
-  onBroken?: (error: unknown) => void;
 };
 
 type JobParts = {
@@ -77,19 +61,17 @@ type JobParts = {
   queue: Queue;
   outbox: Outbox;
   deliveryQueue: Queue;
-  commit: Commit;
-  onError: (error: unknown) => void;
   telemetry: Telemetry;
   options: Options;
 };
 
 /** Work by jobs and by the clock: runs, regrades, schedules, gates. */
-function createWork(deps: Deps, parts: JobParts) {
-  const { features, queue, outbox, deliveryQueue, commit, onError, telemetry, options } = parts;
-  const { db, config, log, now } = deps;
-  const { agents, workers, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
-  const { orgs, people, providers, archives, models, prompts, compare, reports, gradings, baselines, latest } =
-    features;
+function createWork(ctx: Context, parts: JobParts) {
+  const { features, queue, outbox, deliveryQueue, telemetry, options } = parts;
+  const { db, config, log, now, agents, commit, signals } = ctx;
+  const { onError } = ctx.disk;
+  const { workers, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
+  const { orgs, people, models, prompts, compare, reports, gradings, baselines, latest } = features;
   const { filename } = db.$client;
   const gateway = createGatewayOpener(now);
   const place = createLocalPlace({
@@ -98,21 +80,20 @@ function createWork(deps: Deps, parts: JobParts) {
     folder: filename === ":memory:" ? null : workspacesIn(dirname(filename)),
     operatorHosts: config.egressAllow,
   });
-  const money = createSpending(deps);
-  const estimates = createEstimates(deps, { prompts, models, money });
+  const money = createSpending(ctx);
+  const estimates = createEstimates(ctx, { prompts, models, money });
   const grader = createGrader(db, options.threadProgram ?? null);
-  const { announceEnd, announceSpending } = createRunAnnouncements(deps, {
+  const { announceEnd, announceSpending } = createRunAnnouncements(ctx, {
     ...{ outbox, money },
-    onEvaluation: createScoreAlert(deps, { outbox, latest }),
+    onEvaluation: createScoreAlert(ctx, { outbox, latest }),
   });
-  const judging = createJudging(deps, { models, queue, money, gateway, grader, onJudged: telemetry.onJudged });
-  const runJob = createRunJob(deps, {
+  const judging = createJudging(ctx, { models, queue, money, gateway, grader });
+  const runJob = createRunJob(ctx, {
     grader,
     judging,
     money,
     agents,
     models,
-    archives,
     gateway,
     place: workers ?? place,
     queue,
@@ -121,7 +102,7 @@ function createWork(deps: Deps, parts: JobParts) {
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
-  const regradeJob = createRegradeJob(deps, {
+  const regradeJob = createRegradeJob(ctx, {
     grader,
     models,
     money,
@@ -145,39 +126,39 @@ function createWork(deps: Deps, parts: JobParts) {
     maxRetryAfterMs,
     leaseMs,
   });
-  const onEnded = (runIds: string[]) => {
-    runner.dropLost();
-    telemetry.onEnded(runIds);
-  };
-  const endings = createEndings(deps, { queue, commit, costOf: runJob.costOf, announceEnd, onEnded });
-  const requests = createRequests(deps, {
+  signals.jobQueued.subscribe(runner.wake);
+  signals.jobCancelled.subscribe(runner.dropLost);
+  signals.runsEnded.subscribe(telemetry.onEnded);
+  signals.runJudged.subscribe(telemetry.onJudged);
+  const endings = createEndings(ctx, { queue, commit, costOf: runJob.costOf, announceEnd });
+  const requests = createRequests(ctx, {
     prompts,
-    providers,
     endings,
     money,
     queue,
     commit,
-    onQueued: runner.wake,
   });
-  const recommendations = createRecommendations(deps, { prompts, commit, ...requests });
-  const regrades = createRegrades(deps, {
+  const recommendations = createRecommendations(ctx, { prompts, commit, ...requests });
+  const regrades = createRegrades(ctx, {
     costOf: regradeJob.costOf,
     models,
     queue,
     commit,
-    onQueued: runner.wake,
-    onEnded: runner.dropLost,
   });
   const onPaused = createPauseNotice({ orgs, people, prompts });
-  const slots = createSlots(deps, { prompts, requests, commit, emit: outbox.emit, onPaused, onError });
-  const tagSchedules = createTagSchedules(deps, { commit, onScheduled: slots.wake });
-  const gates = createGates(deps, { prompts, requests, baselines, compare, commit, emit: outbox.emit, onError });
-  const upkeep = createUpkeep(deps, { onError });
-  const notifier = createNotifier(deps, {
+  const slots = createSlots(ctx, { prompts, requests, commit, emit: outbox.emit, onPaused, onError });
+  signals.scheduleChanged.subscribe(slots.wake);
+  const tagSchedules = createTagSchedules(ctx, { commit });
+  const gates = createGates(ctx, { prompts, requests, baselines, compare, commit, emit: outbox.emit, onError });
+  const upkeep = createUpkeep(ctx, { onError });
+  const notifier = createNotifier(ctx, {
     ...{ queue: deliveryQueue, outbox, commit, people, orgs, userAgent, onError },
     ...{ timeoutMs: options.deliveryTimeoutMs, leaseMs, onAttempt: telemetry.onAttempt },
-    digestOf: createWeek(deps, features),
+    digestOf: createWeek(ctx, features),
   });
+  signals.deliveryQueued.subscribe(notifier.runner.wake);
+  ctx.disk.failed.subscribe(runner.halt);
+  ctx.disk.failed.subscribe(notifier.runner.halt);
   return {
     grader,
     gateway,
@@ -200,53 +181,40 @@ function createWork(deps: Deps, parts: JobParts) {
 
 /** All parts of the service, connected and on one database. Nothing listens and no job runs yet. */
 export function createService(options: Options) {
-  const { db, config, log, baseUrl } = options;
-  const now = options.now ?? Date.now;
-  const newId = options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs));
-  const deps: Deps = { db, config, log, now, newId, baseUrl };
-  const deliveryQueue = createQueue(deps, "deliveries");
-  const outbox = createOutbox(deps, { queue: deliveryQueue, onQueued: () => work.notifier.runner.wake() });
-  const features = createFeatures(deps, { userAgent, ...options, outbox, onScheduled: () => work.slots.wake() });
   const stopping = new AbortController();
-  const follow = createFollow(deps, { runs: features.runs, stopping: stopping.signal });
-  const queue = createQueue(deps);
-  const commit = createCommit(db);
-  const disk = createDiskHealth({
-    db,
-    log,
-    halt() {
-      work.runner.halt();
-      work.notifier.runner.halt();
-    },
-    ...(options.onBroken && { onBroken: options.onBroken }),
-  });
-  const { onError, broken } = disk;
-  const telemetry = createTelemetry(deps, options.workers ?? null);
-  const work = createWork(deps, { features, queue, outbox, deliveryQueue, commit, onError, telemetry, options });
+  const ctx = createContext({ ...options, stopping: stopping.signal });
+  const { config, log, disk } = ctx;
+  const deliveryQueue = createQueue(ctx, "deliveries");
+  const outbox = createOutbox(ctx, { queue: deliveryQueue });
+  const features = createFeatures(ctx, { userAgent, threadProgram: options.threadProgram, outbox });
+  const follow = createFollow(ctx, { runs: features.runs, stopping: stopping.signal });
+  const queue = createQueue(ctx);
+  const telemetry = createTelemetry(ctx, options.workers ?? null);
+  const work = createWork(ctx, { features, queue, outbox, deliveryQueue, telemetry, options });
   const { gateway, grader, place, ...parts } = work;
   const { runner, gates, slots, notifier } = parts;
 
   let sweeping: Promise<void> | undefined;
 
-  const findProblem = createReadiness({ db, commit, broken, findRunnerProblem: runner.findProblem, onError });
+  const findProblem = createReadiness({ ...ctx, ...disk, findRunnerProblem: runner.findProblem });
 
   return {
-    deps,
-    workers: createWorkers(deps, {
+    ctx,
+    workers: createWorkers(ctx, {
       place: options.workers ?? null,
       countOrgs: () => features.orgs.listOrgs().length,
     }),
     ...features,
     ...parts,
     follow,
-    streams: createStreams(onError),
+    streams: createStreams(disk.onError),
     queue,
-    commit,
-    onError,
+    commit: ctx.commit,
+    onError: disk.onError,
     telemetry,
     /** Answers a model call of a run on a worker. */
     answerModelCall: async (request: Request): Promise<Response> => (await gateway.open()).answer(request),
-    isBroken: () => broken() !== null,
+    isBroken: () => disk.broken() !== null,
     findProblem,
     /** Recovers what a previous process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
@@ -261,7 +229,7 @@ export function createService(options: Options) {
       gates.start();
       slots.start();
     },
-    /** Does ahead what the next run would wait for. */
+    /** Prepares in advance what the next run needs. */
     prepare(): void {
       options.standby?.start(place, config.concurrency);
       if (config.agentModel === null) return;

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { artefacts } from "../src/db/tables.ts";
+import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -10,7 +11,7 @@ const [row] = app.db.$client
   .query<{ prompt_id: string; eval_request_id: string }, []>("select prompt_id, eval_request_id from runs")
   .all();
 const promptId = row?.prompt_id ?? "";
-const provider = app.service.providers.createProvider(app.a.org, { name: "CANARY of A" });
+const provider = createProvider(app.service.ctx, app.a.org, { name: "CANARY of A" });
 const { apiKey } = app.service.keys.createKey(app.a.org, "spare");
 
 const picture = "screenshot-1.webp";

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { gzipSync } from "node:zlib";
 import { create } from "tar";
+import { readArchive } from "../src/archives/archives.ts";
 import { testApp } from "./support/app.ts";
 import { join as becomeMember, browse, signedIn } from "./support/people.ts";
 
@@ -245,7 +246,7 @@ describe("the form of a prompt", () => {
     const again = keptIn(unsent.body);
     const { location } = await submit(person, actionOf(unsent.body), again);
     const prompt = service.prompts.getPrompt(a.org, location?.split("/").at(-1) ?? "");
-    expect(service.archives.readArchive(a.org, prompt.workspace?.archive ?? "").equals(data)).toBe(true);
+    expect(readArchive(service.ctx, a.org, prompt.workspace?.archive ?? "").equals(data)).toBe(true);
   });
 
   /** The fields that the page for signing in again has kept. */
@@ -273,7 +274,7 @@ describe("the form of a prompt", () => {
     const id = location?.split("/").at(-1) ?? "";
     const { endGoal, workspace } = service.prompts.getPrompt(a.org, id);
     expect([status, endGoal]).toEqual([303, long.endGoal]);
-    const stored = service.archives.readArchive(a.org, workspace?.skills?.archive ?? "");
+    const stored = readArchive(service.ctx, a.org, workspace?.skills?.archive ?? "");
     expect(stored.equals(skills as Uint8Array)).toBe(true);
   });
 

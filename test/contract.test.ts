@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { createProvider } from "../src/providers/providers.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 
 // The specification, transcribed by hand. Nothing here is taken from the code.
@@ -134,7 +135,7 @@ let bare: string;
 let runId: string;
 
 beforeAll(async () => {
-  const target = t.service.providers.createProvider(t.a.org, { name: "Tool", docsUrl: "https://docs.tool.test/" });
+  const target = createProvider(t.service.ctx, t.a.org, { name: "Tool", docsUrl: "https://docs.tool.test/" });
   full = (
     await send("POST", "/api/v1/prompts", {
       body: {

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, password, signedIn } from "./support/people.ts";
 import { evaluation, finishRuns, niceGrade } from "./support/reports.ts";
@@ -18,14 +19,14 @@ test("a prompt without any URL is refused at its docs URL, and with one it is cr
   const { body } = await person.post("/prompts", { ...form, docsUrl: "docs.example.com" });
   expect([body.includes('id="docsUrl-wrong"'), countOf(app)]).toEqual([true, 0]);
   // The value of a variable may be a URL, and a provider may have one.
-  const provider = app.service.providers.createProvider(app.a.org, { name: "Acme", docsUrl: docs });
+  const provider = createProvider(app.service.ctx, app.a.org, { name: "Acme", docsUrl: docs });
   for (const [name, value] of [
     ["text", "Read {{url}}."],
     ["targetProviderId", provider.id],
     ["text", `Read ${docs}`],
   ] as const)
     expect((await person.post("/prompts", { ...form, [name]: value, do: "" })).status).toBe(303);
-  const bare = app.service.providers.createProvider(app.a.org, { name: "Bare" });
+  const bare = createProvider(app.service.ctx, app.a.org, { name: "Bare" });
   expect((await person.post("/prompts", { ...form, targetProviderId: bare.id })).status).toBe(400);
 
   const made = await person.post("/prompts", { ...form, docsUrl: docs });
@@ -44,7 +45,7 @@ test("owners see the first steps, checked one by one, until they are done or hid
   const owner = await signedIn(app);
   const done = async () => (await owner.get("/")).body.match(/<li class="done"/g)?.length ?? 0;
   expect(await done()).toBe(0);
-  const example = service.providers.createProvider(a.org, { name: "Example", docsUrl: `${app.baseUrl}/example` });
+  const example = createProvider(service.ctx, a.org, { name: "Example", docsUrl: `${app.baseUrl}/example` });
   const shown = service.prompts.createPrompt(a.org, { text: "x", targetProviderId: example.id });
   const [{ slug } = {}] = evaluation(app, shown.id, [niceGrade]);
   expect(await done()).toBe(0);

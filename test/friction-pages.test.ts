@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -106,7 +107,7 @@ describe("providers", () => {
 
   test("have a docs map: pages read, never reached and guessed", async () => {
     const docs = "https://docs.example.com";
-    const provider = app.service.providers.createProvider(app.a.org, { name: "Docs", docsUrl: `${docs}/` });
+    const provider = createProvider(app.service.ctx, app.a.org, { name: "Docs", docsUrl: `${docs}/` });
     const input = { text: "Upload.", targetProviderId: provider.id };
     const { id } = app.service.prompts.createPrompt(app.a.org, input);
     const visit = { reads: 0, misses: 0, guesses: 0, errors: 0, found: {} };
@@ -133,6 +134,6 @@ describe("providers", () => {
     expect(body).not.toContain("<b>");
     const [until = ""] =
       /<h2[^>]*>\s*Docs map.*?<\/h2>/s.exec(body)?.[0].match(/\d{4}-\d\d-\d\d(?=<\/time><\/small>)/) ?? [];
-    expect(until).toBe(new Date(app.service.deps.now()).toISOString().slice(0, 10));
+    expect(until).toBe(new Date(app.service.ctx.now()).toISOString().slice(0, 10));
   });
 });

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -36,7 +37,7 @@ function docs(now?: () => number) {
     now,
   });
   const { service, a, send } = app;
-  const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: `${site.url}/` });
+  const provider = createProvider(service.ctx, a.org, { name: "Acme", docsUrl: `${site.url}/` });
   const prompt = service.prompts.createPrompt(a.org, {
     title: "Install",
     text: "Install the client.",

@@ -446,7 +446,7 @@ describe("the runner", () => {
       throw new AgentFailure("infrastructure", "busy", { retryable: true });
     });
     const { trigger, db, jobOf, service: own } = await setUp(broken);
-    const { config, baseUrl } = own.deps;
+    const { config, baseUrl } = own.ctx;
     const log = pino({ level: "silent" });
     const service = createService({ db, config, log, agents: { explorer: broken }, baseUrl, now: () => time });
     const runId = await trigger();
@@ -549,7 +549,7 @@ describe("the runner", () => {
       yield end;
     });
     const db = openDb(folder);
-    const { config, baseUrl } = before.service.deps;
+    const { config, baseUrl } = before.service.ctx;
     const after = createService({ db, config, log: pino({ level: "silent" }), agents: { explorer: quick }, baseUrl });
     await after.runner.start();
     await until(() => before.jobOf(runId)?.attempt === 2);
@@ -593,7 +593,7 @@ describe("the runner", () => {
       .set({ state: "running", attempt: 15, crashes: 14, attemptStartedAt: 0, leaseUntil: 0, owner: "me" })
       .run();
     const waits = { backoffMs: () => 900_000, now: () => 1 };
-    const { runner } = createService({ ...service.deps, agents: { explorer: agent }, ...waits });
+    const { runner } = createService({ ...service.ctx, agents: { explorer: agent }, ...waits });
     await runner.start();
     await runner.stop(0);
     expect(jobOf(runId)).toMatchObject({ state: "queued", crashes: 15, availableAt: 60_001 });

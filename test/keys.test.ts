@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKeys, isKeyShaped } from "../src/auth/keys.ts";
 import { closeDb, openDb } from "../src/db/open.ts";
+import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -145,7 +146,7 @@ describe("objects of another organization", async () => {
   const runId = (await send("POST", `/api/v1/prompts/${promptId}/run`, { ...asB, body: { urlMap: {} } })).body.runId;
   await runJobs();
   const { slug } = (await send("GET", `/api/v1/runs/${runId}`, asB)).body.report;
-  const providerId = service.providers.createProvider(b.org, { name: "CANARY-B" }).id;
+  const providerId = createProvider(service.ctx, b.org, { name: "CANARY-B" }).id;
   const nowhere = "01990000-0000-7000-8000-000000000000";
   const noSlug = "canary-b-00000000";
   const go = { body: { urlMap: {} } };

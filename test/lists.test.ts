@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { runs } from "../src/db/tables.ts";
+import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
@@ -198,7 +199,7 @@ test("providers and members are sorted by column, and a second click reverses th
     ["Alpha", "https://b.example.com"],
     ["Gamma", null],
   ] as const)
-    service.providers.createProvider(a.org, { name, docsUrl });
+    createProvider(service.ctx, a.org, { name, docsUrl });
   const names = async (path: string, pattern: RegExp) => {
     const { body, status } = await owner.get(path);
     return status === 200 ? [...body.matchAll(pattern)].map(([, name]) => name) : status;

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { runs } from "../src/db/tables.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createProvider, listProviders } from "../src/providers/providers.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -91,7 +92,7 @@ test("a variable has any name but __proto__, which JSON cannot carry", async () 
 
 test("a prompt is created with all fields, changed in part and cleared by null", async () => {
   const { create, change, service, a } = setUp();
-  const provider = service.providers.createProvider(a.org, { name: "Tool" });
+  const provider = createProvider(service.ctx, a.org, { name: "Tool" });
   const whole = {
     title: "Upload",
     text: "Upload {{file}}",
@@ -194,17 +195,17 @@ test("a prompt is created with all fields, changed in part and cleared by null",
 
 test("a provider ID is case-insensitive; provider URLs need a host", async () => {
   const { create, change, service, a } = setUp();
-  const { id } = service.providers.createProvider(a.org, { name: " Tool ", docsUrl: "https://docs.tool.test" });
+  const { id } = createProvider(service.ctx, a.org, { name: " Tool ", docsUrl: "https://docs.tool.test" });
   const made = await create({ text: "x", targetProviderId: id.toUpperCase() });
   expect([made.status, made.body.targetProviderId]).toEqual([201, id]);
   const changed = await change(made.body.id, { targetProviderId: id.toUpperCase() });
   expect([changed.status, changed.body.targetProviderId]).toEqual([200, id]);
   for (const field of ["docsUrl", "productUrl"])
-    expect(() => service.providers.createProvider(a.org, { name: "Tool", [field]: "http://" })).toThrow(
+    expect(() => createProvider(service.ctx, a.org, { name: "Tool", [field]: "http://" })).toThrow(
       `bad_request: Invalid ${field}: `,
     );
-  expect(() => service.providers.createProvider(a.org, { name: " " })).toThrow("bad_request: Invalid name: ");
-  expect(service.providers.listProviders(a.org).map(({ name }) => name)).toEqual(["Tool"]);
+  expect(() => createProvider(service.ctx, a.org, { name: " " })).toThrow("bad_request: Invalid name: ");
+  expect(listProviders(service.ctx, a.org).map(({ name }) => name)).toEqual(["Tool"]);
 });
 
 test("a prompt is paused, archived and unarchived", async () => {
@@ -408,7 +409,7 @@ test("a run keeps its task, whatever happens to the prompt", async () => {
 test("a session starts at the urlMap, the provider's docs, additionalUrls, then URLs in the text", async () => {
   const { id, send, taskOf, service, a } = setUp();
   const docsUrl = "https://docs.tool.test/start";
-  const { id: targetProviderId } = service.providers.createProvider(a.org, { name: "Tool", docsUrl });
+  const { id: targetProviderId } = createProvider(service.ctx, a.org, { name: "Tool", docsUrl });
   const own = await id({
     text: "See https://text.test/a, (https://text.test/b) and https://docs.tool.test/start!",
     targetProviderId,

@@ -92,7 +92,7 @@ test("a fix marked as done is verified by new runs", async () => {
     );
   expect((await adviceOf()).done).toMatchObject({ status: "verified", doneBy: 'the API key "test"' });
   // Another process returns the same.
-  const { config, log, baseUrl } = app.service.deps;
+  const { config, log, baseUrl } = app.service.ctx;
   const again = createService({ db: openDb(folder), config, log, agents: {}, baseUrl });
   const filter = { promptId: prompt.id, status: "verified" } as const;
   expect(again.recommendations.listDone(app.a.org, filter, { limit: 9, offset: 0 }).items.map(told)).toEqual([

@@ -61,8 +61,22 @@ const layers: [string, (file: string) => boolean][] = [
       "archives",
       "providers",
     ],
-    ...["models", "jobs", "http", "deps", "db"],
-    ...["places", "stats", "grading", "agents", "net", "log", "once", "poll", "turns", "config", "schema", "errors"],
+    ...["models", "jobs", "http", "context", "db"],
+    ...[
+      "places",
+      "stats",
+      "grading",
+      "agents",
+      "net",
+      "log",
+      "once",
+      "poll",
+      "signal",
+      "turns",
+      "config",
+      "schema",
+      "errors",
+    ],
   ].map((name): [string, (file: string) => boolean] => [
     name,
     (file) => file.startsWith(`src/${name}/`) || file === `src/${name}.ts`,
@@ -152,7 +166,7 @@ test.each([
   ["process.env", /process\.env/, /^src\/(main\.ts|cli\/)/],
   ["process.exit", /process\.exit/, /^src\/(main\.ts|cli\/)/],
   ["console", /(?<![.\w])console\./, /^src\/(main\.ts|cli\/)/],
-  ["the clock", /Date\.now\b|new Date\(\)/, /^src\/(main\.ts|cli\/|service\.ts)/],
+  ["the clock", /Date\.now\b|new Date\(\)/, /^src\/(main\.ts|cli\/|context\.ts)/],
 ])("%s is used only where it belongs", (_, pattern, places) => {
   const code = (file: string) => (text.get(file) ?? "").replace(/^\s*(\*|\/\/|\/\*).*$/gm, "");
   expect(

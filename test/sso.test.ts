@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import type { OrgId } from "../src/deps.ts";
+import type { OrgId } from "../src/context.ts";
 import { testApp } from "./support/app.ts";
 import { startOidc } from "./support/oidc.ts";
 import { browse, password, signedIn } from "./support/people.ts";

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -85,7 +86,7 @@ test("pages, badges and the public results page show dates of the organization, 
     .body;
   const strangers = (await browse(app).get(`${new URL(shared.url).pathname}/session/0`)).body;
   expect(strangers).toContain("2026-11-01 00:01 GMT+13");
-  const { id } = app.service.providers.createProvider(app.a.org, { name: "Acme", docsUrl: "https://docs.example.com" });
+  const { id } = createProvider(app.service.ctx, app.a.org, { name: "Acme", docsUrl: "https://docs.example.com" });
   expect(await found(`/providers/${id}`)).toMatch(/>2026-09-01<.* to .*>2026-11-01</);
   for (const path of ["/", `/prompts/${prompt.id}`]) {
     const body = await found(path);

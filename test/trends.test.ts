@@ -346,7 +346,7 @@ test("the series with the most runs is shown by default, and changes over all pr
   for (const at of [90, 90, 90, 90, 90, 90, 70, 70, 70, 70, 70, 70])
     for (const id of ids) evaluation(app, id, [{ ...niceGrade, score: id === first ? at : at - 40 }]);
   evaluation(app, second, [{ ...niceGrade, score: 10 }], { agent: "noisy" });
-  const shown = getTrends(service.deps, a.org, {});
+  const shown = getTrends(service.ctx, a.org, {});
   expect(shown.agent).toBe("explorer");
   const levels = shown.changes.filter(({ what }) => what === "score").flatMap(({ from, to }) => [from, to].map(Number));
   // Centred on zero, they would lie between -10 and 10.

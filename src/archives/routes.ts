@@ -1,21 +1,23 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import type { Context } from "../context.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { checkArchive } from "./archive-check.ts";
-import type { Archives } from "./archives.ts";
+import { createArchive, deleteArchive, listArchives } from "./archives.ts";
 import { Archive } from "./schema.ts";
 
 const path = Type.Object({ archiveId: PathId("ID of the archive") });
 
-export const archiveRoutes = (archives: Archives, orgOf: OrgOf) =>
+export const archiveRoutes = (ctx: Context) =>
   new Elysia({ name: "archives" })
     .get(
       "/api/v1/archives",
       ({ request, query, set }) => {
         const { limit, offset } = pageOf(query);
-        const all = archives.listArchives(orgOf(request));
+        const all = listArchives(ctx, orgOf(request));
         return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
       },
       {
@@ -32,7 +34,7 @@ export const archiveRoutes = (archives: Archives, orgOf: OrgOf) =>
         const org = orgOf(request);
         const archive = await checkArchive(new Uint8Array(await request.arrayBuffer()));
         set.status = 201;
-        return archives.createArchive(org, archive);
+        return createArchive(ctx, org, archive);
       },
       {
         // The body is not parsed, even if its content type is JSON.
@@ -53,7 +55,7 @@ export const archiveRoutes = (archives: Archives, orgOf: OrgOf) =>
     )
     .delete(
       "/api/v1/archives/:archiveId",
-      ({ request, params }) => archives.deleteArchive(orgOf(request), params.archiveId),
+      ({ request, params }) => deleteArchive(ctx, orgOf(request), params.archiveId),
       {
         params: path,
         ...operation("Prompts", "deleteArchive", "Delete an archive that no prompt uses", {

@@ -1,6 +1,6 @@
 import { and, desc, eq, gt, ne } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import { accounts, people, signIns } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { toIso, toName } from "../schema.ts";
 import { shortAddress } from "./address.ts";
 import type { Attempts } from "./attempts.ts";
@@ -24,13 +24,13 @@ type Inside = {
 };
 
 /** The password account of a person, if they have one. */
-export function findPassword(db: Deps["db"], personId: string): { id: string; hash: string | null } | undefined {
+export function findPassword(db: Context["db"], personId: string): { id: string; hash: string | null } | undefined {
   const own = and(eq(accounts.personId, personId), eq(accounts.providerId, "credential"));
   return db.select({ id: accounts.id, hash: accounts.password }).from(accounts).where(own).get();
 }
 
 /** A person's own account and sessions. */
-export function createAccount({ db, now }: Deps, { engine, attempts, hashOf }: Inside) {
+export function createAccount({ db, now }: Context, { engine, attempts, hashOf }: Inside) {
   return {
     rename({ person }: SignedIn, name: string): void {
       db.update(people)

@@ -1,7 +1,7 @@
 import { eq, gt, lt, or } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { signInFailures } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import { isLoopback, networkOf } from "./address.ts";
 
@@ -12,7 +12,7 @@ const perNetwork = 50;
 export type Attempts = ReturnType<typeof createAttempts>;
 
 /** Limits password guesses per account and per network. Counts are stored, so a restart does not reset them. */
-export function createAttempts({ db, now }: Pick<Deps, "db" | "now">) {
+export function createAttempts({ db, now }: Pick<Context, "db" | "now">) {
   // Hashed, since people may type their password into the email field.
   const keysOf = (account: string, address: string) => [
     { key: `account ${new Bun.CryptoHasher("sha256").update(account).digest("base64url")}`, limit: perAccount },

@@ -4,8 +4,8 @@ import { betterAuth } from "better-auth/minimal";
 import { createAccessControl } from "better-auth/plugins/access";
 import { organization } from "better-auth/plugins/organization";
 import { defaultStatements } from "better-auth/plugins/organization/access";
+import type { Context } from "../context.ts";
 import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { type OidcConfig, oidcPlugin } from "./oidc.ts";
 
 const daySeconds = 24 * 3600;
@@ -24,7 +24,7 @@ type Sso = {
 export type Engine = ReturnType<typeof createEngine>;
 
 /** The library that manages people, sessions and memberships. Only `people.ts` uses it, and loads it with the first sign-in. */
-export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, secret: string, sso?: Sso) {
+export function createEngine({ db, config, log, now, newId, baseUrl }: Context, secret: string, sso?: Sso) {
   const { origin, protocol } = new URL(baseUrl());
   const isSecure = protocol === "https:";
   const person = { userId: "personId" };

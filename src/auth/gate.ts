@@ -1,11 +1,8 @@
 import { AppError } from "../errors.ts";
-import type { KeyScope } from "../http/operation.ts";
+import { type Caller, callerOf } from "../http/caller.ts";
 import { keyShape } from "../schema.ts";
-import type { FoundKey, Keys } from "./keys.ts";
+import type { Keys } from "./keys.ts";
 import type { createPeople } from "./people.ts";
-
-/** The API key of a request and its organization. */
-export type Caller = FoundKey;
 
 const remedy = "Send the header Authorization: Bearer <API key>. Create a key with evald key create.";
 const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
@@ -25,7 +22,7 @@ export function withClearPath(request: Request): Request {
  * Authenticates a request by its Authorization header alone. Throws `unauthorized` for no header, two of them, another scheme, an
  * unknown, expired or revoked key, and for a key in the query string, which would end up in logs.
  */
-export function callerOf(request: Request, keys: Keys): Caller {
+export function authenticate(request: Request, keys: Keys): Caller {
   const header = request.headers.get("authorization");
   if (header === null) throw new AppError("unauthorized", `No API key was sent. ${remedy}`);
   if (keyInQuery.test(request.url))
@@ -39,24 +36,13 @@ export function callerOf(request: Request, keys: Keys): Caller {
   return caller;
 }
 
-/** Throws forbidden for a key without the scope. */
-export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
-  if (scopes === null || scopes.includes(scope)) return;
-  throw new AppError(
-    "forbidden",
-    `The API key ${JSON.stringify(name)} has the ${scopes.length === 1 ? "scope" : "scopes"} ${scopes.join(" and ")}. This request needs a key with the scope ${scope}.`,
-  );
-}
-
-/** Whether a key can only report friction, since it may be public. */
-export const isReporter = ({ scopes }: Pick<Caller, "scopes">): boolean => scopes?.includes("report_friction") === true;
-
 /** As on pages, only owners can do `what`: a person's key can while that person is an owner, and the key of a CI job never. Throws forbidden. */
 export function checkOwner(
-  { org, createdBy, name, trustId }: Caller,
+  request: Request,
   people: Pick<ReturnType<typeof createPeople>, "membershipsOf">,
   what: string,
 ): void {
+  const { org, createdBy, name, trustId } = callerOf(request);
   if (createdBy === null && trustId === null) return;
   if (trustId !== null)
     throw new AppError("forbidden", `The API key of a CI job can't ${what}. Use a key of an owner.`);

@@ -1,6 +1,6 @@
 import { and, desc, eq, gt } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { invitations, orgs, people, type Role } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError, conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { type From, type GetEngine, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
@@ -44,7 +44,7 @@ type Inside = {
 };
 
 /** Invitations to an organization, from creation to acceptance. */
-export function createInvitations({ db, now }: Deps, { engine, links, inTurn, enter, findPerson }: Inside) {
+export function createInvitations({ db, now }: Context, { engine, links, inTurn, enter, findPerson }: Inside) {
   const toPath = (id: string, ...via: "mail"[]) => `/invite/${links.toToken("invite", id, ...via)}`;
 
   /** Throws not_found, with the reason, for an invalid invitation. */

@@ -1,9 +1,10 @@
 import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { prepared } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables.ts";
 import { keptUntilForgotten } from "../db/unchanged.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
+import type { Caller } from "../http/caller.ts";
 import { type KeyScope, keyScopes } from "../http/operation.ts";
 import { keyShape, toIso, toName } from "../schema.ts";
 
@@ -63,21 +64,10 @@ type KeyOptions = {
   trustId?: string;
 };
 
-/** What a valid key grants. */
-export type FoundKey = {
-  org: OrgId;
-  keyId: string;
-  name: string;
-  scopes: KeyScope[] | null;
-  createdBy: string | null;
-  trustId: string | null;
-  isCompatible: boolean;
-};
-
 export type Keys = ReturnType<typeof createKeys>;
 
 /** Finds keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
-function createKeyCache(db: Deps["db"]) {
+function createKeyCache(db: Context["db"]) {
   const byHash = prepared(
     db
       .select({
@@ -93,13 +83,13 @@ function createKeyCache(db: Deps["db"]) {
       .from(apiKeys)
       .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt))),
   );
-  const { keep, forget } = keptUntilForgotten<{ found: FoundKey; expiresAt: number | null }>(db, 1000);
+  const { keep, forget } = keptUntilForgotten<{ found: Caller; expiresAt: number | null }>(db, 1000);
 
   function read(hash: Buffer) {
     const row = byHash.get({ hash });
     if (!row) return undefined;
     const { id: keyId, orgId, name, scopes, expiresAt, createdBy, trustId, isCompatible } = row;
-    const found: FoundKey = {
+    const found: Caller = {
       ...{ keyId, org: orgId as OrgId, name, scopes: scopes as KeyScope[] | null },
       ...{ createdBy, trustId, isCompatible },
     };
@@ -115,7 +105,7 @@ function createKeyCache(db: Deps["db"]) {
   };
 }
 
-export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
+export function createKeys({ db, now, newId }: Pick<Context, "db" | "now" | "newId">) {
   const { find, forget } = createKeyCache(db);
   /** Last use by key ID, not yet stored, and when each was last stored. */
   const used = new Map<string, number>();
@@ -180,7 +170,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     },
 
     /** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
-    findKey(key: string): FoundKey | null {
+    findKey(key: string): Caller | null {
       const known = find(key);
       const at = now();
       if (!known || (known.expiresAt !== null && known.expiresAt <= at)) return null;

@@ -1,9 +1,9 @@
-import type { Deps } from "../deps.ts";
+import type { Context } from "../context.ts";
 
 const timeoutMs = 10_000;
 
 /** Sends email through the configured SMTP server. Without one nothing is sent, and people share links themselves. */
-export function createMail({ config, log, baseUrl }: Deps) {
+export function createMail({ config, log, baseUrl }: Context) {
   const { mail } = config.people;
 
   /** Whether the server accepted the email. Errors are logged without the content, which holds a secret link. */

@@ -1,6 +1,6 @@
 import { and, asc, eq, max } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { members, people, type Role, roles, signIns } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { type From, type GetEngine, toHeaders, withAppErrors } from "./engine-calls.ts";
@@ -10,7 +10,7 @@ export type Member = Person & { memberId: string; role: Role; since: string; las
 type Inside = { engine: GetEngine; inTurn: InTurn };
 
 /** The members of an organization. A change takes effect with the next request of the member. */
-export function createMembers({ db }: Deps, { engine, inTurn }: Inside) {
+export function createMembers({ db }: Context, { engine, inTurn }: Inside) {
   function getMember(org: OrgId, memberId: string) {
     const own = and(eq(members.orgId, org), eq(members.id, memberId));
     const row = db.select().from(members).where(own).get();

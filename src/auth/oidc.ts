@@ -1,7 +1,7 @@
 import { genericOAuth } from "better-auth/plugins/generic-oauth";
-import type { Deps } from "../deps.ts";
+import type { Context } from "../context.ts";
 
-export type OidcConfig = NonNullable<Deps["config"]["people"]["oidc"]>;
+export type OidcConfig = NonNullable<Context["config"]["people"]["oidc"]>;
 
 /**
  * The identity provider as a plugin of the engine. The library verifies signature, issuer, audience and nonce of an ID token if there is

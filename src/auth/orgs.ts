@@ -1,9 +1,9 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
+import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { orgs, prompts } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
 import { nextSlot } from "../jobs/schedule.ts";
@@ -46,7 +46,7 @@ const toOrg = (row: typeof orgs.$inferSelect): Org => ({
   createdAt: toIso(row.createdAt),
 });
 
-export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">) {
+export function createOrgs({ db, config, now, newId }: Pick<Context, "db" | "config" | "now" | "newId">) {
   const limits = prepared(
     db
       .select({ atOnce: orgs.maxRunsAtOnce, aDay: orgs.maxRunsADay })
@@ -182,7 +182,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
  * Organizations for pages: the one with the name in EVALD_OIDC_JOIN gets everyone of the domain, so only the operator, on the command
  * line, gives it to an organization.
  */
-export function orgsForPeople<T extends ReturnType<typeof createOrgs>>(own: T, config: Deps["config"]): T {
+export function orgsForPeople<T extends ReturnType<typeof createOrgs>>(own: T, config: Context["config"]): T {
   const joined = config.people.oidc?.join?.org;
   const checkName = (name: string) => {
     if (joined && "name" in joined && toName(name) === joined.name)

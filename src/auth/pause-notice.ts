@@ -1,4 +1,4 @@
-import type { OrgId } from "../deps.ts";
+import type { OrgId } from "../context.ts";
 import type { createOrgs } from "./orgs.ts";
 import type { createPeople } from "./people.ts";
 

@@ -1,7 +1,7 @@
 import { asc, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { members, orgs, people, signIns } from "../db/tables.ts";
 import { isLocked } from "../db/write-lock.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
 import { createAccount, findPassword } from "./account.ts";
@@ -20,14 +20,14 @@ import { createSso } from "./sso.ts";
 import { createUploads } from "./uploads.ts";
 
 /** People: who they are and how they sign in. No other part of the service uses the library behind it. */
-export function createPeople(deps: Deps) {
-  const { db } = deps;
-  const attempts = createAttempts(deps);
+export function createPeople(ctx: Context) {
+  const { db } = ctx;
+  const attempts = createAttempts(ctx);
   let kept: string | undefined;
   const secret = () => (kept ??= readSecret(db));
   const links = createLinks(secret);
   let loading: Promise<Engine> | undefined;
-  const engine = () => (loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(deps, secret())));
+  const engine = () => (loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(ctx, secret())));
 
   /** Changes that read other rows first run one after another. */
   let turn: Promise<unknown> = Promise.resolve();
@@ -112,14 +112,14 @@ export function createPeople(deps: Deps) {
   const inside = { engine, links, attempts, inTurn, enter, findPerson, hashOf, signIn };
 
   return {
-    ...createMembers(deps, inside),
-    ...createInvitations(deps, inside),
-    ...createSetup(deps, inside),
-    ...createAccount(deps, inside),
-    ...createResets(deps, inside),
-    ...createMail(deps),
-    ...createUploads(deps, inside),
-    ...createSso(deps, secret),
+    ...createMembers(ctx, inside),
+    ...createInvitations(ctx, inside),
+    ...createSetup(ctx, inside),
+    ...createAccount(ctx, inside),
+    ...createResets(ctx, inside),
+    ...createMail(ctx),
+    ...createUploads(ctx, inside),
+    ...createSso(ctx, secret),
     attempts,
     membershipsOf,
     findPerson,

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { accounts, members, people, signIns } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import { findPassword } from "./account.ts";
 import type { Attempts } from "./attempts.ts";
@@ -22,7 +22,7 @@ type Inside = {
 };
 
 /** Links that set a new password. */
-export function createResets({ db, now, newId }: Deps, { links, attempts, hashOf, signIn }: Inside) {
+export function createResets({ db, now, newId }: Context, { links, attempts, hashOf, signIn }: Inside) {
   /** Changing the password invalidates all earlier links. */
   const markOf = (personId: string) =>
     new Bun.CryptoHasher("sha256")

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { callerOf } from "../http/caller.ts";
 import { errors, keyScopes, operation } from "../http/operation.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import type { Caller } from "./gate.ts";
 import type { createOrgs } from "./orgs.ts";
 
 const Whoami = Type.Object({
@@ -15,7 +15,7 @@ const Whoami = Type.Object({
 });
 
 /** The organization and API key of a request. */
-export const whoamiRoutes = (orgs: ReturnType<typeof createOrgs>, callerOf: (request: Request) => Caller) =>
+export const whoamiRoutes = (orgs: ReturnType<typeof createOrgs>) =>
   new Elysia({ name: "whoami" }).get(
     "/api/v1/whoami",
     ({ request }) => {

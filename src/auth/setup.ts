@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { members, orgs, signIns } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import { type From, type GetEngine, withAppErrors } from "./engine-calls.ts";
 import type { Links } from "./links.ts";
@@ -17,7 +17,7 @@ type Inside = {
 };
 
 /** The first owner of an organization. */
-export function createSetup({ db, now }: Deps, { engine, links, inTurn, enter, findPerson }: Inside) {
+export function createSetup({ db, now }: Context, { engine, links, inTurn, enter, findPerson }: Inside) {
   const hasMembers = (org: string): boolean =>
     db.select({ id: members.id }).from(members).where(eq(members.orgId, org)).limit(1).get() !== undefined;
 

@@ -1,14 +1,14 @@
 import { and, eq, gt } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { notFound, unavailable } from "../errors.ts";
 import type { Engine } from "./engine.ts";
 import { type From, toHeaders } from "./engine-calls.ts";
 
 /** Sign-in with the operator's identity provider, by OpenID Connect with PKCE. Only verified email addresses count. */
-export function createSso(deps: Deps, secret: () => string) {
-  const { db, config, now, newId, baseUrl } = deps;
+export function createSso(ctx: Context, secret: () => string) {
+  const { db, config, now, newId, baseUrl } = ctx;
   const { oidc } = config.people;
   let loading: Promise<Engine> | undefined;
 
@@ -48,7 +48,7 @@ export function createSso(deps: Deps, secret: () => string) {
   async function engine(): Promise<Engine> {
     if (!oidc) throw notFound("No identity provider is configured.");
     loading ??= import("./engine.ts").then(({ createEngine }) =>
-      createEngine(deps, secret(), { oidc, mayJoin, proveAddress }),
+      createEngine(ctx, secret(), { oidc, mayJoin, proveAddress }),
     );
     const made = await loading;
     if ((await made.$context).socialProviders.length > 0) return made;
@@ -65,7 +65,7 @@ export function createSso(deps: Deps, secret: () => string) {
       .from(orgs)
       .where("id" in named ? eq(orgs.id, named.id) : eq(orgs.name, named.name))
       .get();
-    if (!org) deps.log.warn(named, "EVALD_OIDC_JOIN names an organization that doesn't exist");
+    if (!org) ctx.log.warn(named, "EVALD_OIDC_JOIN names an organization that doesn't exist");
     const person = db.select().from(people).where(eq(people.email, email)).get();
     if (!org || !person) return;
     db.insert(members)

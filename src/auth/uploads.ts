@@ -1,13 +1,13 @@
 import { and, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { members } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Links } from "./links.ts";
 
 /** A form that was left open overnight is kept. */
 const lifeMs = 24 * 3600_000;
 
 /** Proof that a member opened a form with files, so that it is read even after they were signed out. */
-export const createUploads = ({ db, now }: Pick<Deps, "db" | "now">, { links }: { links: Links }) => ({
+export const createUploads = ({ db, now }: Pick<Context, "db" | "now">, { links }: { links: Links }) => ({
   toUploadToken: (org: OrgId, personId: string): string => links.toToken("upload", org, personId, now() + lifeMs),
 
   /** Whether the token is valid, and its holder still a member of the organization. */

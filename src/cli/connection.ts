@@ -122,7 +122,7 @@ async function openLocal(
     if (isWorking) await startWork();
     const caller = { org, keyId: "", name: "evald", scopes: null, createdBy: null, trustId: null, isCompatible: false };
     // Access to the data directory is enough: no key is needed.
-    const app = createApp({ ...service, keys: { ...service.keys, findKey: () => caller } });
+    const app = createApp(service, { authenticate: () => caller });
     const api = createApi(linkBase(config), "evald", async (request) => {
       await takeOver();
       return await app.handle(request);

@@ -126,10 +126,10 @@ function data(config: Config): Check[] {
   const clock = toIso(Date.now());
   if (!existsSync(resolve(config.dataDir, "evald.db"))) return [{ what: "clock", state: "ok", detail: clock }];
   try {
-    return withData(config, ({ deps }) => {
-      const check = deps.db.$client.query<{ quick_check: string }, []>("pragma quick_check").get()?.quick_check;
+    return withData(config, ({ ctx }) => {
+      const check = ctx.db.$client.query<{ quick_check: string }, []>("pragma quick_check").get()?.quick_check;
       const newest =
-        deps.db
+        ctx.db
           .select({ at: max(runs.createdAt) })
           .from(runs)
           .get()?.at ?? 0;

@@ -6,6 +6,7 @@ import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { createCommandLog } from "../log.ts";
+import { createProvider } from "../providers/providers.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import { describeEstimate } from "../runs/estimates.ts";
 import { createService } from "../service.ts";
@@ -78,7 +79,7 @@ async function evaluate(
     maxRetryAfterMs: 10_000,
   });
   const org = service.orgs.createOrg("This terminal").id;
-  const provider = service.providers.createProvider(org, { name: new URL(url).hostname, docsUrl: url });
+  const provider = createProvider(service.ctx, org, { name: new URL(url).hostname, docsUrl: url });
   const prompt = service.prompts.createPrompt(org, {
     title: goal.slice(0, 200),
     text: literal(task ?? goal),

@@ -52,8 +52,8 @@ export function addOrg(program: Command, configOf: () => Config): void {
       '\nExample:\n  evald org set "Acme" --time-zone America/New_York --runs-a-day 200 --max-usd-a-month 50',
     )
     .action((name: string, given: SetOptions) => {
-      const { changed, baseUrl } = withData(configOf(), ({ orgs, deps }) => ({
-        baseUrl: deps.baseUrl(),
+      const { changed, baseUrl } = withData(configOf(), ({ orgs, ctx }) => ({
+        baseUrl: ctx.baseUrl(),
         changed: orgs.updateOrg(orgs.getOrgByName(name).id, {
           name: given.name,
           timeZone: given.timeZone,
@@ -75,9 +75,9 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .option("--json", "Print the link as JSON")
     .addHelpText("after", '\nExample:\n  evald org setup-link "Acme"')
     .action((name: string, { json }: { json?: boolean }) => {
-      const { path, at } = withData(configOf(), ({ orgs, people, deps }) => ({
+      const { path, at } = withData(configOf(), ({ orgs, people, ctx }) => ({
         path: people.setupPath(orgs.getOrgByName(name).id),
-        at: deps.baseUrl(),
+        at: ctx.baseUrl(),
       }));
       say("The link works once and expires in 3 days. Anyone who opens it can become the owner.");
       print(json ? JSON.stringify({ url: at + path }) : at + path);

@@ -12,10 +12,10 @@ export function addPerson(program: Command, configOf: () => Config): void {
     .option("--json", "Print the link as JSON")
     .addHelpText("after", "\nExample:\n  evald person reset-link ada@example.com")
     .action((email: string, { json }: { json?: boolean }) => {
-      const link = withData(configOf(), ({ people, deps }) => {
+      const link = withData(configOf(), ({ people, ctx }) => {
         const found = people.findPerson(email);
         if (!found) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-        return deps.baseUrl() + people.toResetPath(found.id);
+        return ctx.baseUrl() + people.toResetPath(found.id);
       });
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
       print(json ? JSON.stringify({ url: link }) : link);

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
+import type { OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import type { OrgId } from "../deps.ts";
+import { createProvider } from "../providers/providers.ts";
 import { scoreSummary } from "../reports/labels.ts";
 import type { Service } from "../service.ts";
 import { print, say } from "./terminal.ts";
@@ -13,17 +14,17 @@ import { print, say } from "./terminal.ts";
 export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = createExample(service, ownUrl);
   if (!example) return;
-  service.requests.onQueued();
-  const { runs, reports, people, deps } = service;
+  service.ctx.signals.jobQueued.emit();
+  const { runs, reports, people, ctx } = service;
   const { org, runId } = example;
-  const url = deps.baseUrl();
+  const url = ctx.baseUrl();
   say(`
 Welcome to evald. This is the first start, so an example organization was created.
 
   Create your account   ${url}${people.setupPath(org)}
                         The link works once and expires in 3 days. For a new one: evald org setup-link Example
   API key               printed on stdout, shown only once. To use it: export EVALD_KEY=evals_…
-  Data directory        ${resolve(deps.config.dataDir)}
+  Data directory        ${resolve(ctx.config.dataDir)}
   Docs                  ${url}/docs
 
 Running an example prompt on the docs of a made-up product…
@@ -49,15 +50,15 @@ Running an example prompt on the docs of a made-up product…
  * process ends before the commit, the printed key is void, and the next start is a first start again.
  */
 function createExample(
-  { orgs, keys, providers, prompts, requests, deps }: Service,
+  { orgs, keys, prompts, requests, ctx }: Service,
   ownUrl: string,
 ): { org: OrgId; runId: string } | null {
-  return transaction(deps.db, (tx) => {
+  return transaction(ctx.db, (tx) => {
     if (orgs.listOrgs().length > 0) return null;
-    const url = deps.baseUrl();
+    const url = ctx.baseUrl();
     const org = orgs.createOrg("Example").id;
     const { key } = keys.createKey(org, "first start");
-    const provider = providers.createProvider(org, { name: "Acme Files (example)", docsUrl: `${url}/example` });
+    const provider = createProvider(ctx, org, { name: "Acme Files (example)", docsUrl: `${url}/example` });
     const prompt = prompts.createPrompt(org, {
       title: "Upload a file",
       text: "Upload a file to a bucket with the Acme Files API and print its URL.",

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import type { Deps, OrgId } from "../deps.ts";
+import type { Context, OrgId } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import type { RunRow } from "../reports/run-rows.ts";
@@ -44,7 +44,7 @@ export type Comparison = Static<typeof Comparison>;
 export type Compare = ReturnType<typeof createCompare>;
 
 /** Compares reports, evaluations and prompts. */
-export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
+export function createCompare({ db }: Pick<Context, "db">, parts: SideParts) {
   const sides = createSides({ db }, parts);
   const { sideOf, sideOfEvals, sideOfRuns, baselineOf } = sides;
 

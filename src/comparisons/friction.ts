@@ -1,6 +1,6 @@
 import { inArray } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import { frictionPoints } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
 
@@ -27,7 +27,7 @@ export const byWeight = <T extends FrictionName & { seenIn: string[][] }>(a: T, 
   severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
 
 /** The friction points of reports, by report ID. */
-export function readFriction({ db }: Pick<Deps, "db">, reportIds: string[]): FrictionGroup {
+export function readFriction({ db }: Pick<Context, "db">, reportIds: string[]): FrictionGroup {
   const { reportId: report, fingerprint, severity, category, title, url, onPath } = frictionPoints;
   const points = db
     .select({ report, fingerprint, severity, category, title, url, onPath })

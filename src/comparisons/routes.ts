@@ -2,7 +2,8 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import { badRequest } from "../errors.ts";
-import { errors, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, operation } from "../http/operation.ts";
 import { mapOf, OneOf } from "../schema.ts";
 import { type Compare, Comparison } from "./compare.ts";
 import { ReportsComparison } from "./side-by-side.ts";
@@ -56,7 +57,7 @@ function readArgs(field: string, text: string): Record<string, string> {
   throw badRequest(`Invalid ${field}: must be a JSON object of strings, such as {"language":"Python"}.`);
 }
 
-export const comparisonRoutes = (compare: Compare, orgOf: OrgOf) =>
+export const comparisonRoutes = (compare: Compare) =>
   new Elysia({ name: "comparisons" })
     .get(
       "/api/v1/compare",

@@ -1,7 +1,7 @@
 import { and, eq, inArray } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { notifications } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { toPromptEvent } from "../reports/announcements.ts";
 import { reportUrl } from "../reports/links.ts";
@@ -16,7 +16,7 @@ type Parts = {
 };
 
 /** Notifies destinations when an evaluation shows that the scores of a prompt changed, once per change. */
-export function createScoreAlert({ baseUrl }: Pick<Deps, "baseUrl">, { outbox, latest }: Parts) {
+export function createScoreAlert({ baseUrl }: Pick<Context, "baseUrl">, { outbox, latest }: Parts) {
   return function announceScore(tx: Tx, org: string, promptId: string): void {
     const since = outbox.wantedSince(org, "score.changed");
     if (since === null) return;

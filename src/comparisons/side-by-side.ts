@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { inReportOrder } from "../config/weights.ts";
-import type { OrgId } from "../deps.ts";
+import type { OrgId } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { comparandOf } from "../reports/baseline.ts";

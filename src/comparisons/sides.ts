@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { evalRequests, prompts } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { type Baselines, isAlike, windowRuns } from "../reports/baseline.ts";
 import { argsKey } from "../reports/differences.ts";
@@ -25,7 +25,7 @@ export type Sides = ReturnType<typeof createSides>;
 export type SideParts = { reports: Pick<Reports, "getReport">; baselines: Baselines };
 
 /** Finds the runs of a side. */
-export function createSides({ db }: Pick<Deps, "db">, { reports: ofReports, baselines }: SideParts) {
+export function createSides({ db }: Pick<Context, "db">, { reports: ofReports, baselines }: SideParts) {
   const { rows, findBaseline } = baselines;
 
   /** `agentIndex`: only the runs of one agent. */

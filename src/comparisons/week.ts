@@ -1,7 +1,7 @@
 import { and, count, eq, gte, inArray, lt } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { firstIdOf } from "../db/rows.ts";
 import { prompts, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { FrictionLists } from "../friction/friction.ts";
 import { cut, type EventData } from "../notifications/events.ts";
 import { reportUrl } from "../reports/links.ts";
@@ -22,7 +22,7 @@ type Parts = {
 };
 
 /** What happened in an organization in a week: runs, changed scores, regressed friction, and what to fix first. */
-export function createWeek({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">, { friction, reports, latest }: Parts) {
+export function createWeek({ db, baseUrl }: Pick<Context, "db" | "baseUrl">, { friction, reports, latest }: Parts) {
   const link = (slug: string) => ({ slug, url: reportUrl(baseUrl(), slug) });
 
   function scoresOf(org: OrgId, promptIds: string[], since: string) {

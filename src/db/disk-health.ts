@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { Logger } from "pino";
+import { createSignal } from "../signal.ts";
 import { codeOf, type DiskFault, diskFault, nameFault } from "./fault.ts";
 import type { Db } from "./open.ts";
 import { checkFiles, rescueWal } from "./open-files.ts";
@@ -9,14 +10,15 @@ const checkEveryMs = 1000;
 type Options = {
   db: Db;
   log: Logger;
-  /** Stops the job runner. */
-  halt: () => void;
-  /** Called once, when the disk can no longer be trusted. */
-  onBroken?: (error: unknown) => void;
+  /** Called once, when the disk can no longer be trusted, after everything that subscribed to it has stopped. */
+  onBroken?: ((error: unknown) => void) | undefined;
 };
 
+export type DiskHealth = ReturnType<typeof createDiskHealth>;
+
 /** Classifies errors of the disk. After one that cannot be recovered from, the database only reads. */
-export function createDiskHealth({ db, log, halt, onBroken = () => {} }: Options) {
+export function createDiskHealth({ db, log, onBroken = () => {} }: Options) {
+  const failed = createSignal();
   let broken: string | null = null;
 
   /** The disk fault behind an error; null if it has another cause. */
@@ -25,7 +27,7 @@ export function createDiskHealth({ db, log, halt, onBroken = () => {} }: Options
     if (broken !== null || fault !== "broken") return fault;
     broken = error instanceof Error ? error.message : String(error);
     log.fatal({ err: error }, "the database disk has failed; shutting down");
-    halt();
+    failed.emit();
     // Before reading: a checkpoint needs a connection that may write.
     if (codeOf(error) === "SQLITE_IOERR_VNODE") rescue();
     // Running work may read but not write: a second write could damage good data.
@@ -46,6 +48,8 @@ export function createDiskHealth({ db, log, halt, onBroken = () => {} }: Options
 
   return {
     onError,
+    /** Emitted once, when the disk can no longer be trusted. */
+    failed,
     broken: (): string | null => broken,
     /** Checks once a second that the files of the database still exist. */
     start(): void {

@@ -1,5 +1,7 @@
 import type { Changes, Statement } from "bun:sqlite";
 import { Column, getTableName, is, Param, Placeholder, type SQL, sql } from "drizzle-orm";
+import type { Db } from "./open.ts";
+import { perConnection } from "./per-connection.ts";
 
 /** Values of the placeholders of a query, by name. */
 type Values = Record<string, unknown>;
@@ -38,6 +40,13 @@ export function prepared<T extends Methods>(query: { prepare(): T }): Pick<T, ke
   };
   return methods as Pick<T, keyof Methods>;
 }
+
+/**
+ * A prepared statement per database, as a module constant: `const runById = statement((db) => db.select()…)`, used as `runById(ctx.db).get({ id })`.
+ */
+export const statement = <T extends Methods>(
+  build: (db: Db) => { prepare(): T },
+): ((db: Db) => Pick<T, keyof Methods>) => perConnection((db: Db) => prepared(build(db)));
 
 function compile({ stmt, query, fields, joinsNotNullableMap }: Prepared) {
   const inputs = query.params.map(toInput);

@@ -1,5 +1,5 @@
+import type { Context } from "../context.ts";
 import { openReader } from "../db/open.ts";
-import type { Deps } from "../deps.ts";
 import { createField } from "../field/field.ts";
 import { createDismissals } from "../friction/dismissals.ts";
 import { createFriction } from "../friction/friction.ts";
@@ -29,7 +29,7 @@ export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void }
  * exports in the caller's thread.
  */
 export function createExportStreams(
-  { db, baseUrl }: Pick<Deps, "db" | "baseUrl">,
+  { db, baseUrl }: Pick<Context, "db" | "baseUrl">,
   { program, write }: { program: string | null; write: WriteExport },
 ) {
   const open = new Set<number>();
@@ -97,12 +97,12 @@ function readPiece(texts: Iterator<string>, { chars, ms }: typeof piece): Uint8A
 
 /** In the thread of exports: how it answers. */
 export function createExportAnswers({ file, baseUrl }: Data, now: () => number): (step: Step) => Uint8Array | null {
-  const deps = { db: openReader(file), now, newId: () => "", baseUrl: () => baseUrl };
-  const friction = createFriction(deps, { ...createDismissals(deps), ...createField(deps) });
+  const ctx = { db: openReader(file), now, newId: () => "", baseUrl: () => baseUrl };
+  const friction = createFriction(ctx, { ...createDismissals(ctx), ...createField(ctx) });
   // Nothing is published here, so nothing is counted or announced.
   const nothing = { countReport: () => {}, announceReport: () => {} };
-  const reports = createReports(deps, { friction, baselines: createBaselines(deps), ...nothing });
-  const write = createExportWriter(deps, { reports, toMarkdown: reportMarkdown });
+  const reports = createReports(ctx, { friction, baselines: createBaselines(ctx), ...nothing });
+  const write = createExportWriter(ctx, { reports, toMarkdown: reportMarkdown });
   const open = new Map<number, Generator<string>>();
 
   return ({ id, order, isClosed }) => {

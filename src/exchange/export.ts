@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { firstIdOf, timeZoneOf } from "../db/rows.ts";
 import { orgs, prompts } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import type { Models } from "../models/models.ts";
 import type { Reports } from "../reports/reports.ts";
@@ -21,10 +21,10 @@ type Parts = {
 export type Exports = ReturnType<typeof createExports>;
 
 /** Exports an organization's data. */
-export function createExports(deps: Pick<Deps, "db" | "now" | "baseUrl">, { models, program, ...parts }: Parts) {
-  const { db, now } = deps;
-  const write = createExportWriter(deps, parts);
-  const { streamExport, close } = createExportStreams(deps, { program, write });
+export function createExports(ctx: Pick<Context, "db" | "now" | "baseUrl">, { models, program, ...parts }: Parts) {
+  const { db, now } = ctx;
+  const write = createExportWriter(ctx, parts);
+  const { streamExport, close } = createExportStreams(ctx, { program, write });
 
   /** Throws bad_request or not_found. */
   function toOrder(org: OrgId, filter: ExportFilter): ExportOrder {

@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
 import { dimensionNames } from "../config/weights.ts";
+import type { Context } from "../context.ts";
 import { frictionPoints, prompts, reports, runs } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
 import { line } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
@@ -21,7 +21,7 @@ export type Bar = { minScore: number; scope: Scope };
 
 /** Exports reports as CSV, JUnit XML and Markdown. */
 export function createFormats(
-  { db }: Pick<Deps, "db">,
+  { db }: Pick<Context, "db">,
   ofReports: Pick<Reports, "getReport">,
   toMarkdown: (report: Report) => string,
 ) {

@@ -1,10 +1,10 @@
 import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { Context, OrgId } from "../context.ts";
 import { codeOf } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
 import { preparedInsert, timeZoneOf } from "../db/rows.ts";
 import type { prompts } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { frequencyProblem, nextSlot } from "../jobs/schedule.ts";
 import { templateVarsOf } from "../prompts/template.ts";
@@ -26,7 +26,7 @@ type Bundle = Line[];
 export type Imported = { rows: Partial<Record<RowType, number>>; there: number; scheduled: number };
 
 /** Imports an export file into an organization. The whole file is validated before the first row is stored. */
-export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: CountReport) {
+export function createImports({ db, now }: Pick<Context, "db" | "now">, count: CountReport) {
   const insertOf = new Map<RowType, (row: never) => void>();
   const insert = (type: RowType) => {
     const made = insertOf.get(type) ?? preparedInsert(db, shapes[type].table as SQLiteTable);

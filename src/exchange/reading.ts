@@ -1,5 +1,6 @@
 import { and, asc, eq, exists, gt, gte, inArray, isNull, lt, lte, notExists, or, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { Context } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import {
@@ -14,7 +15,6 @@ import {
   runs,
   sessionEvents,
 } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { type RowType, shapes } from "./rows.ts";
 import { inSpan, type Span } from "./span.ts";
 
@@ -59,7 +59,7 @@ const ofAllPrompts = ({ promptId }: Span) => (promptId === null ? undefined : sq
 const afterPrompts = ["eval_request", "fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const;
 
 /** Reads all rows of an export, in the order in which an import needs them, a page at a time. */
-export function createRowReader({ db }: Pick<Deps, "db">) {
+export function createRowReader({ db }: Pick<Context, "db">) {
   const runsOf = (evalRequestId: SQLiteColumn, more: SQL | undefined) =>
     db
       .select({ id: runs.id })

@@ -1,7 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { orgOf } from "../http/caller.ts";
 import { limitPerOrg } from "../http/limit-per-org.ts";
-import { errors, type OrgOf, operation } from "../http/operation.ts";
+import { errors, operation } from "../http/operation.ts";
 import type { Exports } from "./export.ts";
 import type { ExportPieces } from "./export-thread.ts";
 import { exportQuery, mediaOf } from "./schema.ts";
@@ -11,7 +12,7 @@ const maxPerOrg = 10;
 
 type Parts = { exports: Exports; onError: (error: unknown) => void };
 
-export const exchangeRoutes = ({ exports, onError }: Parts, orgOf: OrgOf) => {
+export const exchangeRoutes = ({ exports, onError }: Parts) => {
   const enter = limitPerOrg(maxPerOrg, "exports");
   return new Elysia({ name: "exchange" }).get(
     "/api/v1/export",

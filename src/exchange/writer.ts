@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { version } from "../../package.json" with { type: "json" };
-import type { Deps } from "../deps.ts";
+import type { Context } from "../context.ts";
 import { shownUrlMap } from "../net/mapping.ts";
 import type { Reports } from "../reports/reports.ts";
 import type { Report } from "../reports/schema.ts";
@@ -26,11 +26,11 @@ export type WriteExport = ReturnType<typeof createExportWriter>;
 
 /** Writes exports as a stream of lines, so memory use stays constant and concurrent writes do no harm. */
 export function createExportWriter(
-  deps: Pick<Deps, "db">,
+  ctx: Pick<Context, "db">,
   { reports: ofReports, toMarkdown }: { reports: Pick<Reports, "getReport">; toMarkdown: (report: Report) => string },
 ) {
-  const readRows = createRowReader(deps);
-  const formats = createFormats(deps, ofReports, toMarkdown);
+  const readRows = createRowReader(ctx);
+  const formats = createFormats(ctx, ofReports, toMarkdown);
 
   /** Yields a header line, a line per row, and an end line with the row count and checksum. */
   function* lines({ span, organization, secrets: own }: ExportOrder): Generator<string> {

@@ -1,6 +1,6 @@
 import { and, count, desc, eq, inArray, ne, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { fieldFriction, fieldReports, frictionLifecycles } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { line } from "../grading/text.ts";
 import type { Page, Paged } from "../http/paging.ts";
@@ -12,7 +12,7 @@ type Row = typeof fieldFriction.$inferSelect;
 export type Field = ReturnType<typeof createField>;
 
 /** Friction that agents in the field reported. Nobody checks it, so it never counts toward scores, trends and gates. */
-export function createField({ db, now }: Pick<Deps, "db" | "now">) {
+export function createField({ db, now }: Pick<Context, "db" | "now">) {
   const own = (org: OrgId, id: string) => and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, id.toLowerCase()));
 
   /** Fingerprints of a row that published runs hit. */

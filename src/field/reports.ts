@@ -1,7 +1,7 @@
 import { and, count, desc, eq, inArray, lte } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { fieldFriction, fieldReports } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField } from "../errors.ts";
 import { line } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
@@ -26,7 +26,7 @@ const toText = (text: string) =>
 
 /** Stores what agents in the field report. `redact`: a text without secrets. */
 export function createFieldReports(
-  { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
+  { db, now, newId }: Pick<Context, "db" | "now" | "newId">,
   { redact }: { redact: (org: OrgId, text: string) => string },
 ) {
   const countReport = createReportRate(now);

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { Caller } from "../auth/gate.ts";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { callerOf, orgOf, requesterOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import type { Field } from "./field.ts";
@@ -18,9 +18,6 @@ import {
 
 type Parts = {
   field: Field & ReturnType<typeof createFieldReports>;
-  callerOf: (request: Request) => Caller;
-  /** The requester, as text. */
-  nameOf: (request: Request) => string;
 };
 
 /** Path of the reports, the only REST path that keys for reporting can use. */
@@ -29,7 +26,7 @@ export const fieldPath = "/api/v1/field-friction";
 const fieldId = { params: Type.Object({ fieldId: PathId("ID of the field friction") }) };
 
 /** Friction that agents report outside of runs. */
-export const fieldRoutes = ({ field, callerOf, nameOf }: Parts, orgOf: OrgOf) =>
+export const fieldRoutes = ({ field }: Parts) =>
   new Elysia({ name: "field" })
     .post(
       fieldPath,
@@ -66,7 +63,7 @@ export const fieldRoutes = ({ field, callerOf, nameOf }: Parts, orgOf: OrgOf) =>
     })
     .patch(
       `${fieldPath}/:fieldId`,
-      ({ request, params, body }) => field.changeField(orgOf(request), params.fieldId, body, nameOf(request)),
+      ({ request, params, body }) => field.changeField(orgOf(request), params.fieldId, body, requesterOf(request)),
       {
         ...fieldId,
         ...jsonBody(FieldFrictionChange),

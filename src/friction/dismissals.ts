@@ -1,9 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, desc, eq, inArray, isNull, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { dismissals, frictionPoints, prompts } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { Fingerprint, Id, Nullable, notBlank, Time, toIso } from "../schema.ts";
@@ -54,7 +54,7 @@ const toDismissal = ({ id, fingerprints, title, reason, dismissedBy, createdAt }
 export type Dismissals = ReturnType<typeof createDismissals>;
 
 /** Decisions that friction points are not a problem. They apply to every report of the organization, old and new. */
-export function createDismissals({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
+export function createDismissals({ db, now, newId }: Pick<Context, "db" | "now" | "newId">) {
   const active = prepared(
     db
       .select()

@@ -1,11 +1,11 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, gte, lt, ne, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { frictionLifecycles, frictionPoints, namedPages, pageMonths } from "../db/tables.ts";
 import { whileUnchanged } from "../db/unchanged.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { Moment, OneOf, Time, toInstant, toIso } from "../schema.ts";
 import { monthOf } from "./page-counts.ts";
 import { FrictionThing, type Scope } from "./schema.ts";
@@ -84,8 +84,8 @@ const numberNames = [
 type PageRow = { page: string; url: string } & Record<(typeof numberNames)[number], number>;
 
 /** How agents used the docs of a provider, or with one prompt: pages read, never reached and guessed. Throws like `promptsWithin`. */
-export function getDocsMap(deps: Pick<Deps, "db" | "now">, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
-  const { db, now } = deps;
+export function getDocsMap(ctx: Pick<Context, "db" | "now">, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
+  const { db, now } = ctx;
   const zone = timeZoneOf(db, org);
   const last = monthOf(query.until === undefined ? now() : toInstant("until", query.until, zone), zone);
   const first =

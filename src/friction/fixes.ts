@@ -1,8 +1,8 @@
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
+import type { Context, OrgId } from "../context.ts";
 import { prepared } from "../db/prepared.ts";
 import { evalRequests, exposures, fixes, frictionLifecycles, frictionPoints, reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { hasReached } from "../grading/exposure.ts";
 import { count } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
@@ -19,7 +19,7 @@ type Ended = ReturnType<ReturnType<typeof createFixes>["runsOf"]>[number];
  * Verification of recommended fixes that were marked done. Computed from the runs each time, so neither a crash nor an
  * archived report can make it wrong.
  */
-export function createFixes({ db }: Pick<Deps, "db">) {
+export function createFixes({ db }: Pick<Context, "db">) {
   /** The runs of an evaluation, with what the reported ones met and reached. */
   function runsOf(org: string, evalRequestId: string) {
     const rows = db

@@ -1,6 +1,6 @@
+import type { Context, OrgId } from "../context.ts";
 import type { frictionPoints } from "../db/tables.ts";
 import { whileUnchanged } from "../db/unchanged.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Field } from "../field/field.ts";
 import { severities } from "../grading/kinds.ts";
@@ -37,7 +37,7 @@ const sum = (values: (number | null)[], digits: number) => {
 export type FrictionLists = ReturnType<typeof createFriction>;
 
 export function createFriction(
-  { db }: Pick<Deps, "db">,
+  { db }: Pick<Context, "db">,
   { activeByFingerprint, fieldOf }: Pick<Dismissals, "activeByFingerprint"> & Pick<Field, "fieldOf">,
 ) {
   const queries = prepareFriction(db);

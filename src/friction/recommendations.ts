@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, count, desc, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import {
@@ -11,7 +12,6 @@ import {
   runs,
   type Trigger,
 } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
@@ -63,17 +63,12 @@ type Parts = {
   commit: Commit;
   /** Accepts an evaluation as part of a transaction. */
   accept: (tx: Tx, org: OrgId, promptId: string, input: Asked) => { evalRequestId: string };
-  /** Called once accepted runs are on disk. */
-  onQueued: () => void;
 };
 
 export type Recommendations = ReturnType<typeof createRecommendations>;
 
 /** Recommended fixes that people track: marked done, evaluated again, and verified. */
-export function createRecommendations(
-  { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
-  { prompts, commit, accept, onQueued }: Parts,
-) {
+export function createRecommendations({ db, now, newId, signals }: Context, { prompts, commit, accept }: Parts) {
   const ofFixes = createFixes({ db });
 
   /** The newest published report with a friction point, live docs first. */
@@ -181,7 +176,7 @@ export function createRecommendations(
         tx.insert(fixes).values(row).run();
         return row;
       });
-      onQueued();
+      signals.jobQueued.emit();
       return ofFixes.toFix(fix);
     },
 

@@ -1,8 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { Deps } from "../deps.ts";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf, requesterOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { Dismissal, DismissalInput, type Dismissals } from "./dismissals.ts";
@@ -16,13 +17,11 @@ type Parts = {
   friction: FrictionLists;
   recommendations: Recommendations;
   dismissals: Dismissals;
-  deps: Pick<Deps, "db" | "now">;
-  /** The requester, as text. */
-  nameOf: (request: Request) => string;
+  ctx: Pick<Context, "db" | "now">;
 };
 
 /** Friction points over many reports, the docs map, and recommended fixes that were marked done. */
-export const frictionRoutes = ({ friction, recommendations, dismissals, deps, nameOf }: Parts, orgOf: OrgOf) =>
+export const frictionRoutes = ({ friction, recommendations, dismissals, ctx }: Parts) =>
   new Elysia({ name: "friction" })
     .get(
       "/api/v1/friction",
@@ -52,7 +51,7 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, deps, na
       "/api/v1/recommendations/:fingerprint/done",
       async ({ request, params, body, set }) => {
         set.status = 201;
-        const who = { by: nameOf(request), trigger: "api" as const };
+        const who = { by: requesterOf(request), trigger: "api" as const };
         return recommendations.markDone(orgOf(request), params.fingerprint, body, who);
       },
       {
@@ -87,7 +86,7 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, deps, na
       "/api/v1/dismissals",
       ({ request, body, set }) => {
         set.status = 201;
-        return dismissals.dismiss(orgOf(request), body, nameOf(request));
+        return dismissals.dismiss(orgOf(request), body, requesterOf(request));
       },
       {
         ...jsonBody(DismissalInput),
@@ -110,7 +109,7 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, deps, na
     )
     .delete(
       "/api/v1/dismissals/:dismissalId",
-      ({ request, params }) => dismissals.withdraw(orgOf(request), params.dismissalId, nameOf(request)),
+      ({ request, params }) => dismissals.withdraw(orgOf(request), params.dismissalId, requesterOf(request)),
       {
         params: Type.Object({ dismissalId: PathId("ID of the dismissal") }),
         ...operation("Friction", "undoDismissal", "Undo a dismissal", { 200: Dismissal, ...errors(404) }),
@@ -118,7 +117,7 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, deps, na
     )
     .get(
       "/api/v1/providers/:providerId/docs-map",
-      ({ request, params, query }) => getDocsMap(deps, orgOf(request), params, query),
+      ({ request, params, query }) => getDocsMap(ctx, orgOf(request), params, query),
       {
         params: Type.Object({ providerId: PathId("ID of the provider") }),
         query: Type.Object(mapQuery),
@@ -135,7 +134,7 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, deps, na
     )
     .get(
       "/api/v1/prompts/:promptId/docs-map",
-      ({ request, params, query }) => getDocsMap(deps, orgOf(request), params, query),
+      ({ request, params, query }) => getDocsMap(ctx, orgOf(request), params, query),
       {
         params: Type.Object({ promptId: PathId("ID of the prompt") }),
         query: Type.Object(mapQuery),

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { prompts, providers } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import type { Scope } from "./schema.ts";
 
@@ -9,7 +9,7 @@ import type { Scope } from "./schema.ts";
  * choose a full table scan. Throws bad_request unless exactly one is given, and not_found for an unknown ID.
  */
 export function promptsWithin(
-  { db }: Pick<Deps, "db">,
+  { db }: Pick<Context, "db">,
   org: OrgId,
   { promptId, providerId, everything }: Scope,
 ): string[] {

@@ -1,11 +1,11 @@
 import { and, asc, count, desc, eq, inArray, or, type SQL, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { Compare, Comparison } from "../comparisons/compare.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { type GateTarget, gates, prompts, runs, type Trigger } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Sort } from "../http/sorting.ts";
@@ -51,13 +51,13 @@ export type Gates = ReturnType<typeof createGates>;
 
 /** Gates: a head that runs next to its base, or against its prompts' baseline, until there are enough runs to decide whether it is worse. */
 export function createGates(
-  deps: Deps,
+  ctx: Context,
   { prompts: ofPrompts, requests, baselines, compare, commit, emit, onError }: Parts,
 ) {
-  const { db, baseUrl } = deps;
-  const gateRuns = createGateRuns(deps, compare);
-  const progress = createGateProgress(deps, { gateRuns, requests, commit, emit, onError });
-  const accept = createAccept(deps, { requests, baselines });
+  const { db, baseUrl } = ctx;
+  const gateRuns = createGateRuns(ctx, compare);
+  const progress = createGateProgress(ctx, { gateRuns, requests, commit, emit, onError });
+  const accept = createAccept(ctx, { requests, baselines });
 
   function select(where: SQL | undefined, { limit, offset }: Page, order = orders["-created"]): Gate[] {
     const rows = db
@@ -136,7 +136,7 @@ export function createGates(
       // A prompt that gets the tag later does not make a retry another request.
       const asked = tag === undefined ? { promptIds: ids } : { tag };
       const gateId = await commit((tx) => accept(tx, org, ids, asked, input));
-      requests.onQueued();
+      ctx.signals.jobQueued.emit();
       return this.getGate(org, gateId);
     },
 
@@ -173,7 +173,7 @@ type Run = typeof runs.$inferSelect;
 
 /** Accepts gates with their first runs, as part of a transaction. */
 function createAccept(
-  { now, newId }: Deps,
+  { now, newId }: Context,
   { requests, baselines: { findBaseline } }: Pick<Parts, "requests" | "baselines">,
 ) {
   /** The baseline of a head without a base; null if there is none and only the minimum score applies. */

@@ -1,11 +1,11 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { Verdict } from "../comparisons/evidence.ts";
+import type { Context } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { gates } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { cut } from "../notifications/events.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { createPoll } from "../poll.ts";
@@ -32,7 +32,7 @@ const pollMs = 500;
 
 type Parts = {
   gateRuns: GateRuns;
-  requests: Pick<Requests, "addRun" | "onQueued">;
+  requests: Pick<Requests, "addRun">;
   commit: Commit;
   emit: Outbox["emit"];
   onError?: (error: unknown) => void;
@@ -49,7 +49,7 @@ function openVerdict(decided: Decided[]): Verdict | null {
 
 /** Advances gates: requests more runs, or decides. */
 export function createGateProgress(
-  { db, now, log, baseUrl }: Deps,
+  { db, now, log, baseUrl, signals }: Context,
   { gateRuns, requests, commit, emit, onError }: Parts,
 ) {
   const { comparisonOf, lostOf, progressOf, spentOf } = gateRuns;
@@ -125,7 +125,7 @@ export function createGateProgress(
         const end = { status: "error", reason, cause: reason, comparison: null, agents: null } as const;
         return commit((tx) => settle(tx, gate, { ...end, spentUsd: spentOf(gate) })).then(() => "error");
       });
-      if (status === "extended") requests.onQueued();
+      if (status === "extended") signals.jobQueued.emit();
       if (status !== "waiting") log.info({ gate: gate.id, status }, "gate");
     }
   }

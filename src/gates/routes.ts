@@ -1,7 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { IdempotencyKey } from "../runs/schema.ts";
 import { triggerOf } from "../runs/trigger.ts";
@@ -9,7 +10,7 @@ import { PathId } from "../schema.ts";
 import type { Gates } from "./gates.ts";
 import { Gate, GateRequest } from "./schema.ts";
 
-export const gateRoutes = (gates: Gates, orgOf: OrgOf) =>
+export const gateRoutes = (gates: Gates) =>
   new Elysia({ name: "gates" })
     .post(
       "/api/v1/gates",

@@ -2,9 +2,9 @@ import { and, asc, count, desc, eq, inArray, isNotNull, ne, sql } from "drizzle-
 import { toFailureReason } from "../agents/failure.ts";
 import type { Compare, Comparison } from "../comparisons/compare.ts";
 import { alpha } from "../comparisons/evidence.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { attempts, type GateTarget, type gates, jobs, reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
 import { comparedScope } from "../reports/differences.ts";
 import type { RunRow } from "../reports/run-rows.ts";
@@ -42,7 +42,7 @@ export type GateAgentGroup = { agentIndex: number; agent: string; model: string 
 export type GateRuns = ReturnType<typeof createGateRuns>;
 
 /** The runs of gates: their progress, cost and results. */
-export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, "compareEvals">) {
+export function createGateRuns({ db }: Pick<Context, "db">, compare: Pick<Compare, "compareEvals">) {
   /** `group`: only runs of one agent. */
   const ofEvals = ({ orgId }: GateRow, ids: string[], group?: GateAgentGroup) =>
     and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids), group && eq(runs.agentIndex, group.agentIndex));

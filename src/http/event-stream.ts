@@ -1,4 +1,4 @@
-import type { OrgId } from "../deps.ts";
+import type { OrgId } from "../context.ts";
 import { limitPerOrg } from "./limit-per-org.ts";
 import { securityHeaders } from "./security-headers.ts";
 

@@ -1,4 +1,4 @@
-import type { OrgId } from "../deps.ts";
+import type { OrgId } from "../context.ts";
 import { AppError } from "../errors.ts";
 
 /**

@@ -1,5 +1,4 @@
 import { type TSchema, Type } from "@sinclair/typebox";
-import type { OrgId } from "../deps.ts";
 import { type ErrorCode, errorStatus } from "../errors.ts";
 import { OneOf } from "../schema.ts";
 
@@ -47,9 +46,6 @@ export type Scope = (typeof scopes)[number];
 /** Also the scope of keys for agents in the field, which can report friction and nothing else. */
 export const keyScopes = [...scopes, "report_friction"] as const;
 export type KeyScope = (typeof keyScopes)[number];
-
-/** The organization of the request's API key. Throws forbidden if the key lacks the scope: by default `read` for a GET, else `write`. */
-export type OrgOf = (request: Request, scope?: KeyScope) => OrgId;
 
 /** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */
 const toResponses = (answers: Record<number, TSchema>) =>

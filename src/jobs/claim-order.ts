@@ -1,5 +1,5 @@
+import type { Context } from "../context.ts";
 import type { jobPools } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 
 const dayMs = 24 * 3600_000;
 
@@ -20,7 +20,7 @@ const dueAgain = (statement: string) => `${statement} state = 'queued' and avail
  * oldest job of a lane can be next. That takes one index lookup per lane, however long the queue is and however much of
  * it is blocked.
  */
-export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">, pool: (typeof jobPools)[number]) {
+export function createClaimOrder({ db: { $client } }: Pick<Context, "db">, pool: (typeof jobPools)[number]) {
   const own = `pool = '${pool}' and state`;
   // Other parts of the queue come with the oldest of each lane, because a statement of their own would take as long as all of this one: running
   // jobs, without an ID, and whether a requeued job is due, without an organization.

@@ -1,7 +1,7 @@
 import { and, count, eq, lte, or, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { type jobPools, jobs, type returnOutcomes } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { createClaimOrder, type Limits } from "./claim-order.ts";
 
 /** A claimed job. `attempt` grows with every claim, so writes under an old lease have no effect. */
@@ -53,7 +53,7 @@ type CostOf = (lease: Lease) => number | null;
  * attempt; `putBack` keeps it among the earlier ones, so that most jobs, which end at their first attempt, write no history.
  * A queue sees only the jobs of its pool.
  */
-export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">, pool: Pool = "runs") {
+export function createQueue({ db, now, newId }: Pick<Context, "db" | "now" | "newId">, pool: Pool = "runs") {
   const claimOrder = createClaimOrder({ db }, pool);
   const own = eq(jobs.pool, pool);
   const queued = and(sql`${jobs.state} = 'queued'`, own);
@@ -156,7 +156,7 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
 }
 
 /** Raw SQL: Drizzle needs longer to build these statements than SQLite to run them. */
-function prepareStatements({ $client }: Deps["db"]) {
+function prepareStatements({ $client }: Context["db"]) {
   const held = "where id = ? and attempt = ? and state = 'running'";
   type Held = [id: string, attempt: number];
   return {

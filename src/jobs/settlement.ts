@@ -1,7 +1,7 @@
+import type { Context } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
-import type { Deps } from "../deps.ts";
 import { JobFailure, type JobHandler } from "./handler.ts";
 import type { Lease, Queue, Return } from "./queue.ts";
 
@@ -15,7 +15,7 @@ const maxCrashes = 20;
 const crashedTooOften = `the service crashed ${maxCrashes} times during this job`;
 const maxCrashPauseMs = 60_000;
 
-export type SettlementOptions = Pick<Deps, "log" | "now"> & {
+export type SettlementOptions = Pick<Context, "log" | "now"> & {
   queue: Queue;
   commit: Commit;
   /** Handlers by job kind. */

@@ -14,9 +14,9 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { createMcpHandler, isLegacyRequest, Server as ModernServer } from "@modelcontextprotocol/server";
 import { version } from "../../package.json" with { type: "json" };
-import type { Caller } from "../auth/gate.ts";
 import { AppError } from "../errors.ts";
 import { readJson } from "../http/body.ts";
+import type { Caller } from "../http/caller.ts";
 import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
 import { fill, isToolResult, placeholder, toMembers, withText } from "./tool-result.ts";
 

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { Caller } from "../auth/gate.ts";
+import { type Caller, callerOf } from "../http/caller.ts";
 import { ApiError, errors, operation } from "../http/operation.ts";
 import type { Endpoint } from "./endpoint.ts";
 
@@ -25,7 +25,7 @@ const Messages = Type.Union([Message, Type.Array(Message)], { description: "One 
 const answers = { 200: Messages, ...errors(413), 400: Type.Union([ApiError, Message]) };
 
 /** The MCP endpoint, created on first use by a kind of key. Methods other than POST are rejected before routing. */
-export const mcpRoutes = (endpointOf: (caller: Caller) => Promise<Endpoint>, callerOf: (request: Request) => Caller) =>
+export const mcpRoutes = (endpointOf: (caller: Caller) => Promise<Endpoint>) =>
   new Elysia({ name: "mcp" }).post(
     mcpPath,
     async ({ request }) => {

@@ -1,7 +1,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { type Caller, checkScope } from "../auth/gate.ts";
 import { type AppError, badRequest, errorStatus } from "../errors.ts";
+import { type Caller, checkScope } from "../http/caller.ts";
 import { type Json, type JsonObject, mergeNull } from "../http/json-schema.ts";
 import type { KeyScope } from "../http/operation.ts";
 import { invalidInput } from "../schema.ts";

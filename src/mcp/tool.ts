@@ -1,5 +1,5 @@
 import { type Static, type TObject, Type } from "@sinclair/typebox";
-import type { Caller } from "../auth/gate.ts";
+import type { Caller } from "../http/caller.ts";
 import type { Paged } from "../http/paging.ts";
 import { Nullable } from "../schema.ts";
 

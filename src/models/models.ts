@@ -11,8 +11,8 @@ import {
   providerVariables,
   secretsIn,
 } from "../config/model-settings.ts";
+import type { Context, OrgId } from "../context.ts";
 import { modelKeys } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import { objectionTo } from "../net/upstream.ts";
 import { seal, unseal } from "./seal.ts";
@@ -28,7 +28,7 @@ export type ModelSource = {
 export type Models = ReturnType<typeof createModels>;
 
 /** Which models an organization can call, and with which keys: its own, or else those from the environment. */
-export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
+export function createModels({ db, config, now }: Pick<Context, "db" | "config" | "now">) {
   const rowOf = (org: OrgId, provider: ModelProvider) => {
     const own = and(eq(modelKeys.orgId, org), eq(modelKeys.provider, provider));
     return db.select().from(modelKeys).where(own).get();

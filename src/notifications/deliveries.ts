@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, inArray } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { deliveries, deliveryTries, jobs, notifications } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { toIso } from "../schema.ts";
@@ -19,7 +19,7 @@ type Filter = { status?: Delivery["status"] };
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
 /** The log of deliveries, and tests and replays. */
-export function createDeliveries({ db }: Pick<Deps, "db">, { destinations, outbox }: Parts) {
+export function createDeliveries({ db }: Pick<Context, "db">, { destinations, outbox }: Parts) {
   const columns = {
     delivery: deliveries,
     notification: notifications,

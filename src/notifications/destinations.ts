@@ -1,7 +1,7 @@
 import { and, count, desc, eq, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { deliveries, deliveryTries, destinations, type disableReasons, earlierAttempts, jobs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, invalidField, notFound } from "../errors.ts";
 import { toIso, toName } from "../schema.ts";
 import type { EventType } from "./events.ts";
@@ -25,7 +25,7 @@ type Parts = {
 
 /** Webhooks, Slack channels and inboxes of organizations. */
 export function createDestinations(
-  { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
+  { db, config, now, newId }: Pick<Context, "db" | "config" | "now" | "newId">,
   { emailsOf }: Parts,
 ) {
   const { sealed, unsealed, mustUnseal } = createSecrets(config);

@@ -1,7 +1,7 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import { destinations, notifications, orgs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { nextSlot } from "../jobs/schedule.ts";
 import { createPoll } from "../poll.ts";
 import type { EventData } from "./events.ts";
@@ -21,7 +21,7 @@ type Parts = {
 };
 
 /** Sends each organization that wants it a digest on Mondays at 8:00 in its time zone, once. */
-export function createDigests({ db, now, log }: Deps, { outbox, commit, digestOf, onError }: Parts) {
+export function createDigests({ db, now, log }: Context, { outbox, commit, digestOf, onError }: Parts) {
   /** Organizations that want the digest. */
   const listOrgs = () =>
     db

@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { deliveries, type deliveryFailures, deliveryTries, destinations, notifications } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import type { DestinationRow, Destinations } from "./destinations.ts";
@@ -44,7 +44,7 @@ type Parts = {
 
 /** The job of a delivery: one try per attempt. */
 export function createDeliveryJob(
-  { db, now, log }: Pick<Deps, "db" | "now" | "log">,
+  { db, now, log }: Pick<Context, "db" | "now" | "log">,
   { destinations: ofOrg, queue, commit, send, onDisabled }: Parts,
 ): JobHandler {
   const find = (id: string) =>

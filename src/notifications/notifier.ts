@@ -1,5 +1,5 @@
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { createRunner } from "../jobs/runner.ts";
 import { createDeliveries } from "./deliveries.ts";
@@ -43,17 +43,17 @@ const reasons = {
 };
 
 /** Sends what is in the outbox, with a runner of its own. */
-export function createNotifier(deps: Deps, { queue, outbox, commit, people, orgs, onError, ...options }: Parts) {
-  const { log, now } = deps;
+export function createNotifier(ctx: Context, { queue, outbox, commit, people, orgs, onError, ...options }: Parts) {
+  const { log, now } = ctx;
   const emailsOf = (org: OrgId) => people.listMembers(org).map(({ email }) => email.toLowerCase());
   const ownersOf = (org: OrgId) =>
     people
       .listMembers(org)
       .filter(({ role }) => role === "owner")
       .map(({ email }) => email);
-  const destinations = createDestinations(deps, { emailsOf });
-  const deliveries = createDeliveries(deps, { destinations, outbox });
-  const send = createSend(deps, {
+  const destinations = createDestinations(ctx, { emailsOf });
+  const deliveries = createDeliveries(ctx, { destinations, outbox });
+  const send = createSend(ctx, {
     ...{ destinations, emailsOf, ownersOf, userAgent: options.userAgent },
     ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     mail: (org, to, message) =>
@@ -67,13 +67,13 @@ export function createNotifier(deps: Deps, { queue, outbox, commit, people, orgs
   };
   const runner = createRunner({
     ...{ log, now, queue, commit, onError, onAttempt: options.onAttempt, leaseMs: options.leaseMs },
-    handlers: { delivery: createDeliveryJob(deps, { destinations, queue, commit, send, onDisabled }) },
+    handlers: { delivery: createDeliveryJob(ctx, { destinations, queue, commit, send, onDisabled }) },
     concurrency: () => limits.concurrency,
     limits: { org: () => ({ atOnce: limits.org, aDay: null }), host: limits.host },
     backoffMs: tryBackoffMs,
     maxRetryAfterMs,
   });
-  const digests = createDigests(deps, { outbox, commit, digestOf: options.digestOf, onError });
+  const digests = createDigests(ctx, { outbox, commit, digestOf: options.digestOf, onError });
   return {
     ...{ destinations, deliveries, runner, digests },
     async start(): Promise<void> {

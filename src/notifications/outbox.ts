@@ -1,8 +1,8 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { deliveries, destinations, notifications } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import type { Queue } from "../jobs/queue.ts";
 import type { EventData, EventType } from "./events.ts";
 
@@ -14,10 +14,7 @@ type DestinationRow = typeof destinations.$inferSelect;
 export type Outbox = ReturnType<typeof createOutbox>;
 
 /** Writes events to the outbox, in the transaction of what happened, with a job for each destination that wants them. */
-export function createOutbox(
-  { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
-  { queue, onQueued }: { queue: Queue; onQueued: () => void },
-) {
+export function createOutbox({ db, now, newId, signals }: Context, { queue }: { queue: Queue }) {
   const activeOf = prepared(
     db
       .select()
@@ -33,7 +30,7 @@ export function createOutbox(
     tx.insert(deliveries).values({ id, orgId, notificationId, destinationId, status: "pending", createdAt }).run();
     const host = url === null ? "" : new URL(url).host;
     queue.enqueue(tx, { kind: "delivery", subject: id, orgId, host, maxAttempts: maxTries });
-    onQueued();
+    signals.deliveryQueued.emit();
     return id;
   }
 

@@ -2,7 +2,8 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { deliveryStatuses } from "../db/tables.ts";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { OneOf, PathId } from "../schema.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -17,7 +18,7 @@ const deliveryPath = Type.Object({
 
 type Parts = { destinations: Destinations; deliveries: Deliveries };
 
-export const notificationRoutes = ({ destinations, deliveries }: Parts, orgOf: OrgOf) =>
+export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
   new Elysia({ name: "notifications" })
     .get(
       "/api/v1/destinations",

@@ -1,6 +1,6 @@
+import type { Context, OrgId } from "../context.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import type { notifications } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { createGuard, GuardError } from "../net/guarded.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
 import type { DestinationRow, Destinations } from "./destinations.ts";
@@ -41,7 +41,7 @@ const failed = (error: string) => ({ ok: false, status: null, body: null, error,
 
 /** Sends a notification to a destination, once. */
 export function createSend(
-  { db, config, now, baseUrl }: Pick<Deps, "db" | "config" | "now" | "baseUrl">,
+  { db, config, now, baseUrl }: Pick<Context, "db" | "config" | "now" | "baseUrl">,
   { destinations, userAgent, emailsOf, ownersOf, mail, timeoutMs = defaultTimeoutMs }: Parts,
 ): Send {
   // A kept connection that the receiver closed would cost a try.

@@ -1,6 +1,6 @@
 import { and, asc, count, desc, eq, isNotNull, isNull, ne, notInArray, or, type SQL, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { type promptStatuses, prompts, reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { columnOf, isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
@@ -109,7 +109,7 @@ const orderOf = (sort: PromptSort | undefined): SQL[] => {
 const maxResults = 100;
 
 /** Lists of prompts, newest first unless sorted. */
-export function createPromptLists({ db }: Pick<Deps, "db">) {
+export function createPromptLists({ db }: Pick<Context, "db">) {
   const totalOf = (where: SQL | undefined) => db.select({ n: count() }).from(prompts).where(where).get()?.n ?? 0;
 
   function listLines(

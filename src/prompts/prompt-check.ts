@@ -3,8 +3,8 @@ import { isRuleBased } from "../agents/agent.ts";
 import type { AgentChoice } from "../agents/choice.ts";
 import { checkLimits } from "../config/limits.ts";
 import { parseModelId } from "../config/model-settings.ts";
+import type { Context, OrgId } from "../context.ts";
 import { type prompts, providers, reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField } from "../errors.ts";
 import { frequencyProblem } from "../jobs/schedule.ts";
 import { checkHttpUrl } from "../schema.ts";
@@ -85,7 +85,7 @@ const usable = (agent: AgentChoice | undefined, model: string | null): boolean =
 
 /** Validation of a prompt, and the choice of the agent for its runs. */
 export function createPromptCheck(
-  { db, config }: Pick<Deps, "db" | "config">,
+  { db, config }: Pick<Context, "db" | "config">,
   { listAgents, agentModel, checkModel, hasArchive }: AgentParts,
 ) {
   /** Throws bad_request that names the field. */
@@ -222,7 +222,7 @@ export function createPromptCheck(
 }
 
 /** Throws bad_request. */
-function checkBaseline({ db }: Pick<Deps, "db">, org: OrgId, promptId: string, evalRequestId: string): void {
+function checkBaseline({ db }: Pick<Context, "db">, org: OrgId, promptId: string, evalRequestId: string): void {
   const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
   const scored = db
     .select({ n: count(reports.score), agent: runs.agent })

@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import { nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import { newUrlSecret, toIso } from "../schema.ts";
@@ -16,10 +16,7 @@ import { createPromptWarnings } from "./warnings.ts";
 
 export type Prompts = ReturnType<typeof createPrompts>;
 
-type Parts = AgentParts & {
-  /** Called after a prompt's schedule was changed. */
-  onScheduled: () => void;
-};
+type Parts = AgentParts & {};
 
 const toAgentInfo = ({ version, ...agent }: ReturnType<Parts["listAgents"]>[number]): AgentInfo => ({
   ...agent,
@@ -52,10 +49,7 @@ const choicesOf = (row: PromptRow) => ({
   baselineRequestId: row.baselineRequestId,
 });
 
-export function createPrompts(
-  { db, config, now, newId, baseUrl }: Pick<Deps, "db" | "config" | "now" | "newId" | "baseUrl">,
-  { onScheduled, ...parts }: Parts,
-) {
+export function createPrompts({ db, config, now, newId, baseUrl, signals }: Context, parts: Parts) {
   const { check, agentOf, agentsOf, agentsFor } = createPromptCheck({ db, config }, parts);
   const byId = prepared(
     db
@@ -147,7 +141,7 @@ export function createPrompts(
         nextSlotAt: null,
       });
       db.insert(prompts).values(reschedule(row)).run();
-      onScheduled();
+      signals.scheduleChanged.emit();
       return toPrompt(row);
     },
 
@@ -166,7 +160,7 @@ export function createPrompts(
         .set(isMoved ? reschedule(row) : row)
         .where(and(eq(prompts.orgId, org), eq(prompts.id, row.id)))
         .run();
-      if (isMoved) onScheduled();
+      if (isMoved) signals.scheduleChanged.emit();
       return toPrompt(row);
     },
   };

@@ -1,7 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { AgentInfo } from "./agent-schema.ts";
@@ -13,7 +14,7 @@ type Parts = { prompts: Prompts; tagSchedules: TagSchedules };
 
 const path = Type.Object({ promptId: PathId("ID of the prompt") });
 
-export const promptRoutes = ({ prompts, tagSchedules }: Parts, orgOf: OrgOf) =>
+export const promptRoutes = ({ prompts, tagSchedules }: Parts) =>
   new Elysia({ name: "prompts" })
     .get(
       "/api/v1/prompts",

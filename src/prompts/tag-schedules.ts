@@ -1,8 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, asc, eq, gt, ne } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import { orgs, prompts, providers } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { nextSlot } from "../jobs/schedule.ts";
 import { Id } from "../schema.ts";
@@ -43,10 +43,7 @@ const { id, status } = prompts;
 const provider = { docsUrl: providers.docsUrl, productUrl: providers.productUrl };
 
 /** Schedules for all prompts with a tag. Each prompt keeps its own slots, `runsPerEval` and defaults. */
-export function createTagSchedules(
-  { db, now }: Pick<Deps, "db" | "now">,
-  { commit, onScheduled }: { commit: Commit; onScheduled: () => void },
-) {
+export function createTagSchedules({ db, now, signals }: Context, { commit }: { commit: Commit }) {
   return {
     /**
      * Sets the frequency of every prompt with the tag; null removes it. Prompts that can't have it are skipped. Throws bad_request for an
@@ -97,7 +94,7 @@ export function createTagSchedules(
       }
       const skipped = problems.length;
       if (scheduled + skipped === 0) throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
-      onScheduled();
+      signals.scheduleChanged.emit();
       return { scheduled, skipped, problems: problems.slice(0, maxProblems) };
     },
   };

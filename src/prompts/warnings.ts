@@ -1,8 +1,8 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
+import type { Context, OrgId } from "../context.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
 import { gates, providers, slots } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { minRuns } from "../stats/power.ts";
 import type { PromptRow } from "./prompt-check.ts";
 import { ownStarts } from "./starts.ts";
@@ -14,7 +14,7 @@ export const pausedReason = `paused, because ${maxFailures} scheduled evaluation
 
 /** Warnings about schedules and prompts without a start URL that fail, settings that its agent ignores, and about too few runs per evaluation for a prompt with a pinned baseline or gates. */
 export function createPromptWarnings(
-  { db }: Pick<Deps, "db">,
+  { db }: Pick<Context, "db">,
   agentsOf: (org: OrgId, row: PromptRow) => { agent: string }[],
 ) {
   const [org, id] = [bound("org"), bound("id")];

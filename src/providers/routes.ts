@@ -1,22 +1,24 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
-import type { Providers } from "./providers.ts";
+import { createProvider, getProvider, listProviders, updateProvider } from "./providers.ts";
 import { Provider, ProviderInput, ProviderPatch } from "./schema.ts";
 
 const path = Type.Object({ providerId: PathId("ID of the provider") });
 
-export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
+export const providerRoutes = (ctx: Context) =>
   new Elysia({ name: "providers" })
     .get(
       "/api/v1/providers",
       ({ request, query, set }) => {
         const { limit, offset } = pageOf(query);
         // An organization has few of them.
-        const all = providers.listProviders(orgOf(request));
+        const all = listProviders(ctx, orgOf(request));
         return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
       },
       {
@@ -31,7 +33,7 @@ export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
       "/api/v1/providers",
       ({ request, body, set }) => {
         set.status = 201;
-        return providers.createProvider(orgOf(request), body);
+        return createProvider(ctx, orgOf(request), body);
       },
       {
         ...jsonBody(ProviderInput),
@@ -40,7 +42,7 @@ export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
     )
     .get(
       "/api/v1/providers/:providerId",
-      ({ request, params }) => providers.getProvider(orgOf(request), params.providerId),
+      ({ request, params }) => getProvider(ctx, orgOf(request), params.providerId),
       {
         params: path,
         ...operation("Providers", "getProvider", "Get a provider", { 200: Provider, ...errors(404) }),
@@ -48,7 +50,7 @@ export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
     )
     .patch(
       "/api/v1/providers/:providerId",
-      ({ request, params, body }) => providers.updateProvider(orgOf(request), params.providerId, body),
+      ({ request, params, body }) => updateProvider(ctx, orgOf(request), params.providerId, body),
       {
         params: path,
         ...jsonBody(ProviderPatch),

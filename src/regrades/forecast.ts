@@ -1,7 +1,7 @@
 import { and, avg, count, desc, eq, isNull, sql } from "drizzle-orm";
 import { priceOf } from "../agents/gateway/prices.ts";
+import type { Context, OrgId } from "../context.ts";
 import { gradings, reports, runs, sessionEvents } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Models } from "../models/models.ts";
 import { splitVariance } from "../reports/judge-variance.ts";
 import { meant } from "./job.ts";
@@ -12,7 +12,7 @@ import type { Regrade } from "./schema.ts";
 const maxSampled = 10_000;
 
 /** What a regrade would do and cost, and how much its judge varies. */
-export function createForecast({ db }: Pick<Deps, "db">, models: Pick<Models, "getModel">) {
+export function createForecast({ db }: Pick<Context, "db">, models: Pick<Models, "getModel">) {
   /** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */
   function plan(row: Row): Row {
     const first = and(

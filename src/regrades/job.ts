@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { madeWithin } from "../db/rows.ts";
 import { regrades, reports, runs } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import { listMethodologies, type Methodology, stampOf } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
@@ -66,12 +66,12 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
 
 /** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
 export function createRegradeJob(
-  deps: Deps,
+  ctx: Context,
   { grader, models, money, gradings, judging, queue, commit, announceSpending }: Parts,
 ): JobHandler {
-  const { db, config, now } = deps;
-  const budget = createJudgeBudget(deps, { models, money, commit, announceSpending });
-  const { regrade, store } = createReportRegrade(deps, { grader, gradings, judging, queue, commit, budget });
+  const { db, config, now } = ctx;
+  const budget = createJudgeBudget(ctx, { models, money, commit, announceSpending });
+  const { regrade, store } = createReportRegrade(ctx, { grader, gradings, judging, queue, commit, budget });
   const methodologies = listMethodologies(config.methodology);
   const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;
   const getRow = (lease: Lease): Row => getRegradeRow(db, idOf(lease));

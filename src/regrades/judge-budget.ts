@@ -1,8 +1,8 @@
 import { eq, sql } from "drizzle-orm";
 import { priceOf } from "../agents/gateway/prices.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import { regrades } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { Models } from "../models/models.ts";
@@ -23,7 +23,7 @@ const dearest = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, ca
 export type JudgeBudget = ReturnType<typeof createJudgeBudget>;
 
 /** What the judge of a regrade costs, and what it may still spend. */
-export function createJudgeBudget({ now }: Pick<Deps, "now">, { models, money, commit, announceSpending }: Parts) {
+export function createJudgeBudget({ now }: Pick<Context, "now">, { models, money, commit, announceSpending }: Parts) {
   /** Spent by attempts of this process, in USD. */
   const spent = new Map<string, number>();
   const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;

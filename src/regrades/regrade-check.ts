@@ -1,8 +1,8 @@
 import { and, count, eq, gt, isNull, lt, or } from "drizzle-orm";
 import { hasPrice } from "../agents/gateway/prices.ts";
+import type { Context, OrgId } from "../context.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts, regrades, reports } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { getMethodology, listMethodologies } from "../grading/methodology.ts";
 import type { Models } from "../models/models.ts";
@@ -13,7 +13,7 @@ import type { RegradeRequest } from "./schema.ts";
 
 /** Validation of a regrade before it is accepted. */
 export function createRegradeCheck(
-  { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
+  { db, config, now, newId }: Pick<Context, "db" | "config" | "now" | "newId">,
   models: Pick<Models, "getModel">,
 ) {
   /** The row of a valid request. Throws bad_request, not_found. */

@@ -1,9 +1,9 @@
 import { and, count, desc, eq } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { regrades } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
@@ -20,15 +20,13 @@ type Parts = {
   queue: Queue;
   commit: Commit;
   costOf: (lease: Lease) => number | null;
-  onQueued: () => void;
-  onEnded: () => void;
 };
 
 export type Regrades = ReturnType<typeof createRegrades>;
 
 /** Regrades of stored sessions: with another methodology, with another judge, or repeatedly with the same one. */
-export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts: Parts) {
-  const { models, queue, commit, costOf, onQueued, onEnded } = parts;
+export function createRegrades({ db, config, now, newId, baseUrl, signals }: Context, parts: Parts) {
+  const { models, queue, commit, costOf } = parts;
   const { toRow, checkAlone } = createRegradeCheck({ db, config, now, newId }, models);
   const { plan, estimate, varianceOf } = createForecast({ db }, models);
 
@@ -88,7 +86,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
     /** Accepts a regrade and resolves once it is on disk. Throws what `accept` throws. */
     async requestRegrade(org: OrgId, input: RegradeRequest): Promise<Regrade> {
       const accepted = await commit((tx) => accept(tx, org, input));
-      onQueued();
+      signals.jobQueued.emit();
       return accepted;
     },
 
@@ -118,7 +116,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
           .where(eq(regrades.id, row.id))
           .run();
       });
-      onEnded();
+      signals.jobCancelled.emit();
       return toRegrade(getRow(org, id));
     },
   };

@@ -1,7 +1,7 @@
 import type { SessionEvent } from "../agents/agent.ts";
+import type { Context } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
-import type { Deps } from "../deps.ts";
 import type { Grade } from "../grading/grade.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import type { Methodology } from "../grading/methodology.ts";
@@ -35,7 +35,7 @@ type Judged = {
 };
 
 /** Regrades reports, one at a time. */
-export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts: Parts) {
+export function createReportRegrade({ db, log }: Pick<Context, "db" | "log">, parts: Parts) {
   const { grader, gradings, judging, queue, commit, budget } = parts;
 
   /** Stores something if the lease is still valid, else throws. */

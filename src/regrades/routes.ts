@@ -1,7 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf, requesterOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import type { Regrades } from "./regrades.ts";
@@ -9,13 +10,11 @@ import { Regrade, RegradeRequest } from "./schema.ts";
 
 type Parts = {
   regrades: Regrades;
-  /** The requester, as text. */
-  nameOf: (request: Request) => string;
 };
 
 const path = Type.Object({ regradeId: PathId("ID of the regrade") });
 
-export const regradeRoutes = ({ regrades, nameOf }: Parts, orgOf: OrgOf) =>
+export const regradeRoutes = ({ regrades }: Parts) =>
   new Elysia({ name: "regrades" })
     .post("/api/v1/regrades", ({ request, body }) => regrades.requestRegrade(orgOf(request), body), {
       ...jsonBody(RegradeRequest),
@@ -54,7 +53,7 @@ export const regradeRoutes = ({ regrades, nameOf }: Parts, orgOf: OrgOf) =>
     )
     .post(
       "/api/v1/regrades/:regradeId/cancel",
-      ({ request, params }) => regrades.cancelRegrade(orgOf(request), params.regradeId, nameOf(request)),
+      ({ request, params }) => regrades.cancelRegrade(orgOf(request), params.regradeId, requesterOf(request)),
       {
         params: path,
         ...operation("Reports", "cancelRegrade", "Cancel a regrade; gradings made so far are kept", {

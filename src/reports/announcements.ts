@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { prompts, type reports, type runs } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import type { Counted, PointRow } from "../friction/lifecycle-rows.ts";
 import { cut } from "../notifications/events.ts";
 import type { Outbox } from "../notifications/outbox.ts";
@@ -34,7 +34,7 @@ export function toPromptEvent(tx: Tx, id: string): { id: string; title: string |
 export type Announcements = ReturnType<typeof createAnnouncements>;
 
 /** Notifies destinations of reports and of friction points. */
-export function createAnnouncements({ baseUrl }: Pick<Deps, "baseUrl">, { emit }: Pick<Outbox, "emit">) {
+export function createAnnouncements({ baseUrl }: Pick<Context, "baseUrl">, { emit }: Pick<Outbox, "emit">) {
   return {
     announceReport(tx: Tx, run: typeof runs.$inferSelect, report: ReportRow & { keyFinding: string | null }): void {
       emit(tx, run.orgId, "run.completed", () => ({

@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm";
 import type { AgentEvent, Artefact } from "../agents/agent.ts";
+import type { Context, OrgId } from "../context.ts";
 import { type Db, transaction } from "../db/open.ts";
 import { artefacts } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import { getReportRow } from "./report-row.ts";
 
@@ -59,7 +59,7 @@ const isWebp = (data: Buffer) =>
   data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
 
 /** A screenshot or diff in the session of a report. Throws not_found, also if it was deleted. */
-export function getArtefact({ db }: Pick<Deps, "db">, org: OrgId, slug: string, name: string): Buffer {
+export function getArtefact({ db }: Pick<Context, "db">, org: OrgId, slug: string, name: string): Buffer {
   const report = getReportRow(db, org, slug);
   const found = db
     .select({ data: artefacts.data })

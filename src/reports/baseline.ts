@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { prepared } from "../db/prepared.ts";
 import { prompts } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
 import { mean, median, predictionInterval } from "../stats/estimates.ts";
@@ -31,7 +31,7 @@ export type Variant = Pick<
 export type Baselines = ReturnType<typeof createBaselines>;
 
 /** The baseline of a prompt: the evaluation that a person pinned, or else the last ten comparable published runs. Never a single run. */
-export function createBaselines({ db }: Pick<Deps, "db">) {
+export function createBaselines({ db }: Pick<Context, "db">) {
   const rows = createRunRows({ db });
   const pinnedOf = prepared(
     db

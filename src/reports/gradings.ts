@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
+import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { gradings, reports } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
@@ -22,7 +22,7 @@ export type Gradings = ReturnType<typeof createGradings>;
  * The gradings of a report. The report shows one of them: the one that a person selected, or else the newest. Gradings
  * with the same methodology and judge are repeats, of which only the first is shown.
  */
-export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">, ofReports: Reports) {
+export function createGradings({ db, now, newId }: Pick<Context, "db" | "now" | "newId">, ofReports: Reports) {
   const show = createShownGrading(ofReports.count);
 
   const toGrading = (row: GradingRow, report: ReportRow): Grading => ({

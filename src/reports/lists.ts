@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts, reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Sort } from "../http/sorting.ts";
 import { toInstant, toIso } from "../schema.ts";
@@ -20,7 +20,7 @@ const orders = {
 };
 
 /** Lists of reports, newest first unless sorted. */
-export function createReportLists({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
+export function createReportLists({ db, baseUrl }: Pick<Context, "db" | "baseUrl">) {
   return {
     /** Throws bad_request for an invalid time. */
     listReports(

@@ -1,7 +1,7 @@
 import { and, asc, inArray, sql } from "drizzle-orm";
 import type { Provenance, SessionEvent } from "../agents/agent.ts";
+import type { Context } from "../context.ts";
 import { sessionEvents } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { uselessPages } from "../grading/dimensions/useless-pages.ts";
 import { failed, type Http, isProbe } from "../grading/events.ts";
 import { factsOf } from "../grading/facts.ts";
@@ -37,7 +37,7 @@ const maxEvents = 3000;
 const maxSteps = 120;
 
 /** The pages that the agent of a report requested, in order: how it found each, and which were dead ends. */
-export function getPagesVisited({ db }: Pick<Deps, "db">, { events }: StoredSession): PagesVisited {
+export function getPagesVisited({ db }: Pick<Context, "db">, { events }: StoredSession): PagesVisited {
   const rows = db
     .select()
     .from(sessionEvents)

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations, reports, type runs } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { namePages } from "../friction/page-counts.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toSlug } from "../grading/text.ts";
@@ -10,7 +10,7 @@ import { type CountReport, writeExposure } from "./counts.ts";
 
 /** Stores reports as runs are graded. */
 export function createReportWriter(
-  { now, newId }: Pick<Deps, "now" | "newId">,
+  { now, newId }: Pick<Context, "now" | "newId">,
   countReport: CountReport,
   announceReport: Announcements["announceReport"],
 ) {

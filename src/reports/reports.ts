@@ -1,9 +1,9 @@
 import { and, asc, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { bound, prepared } from "../db/prepared.ts";
 import { prompts, providers, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
 import { keptWhileUnchanged } from "../db/unchanged.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { createFixes } from "../friction/fixes.ts";
 import type { FrictionLists } from "../friction/friction.ts";
 import type { FrictionPoint } from "../friction/schema.ts";
@@ -83,7 +83,7 @@ type Parts = {
 export type Reports = ReturnType<typeof createReports>;
 
 export function createReports(
-  { db, now, newId, baseUrl }: Pick<Deps, "db" | "now" | "newId" | "baseUrl">,
+  { db, now, newId, baseUrl }: Pick<Context, "db" | "now" | "newId" | "baseUrl">,
   { friction, baselines, countReport, announceReport }: Parts,
 ) {
   const fixes = createFixes({ db });

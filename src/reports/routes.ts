@@ -1,9 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { Deps, OrgId } from "../deps.ts";
+import type { Context, OrgId } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { getArtefact, toArtefactAnswer } from "./artefacts.ts";
 import type { Gradings } from "./gradings.ts";
@@ -34,7 +35,7 @@ function change(reports: Reports, gradings: Gradings, org: OrgId, slug: string, 
 
 type Parts = { reports: Reports; gradings: Gradings };
 
-export const reportRoutes = ({ reports, gradings }: Parts, deps: Pick<Deps, "db">, orgOf: OrgOf) =>
+export const reportRoutes = ({ reports, gradings }: Parts, ctx: Pick<Context, "db">) =>
   new Elysia({ name: "reports" })
     .get(
       "/api/v1/reports",
@@ -93,7 +94,7 @@ export const reportRoutes = ({ reports, gradings }: Parts, deps: Pick<Deps, "db"
     )
     .get(
       "/api/v1/reports/:slug/trace",
-      ({ request, params, query }) => getTrace(deps, getSession(deps, orgOf(request), params.slug), query),
+      ({ request, params, query }) => getTrace(ctx, getSession(ctx, orgOf(request), params.slug), query),
       {
         params: path,
         query: Type.Object(traceQuery),
@@ -109,7 +110,7 @@ export const reportRoutes = ({ reports, gradings }: Parts, deps: Pick<Deps, "db"
     .get(
       "/api/v1/reports/:slug/artefacts/:name",
       ({ request, params }) =>
-        toArtefactAnswer(params.name, getArtefact(deps, orgOf(request), params.slug, params.name)),
+        toArtefactAnswer(params.name, getArtefact(ctx, orgOf(request), params.slug, params.name)),
       {
         params: Type.Object({
           slug: Type.String(),

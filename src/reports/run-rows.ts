@@ -1,9 +1,9 @@
 import { and, count, desc, eq, inArray, lt, ne, or, type SQL, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { bound, prepared } from "../db/prepared.ts";
 import { reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
 import { metricNames, type SideRun } from "../stats/repeats.ts";
 import { argsKey, comparedScope } from "./differences.ts";
@@ -136,7 +136,7 @@ function toRunRow({ run, report, reportId, metrics, dimensions, methodology, sco
 }
 
 /** Reads runs with everything that comparisons need. */
-export function createRunRows({ db }: Pick<Deps, "db">) {
+export function createRunRows({ db }: Pick<Context, "db">) {
   const list = (org: OrgId, where: SQL | undefined): RunRow[] =>
     selectRows(db)
       .where(and(eq(runs.orgId, org), where))

@@ -1,7 +1,7 @@
 import { and, asc, eq, or, type SQL, sql } from "drizzle-orm";
 import { type EventSource, type EventType, eventSources, eventTypes, type SessionEvent } from "../agents/agent.ts";
+import type { Context } from "../context.ts";
 import { sessionEvents } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { factsOf } from "../grading/facts.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import { toSessionEvent } from "./session-events.ts";
@@ -35,7 +35,7 @@ const slicesShown = 96;
 const kept = 64;
 
 /** Session overviews. Sessions never change after their run, so the most recently used ones are kept in memory. */
-export function createTimelines({ db }: Pick<Deps, "db">) {
+export function createTimelines({ db }: Pick<Context, "db">) {
   const known = new Map<string, Promise<Timeline>>();
 
   return function getTimeline(session: StoredSession): Promise<Timeline> {

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { eventTypes } from "../agents/agent.ts";
-import type { Deps } from "../deps.ts";
+import type { Context } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import type { FrictionLists } from "../friction/friction.ts";
 import { FrictionThing } from "../friction/schema.ts";
@@ -25,7 +25,7 @@ import { Recommendation, Report, ReportSummary, reportFilter } from "./schema.ts
 import { getSession, getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./trace-schema.ts";
 
-type Parts = { reports: Reports; friction: FrictionLists; prompts: Prompts; deps: Pick<Deps, "db"> };
+type Parts = { reports: Reports; friction: FrictionLists; prompts: Prompts; ctx: Pick<Context, "db"> };
 
 const dimension = Report.properties.dimensions.items.properties;
 const BriefReport = Type.Object({
@@ -63,7 +63,7 @@ const BriefFriction = Type.Object({
   agents: Type.Optional(agents),
 });
 
-export function reportTools({ reports, friction, prompts, deps }: Parts): Tool[] {
+export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] {
   return [
     tool({
       name: "list_reports",
@@ -106,7 +106,7 @@ export function reportTools({ reports, friction, prompts, deps }: Parts): Tool[]
       output: Trace,
       annotations: readOnly,
       async run({ slug, types, ...filter }, { caller }) {
-        const trace = await getTrace(deps, getSession(deps, caller.org, slug), {
+        const trace = await getTrace(ctx, getSession(ctx, caller.org, slug), {
           ...filter,
           ...(types?.length ? { types: types.join() } : {}),
         });

@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { type EventType, eventTypes } from "../agents/agent.ts";
+import type { Context, OrgId } from "../context.ts";
 import { sessionEvents } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { nextTurn } from "../turns.ts";
@@ -36,7 +36,7 @@ export type StoredSession = {
 };
 
 /** Throws not_found. */
-export function getSession({ db }: Pick<Deps, "db">, org: OrgId, slug: string): StoredSession {
+export function getSession({ db }: Pick<Context, "db">, org: OrgId, slug: string): StoredSession {
   const report = getReportRow(db, org, slug);
   const { runId, attempt } = report;
   // The run belongs to the organization, like its report. Another condition would keep SQLite from counting by the
@@ -84,7 +84,7 @@ const turnEvents = 50;
 
 /** What `read` finds in one part of a session after another, with turns for other work in between. `part` is the condition for its rows. */
 export async function readInTurns<T>(
-  { db }: Pick<Deps, "db">,
+  { db }: Pick<Context, "db">,
   { events }: Pick<StoredSession, "events">,
   read: (part: SQL | undefined) => T[],
 ): Promise<T[]> {
@@ -102,7 +102,7 @@ export async function readInTurns<T>(
  * The seq of every event that matches a query about the content of events. Null if the query isn't about content: then the index is
  * enough. Throws bad_request.
  */
-async function searchContent(db: Deps["db"], session: StoredSession, query: TraceQuery): Promise<number[] | null> {
+async function searchContent(db: Context["db"], session: StoredSession, query: TraceQuery): Promise<number[] | null> {
   const { search, tool, failed } = query;
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
@@ -120,7 +120,7 @@ const maxPageBytes = 1024 * 1024;
  * A page of a report's session, in order: from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in
  * any field, ignoring case. A page has fewer than `limit` events if they are large. Throws bad_request.
  */
-export async function getTrace({ db }: Pick<Deps, "db">, session: StoredSession, query: TraceQuery): Promise<Trace> {
+export async function getTrace({ db }: Pick<Context, "db">, session: StoredSession, query: TraceQuery): Promise<Trace> {
   const { fromSeq = 0, beforeSeq, limit = 100 } = query;
   const { events, notice } = session;
   const { seq, data } = sessionEvents;
@@ -158,7 +158,7 @@ export async function getTrace({ db }: Pick<Deps, "db">, session: StoredSession,
 
 /** Whether matching events come before a certain one. Throws bad_request. */
 export async function hasEarlier(
-  { db }: Pick<Deps, "db">,
+  { db }: Pick<Context, "db">,
   session: StoredSession,
   query: TraceQuery,
   seq: number,
@@ -170,7 +170,7 @@ export async function hasEarlier(
 }
 
 /** One event in full. Throws not_found. */
-export function getEvent({ db }: Pick<Deps, "db">, session: StoredSession, seq: number): TraceEvent {
+export function getEvent({ db }: Pick<Context, "db">, session: StoredSession, seq: number): TraceEvent {
   const { events, notice, report } = session;
   const row = db
     .select()

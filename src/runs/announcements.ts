@@ -1,8 +1,8 @@
 import { asc, eq } from "drizzle-orm";
 import type { EndCause } from "../agents/failure.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { evalRequests, reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { cut } from "../notifications/events.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { toPromptEvent, toReportEvent, toRunEvent } from "../reports/announcements.ts";
@@ -23,7 +23,7 @@ type Parts = {
 export type RunAnnouncements = ReturnType<typeof createRunAnnouncements>;
 
 /** Notifies destinations of ended runs and of what follows from them. */
-export function createRunAnnouncements({ baseUrl }: Pick<Deps, "baseUrl">, { outbox, money, onEvaluation }: Parts) {
+export function createRunAnnouncements({ baseUrl }: Pick<Context, "baseUrl">, { outbox, money, onEvaluation }: Parts) {
   function announceEvaluation(tx: Tx, { orgId, promptId, evalRequestId }: typeof runs.$inferSelect): void {
     if (!outbox.wants(orgId, "evaluation.completed") && !outbox.wants(orgId, "score.changed")) return;
     const all = tx

@@ -1,12 +1,12 @@
 import { type Agent, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
 import type { GatewayOpener } from "../agents/gateway/opener.ts";
 import type { Task } from "../agents/task.ts";
-import type { Archives } from "../archives/archives.ts";
+import { readArchive } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { runs } from "../db/tables.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
@@ -22,7 +22,6 @@ import { createWaitNotes } from "./waiting.ts";
 export type AttemptParts = {
   queue: Queue;
   models: Pick<Models, "getModel" | "secretsOf">;
-  archives: Pick<Archives, "readArchive" | "findDigest">;
   gateway: Pick<GatewayOpener, "open">;
   place: Place;
   money: Money;
@@ -32,10 +31,8 @@ export type AttemptParts = {
 };
 
 /** Runs an agent once and stores its events as they arrive. */
-export function createAttempt(
-  { db, config, log, now }: Pick<Deps, "db" | "config" | "log" | "now">,
-  { queue, models, archives, gateway, place, money, allow, userAgent }: AttemptParts,
-) {
+export function createAttempt(ctx: Context, { queue, models, gateway, place, money, allow, userAgent }: AttemptParts) {
+  const { db, config, log, now } = ctx;
   /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
   async function equip(
     run: typeof runs.$inferSelect,
@@ -45,7 +42,7 @@ export function createAttempt(
     end: (failure: JobFailure) => void,
   ) {
     const { archive, skills } = task.workspace ?? {};
-    const read = (id: string | undefined) => (id === undefined ? null : archives.readArchive(run.orgId as OrgId, id));
+    const read = (id: string | undefined) => (id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id));
     try {
       const model = models.getModel(run.orgId as OrgId, run.model ?? "");
       const files = { archive: read(archive), skillsArchive: read(skills?.archive) };

@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { Archives } from "../archives/archives.ts";
+import { findArchiveDigest } from "../archives/archives.ts";
+import type { Context, OrgId } from "../context.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
 import { type RunTask, sessionEvents } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import type { SessionId } from "../reports/session-events.ts";
 
@@ -40,7 +40,8 @@ function contextDigest(setup: WorkspaceSetup | undefined, { archiveDigest, commi
 }
 
 /** The context of finished sessions. */
-export function createContexts({ db }: Pick<Deps, "db">, { findDigest }: Pick<Archives, "findDigest">) {
+export function createContexts(ctx: Context) {
+  const { db } = ctx;
   const setup = prepared(
     db
       .select({
@@ -62,7 +63,7 @@ export function createContexts({ db }: Pick<Deps, "db">, { findDigest }: Pick<Ar
     const archive = workspace?.archive;
     const { commit = null, skills = null } = setup.get({ runId, attempt }) ?? {};
     return contextDigest(workspace, {
-      archiveDigest: archive === undefined ? null : findDigest(orgId as OrgId, archive),
+      archiveDigest: archive === undefined ? null : findArchiveDigest(ctx, orgId as OrgId, archive),
       commit,
       skills: JSON.parse(skills ?? "[]"),
     });

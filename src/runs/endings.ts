@@ -1,9 +1,9 @@
 import { and, asc, eq, inArray, isNull } from "drizzle-orm";
 import type { EndCause } from "../agents/failure.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { attempts, jobs, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict } from "../errors.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { hostsOf } from "../net/mapping.ts";
@@ -17,17 +17,12 @@ type Parts = {
   commit: Commit;
   costOf: (lease: Lease) => number | null;
   announceEnd: RunAnnouncements["announceEnd"];
-  /** Called with the IDs of ended runs once they are on disk. */
-  onEnded: (runIds: string[]) => void;
 };
 
 export type Endings = ReturnType<typeof createEndings>;
 
 /** Cancels and supersedes runs, and lists their attempts. */
-export function createEndings(
-  { db, now }: Pick<Deps, "db" | "now">,
-  { queue, commit, costOf, announceEnd, onEnded }: Parts,
-) {
+export function createEndings({ db, now, signals }: Context, { queue, commit, costOf, announceEnd }: Parts) {
   function end(
     tx: Tx,
     runId: string,
@@ -44,8 +39,14 @@ export function createEndings(
     announceEnd(tx, runId, status === "failed" ? { cause: failureCause, detail: failureDetail } : null);
   }
 
+  /** Stops what is still running of ended runs. Call it once their end is on disk. */
+  function stopEnded(runIds: string[]): void {
+    signals.jobCancelled.emit();
+    signals.runsEnded.emit(runIds);
+  }
+
   return {
-    onEnded,
+    stopEnded,
 
     /** Cancels an unfinished run, which becomes failed; `by` names who cancelled it. A session in progress stops within a second. Throws not_found, or conflict for an ended run. */
     async cancelRun(org: OrgId, id: string, by: string): Promise<void> {
@@ -55,7 +56,7 @@ export function createEndings(
         end(tx, run.id, "failed", "cancelled", `by ${by}`);
         return run.id;
       });
-      onEnded([runId]);
+      stopEnded([runId]);
     },
 
     /** Supersedes the unfinished runs of a prompt whose urlMap replaces the same hosts, in favor of the run `successor`. Returns their IDs. */

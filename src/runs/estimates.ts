@@ -1,8 +1,8 @@
 import { and, desc, eq } from "drizzle-orm";
 import { decideLimits } from "../config/limits.ts";
 import { parseModelId } from "../config/model-settings.ts";
+import type { Context, OrgId } from "../context.ts";
 import { type RunTask, reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import type { Models } from "../models/models.ts";
 import type { PromptRow } from "../prompts/prompt-check.ts";
@@ -19,7 +19,7 @@ type Parts = { prompts: Prompts; models: Pick<Models, "getModel">; money: Pick<M
 export type Estimates = ReturnType<typeof createEstimates>;
 
 /** Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. */
-export function createEstimates({ db, config }: Pick<Deps, "db" | "config">, { prompts, models, money }: Parts) {
+export function createEstimates({ db, config }: Pick<Context, "db" | "config">, { prompts, models, money }: Parts) {
   function listEarlier(org: OrgId, promptId: string, agent: string, model: string | null) {
     return db
       .select({

@@ -1,8 +1,8 @@
 import { and, asc, count, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
 import type { Outcome } from "../agents/agent.ts";
 import { type EndCause, toFailureReason } from "../agents/failure.ts";
+import type { Context, OrgId } from "../context.ts";
 import { evalRequests, prompts, type ReportStatus, reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
@@ -23,7 +23,7 @@ const status = sql<EvalStatus>`(select case
 export type Evals = ReturnType<typeof createEvals>;
 
 /** Reads evaluations with their runs and results. */
-export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
+export function createEvals({ db, baseUrl }: Pick<Context, "db" | "baseUrl">) {
   function select(where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
     const rows = db
       .select({ request: evalRequests, title: prompts.title, status })

@@ -1,11 +1,11 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { Agent } from "../agents/agent.ts";
 import { objectionTo } from "../agents/choice.ts";
+import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { listMethodologies } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
@@ -32,7 +32,7 @@ type Done = { attempt: number; version: string | null };
 const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
 const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${sessionEvents.attempt})`;
 
-const prepareRun = ({ db }: Pick<Deps, "db">) =>
+const prepareRun = ({ db }: Pick<Context, "db">) =>
   prepared(
     db
       .select()
@@ -42,28 +42,14 @@ const prepareRun = ({ db }: Pick<Deps, "db">) =>
 
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export function createRunJob(
-  deps: Deps,
-  {
-    agents,
-    queue,
-    grader,
-    reports,
-    models,
-    archives,
-    gateway,
-    place,
-    judging,
-    money,
-    announceEnd,
-    allow,
-    userAgent,
-  }: Parts,
+  ctx: Context,
+  { agents, queue, grader, reports, models, gateway, place, judging, money, announceEnd, allow, userAgent }: Parts,
 ): JobHandler {
-  const { db, config, now, log } = deps;
-  const send = createAttempt(deps, { queue, models, archives, gateway, place, money, allow, userAgent });
-  const contextOf = createContexts(deps, archives);
+  const { db, config, now, log } = ctx;
+  const send = createAttempt(ctx, { queue, models, gateway, place, money, allow, userAgent });
+  const contextOf = createContexts(ctx);
   const [methodology] = listMethodologies(config.methodology);
-  const runById = prepareRun(deps);
+  const runById = prepareRun(ctx);
   const getRow = (id: string) => {
     const found = runById.get({ id });
     if (!found) throw new Error(`no run for job ${id}`);

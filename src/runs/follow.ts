@@ -1,9 +1,9 @@
 import { and, asc, desc, eq, gt, max } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
+import type { Context, OrgId } from "../context.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
 import { sessionEvents } from "../db/tables.ts";
 import { changeMark } from "../db/unchanged.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
 import { nextTurn } from "../turns.ts";
 import type { Runs } from "./runs.ts";
@@ -29,7 +29,7 @@ export function toPlace(words: string | null): Place | null {
 export type Follow = ReturnType<typeof createFollow>;
 
 /** Streams runs in progress from the stored events, so a client can resume where it stopped. */
-export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { runs: Runs; stopping: AbortSignal }) {
+export function createFollow({ db }: Pick<Context, "db">, { runs, stopping }: { runs: Runs; stopping: AbortSignal }) {
   const lastAttempt = prepared(
     db
       .select({ attempt: max(sessionEvents.attempt) })
@@ -132,7 +132,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 async function untilChanged(
-  db: Deps["db"],
+  db: Context["db"],
   mark: string,
   signal: AbortSignal,
   everyMs = lookEveryMs,

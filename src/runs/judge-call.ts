@@ -1,8 +1,8 @@
 import type { AgentEvent, AgentFailure } from "../agents/agent.ts";
 import type { GatewayOpener } from "../agents/gateway/opener.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
+import type { Context, OrgId } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { objectIn } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
 import { JobFailure } from "../jobs/handler.ts";
@@ -36,7 +36,7 @@ const plainSchema = JSON.parse(JSON.stringify(Answer));
 
 /** Calls the judge model about one session, through the gateway. */
 export function createJudgeCall(
-  { config, now }: Pick<Deps, "config" | "now">,
+  { config, now }: Pick<Context, "config" | "now">,
   { models, queue, gateway, grader }: JudgeCallParts,
 ) {
   /** Why a call gave no usable answer. Throws if a retry may help. */

@@ -1,8 +1,8 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { Outcome, SessionEvent } from "../agents/agent.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
+import type { Context, OrgId } from "../context.ts";
 import { orgs, type runs, sessionEvents } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import { familyOf, splitJudging } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
@@ -19,8 +19,6 @@ const unmade: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
 type Parts = JudgeCallParts & {
   money: Pick<Money, "grantOf">;
-  /** Called with whether a judge gave a usable answer. */
-  onJudged?: (isJudged: boolean) => void;
 };
 export type Judging = ReturnType<typeof createJudging>;
 
@@ -29,8 +27,8 @@ export type Judging = ReturnType<typeof createJudging>;
  * the source `runner`, so a session can be graded again from its events alone, and no agent can forge them.
  */
 export function createJudging(
-  { db, config, now, log }: Deps,
-  { models, queue, money, gateway, grader, onJudged = () => {} }: Parts,
+  { db, config, now, log, signals }: Context,
+  { models, queue, money, gateway, grader }: Parts,
 ) {
   const ask = createJudgeCall({ config, now }, { models, queue, gateway, grader });
   const isMark = and(
@@ -113,7 +111,7 @@ export function createJudging(
               : await ask(access, id, task, spend, lease, stop);
         if ("reason" in said)
           log.warn({ run: run.id, model, reason: writer.clean(String(said.reason)) }, "could not judge session");
-        onJudged(!("reason" in said));
+        signals.runJudged.emit(!("reason" in said));
         tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
       } finally {
         await writer.close(stop);
@@ -150,7 +148,7 @@ export function createJudging(
       const said = "reason" in access ? access : await ask(access, id, task, spend, lease, stop);
       if ("reason" in said)
         log.warn({ run: run.id, model, reason: clean(String(said.reason)) }, "could not judge session again");
-      onJudged(!("reason" in said));
+      signals.runJudged.emit(!("reason" in said));
       tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
       return events;
     },

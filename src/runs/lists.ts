@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNull, lt, ne, type SQL, sql } from "drizzle-orm";
 import type { StoredFailure } from "../agents/failure.ts";
+import type { Context, OrgId } from "../context.ts";
 import { evalRequests, reports, type runStatuses, runs, type Trigger, type WaitingFor } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { invalidField } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isDescending, type Sort } from "../http/sorting.ts";
@@ -47,7 +47,7 @@ export type RunSort = Sort<(typeof runColumns)[number]>;
 type Selecting = { limit: number; byTrigger?: boolean; isDown?: boolean };
 
 /** Lists runs with keyset pagination, so the cost of a page does not depend on the number of runs. */
-export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
+export function createRunLines({ db, now }: Pick<Context, "db" | "now">) {
   const { conditions, idsByDuration } = createRunConditions(db);
   const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
 

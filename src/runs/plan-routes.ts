@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { Estimate } from "./estimate-schema.ts";
@@ -13,7 +14,7 @@ import type { Money } from "./spending.ts";
 export type PlanParts = { slots: Slots; estimates: Estimates; money: Money };
 
 /** The schedule of a prompt, and the cost of its runs. */
-export const planRoutes = ({ slots, estimates, money }: PlanParts, orgOf: OrgOf) =>
+export const planRoutes = ({ slots, estimates, money }: PlanParts) =>
   new Elysia({ name: "slots and spending" })
     .get(
       "/api/v1/prompts/:promptId/slots",

@@ -1,17 +1,17 @@
 import { and, asc, desc, eq, gt } from "drizzle-orm";
 import { mcpUrlsOf } from "../agents/task.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Queue } from "../jobs/queue.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/starts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
-import type { Providers } from "../providers/providers.ts";
+import { getProvider } from "../providers/providers.ts";
 import { hashOf } from "./context-digest.ts";
 import type { Endings } from "./endings.ts";
 import { getRunRow } from "./run-row.ts";
@@ -74,19 +74,14 @@ export type Requests = ReturnType<typeof createRequests>;
 
 type Parts = {
   prompts: Prompts;
-  providers: Providers;
   endings: Endings;
   money: Pick<Money, "check">;
   queue: Queue;
   commit: Commit;
-  /** Called once accepted runs are on disk. */
-  onQueued: () => void;
 };
 
-export function createRequests(
-  { db, now, newId }: Deps,
-  { prompts: ofPrompts, providers, endings, money, queue, commit, onQueued }: Parts,
-) {
+export function createRequests(ctx: Context, { prompts: ofPrompts, endings, money, queue, commit }: Parts) {
+  const { db, now, newId, signals } = ctx;
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
 
@@ -116,7 +111,7 @@ export function createRequests(
     const args = argsFor(prompt.templateVars, templateArgs);
     const fill = (text: string) => fillTemplate(text, args ?? {});
     const text = fill(prompt.text);
-    const provider = prompt.targetProviderId === null ? null : providers.getProvider(org, prompt.targetProviderId);
+    const provider = prompt.targetProviderId === null ? null : getProvider(ctx, org, prompt.targetProviderId);
     const task: RunTask = {
       title: prompt.title,
       text,
@@ -171,7 +166,7 @@ export function createRequests(
     queue.enqueue(tx, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
   }
 
-  /** Adds a run for each agent of an evaluation within a transaction; call `onQueued` afterwards. `model`: that of a single agent. */
+  /** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */
   function addRun(tx: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
     const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
     const rows = tx.select().from(runs).where(own).orderBy(asc(runs.id)).all();
@@ -191,8 +186,8 @@ export function createRequests(
   /** Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `accept` throws. */
   async function requestEval(org: OrgId, promptId: string, input: EvalRequestInput): Promise<Accepted> {
     const accepted = await commit((tx) => accept(tx, org, promptId, input));
-    if (accepted.superseded.length > 0) endings.onEnded(accepted.superseded);
-    onQueued();
+    if (accepted.superseded.length > 0) endings.stopEnded(accepted.superseded);
+    signals.jobQueued.emit();
     return accepted;
   }
 
@@ -200,7 +195,6 @@ export function createRequests(
     accept,
     addRun,
     requestEval,
-    onQueued,
 
     /** Retries a run: the prompt in its current version, with the same urlMap and templateArgs. Throws like `requestEval`. */
     requestAgain(org: OrgId, runId: string, trigger: Trigger, idempotencyKey?: string): Promise<Accepted> {

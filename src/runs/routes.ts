@@ -1,9 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { jsonBody } from "../http/body.ts";
+import { isCompatible, mayStillRead, orgOf, requesterOf } from "../http/caller.ts";
 import type { Streams } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
@@ -33,12 +34,6 @@ type Parts = {
   follow: Follow;
   streams: Streams;
   baseUrl: () => string;
-  /** False once the key of a request was revoked or has expired. */
-  mayStillRead: (request: Request) => boolean;
-  /** The requester, as text. */
-  nameOf: (request: Request) => string;
-  /** Whether the key of a request is in compatibility mode. */
-  isCompatible: (request: Request) => boolean;
 };
 
 const idempotent = Type.Object({
@@ -84,7 +79,7 @@ function toRunResponse(baseUrl: string, { evalRequestId, runIds }: Awaited<Retur
 }
 
 /** Starts and cancels runs. */
-const requestRoutes = ({ runs, requests, endings, baseUrl, nameOf, isCompatible }: Parts, orgOf: OrgOf) =>
+const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
   new Elysia({ name: "run requests" })
     .post(
       "/api/v1/prompts/:promptId/run",
@@ -115,7 +110,7 @@ const requestRoutes = ({ runs, requests, endings, baseUrl, nameOf, isCompatible 
     .post(
       "/api/v1/runs/:runId/cancel",
       async ({ request, params }) => {
-        await endings.cancelRun(orgOf(request, "run"), params.runId, nameOf(request));
+        await endings.cancelRun(orgOf(request, "run"), params.runId, requesterOf(request));
         return runs.getRun(orgOf(request, "run"), params.runId);
       },
       {
@@ -160,7 +155,7 @@ const requestRoutes = ({ runs, requests, endings, baseUrl, nameOf, isCompatible 
     );
 
 /** Lists and shows runs. */
-const readRoutes = ({ runs, endings, follow, streams, mayStillRead }: Parts, orgOf: OrgOf) =>
+const readRoutes = ({ runs, endings, follow, streams }: Parts) =>
   new Elysia({ name: "run reads" })
     .get(
       "/api/v1/runs",
@@ -220,7 +215,7 @@ const readRoutes = ({ runs, endings, follow, streams, mayStillRead }: Parts, org
     });
 
 /** Evaluations: runs of one prompt that were requested together. */
-const evalRoutes = ({ evals }: Parts, orgOf: OrgOf) =>
+const evalRoutes = ({ evals }: Parts) =>
   new Elysia({ name: "evaluations" })
     .get(
       "/api/v1/eval-requests",
@@ -251,9 +246,9 @@ const evalRoutes = ({ evals }: Parts, orgOf: OrgOf) =>
       }),
     });
 
-export const runRoutes = (parts: Parts & PlanParts, orgOf: OrgOf) =>
+export const runRoutes = (parts: Parts & PlanParts) =>
   new Elysia({ name: "runs" })
-    .use(requestRoutes(parts, orgOf))
-    .use(readRoutes(parts, orgOf))
-    .use(evalRoutes(parts, orgOf))
-    .use(planRoutes(parts, orgOf));
+    .use(requestRoutes(parts))
+    .use(readRoutes(parts))
+    .use(evalRoutes(parts))
+    .use(planRoutes(parts));

@@ -1,8 +1,8 @@
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { type StoredFailure, toFailureReason } from "../agents/failure.ts";
+import type { Context, OrgId } from "../context.ts";
 import { bound, prepared } from "../db/prepared.ts";
 import { prompts, reports, runCounts, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { reportUrl, runUrls } from "../reports/links.ts";
@@ -58,7 +58,7 @@ function decided(
   return result;
 }
 
-export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "baseUrl">) {
+export function createRuns({ db, now, baseUrl }: Pick<Context, "db" | "now" | "baseUrl">) {
   const joined = () =>
     db
       .select(columns)

@@ -1,9 +1,9 @@
 import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
+import type { Context } from "../context.ts";
 import { diskFault, isBusy } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 import { withoutWaiting } from "../db/write-lock.ts";
-import type { Deps } from "../deps.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import { createRedaction } from "./redaction.ts";
 import { pay } from "./spending.ts";
@@ -34,7 +34,7 @@ export type SessionWriter = {
  * first event on.
  */
 export function openSession(
-  { db, now, secrets }: Pick<Deps, "db" | "now"> & { secrets: readonly string[] },
+  { db, now, secrets }: Pick<Context, "db" | "now"> & { secrets: readonly string[] },
   { orgId, runId, attempt }: SessionId,
   mayWrite: () => boolean,
   onError: (error: unknown) => void,

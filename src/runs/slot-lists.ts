@@ -1,12 +1,12 @@
 import { and, count, desc, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { slots } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { toIso } from "../schema.ts";
 import type { Slot } from "./slot-schema.ts";
 
-export function createSlotLists({ db }: Pick<Deps, "db">, ofPrompts: Pick<Prompts, "getPromptRow">) {
+export function createSlotLists({ db }: Pick<Context, "db">, ofPrompts: Pick<Prompts, "getPromptRow">) {
   return {
     /** The slots of a prompt with their outcomes, newest first. Throws not_found. */
     listSlots(org: OrgId, promptId: string, { limit, offset }: Page): Paged<Slot> {

@@ -1,7 +1,7 @@
 import { and, desc, eq, inArray, isNull } from "drizzle-orm";
+import type { OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { evalRequests, prompts, runs, slots } from "../db/tables.ts";
-import type { OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import { nextSlot } from "../jobs/schedule.ts";
 import type { Outbox } from "../notifications/outbox.ts";

@@ -1,6 +1,6 @@
+import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { nextSlot } from "../jobs/schedule.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { createPoll } from "../poll.ts";
@@ -30,7 +30,7 @@ export type Slots = ReturnType<typeof createSlots>;
 
 /** Runs prompts on schedule. Each due slot gets one row, in the same transaction as its runs. */
 export function createSlots(
-  { db, now, log }: Deps,
+  { db, now, log, signals }: Context,
   { prompts: ofPrompts, requests, commit, emit, onPaused, onError }: Parts,
 ) {
   let stopped = false;
@@ -82,7 +82,7 @@ export function createSlots(
         const row = getRow.get({ id: due.id });
         if (row) onPaused?.(row.orgId as OrgId, due.id);
       }
-      if (latest?.outcome === "ran") requests.onQueued();
+      if (latest?.outcome === "ran") signals.jobQueued.emit();
       return isDone;
     } catch (error) {
       if (due.broken || isPassing(error)) throw error;

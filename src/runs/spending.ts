@@ -1,9 +1,9 @@
 import { and, eq, gte, isNotNull, sql } from "drizzle-orm";
 import { decideLimits } from "../config/limits.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { orgs, type RunTask, runs, sessionEvents, spending } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
 import { nextSlot } from "../jobs/schedule.ts";
@@ -25,7 +25,7 @@ export type Money = ReturnType<typeof createSpending>;
  * Model spending and budgets of an organization. The maximum cost of an active run is reserved, so that concurrent runs
  * cannot spend the same money. A run waits while the budget is reserved, and fails when it is spent.
  */
-export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
+export function createSpending({ db, config, now }: Pick<Context, "db" | "config" | "now">) {
   const getOrg = (org: string) => {
     const row = db.select().from(orgs).where(eq(orgs.id, org)).get();
     if (!row) throw notFound("The organization was not found.");

@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Task } from "../agents/task.ts";
 import { decideLimits } from "../config/limits.ts";
+import type { Context, OrgId } from "../context.ts";
 import { type RunTask, sessionEvents } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import type { Run } from "./schema.ts";
 
 /** Usage of a limit. `most` null: no limit. */
@@ -10,7 +10,7 @@ export type Used = { name: string; unit: "seconds" | "usd" | "count"; used: numb
 
 /** Usage of each limit in the last attempt of a run, most relevant first. */
 export function listUsed(
-  { db, config, now }: Pick<Deps, "db" | "config" | "now">,
+  { db, config, now }: Pick<Context, "db" | "config" | "now">,
   org: OrgId,
   { runId, startedAt, completedAt, agent }: Run,
   { limits: asked }: Pick<RunTask, "limits">,

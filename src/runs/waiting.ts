@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import { runs, type WaitingFor } from "../db/tables.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
-import type { Deps } from "../deps.ts";
 
 /** Returns a function that stores what the agent of a run waits for; null once it has started. `mayWrite`: whether this process still runs it. */
-export function createWaitNotes({ db, log }: Pick<Deps, "db" | "log">, runId: string, mayWrite: () => boolean) {
+export function createWaitNotes({ db, log }: Pick<Context, "db" | "log">, runId: string, mayWrite: () => boolean) {
   let isStored = false;
   let last: Promise<void> = Promise.resolve();
 

@@ -1,7 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer } from "../http/paging.ts";
 import { Id, OneOf, PathId, Time, Url } from "../schema.ts";
 import { type Shares, shareDays, shareStates } from "./shares.ts";
@@ -44,7 +45,7 @@ type ShareInput = Static<typeof ShareInput>;
 const path = { slug: Type.String() };
 
 /** Links that show a report without signing in. `checkSharer` throws forbidden for keys that may not create or revoke them. */
-export const shareRoutes = (shares: Shares, orgOf: OrgOf, checkSharer: (request: Request) => void) =>
+export const shareRoutes = (shares: Shares, checkSharer: (request: Request) => void) =>
   new Elysia({ name: "shares" })
     .get(
       "/api/v1/reports/:slug/shares",

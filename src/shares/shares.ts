@@ -1,6 +1,6 @@
 import { and, desc, eq, gt, isNull, ne, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { orgs, reports, shareLinks } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { getReportRow, type ReportRow } from "../reports/report-row.ts";
 import { toIso } from "../schema.ts";
@@ -28,7 +28,7 @@ const hashOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(
 const gone = () => notFound("This link is not valid, or it has expired. Ask the person who sent it for a new one.");
 
 /** Links that let anyone who has them read a report. */
-export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now" | "newId" | "baseUrl">) {
+export function createShares({ db, now, newId, baseUrl }: Pick<Context, "db" | "now" | "newId" | "baseUrl">) {
   const toShare = ({
     id,
     withSession,

@@ -2,14 +2,14 @@ import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
+import type { Context } from "../context.ts";
 import { lastBackupAt } from "../db/backup-record.ts";
 import { jobPools } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import type { WorkerPlace } from "../places/worker-place.ts";
 import { countStored } from "./stored.ts";
 import { addWorkerGauges } from "./worker-gauges.ts";
 
-export type GaugeParts = Pick<Deps, "db" | "now"> & {
+export type GaugeParts = Pick<Context, "db" | "now"> & {
   /** null: agents run on this machine. */
   workers: Pick<WorkerPlace, "list" | "countWaiting"> | null;
 };

@@ -1,4 +1,4 @@
-import type { Deps } from "../deps.ts";
+import type { Context } from "../context.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { GaugeParts } from "./gauges.ts";
 import { createMetrics } from "./metrics.ts";
@@ -8,14 +8,14 @@ export type Telemetry = ReturnType<typeof createTelemetry>;
 
 /** Metrics and traces, as far as they are configured. They report what has been stored. */
 export function createTelemetry(
-  deps: Pick<Deps, "db" | "log" | "now" | "config">,
+  ctx: Pick<Context, "db" | "log" | "now" | "config">,
   workers: GaugeParts["workers"] = null,
 ) {
-  const settings = deps.config.telemetry;
-  const metrics = settings.metrics && createMetrics({ ...deps, workers });
+  const settings = ctx.config.telemetry;
+  const metrics = settings.metrics && createMetrics({ ...ctx, workers });
   const onTrace = (result: "sent" | "dropped") => metrics?.countTrace(result);
   const onRejected = (spans: number) => metrics?.countRejectedSpans(spans);
-  const traces = settings.otlp && createTraceExport(deps, { ...settings.otlp, onTrace, onRejected });
+  const traces = settings.otlp && createTraceExport(ctx, { ...settings.otlp, onTrace, onRejected });
   return {
     /** null: not configured. */
     metrics,

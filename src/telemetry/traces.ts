@@ -1,7 +1,7 @@
 import { eq, max } from "drizzle-orm";
 import type { OtlpSettings } from "../config/telemetry-settings.ts";
+import type { Context } from "../context.ts";
 import { reports, runs, sessionEvents } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import { openUpstream } from "../net/upstream.ts";
 import { createPoll } from "../poll.ts";
 import { readSessionInTurns } from "../reports/session-events.ts";
@@ -57,7 +57,7 @@ async function readStart({ body }: Response): Promise<string> {
  * ones are dropped, and so is what a collector rejects. Runs never wait for it, and nothing is kept over a restart.
  */
 export function createTraceExport(
-  { db, log }: Pick<Deps, "db" | "log">,
+  { db, log }: Pick<Context, "db" | "log">,
   { url, headers, withContent, onTrace, onRejected }: Options,
 ) {
   const waiting: string[] = [];

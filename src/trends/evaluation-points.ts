@@ -1,7 +1,7 @@
 import { and, desc, eq, isNull, or, sql } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import { madeWithin } from "../db/rows.ts";
 import { reports, runs } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { comparedScope } from "../reports/differences.ts";
 import { toIso } from "../schema.ts";
 import { sumUp } from "../stats/repeats.ts";
@@ -17,7 +17,7 @@ type Line = Pick<ScoreDay, "agent" | "version" | "contextDigest" | "model" | "me
  * `isOwn`: whether an evaluation without a report belongs to them.
  */
 export function evaluationsOf(
-  { db }: Pick<Deps, "db">,
+  { db }: Pick<Context, "db">,
   org: OrgId,
   promptId: string,
   line: Line,

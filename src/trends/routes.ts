@@ -1,11 +1,12 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { Deps } from "../deps.ts";
-import { errors, type OrgOf, operation } from "../http/operation.ts";
+import type { Context } from "../context.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, operation } from "../http/operation.ts";
 import { getTrends, Trends, trendFilter } from "./trends.ts";
 
-export const trendRoutes = (deps: Pick<Deps, "db" | "now">, orgOf: OrgOf) =>
-  new Elysia({ name: "trends" }).get("/api/v1/trends", ({ request, query }) => getTrends(deps, orgOf(request), query), {
+export const trendRoutes = (ctx: Pick<Context, "db" | "now">) =>
+  new Elysia({ name: "trends" }).get("/api/v1/trends", ({ request, query }) => getTrends(ctx, orgOf(request), query), {
     query: Type.Object(trendFilter),
     ...operation("Reports", "getTrends", "Show results over time, and when they changed", {
       200: Trends,

@@ -1,9 +1,9 @@
 import { and, eq, gt, lt, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { madeWithin } from "../db/rows.ts";
 import { runs, scoreDays } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
 import type { Counted } from "../friction/lifecycle-rows.ts";
 import { comparedScope } from "../reports/differences.ts";
 
@@ -103,7 +103,7 @@ export type Failed = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "fail
  * Queried prompt by prompt: with a list, SQLite's planner may choose a full table scan.
  */
 export function readScoreDays(
-  { db }: Pick<Deps, "db">,
+  { db }: Pick<Context, "db">,
   org: string,
   promptIds: string[],
   [start, end]: [number, number],

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import type { Deps } from "../deps.ts";
+import type { Context } from "../context.ts";
 import { fitting, promptIdArgument, readOnly, type Tool, tool, Undescribed } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Nullable } from "../schema.ts";
@@ -18,7 +18,7 @@ const BriefTrends = Type.Object({
   nextUntil,
 });
 
-export const trendTools = ({ prompts, deps }: { prompts: Prompts; deps: Pick<Deps, "db" | "now"> }): Tool[] => [
+export const trendTools = ({ prompts, ctx }: { prompts: Prompts; ctx: Pick<Context, "db" | "now"> }): Tool[] => [
   tool({
     name: "get_trends",
     title: "Show trends",
@@ -29,7 +29,7 @@ export const trendTools = ({ prompts, deps }: { prompts: Prompts; deps: Pick<Dep
     annotations: readOnly,
     run(filter, { caller }) {
       if (filter.promptId !== undefined) prompts.getPromptRow(caller.org, filter.promptId);
-      const trends = getTrends(deps, caller.org, filter);
+      const trends = getTrends(ctx, caller.org, filter);
       const points = fitting(trends.points.toReversed()).toReversed();
       const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
       const fit = fitting([...points, ...trends.others]).length - points.length;

@@ -1,10 +1,10 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables.ts";
 import { whileUnchanged } from "../db/unchanged.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { RunReport, reportFilter } from "../reports/schema.ts";
@@ -96,7 +96,7 @@ const toLine = ({ version, contextDigest, methodology, scope }: ScoreDay) => ({
  * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, canaries
  * are excluded, and each prompt counts equally in a point. Throws not_found, and bad_request for an invalid time.
  */
-export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, filter: TrendFilter): Trends {
+export function getTrends({ db, now }: Pick<Context, "db" | "now">, org: OrgId, filter: TrendFilter): Trends {
   const { interval = "week" } = filter;
   const timeZone = timeZoneOf(db, org);
   const startOf = createStarts(interval, timeZone);
@@ -215,7 +215,7 @@ function linesOf(days: ScoreDay[]): DatedLine[] {
 }
 
 /** The given prompt, or all with the tag, or all. Without canaries, whose docs never change. */
-function promptsOf({ db }: Pick<Deps, "db">, org: OrgId, { promptId, tag }: TrendFilter): string[] {
+function promptsOf({ db }: Pick<Context, "db">, org: OrgId, { promptId, tag }: TrendFilter): string[] {
   const several = and(ne(prompts.isCanary, true), tag === undefined ? undefined : hasTag(tag));
   const which = promptId === undefined ? several : eq(prompts.id, promptId.toLowerCase());
   const rows = db.select({ id: prompts.id }).from(prompts);

@@ -23,8 +23,8 @@ export function issuerOf(token: string): string {
 }
 
 /** Verifies ID tokens with the keys that their issuers publish. */
-export function createIdTokens(deps: { guard: Pick<Guard, "request" | "text">; now: () => number }) {
-  const { keysOf, forget } = createIssuerKeys(deps);
+export function createIdTokens(ctx: { guard: Pick<Guard, "request" | "text">; now: () => number }) {
+  const { keysOf, forget } = createIssuerKeys(ctx);
 
   /**
    * The claims of a token that `issuer` signed for this audience and that hasn't expired. Throws unauthorized with the reason, and
@@ -35,7 +35,7 @@ export function createIdTokens(deps: { guard: Pick<Guard, "request" | "text">; n
       issuer,
       audience: [audience, `${audience}/`],
       algorithms,
-      currentDate: new Date(deps.now()),
+      currentDate: new Date(ctx.now()),
       clockTolerance: toleranceSeconds,
       requiredClaims: ["exp", "iat", "jti"],
     };

@@ -1,9 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { Caller } from "../auth/gate.ts";
 import { AppError } from "../errors.ts";
 import { jsonBody } from "../http/body.ts";
-import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { callerOf, orgOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { ExchangedKey, ExchangeInput, Trust, TrustInput } from "./schema.ts";
@@ -12,13 +12,12 @@ import type { Trusts } from "./trusts.ts";
 export const exchangePath = "/api/v1/oidc/exchange";
 
 type Auth = {
-  callerOf: (request: Request) => Caller;
   /** Throws forbidden for keys that may not change trusts. */
   checkOwner: (request: Request) => void;
 };
 
 /** CI jobs that an organization trusts, and the exchange of their ID tokens. */
-export const trustRoutes = (trusts: Trusts, orgOf: OrgOf, { callerOf, checkOwner }: Auth) =>
+export const trustRoutes = (trusts: Trusts, { checkOwner }: Auth) =>
   new Elysia({ name: "trusts" })
     .post(exchangePath, async ({ body }) => await trusts.exchange(body), {
       ...jsonBody(ExchangeInput),

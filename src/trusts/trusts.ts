@@ -1,9 +1,9 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import type { Keys } from "../auth/keys.ts";
 import type { createOrgs } from "../auth/orgs.ts";
+import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { trusts, usedTokens } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Scope } from "../http/operation.ts";
 import type { Page, Paged } from "../http/paging.ts";
@@ -63,10 +63,10 @@ export type Trusts = ReturnType<typeof createTrusts>;
 
 /** CI jobs that organizations trust, and the exchange of their ID tokens for API keys. */
 export function createTrusts(
-  deps: Deps,
+  ctx: Context,
   { keys, orgs, guard }: { keys: Keys; orgs: ReturnType<typeof createOrgs>; guard: Guard },
 ) {
-  const { db, now, newId, baseUrl } = deps;
+  const { db, now, newId, baseUrl } = ctx;
   const { verify, forget } = createIdTokens({ guard, now });
 
   const rowsOf = (org: OrgId) => db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));

@@ -1,5 +1,5 @@
 import type { Keys } from "../auth/keys.ts";
-import type { OrgId } from "../deps.ts";
+import type { OrgId } from "../context.ts";
 
 /** The organization of the API key in the Authorization header: `null` for an invalid key or one that may not read, `undefined` without the header. */
 export function findOrg(request: Request, keys: Keys): OrgId | null | undefined {

@@ -1,6 +1,6 @@
 import { renderToString } from "preact-render-to-string";
 import type { Person, SignedIn } from "../auth/person.ts";
-import type { OrgId } from "../deps.ts";
+import type { OrgId } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import type { Message } from "../http/event-stream.ts";
@@ -31,11 +31,11 @@ export type PageRequests = ReturnType<typeof createPageRequests>;
 
 /** Authentication, permissions, CSRF checks and error pages for all page routes. */
 export function createPageRequests(service: Service) {
-  const { deps, people, streams } = service;
+  const { ctx, people, streams } = service;
   const { findVisitor, toViewer, inOrgOf, whileAllowed } = createVisitors(service);
   const liveParts = createLiveParts((signal) => service.follow.watch(signal));
   const readForms = createFormReaders(service);
-  const site = (request?: Request) => toSite(deps, request);
+  const site = (request?: Request) => toSite(ctx, request);
   const redirects = createRedirects(site);
 
   async function answer(
@@ -181,18 +181,18 @@ const limitsOf = (textBytes: number, files: readonly string[] = []) => ({
 });
 
 /** Reads forms up to a size that depends on who sends them. `files`: names of fields with files. */
-const createFormReaders = ({ deps, people }: Pick<Service, "deps" | "people">) => ({
+const createFormReaders = ({ ctx, people }: Pick<Service, "ctx" | "people">) => ({
   /** Query of the action of a form with files. */
   uploadQuery: (org: OrgId, { id }: Person) => `?${uploadName}=${people.toUploadToken(org, id)}`,
 
   ofPerson: (request: Request, files: readonly string[] = []) =>
-    readForm(request, deps.baseUrl(), limitsOf(formBytes, files)),
+    readForm(request, ctx.baseUrl(), limitsOf(formBytes, files)),
 
   /** A form with files is kept while someone who was signed in when they opened it signs in again. */
   ofStranger(request: Request, files: readonly string[] = []) {
     const token = new URL(request.url).searchParams.get(uploadName) ?? "";
     const isKept = files.length > 0 && people.isUploadToken(token);
-    return readForm(request, deps.baseUrl(), isKept ? limitsOf(formBytes, files) : limitsOf(publicFormBytes));
+    return readForm(request, ctx.baseUrl(), isKept ? limitsOf(formBytes, files) : limitsOf(publicFormBytes));
   },
 });
 

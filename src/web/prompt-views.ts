@@ -1,9 +1,11 @@
-import type { OrgId } from "../deps.ts";
+import { listArchives } from "../archives/archives.ts";
+import type { OrgId } from "../context.ts";
 import { type AppError, badRequest, invalidField } from "../errors.ts";
 import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
 import type { Prompt, PromptInput } from "../prompts/schema.ts";
 import { startUrls } from "../prompts/starts.ts";
 import { maxVariables, templateVarsOf } from "../prompts/template.ts";
+import { getProvider, listProviders } from "../providers/providers.ts";
 import { describeEstimate } from "../runs/estimates.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
 import type { Service } from "../service.ts";
@@ -25,7 +27,7 @@ const chosenIn = ({ agent, model }: Pick<RunDraft, "agent" | "model">): Chosen =
 
 /** Data for the prompt pages. */
 export function promptViews(service: Service) {
-  const { deps, orgs, prompts, providers, models, latest, runs, slots, estimates, listAgents } = service;
+  const { ctx, orgs, prompts, models, latest, runs, slots, estimates, listAgents } = service;
 
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
   async function costText(org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
@@ -39,14 +41,14 @@ export function promptViews(service: Service) {
     /** Throws bad_request for the docs URL if the runs of a prompt would have no start URL. Values of variables may contain one. */
     checkStart(org: OrgId, { text, targetProviderId, additionalUrls }: PromptInput): void {
       if (templateVarsOf(text) !== null) return;
-      const provider = targetProviderId ? providers.getProvider(org, targetProviderId) : null;
+      const provider = targetProviderId ? getProvider(ctx, org, targetProviderId) : null;
       const starts = startUrls({ mapped: [], provider, additionalUrls: additionalUrls ?? null, text, mcpUrls: [] });
       if (starts.length === 0)
         throw invalidField("docsUrl", "required; enter the URL of your docs, or choose a provider that has one");
     },
 
     /** The id that the form reserved for a new prompt, or a new one. */
-    idIn: (form: URLSearchParams): string => idIn(form) ?? deps.newId(deps.now()),
+    idIn: (form: URLSearchParams): string => idIn(form) ?? ctx.newId(ctx.now()),
 
     formOf(org: OrgId, id: string, draft: Draft) {
       const { timeZone } = orgs.getOrg(org);
@@ -54,18 +56,18 @@ export function promptViews(service: Service) {
       const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
       const schedule = frequency && problem === null ? { id, frequency, timeZone } : null;
       const callable = models.listModels(org).filter(({ source }) => source !== "none");
-      const { agentModel } = deps.config;
+      const { agentModel } = ctx.config;
       return {
         preview: {
           variables: templateVarsOf(draft.text, draft.endGoal)?.slice(0, maxVariables) ?? [],
-          times: schedule ? nextSlots(schedule, deps.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
+          times: schedule ? nextSlots(schedule, ctx.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
           problem,
           timeZone,
         },
-        providers: providers.listProviders(org),
-        archives: service.archives.listArchives(org),
+        providers: listProviders(ctx, org),
+        archives: listArchives(service.ctx, org),
         agents: listAgents(),
-        hasWorkers: deps.config.workers.redisUrl !== null,
+        hasWorkers: ctx.config.workers.redisUrl !== null,
         defaultAgent: prompts.agentOf(org, { agent: null, model: null }).agent,
         models:
           callable.length === 0
@@ -85,7 +87,7 @@ export function promptViews(service: Service) {
       const chosenCost = sent && (await costText(org, prompt, chosenIn(sent.draft)).catch(() => undefined));
       return {
         prompt,
-        providerName: prompt.targetProviderId && providers.getProvider(org, prompt.targetProviderId).name,
+        providerName: prompt.targetProviderId && getProvider(ctx, org, prompt.targetProviderId).name,
         sends: prompts
           .agentsOf(org, prompts.getPromptRow(org, id))
           .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
@@ -95,7 +97,7 @@ export function promptViews(service: Service) {
         runCount: runs.countRuns(org, prompt.id),
         slots: slots.listSlots(org, prompt.id, { limit: shownSlots, offset: 0 }).items,
         timeZone: orgs.getOrg(org).timeZone,
-        now: deps.now(),
+        now: ctx.now(),
         runForm: {
           draft: sent?.draft ?? draft,
           fault: sent ? sent.error.detail : null,

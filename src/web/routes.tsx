@@ -82,7 +82,7 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
 
 /** An error page for requests for HTML outside the API; null for all others. */
 export async function findErrorPage(service: Service, request: Request, error: AppError): Promise<Response | null> {
-  const site = toSite(service.deps, request);
+  const site = toSite(service.ctx, request);
   if (!wantsHtml(request) || new URL(request.url).pathname.startsWith(`${site.base}/api/`)) return null;
   // Signed-in viewers keep their menu, unless finding the viewer fails too.
   return await createPageRequests(service)

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, type OrgOf, operation } from "../http/operation.ts";
+import { orgOf } from "../http/caller.ts";
+import { errors, operation } from "../http/operation.ts";
 import { PathId } from "../schema.ts";
 import { Worker } from "./schema.ts";
 import type { Workers } from "./workers.ts";
@@ -8,7 +9,7 @@ import type { Workers } from "./workers.ts";
 const params = Type.Object({ workerId: PathId("ID of the worker") });
 
 /** The machines that run agents. `checkOwner`: throws forbidden for keys that may not change them. */
-export const workerRoutes = (workers: Workers, orgOf: OrgOf, checkOwner: (request: Request) => void) =>
+export const workerRoutes = (workers: Workers, checkOwner: (request: Request) => void) =>
   new Elysia({ name: "workers" })
     .get(
       "/api/v1/workers",

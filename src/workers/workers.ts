@@ -1,4 +1,4 @@
-import type { Deps } from "../deps.ts";
+import type { Context } from "../context.ts";
 import { AppError, notFound } from "../errors.ts";
 import type { WorkerStatus } from "../places/roster.ts";
 import type { WorkerPlace } from "../places/worker-place.ts";
@@ -24,7 +24,7 @@ export const toWorker = ({ agents, connectedMs, silentMs, ...rest }: WorkerStatu
 /**
  * The workers of the service. They belong to its operator, so an organization can see and change them only if it is the only one.
  */
-export function createWorkers({ now }: Pick<Deps, "now">, { place, countOrgs }: Parts) {
+export function createWorkers({ now }: Pick<Context, "now">, { place, countOrgs }: Parts) {
   /** Throws forbidden if there are several organizations. */
   function check(): WorkerPlace | null {
     if (place && countOrgs() > 1)

@@ -1,11 +1,13 @@
 // Trends, friction and the docs map over 100,000 reports, beside the least that could answer from the same rows.
 import { cpSync } from "node:fs";
+import pino from "pino";
 import { createKeys } from "../../src/auth/keys.ts";
 import { createOrgs } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
+import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { createPrompts } from "../../src/prompts/prompts.ts";
-import { createProviders } from "../../src/providers/providers.ts";
+import { createProvider } from "../../src/providers/providers.ts";
 import { runExample } from "../../src/runs/schema.ts";
 import type { load } from "./load.ts";
 import { toStored } from "./seed.ts";
@@ -31,11 +33,17 @@ function createRandom() {
 export function seedHistory(dataDir: string, count: number) {
   const db = openDb(dataDir);
   const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
-  const deps = { db, config: readConfig({}), baseUrl: () => "http://localhost:3000", now: Date.now, newId };
-  const org = createOrgs(deps).createOrg("Bench").id;
-  const { key } = createKeys(deps).createKey(org, "bench");
-  const provider = createProviders(deps).createProvider(org, { name: "Acme", docsUrl: "https://docs.example.com/" });
-  const prompts = createPrompts(deps, {
+  const ctx = createContext({
+    db,
+    config: readConfig({}),
+    log: pino({ level: "silent" }),
+    agents: {},
+    baseUrl: () => "http://localhost:3000",
+  });
+  const org = createOrgs(ctx).createOrg("Bench").id;
+  const { key } = createKeys(ctx).createKey(org, "bench");
+  const provider = createProvider(ctx, org, { name: "Acme", docsUrl: "https://docs.example.com/" });
+  const prompts = createPrompts(ctx, {
     listAgents: () => [
       {
         ...{ id: "explorer", version: "1", hasModel: false, providers: null, lacks: [] },
@@ -45,7 +53,6 @@ export function seedHistory(dataDir: string, count: number) {
     agentModel: null,
     checkModel: () => {},
     hasArchive: () => false,
-    onScheduled: () => {},
   });
   const promptIds = Array.from(
     { length: promptCount + 1 },

@@ -25,12 +25,12 @@ function seedSession(dataDir: string, slug: string): string {
     )
     .get(slug);
   if (!run) throw new Error(`no run has the report ${slug}`);
-  const deps = { db, config: readConfig({}), now: Date.now, newId: (atMs: number) => Bun.randomUUIDv7("hex", atMs) };
+  const ctx = { db, config: readConfig({}), now: Date.now, newId: (atMs: number) => Bun.randomUUIDv7("hex", atMs) };
   const fail = (error: unknown) => {
     throw error;
   };
   const id = { orgId: run.orgId, runId: run.id, attempt: 1 } as Parameters<typeof openSession>[1];
-  const session = openSession({ ...deps, secrets: [] }, id, () => true, fail);
+  const session = openSession({ ...ctx, secrets: [] }, id, () => true, fail);
   for (let i = 0; i < eventCount; i++)
     session.append({ type: "thought", text: `Step ${i}: ${"words ".repeat(40)}`, by: "rule" }, "agent");
   session.close(new AbortController().signal);

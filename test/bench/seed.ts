@@ -1,6 +1,8 @@
+import pino from "pino";
 import { createKeys } from "../../src/auth/keys.ts";
 import { createOrgs } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
+import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { createPrompts } from "../../src/prompts/prompts.ts";
 import { runExample } from "../../src/runs/schema.ts";
@@ -16,11 +18,17 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
   const db = openDb(dataDir);
   const now = Date.now;
   const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
-  const deps = { db, config: readConfig({}), baseUrl: () => "http://localhost:3000", now, newId };
-  const org = createOrgs(deps).createOrg("Bench").id;
-  const { key } = createKeys(deps).createKey(org, "bench");
+  const ctx = createContext({
+    db,
+    config: readConfig({}),
+    log: pino({ level: "silent" }),
+    agents: {},
+    baseUrl: () => "http://localhost:3000",
+  });
+  const org = createOrgs(ctx).createOrg("Bench").id;
+  const { key } = createKeys(ctx).createKey(org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";
-  const prompts = createPrompts(deps, {
+  const prompts = createPrompts(ctx, {
     listAgents: () => [
       {
         ...{ id: "explorer", version: "1", hasModel: false, providers: null, lacks: [] },
@@ -30,7 +38,6 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
     agentModel: null,
     checkModel: () => {},
     hasArchive: () => false,
-    onScheduled: () => {},
   });
   const promptIds = Array.from(
     { length: 10 },

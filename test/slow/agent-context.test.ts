@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { toPreset } from "../../src/agents/coding/preset.ts";
+import { createArchive } from "../../src/archives/archives.ts";
 import type { CustomAgent } from "../../src/config/custom-agents.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
@@ -57,7 +58,7 @@ async function runOf(
   { custom = {}, urlMap = {} }: { custom?: Partial<CustomAgent>; urlMap?: Record<string, string> } = {},
 ) {
   const { send, service, a, runJobs } = setUp(custom);
-  const archive = service.archives.createArchive(a.org, { data: await packed(files), files: 2 }).id;
+  const archive = createArchive(service.ctx, a.org, { data: await packed(files), files: 2 }).id;
   const body = { text: "See https://docs.test/", agent: "fake", workspace: { archive, ...workspace } };
   const { body: prompt } = await send("POST", "/api/v1/prompts", { body });
   const asked = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap } });
@@ -98,7 +99,7 @@ test("a report shows what was given, what the model received, and what was used"
 
 test("the agent with a model gets a list of its skills, and reads them", async () => {
   const before = (app: ReturnType<typeof testApp>) => {
-    workspace.archive = app.service.archives.createArchive(app.a.org, { data, files: 2 }).id;
+    workspace.archive = createArchive(app.service.ctx, app.a.org, { data, files: 2 }).id;
   };
   const data = await packed(folders);
   const workspace: Record<string, unknown> = { skills: { folder: "skills" } };
@@ -131,7 +132,7 @@ test("the agent with a model uses MCP servers: remote ones through the proxy, an
     },
   };
   const before = (app: ReturnType<typeof testApp>) => {
-    workspace.archive = app.service.archives.createArchive(app.a.org, { data, files: 1 }).id;
+    workspace.archive = createArchive(app.service.ctx, app.a.org, { data, files: 1 }).id;
   };
   const { report, events, run, app } = await modelRuns(fake).runOf("looks", {
     before: before as never,

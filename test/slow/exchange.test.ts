@@ -9,6 +9,7 @@ import { artefacts } from "../../src/db/tables.ts";
 import { shapes } from "../../src/exchange/rows.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import type { Grade } from "../../src/grading/grade.ts";
+import { createProvider } from "../../src/providers/providers.ts";
 import { testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { furnished, secret } from "../support/furnished.ts";
@@ -214,7 +215,7 @@ describe("an export as JSON lines", () => {
     const before = withoutHeader(await exported(app));
     // Later than the start of the export.
     const response = await app.app.handle(request);
-    app.service.deps.now = () => Date.now() + 1000;
+    app.service.ctx.now = () => Date.now() + 1000;
     const reader = response.body?.getReader();
     for (let i = 0; i < 3; i++) {
       const late = testAppRun(app);
@@ -254,7 +255,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
     agent: createExplorer({ version: "test" }),
     env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` },
   });
-  const provider = app.service.providers.createProvider(app.a.org, { name: "Acme", docsUrl: `${site.url}/` });
+  const provider = createProvider(app.service.ctx, app.a.org, { name: "Acme", docsUrl: `${site.url}/` });
   const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Install it.", targetProviderId: provider.id });
   for (const isMended of [false, false, true]) {
     state.isMended = isMended;

@@ -266,7 +266,7 @@ test("selected runs stay selected while the list updates", async () => {
   const ids = await boxes.evaluateAll((all) => [all[1]?.id, all[3]?.id].map(String));
   for (const id of ids) await page.locator(`#${id}`).check();
   const [added] = evaluation(app, prompt.id, ["timeout: took too long"]);
-  service.requests.onQueued();
+  service.ctx.signals.jobQueued.emit();
   await page.locator(`#select-${added?.runId}`).waitFor();
   expect([await selected(), await boxes.count()]).toEqual([ids, total + 1]);
   expect(await button("Export").isEnabled()).toBe(true);

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createProvider } from "../../src/providers/providers.ts";
 import { testApp } from "../support/app.ts";
 import { browse, signedIn } from "../support/people.ts";
 import { evaluation, niceGrade } from "../support/reports.ts";
@@ -36,7 +37,7 @@ async function crawl(who: ReturnType<typeof browse>, start: string, base: string
 function furnished(env: Record<string, string> = {}) {
   const app = testApp({ env });
   const { service, a } = app;
-  const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
+  const provider = createProvider(service.ctx, a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
   const prompt = service.prompts.createPrompt(a.org, {
     title: "Upload a file",
     text: "Upload {{what}}. https://docs.acme.dev/",

@@ -3,6 +3,7 @@ import pino from "pino";
 import type { Agent } from "../../src/agents/agent.ts";
 import { createChildAgent } from "../../src/agents/child.ts";
 import { startProcess } from "../../src/agents/process.ts";
+import { createArchive } from "../../src/archives/archives.ts";
 import { createLocalPlace } from "../../src/places/local.ts";
 import { openWorker } from "../../src/places/worker.ts";
 import { openWorkerPlace } from "../../src/places/worker-place.ts";
@@ -222,7 +223,7 @@ describe.each([
       options.before(app);
       for (const [name, files] of Object.entries(archives)) {
         const data = await new Bun.Archive(files, { compress: "gzip" }).bytes();
-        const { id } = app.service.archives.createArchive(app.a.org, { data, files: 1 });
+        const { id } = createArchive(app.service.ctx, app.a.org, { data, files: 1 });
         workspace[name] = name === "skills" ? { archive: id } : id;
       }
     };

@@ -5,6 +5,7 @@ import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import type { Preset } from "../../src/agents/coding/preset.ts";
 import { presets } from "../../src/agents/coding/presets.ts";
 import { serveScriptedModel } from "../../src/agents/coding/scripted-model.ts";
+import { createArchive } from "../../src/archives/archives.ts";
 import { testApp } from "../support/app.ts";
 import { serveMcp } from "../support/mcp-server.ts";
 import { type Site, serveSite } from "../support/site.ts";
@@ -48,10 +49,10 @@ async function runOf(id: string, modelId: string, hasMcp: boolean) {
     },
   });
   const { send, service, a, runJobs } = app;
-  const archive = service.archives.createArchive(a.org, { data: skills, files: 1 }).id;
+  const archive = createArchive(service.ctx, a.org, { data: skills, files: 1 }).id;
   const local = await new Bun.Archive({ "server.py": localServer }, { compress: "gzip" }).bytes();
   const workspace = {
-    archive: service.archives.createArchive(a.org, { data: local, files: 1 }).id,
+    archive: createArchive(service.ctx, a.org, { data: local, files: 1 }).id,
     instructions: "Always look things up first.",
     skills: { archive },
     ...(hasMcp && {

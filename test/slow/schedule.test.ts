@@ -5,6 +5,7 @@ import { join as joinPath } from "node:path";
 import { eq } from "drizzle-orm";
 import { openDb } from "../../src/db/open.ts";
 import { evalRequests, jobs, prompts, runs, slots } from "../../src/db/tables.ts";
+import { createProvider, updateProvider } from "../../src/providers/providers.ts";
 import { createService } from "../../src/service.ts";
 import { instantAgent } from "../support/app.ts";
 import { join } from "../support/people.ts";
@@ -168,7 +169,7 @@ describe("the outcome of a slot", () => {
 
   test("a failed request is stored with the reason, and retried at the next slot", async () => {
     const { create, tickAt, send, service, a, db, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
-    const provider = service.providers.createProvider(a.org, { name: "Tool", docsUrl: "https://x.test/" });
+    const provider = createProvider(service.ctx, a.org, { name: "Tool", docsUrl: "https://x.test/" });
     const id = await create({
       text: "{{language}}",
       templateDefaults: { language: "Go" },
@@ -328,7 +329,7 @@ describe("a change of a schedule", () => {
       const { service, a, clock, create, change, finish, outcomes, db } = scheduledApp("2026-01-01T00:59:50Z", {
         dataDir: folder,
       });
-      const other = createService({ ...service.deps, db: openDb(folder), agents: { explorer: instantAgent } });
+      const other = createService({ ...service.ctx, db: openDb(folder), agents: { explorer: instantAgent } });
       const turns = async () => {
         for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
       };
@@ -503,9 +504,9 @@ test("a prompt whose scheduled evaluations can only fail is warned about, and pa
   join(app, app.a.org, "owner", "owner@example.com");
   join(app, app.a.org, "admin", "admin@example.com");
   join(app, app.b.org, "owner", "other@example.com");
-  const docs = app.service.providers.createProvider(app.a.org, { name: "Acme", docsUrl: "https://docs.test/" });
+  const docs = createProvider(app.service.ctx, app.a.org, { name: "Acme", docsUrl: "https://docs.test/" });
   const id = await create({ text: "Look around", targetProviderId: docs.id, frequency: "0 * * * *" });
-  app.service.providers.updateProvider(app.a.org, docs.id, { docsUrl: null });
+  updateProvider(app.service.ctx, app.a.org, docs.id, { docsUrl: null });
   const get = async () => (await send("GET", `/api/v1/prompts/${id}`)).body;
   const at = async (hour: number) => {
     await tickAt(new Date(Date.UTC(2026, 0, 1, hour)).toISOString());

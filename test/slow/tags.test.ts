@@ -10,7 +10,7 @@ test("a tag of 10,000 prompts is filtered, refused by gates, and scheduled betwe
   db.transaction((tx) => {
     for (let i = 1; i < 10_000; i++)
       tx.insert(prompts)
-        .values({ ...row, id: service.deps.newId(row.createdAt + i) })
+        .values({ ...row, id: service.ctx.newId(row.createdAt + i) })
         .run();
   });
   const { body, headers } = await send("GET", "/api/v1/prompts?tag=nightly&limit=5");

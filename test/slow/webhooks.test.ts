@@ -241,7 +241,7 @@ test("two services that drain one outbox deliver everything, and end each delive
   const dataDir = emptyFolder();
   const app = setUp({ dataDir });
   const db = openDb(dataDir);
-  const other = createService({ ...app.service.deps, db, agents: {}, now: app.now });
+  const other = createService({ ...app.service.ctx, db, agents: {}, now: app.now });
   const { id } = await app.addWebhook(["run.completed"]);
   const ids = new Set<string>();
   for (let i = 0; i < 60; i++) ids.add((await app.post(`/api/v1/destinations/${id}/test`)).notificationId);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createArchive } from "../../src/archives/archives.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { serveGit } from "../support/git-server.ts";
 import { call, finish, modelRuns } from "../support/model-runs.ts";
@@ -62,7 +63,7 @@ async function runWith(
   const setup: Record<string, unknown> = { ...workspace };
   const data = archive && (await new Bun.Archive(archive, { compress: "gzip" }).bytes());
   const before = (app: App) => {
-    if (data) setup.archive = app.service.archives.createArchive(app.a.org, { data, files: 2 }).id;
+    if (data) setup.archive = createArchive(app.service.ctx, app.a.org, { data, files: 2 }).id;
   };
   return modelRuns(fake).runOf(name, { before, prompt: { workspace: setup } });
 }

@@ -91,7 +91,7 @@ export function testApp({
     backoffMs: () => 1,
     deliveryTimeoutMs,
   });
-  const app = createApp(service, surface);
+  const app = createApp(service, { surface });
   const member = (name: string) => {
     const org = service.orgs.createOrg(name).id;
     return { org, ...service.keys.createKey(org, "test") };

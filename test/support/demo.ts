@@ -2,6 +2,7 @@ import type { AgentEvent } from "../../src/agents/agent.ts";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { artefacts, invitations, jobs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/grade.ts";
+import { createProvider } from "../../src/providers/providers.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
 import { join } from "./people.ts";
@@ -85,10 +86,10 @@ export async function demo() {
   });
   const { service, db, a } = app;
   service.orgs.updateOrg(a.org, { name: "Acme", timeZone: "Europe/Berlin" });
-  const { id: notes } = service.providers.createProvider(a.org, {
+  const { id: notes } = createProvider(service.ctx, a.org, {
     ...{ name: "Notes", docsUrl: "https://docs.notes.example/", productUrl: "https://notes.example" },
   });
-  const { id: files } = service.providers.createProvider(a.org, { name: "Files", docsUrl: `${site.url}/` });
+  const { id: files } = createProvider(service.ctx, a.org, { name: "Files", docsUrl: `${site.url}/` });
   const newPrompt = (title: string, text: string, more: object = {}) =>
     service.prompts.createPrompt(a.org, {
       title,
@@ -205,7 +206,7 @@ export async function demo() {
       // The library compares the expiry with the real clock.
       const expiresAt = new Date(Math.max(createdAt, Date.now()) + 2 * dayMs);
       db.insert(invitations)
-        .values({ ...invited, id: service.deps.newId(createdAt), email, createdAt: new Date(createdAt), expiresAt })
+        .values({ ...invited, id: service.ctx.newId(createdAt), email, createdAt: new Date(createdAt), expiresAt })
         .run();
     }
     service.keys.createKey(a.org, "CI");

@@ -1,3 +1,4 @@
+import { createProvider } from "../../src/providers/providers.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
 
@@ -31,7 +32,7 @@ export async function furnished() {
   await app.runJobs();
   const { body: called } = await app.send("POST", "/api/v1/regrades", { body: { since: "0001-01-01" } });
   await app.send("POST", `/api/v1/regrades/${called.regradeId}/cancel`);
-  const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
+  const provider = createProvider(service.ctx, a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
   const prompt = service.prompts.createPrompt(a.org, {
     title: "Nightly",
     text: `Upload a {{thing}}. Key: ${secret}`,

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
+import type { OrgId } from "../../src/context.ts";
 import { accounts, members, people, type Role } from "../../src/db/tables.ts";
-import type { OrgId } from "../../src/deps.ts";
 import type { testApp } from "./app.ts";
 
 type App = ReturnType<typeof testApp>;
@@ -56,7 +56,7 @@ const hash = Bun.password.hashSync(password, { algorithm: "argon2id", memoryCost
 
 /** Creates a member who signs in with `password`, without using the pages, which people.test.ts and members.test.ts test. */
 export function join(app: App, org: OrgId, role: Role, email: string): void {
-  const { db, newId, now } = app.service.deps;
+  const { db, newId, now } = app.service.ctx;
   const at = new Date(now());
   const [known] = db.select().from(people).where(eq(people.email, email)).all();
   const personId = known?.id ?? newId(now());

@@ -1,4 +1,4 @@
-import type { OrgId } from "../../src/deps.ts";
+import type { OrgId } from "../../src/context.ts";
 import { toTools } from "../../src/mcp-endpoints.ts";
 import type { Tenants } from "./tenants.ts";
 

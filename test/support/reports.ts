@@ -35,7 +35,7 @@ export function evaluation(
     const run = db.select().from(runs).where(eq(runs.id, runId)).get();
     if (!run) throw new Error("the run is not there");
     if (typeof end !== "string")
-      storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? ""));
+      storeSession(service.ctx, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? ""));
     endRun({ service, db }, run, end);
     return { runId, slug: service.runs.getRun(a.org, runId).report?.slug ?? "", evalRequestId };
   });
@@ -55,7 +55,7 @@ function endRun(
   run: typeof runs.$inferSelect,
   end: Grade | string,
 ): void {
-  const done = { attempt: 1, agentVersion: "test", completedAt: service.deps.now() };
+  const done = { attempt: 1, agentVersion: "test", completedAt: service.ctx.now() };
   const ended =
     typeof end === "string" ? { status: "failed" as const, ...failureOf(end) } : { status: "completed" as const };
   db.transaction((tx) => {
@@ -79,7 +79,7 @@ export function finishRuns(
   for (const run of app.db.select().from(runs).where(pending).orderBy(asc(runs.id)).all()) {
     const how = end(run);
     endRun(app, run, typeof how === "number" ? { ...niceGrade, score: how } : how);
-    const at = app.service.deps.now();
+    const at = app.service.ctx.now();
     app.db
       .update(jobs)
       .set({ state: "done", attempt: 1, attemptStartedAt: at, completedAt: at, costUsd })
@@ -93,9 +93,9 @@ const steps = (title: string): AgentEvent[] => [
   { type: "end", outcome: "not_judged", reason: "Nobody judges here." },
 ];
 
-function storeSession(deps: App["service"]["deps"], id: SessionId, events: AgentEvent[]): void {
+function storeSession(ctx: App["service"]["ctx"], id: SessionId, events: AgentEvent[]): void {
   const session = openSession(
-    { ...deps, secrets: [] },
+    { ...ctx, secrets: [] },
     id,
     () => true,
     (error) => {

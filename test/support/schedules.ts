@@ -1,6 +1,6 @@
 import { and, eq, isNull } from "drizzle-orm";
+import type { OrgId } from "../../src/context.ts";
 import { runs } from "../../src/db/tables.ts";
-import type { OrgId } from "../../src/deps.ts";
 import { createService, type Service } from "../../src/service.ts";
 import { instantAgent, testApp } from "./app.ts";
 
@@ -22,7 +22,7 @@ export function scheduledApp(
     /** A new process takes over the same data. */
     async restart(): Promise<void> {
       await service.slots.stop();
-      service = createService({ ...t.service.deps, agents: { explorer: instantAgent } });
+      service = createService({ ...t.service.ctx, agents: { explorer: instantAgent } });
     },
     async tickAt(at: string | number): Promise<number | null> {
       clock.at = typeof at === "number" ? at : Date.parse(at);

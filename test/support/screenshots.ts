@@ -1,4 +1,5 @@
 /** `bun run screenshots [FOLDER]`: takes the screenshot of the README: a report on docs with one wrong line, as an admin sees it. */
+import { createProvider } from "../../src/providers/providers.ts";
 import { looking, openBrowser } from "./browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
@@ -9,7 +10,7 @@ const app = judgedApp({ id: "llm", turns: [says(guessedPathAnswer())], sessions:
 const { service, a } = app;
 service.orgs.updateOrg(a.org, { name: "Acme" });
 const docsUrl = "https://docs.notes.example/";
-const { id: targetProviderId } = service.providers.createProvider(a.org, { name: "Notes", docsUrl });
+const { id: targetProviderId } = createProvider(service.ctx, a.org, { name: "Notes", docsUrl });
 const { id } = service.prompts.createPrompt(a.org, {
   ...{ title: "Add a note", text: "Add a note.", endGoal: goal, agent: "llm", targetProviderId },
 });

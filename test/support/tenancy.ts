@@ -1,4 +1,4 @@
-import type { OrgId } from "../../src/deps.ts";
+import type { OrgId } from "../../src/context.ts";
 import { signedIn } from "./people.ts";
 import {
   type ApiDocument,

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { eq } from "drizzle-orm";
+import type { OrgId } from "../../src/context.ts";
 import { archives, destinations, fieldFriction, frictionLifecycles, invitations, trusts } from "../../src/db/tables.ts";
-import type { OrgId } from "../../src/deps.ts";
 import { browse, join, password } from "./people.ts";
 import { rowsOf, type Tenants, unlike } from "./tenants.ts";
 
@@ -15,8 +15,8 @@ class Claimed extends Error {}
 /** Steps of B and of people in several organizations that must not depend on what A has. Each returns what is wrong, if anything. */
 export function borders(world: Tenants): Record<string, () => Promise<string | undefined>> {
   const { service, db, a, b } = world;
-  const at = service.deps.now();
-  const newId = () => service.deps.newId(at);
+  const at = service.ctx.now();
+  const newId = () => service.ctx.newId(at);
   const asB = world.as(b);
 
   async function enter(email: string) {

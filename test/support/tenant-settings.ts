@@ -1,6 +1,6 @@
 import { eq, inArray } from "drizzle-orm";
+import type { OrgId } from "../../src/context.ts";
 import { notifications, orgs, prompts, runs, trusts } from "../../src/db/tables.ts";
-import type { OrgId } from "../../src/deps.ts";
 import { nextSlot } from "../../src/jobs/schedule.ts";
 import { browse, signedIn } from "./people.ts";
 import { joinedOrgId, type Tenants, unlike } from "./tenants.ts";
@@ -80,7 +80,7 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
       const expectSlots = async (what: string) => {
         const rows = db.select().from(prompts).where(inArray(prompts.id, ids)).all();
         const active = rows.filter(({ status }) => status === "active");
-        const due = nextSlot({ id: "", frequency, timeZone: ofB.timeZone }, service.deps.now());
+        const due = nextSlot({ id: "", frequency, timeZone: ofB.timeZone }, service.ctx.now());
         const { body: shown } = await asB.send("GET", `/api/v1/prompts/${active[0]?.id}`);
         return (
           unlike(`stored ${what}`, [...new Set(active.map(({ nextSlotAt }) => nextSlotAt))], [due]) ??
@@ -109,7 +109,7 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
 
     async "A and B get the weekly digest"() {
       const monday = Date.UTC(2026, 10, 23, 14);
-      world.pass(monday - service.deps.now());
+      world.pass(monday - service.ctx.now());
       const until = Date.UTC(2026, 10, 23, 13);
       const inWeek = db.select().from(runs).where(eq(runs.orgId, b.org)).all();
       const ofWeek = inWeek.filter(({ createdAt }) => createdAt >= until - 7 * 24 * world.hourMs && createdAt < until);
@@ -129,13 +129,13 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
     async "B deletes its expired keys of CI"() {
       const [trust] = db.select().from(trusts).where(eq(trusts.orgId, a.org)).all();
       const { apiKey } = service.keys.createKey(a.org, "of CI", { lifeMs: 1000, scopes: ["read"], trustId: trust?.id });
-      service.keys.deleteExpiredKeysOfTrusts(b.org, service.deps.now() + world.hourMs);
+      service.keys.deleteExpiredKeysOfTrusts(b.org, service.ctx.now() + world.hourMs);
       return service.keys.listKeys(a.org).some(({ id }) => id === apiKey.id) ? undefined : "a key of A is gone";
     },
 
     async "people of a domain join the organization of the operator's choice"() {
       db.insert(orgs)
-        .values({ id: joinedOrgId, name: "Of the domain", timeZone: "UTC", createdAt: service.deps.now() })
+        .values({ id: joinedOrgId, name: "Of the domain", timeZone: "UTC", createdAt: service.ctx.now() })
         .run();
       const email = "cy@joins.example";
       oidc.signsInAs({ sub: "1", email, email_verified: true });

@@ -1,5 +1,5 @@
+import type { OrgId } from "../../src/context.ts";
 import { artefacts, invitations, namedPages } from "../../src/db/tables.ts";
-import type { OrgId } from "../../src/deps.ts";
 import { subscribable } from "../../src/notifications/events.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { startOidc } from "./oidc.ts";
@@ -81,7 +81,7 @@ export function tenants() {
     const invited = { orgId: org, role: "member" as const, status: "pending" as const, inviterId: owner?.id ?? "" };
     const times = { createdAt: new Date(at), expiresAt: new Date(at + 48 * hourMs) };
     db.insert(invitations)
-      .values({ ...invited, ...times, id: service.deps.newId(at), email: `new@${org}.example` })
+      .values({ ...invited, ...times, id: service.ctx.newId(at), email: `new@${org}.example` })
       .run();
     const text = `Query it. Docs: ${docsUrl} (${org})`;
     const goal = { endGoal: "The SDK was installed. Its three rows were printed." };

@@ -20,14 +20,14 @@ const messages = new Map(
 );
 
 /** Account page and its forms. */
-export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequests) => {
+export const accountPages = ({ people, orgs, ctx }: Service, pages: PageRequests) => {
   const shown = (signedIn: SignedIn) => ({
     person: signedIn.person,
     hasPassword: people.hasPassword(signedIn),
     signIns: people.listSignIns(signedIn),
     memberships: people.membershipsOf(signedIn.person.id),
     invitations: people.listOwnInvitations(signedIn.person.id),
-    mayCreateOrgs: deps.config.people.canCreateOrgs,
+    mayCreateOrgs: ctx.config.people.canCreateOrgs,
   });
   const redirectAfter = (done: string) => pages.seeOther(`/account?done=${done}`);
 
@@ -119,7 +119,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
       "/account/create-organization",
       ({ request }) =>
         change(request, async (signedIn, form) => {
-          if (!deps.config.people.canCreateOrgs)
+          if (!ctx.config.people.canCreateOrgs)
             throw new AppError(
               "forbidden",
               "only the operator of this server can create organizations (evald org create)",

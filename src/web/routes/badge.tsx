@@ -27,7 +27,7 @@ function toBadge({ score, grade, scope, outcome, runs, day, isStale, isSingle }:
 }
 
 /** Public badges: the latest score of a prompt as an image or for Shields, without signing in, if the prompt allows it. */
-export const badgePages = ({ prompts, latest, reports, deps }: Service) => {
+export const badgePages = ({ prompts, latest, reports, ctx }: Service) => {
   function badgeOf(token: string): Badge {
     const found = prompts.findBadge(token);
     if (found === null) throw notFound("This badge does not exist, or it is no longer public.");
@@ -36,7 +36,7 @@ export const badgePages = ({ prompts, latest, reports, deps }: Service) => {
     const newest = latest.findLatest(org, promptId);
     if (newest === null) return { message: "no report yet", grade: null };
     const { agent } = reports.getReport(org, newest.slug);
-    return toBadge(toPublicScore(newest, isRuleBased(agent.id), deps.now(), timeZoneOf(deps.db, org)));
+    return toBadge(toPublicScore(newest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));
   }
 
   return new Elysia({ name: "badges" }).get(

@@ -15,10 +15,10 @@ import type { Viewer } from "../viewer.ts";
 const evalParams = Type.Object({ evalId: Type.String({ description: "ID of the evaluation" }) });
 
 /** Pages of evaluations. */
-export const evaluationPages = ({ deps, evals, gates, latest }: Service, pages: PageRequests) => {
+export const evaluationPages = ({ ctx, evals, gates, latest }: Service, pages: PageRequests) => {
   const isPreview = (viewer: Viewer, { runs }: EvalRequest) =>
     previewsAmong(
-      deps,
+      ctx,
       viewer.org,
       runs.slice(0, 1).map(({ runId }) => runId),
     ).size > 0;
@@ -29,7 +29,7 @@ export const evaluationPages = ({ deps, evals, gates, latest }: Service, pages: 
     step: findStep(latest.findLatest(viewer.org, request.prompt.id), id),
     failures: evals.failuresOf(viewer.org, id),
     gateId: gates.findOfEval(viewer.org, id),
-    now: deps.now(),
+    now: ctx.now(),
   });
 
   return new Elysia({ name: "evaluation pages" })

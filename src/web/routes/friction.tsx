@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { frictionColumns } from "../../friction/friction.ts";
 import { frictionFilter, scopeQuery } from "../../friction/schema.ts";
 import { sortBy } from "../../http/sorting.ts";
+import { listProviders } from "../../providers/providers.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
@@ -22,14 +23,14 @@ const query = Type.Object({
 const shown = { refuses: true, misses: true, needsKey: true };
 
 /** Friction points across runs. */
-export const frictionPages = ({ friction, prompts, providers, listAgents }: Service, pages: PageRequests) =>
+export const frictionPages = ({ ctx, friction, prompts, listAgents }: Service, pages: PageRequests) =>
   new Elysia({ name: "friction pages" })
     .get(
       "/friction",
       ({ request, query: { of, offset = 0, ...asked } }) =>
         pages.show(request, (viewer, site) => {
           const listed = prompts.listChoices(viewer.org);
-          const known = providers.listProviders(viewer.org);
+          const known = listProviders(ctx, viewer.org);
           const isGiven = (asked.promptId ?? asked.providerId) !== undefined;
           const chosen = known.some(({ id }) => id === of) ? { providerId: of } : { promptId: of };
           const scope = isGiven ? {} : of === undefined ? { everything: true as const } : chosen;

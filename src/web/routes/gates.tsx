@@ -15,7 +15,7 @@ import { withoutBlanks } from "../query.ts";
 const perPage = 50;
 
 /** Pages of gates. */
-export const gatePages = ({ deps, gates, prompts }: Service, pages: PageRequests) =>
+export const gatePages = ({ ctx, gates, prompts }: Service, pages: PageRequests) =>
   new Elysia({ name: "gate pages" })
     .get(
       "/gates",
@@ -25,7 +25,7 @@ export const gatePages = ({ deps, gates, prompts }: Service, pages: PageRequests
           const page = { limit: perPage, offset: query.offset ?? 0 };
           const { items, total } = gates.listGates(viewer.org, { ...query, promptId }, page);
           const choices = prompts.listChoices(viewer.org);
-          const shown = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: deps.now() };
+          const shown = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: ctx.now() };
           return pageAnswer(<GatesPage {...shown} />);
         }),
       {
@@ -44,7 +44,7 @@ export const gatePages = ({ deps, gates, prompts }: Service, pages: PageRequests
       ({ request, params }) =>
         pages.show(request, (viewer, site) =>
           pageAnswer(
-            <GatePage {...{ site, viewer, gate: gates.getGate(viewer.org, params.gateId), now: deps.now() }} />,
+            <GatePage {...{ site, viewer, gate: gates.getGate(viewer.org, params.gateId), now: ctx.now() }} />,
           ),
         ),
       {

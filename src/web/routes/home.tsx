@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { listProviders } from "../../providers/providers.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
@@ -21,13 +22,13 @@ const hidesSteps = (request: Request): boolean =>
 
 /** The dashboard of an organization, or the landing page for visitors who are not signed in. */
 export const homePages = (service: Service, pages: PageRequests) => {
-  const { deps, orgs, prompts, latest, runs, keys, people, providers } = service;
+  const { ctx, orgs, prompts, latest, runs, keys, people } = service;
 
   function overviewOf({ org }: Viewer, site: Site): Overview {
     const { items, total } = prompts.listLines(org, {}, { limit: shownPrompts, offset: 0 });
     return {
       site,
-      now: deps.now(),
+      now: ctx.now(),
       timeZone: orgs.getOrg(org).timeZone,
       prompts: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })),
       promptCount: total,
@@ -42,7 +43,7 @@ export const homePages = (service: Service, pages: PageRequests) => {
   function stepsOf(viewer: Viewer, request: Request): FirstSteps | null {
     if (!may(viewer, "members") || hidesSteps(request)) return null;
     const { org } = viewer;
-    const example = providers.listProviders(org).filter(({ docsUrl }) => docsUrl === `${deps.baseUrl()}/example`);
+    const example = listProviders(ctx, org).filter(({ docsUrl }) => docsUrl === `${ctx.baseUrl()}/example`);
     const promptId = prompts.findFirst(
       org,
       example.map(({ id }) => id),

@@ -31,8 +31,8 @@ const inOrder = (keys: ApiKey[], sort: KeySort | undefined) =>
   sort === undefined ? keys : sorted(keys, keyValues[columnOf(sort)], isDescending(sort));
 
 /** API key settings. */
-export const keyPages = ({ deps, keys }: Service, pages: PageRequests) => {
-  const { now } = deps;
+export const keyPages = ({ ctx, keys }: Service, pages: PageRequests) => {
+  const { now } = ctx;
   const act = settingsForms(pages);
 
   const keysPage = (
@@ -47,7 +47,7 @@ export const keyPages = ({ deps, keys }: Service, pages: PageRequests) => {
         <KeysPage
           {...{ site, viewer, ...result }}
           keys={inOrder(keys.listKeys(viewer.org), result.sort)}
-          nextId={deps.newId(now())}
+          nextId={ctx.newId(now())}
           now={now()}
           mayChange={may(viewer, "keys")}
         />,

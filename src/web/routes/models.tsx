@@ -13,8 +13,8 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** Model settings. */
-export const modelPages = ({ deps, orgs, models }: Service, pages: PageRequests) => {
-  const { config, now } = deps;
+export const modelPages = ({ ctx, orgs, models }: Service, pages: PageRequests) => {
+  const { config, now } = ctx;
   const act = settingsForms(pages);
 
   const modelsPage = (viewer: Viewer, site: Site, result: FormResult = {}, status = 200) =>

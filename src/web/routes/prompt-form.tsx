@@ -2,8 +2,8 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import { checkArchive } from "../../archives/archive-check.ts";
-import type { Archives } from "../../archives/archives.ts";
-import type { OrgId } from "../../deps.ts";
+import { createArchive } from "../../archives/archives.ts";
+import type { Context, OrgId } from "../../context.ts";
 import { AppError, conflict } from "../../errors.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
@@ -36,18 +36,18 @@ export const isInputError = (error: unknown): error is AppError =>
   error instanceof AppError && ["bad_request", "missing_template_vars", "conflict", "too_large"].includes(error.code);
 
 /** Stores the files of a form as archives, which the draft then refers to. Throws bad_request, too_large and conflict. */
-async function storeFiles(archives: Archives, org: OrgId, draft: Draft, sent: URLSearchParams): Promise<void> {
+async function storeFiles(ctx: Context, org: OrgId, draft: Draft, sent: URLSearchParams): Promise<void> {
   for (const name of archiveFields) {
     const file = sent.get(fileField(name));
     if (file === null) continue;
     const checked = await checkArchive(Buffer.from(file, "base64"), `workspace.${name}`);
-    draft.workspace[name] = archives.createArchive(org, checked).id;
+    draft.workspace[name] = createArchive(ctx, org, checked).id;
   }
 }
 
 /** Pages to create and edit a prompt. */
 export const promptFormPages = (service: Service, pages: PageRequests) => {
-  const { deps, prompts, requests } = service;
+  const { ctx, prompts, requests } = service;
   const views = promptViews(service);
 
   /** Renders the form with the submitted values and the error, if any. `seen`: the fingerprint when the form was first opened. */
@@ -91,7 +91,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           // Each prompt is made public on purpose.
           const from = copied ? { ...copied, hasPublicBadge: false, isOnResultsPage: false } : emptyDraft;
           const title = query.from && from.title ? `${from.title} (copy)` : from.title;
-          const id = deps.newId(deps.now());
+          const id = ctx.newId(ctx.now());
           const draft = {
             ...from,
             title: title.slice(0, 200),
@@ -119,7 +119,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
             // A form submitted twice creates one prompt.
             if (prompts.hasPrompt(viewer.org, id)) return pages.seeOther(`/prompts/${id}`);
             try {
-              await storeFiles(service.archives, viewer.org, draft, sent);
+              await storeFiles(ctx, viewer.org, draft, sent);
               if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, true);
               const input = toInput(draft);
               views.checkStart(viewer.org, input);
@@ -169,7 +169,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
             const draft = readDraft(sent);
             const seen = sent.get("seen") ?? markOf(present);
             try {
-              await storeFiles(service.archives, viewer.org, draft, sent);
+              await storeFiles(ctx, viewer.org, draft, sent);
               if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, false, { seen });
               if (seen !== markOf(present))
                 return formAnswer(viewer, site, id, draft, false, { error: conflict(changedMeanwhile) });

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { OrgId } from "../../context.ts";
 import { promptStatuses } from "../../db/tables.ts";
 import { whileUnchanged } from "../../db/unchanged.ts";
-import type { OrgId } from "../../deps.ts";
 import { type AppError, badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";
 import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
@@ -43,7 +43,7 @@ const statuses = ["all", ...promptStatuses] as const;
 
 /** Pages to list, show and run prompts. */
 export const promptPages = (service: Service, pages: PageRequests) => {
-  const { deps, prompts, latest, requests } = service;
+  const { ctx, prompts, latest, requests } = service;
   const views = promptViews(service);
 
   async function promptAnswer(viewer: Viewer, site: Site, id: string, sent?: { draft: RunDraft; error: AppError }) {
@@ -58,7 +58,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
       return { items: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })), total };
     };
     if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
-    const { items, total } = whileUnchanged(deps.db, ["changes", org, filter], () =>
+    const { items, total } = whileUnchanged(ctx.db, ["changes", org, filter], () =>
       scored({ limit: mostChanges, offset: 0 }),
     );
     const ordered = sorted(items, changeRank, isDescending(sort));
@@ -75,7 +75,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
           const offset = query.offset ?? 0;
           const { items: lines, total } = listed(viewer.org, filter, offset);
           const tags = prompts.listTags(viewer.org);
-          const shown = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: deps.now() };
+          const shown = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: ctx.now() };
           return privateAnswer("html", toPage(<PromptsPage {...shown} />));
         }),
       {

@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../../errors.ts";
 import { getDocsMap, mapQuery } from "../../friction/docs-map.ts";
 import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
+import { createProvider, getProvider, listProviders, updateProvider } from "../../providers/providers.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { toIso } from "../../schema.ts";
 import type { Service } from "../../service.ts";
@@ -27,7 +28,7 @@ const toValue: Record<ProviderColumn, (provider: Provider) => string | null> = {
 };
 
 /** Providers, each with its docs map. */
-export const providerPages = ({ deps, providers }: Service, pages: PageRequests) => {
+export const providerPages = ({ ctx }: Service, pages: PageRequests) => {
   /** `again`: the submitted values and the error, when the form was rejected. */
   const listPage = (
     site: Site,
@@ -35,7 +36,7 @@ export const providerPages = ({ deps, providers }: Service, pages: PageRequests)
     again?: { typed: ProviderFields; wrong: string },
     sort?: Sort<ProviderColumn>,
   ) => {
-    const all = providers.listProviders(viewer.org);
+    const all = listProviders(ctx, viewer.org);
     const ordered = sort ? sorted(all, toValue[columnOf(sort)], isDescending(sort)) : all;
     const body = toPage(<ProvidersPage {...{ site, viewer, providers: ordered, sort, ...again }} />);
     return privateAnswer("html", body, again ? 400 : 200);
@@ -48,10 +49,10 @@ export const providerPages = ({ deps, providers }: Service, pages: PageRequests)
     query = {},
     again?: { typed: ProviderFields; wrong: string },
   ) => {
-    const provider = providers.getProvider(viewer.org, id);
-    const found = getDocsMap(deps, viewer.org, { providerId: id }, query);
+    const provider = getProvider(ctx, viewer.org, id);
+    const found = getDocsMap(ctx, viewer.org, { providerId: id }, query);
     // The months are whole, so the last one may end in the future.
-    const map = { ...found, until: toIso(Math.min(Date.parse(found.until) - 1, deps.now())) };
+    const map = { ...found, until: toIso(Math.min(Date.parse(found.until) - 1, ctx.now())) };
     const body = toPage(<DocsMapPage {...{ site, viewer, provider, map, ...again }} />);
     return privateAnswer("html", body, again ? 400 : 200);
   };
@@ -84,7 +85,7 @@ export const providerPages = ({ deps, providers }: Service, pages: PageRequests)
         pages.submit(request, "providers", (viewer, fields, site) => {
           const { typed, input } = read(fields);
           try {
-            return pages.seeChanged(`/providers/${providers.createProvider(viewer.org, input).id}`, "providerAdded");
+            return pages.seeChanged(`/providers/${createProvider(ctx, viewer.org, input).id}`, "providerAdded");
           } catch (error) {
             return listPage(site, viewer, { typed, wrong: faultOf(error) });
           }
@@ -108,7 +109,7 @@ export const providerPages = ({ deps, providers }: Service, pages: PageRequests)
         pages.submit(request, "providers", (viewer, fields, site) => {
           const { typed, input } = read(fields);
           try {
-            providers.updateProvider(viewer.org, params.providerId, input);
+            updateProvider(ctx, viewer.org, params.providerId, input);
             return pages.seeChanged(`/providers/${params.providerId}`, "providerSaved");
           } catch (error) {
             return onePage(site, viewer, params.providerId, {}, { typed, wrong: faultOf(error) });

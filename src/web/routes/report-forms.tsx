@@ -13,7 +13,7 @@ import type { PageRequests } from "../page-requests.tsx";
 const slug = Type.Object({ slug: Type.String() });
 
 /** Forms of a report that change it or its share links. */
-export const reportForms = ({ deps, reports, gradings, shares }: Service, pages: PageRequests) =>
+export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: PageRequests) =>
   new Elysia({ name: "report forms" })
     .post(
       "/reports/:slug/status",
@@ -56,7 +56,7 @@ export const reportForms = ({ deps, reports, gradings, shares }: Service, pages:
       ({ request, params }) =>
         pages.submit(request, "share", (viewer, form) => {
           const path = `/reports/${params.slug}`;
-          const { report } = getSession(deps, viewer.org, params.slug);
+          const { report } = getSession(ctx, viewer.org, params.slug);
           const share = shares.listOf(report).find(({ id, state }) => id === params.shareId && state === "active");
           const asks =
             share &&

@@ -43,7 +43,7 @@ const shown = { misses: true, needsKey: true };
 
 /** Report pages. */
 export const reportPages = (
-  { deps, reports, gradings, shares, evals, prompts, listAgents, latest, estimates, recommendations }: Service,
+  { ctx, reports, gradings, shares, evals, prompts, listAgents, latest, estimates, recommendations }: Service,
   pages: PageRequests,
 ) => {
   function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
@@ -51,7 +51,7 @@ export const reportPages = (
     const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
     const found = reports.listReports(viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
     const previews = previewsAmong(
-      deps,
+      ctx,
       viewer.org,
       found.items.map(({ runId }) => runId),
     );
@@ -59,14 +59,14 @@ export const reportPages = (
     const agents = [...new Set([...listAgents().map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
     return privateAnswer(
       "html",
-      toPage(<ReportsPage {...{ site, viewer, found, previews, query, prompts: listed, agents }} now={deps.now()} />),
+      toPage(<ReportsPage {...{ site, viewer, found, previews, query, prompts: listed, agents }} now={ctx.now()} />),
     );
   }
 
   /** `made`: the share link that was just created. */
   async function reportPage(viewer: Viewer, site: Site, slug: string, made?: string): Promise<Response> {
     const report = reports.getReport(viewer.org, slug);
-    const session = getSession(deps, viewer.org, slug);
+    const session = getSession(ctx, viewer.org, slug);
     const { notice } = session;
     const path = `/reports/${slug}`;
     const trend = latest.findLatest(viewer.org, report.prompt.id);
@@ -75,10 +75,10 @@ export const reportPages = (
       notice,
       shares: may(viewer, "share") ? shares.listOf(session.report) : [],
       made,
-      nextId: deps.newId(deps.now()),
+      nextId: ctx.newId(ctx.now()),
       previous: findStep(trend, report.run.evalRequestId)?.[0] ?? null,
     };
-    const visited = getPagesVisited(deps, session);
+    const visited = getPagesVisited(ctx, session);
     const graded = { gradings: gradings.listOf(session.report).gradings };
     const { agents, result: first } = evals.getEvalRequest(viewer.org, report.run.evalRequestId);
     const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
+import type { OrgId } from "../../context.ts";
 import { whileUnchanged } from "../../db/unchanged.ts";
-import type { OrgId } from "../../deps.ts";
 import { AppError, notFound } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { publicAnswer } from "../answer.ts";
@@ -18,7 +18,7 @@ const secret = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex, nof
 const caching = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
 
 /** The public results page of an organization, for everyone with its URL. */
-export const resultPages = ({ deps, orgs, prompts, latest, reports }: Service, pages: PageRequests) => {
+export const resultPages = ({ ctx, orgs, prompts, latest, reports }: Service, pages: PageRequests) => {
   const listResults = (org: OrgId, timeZone: string, now: number): PublicResult[] =>
     prompts.listOnResultsPage(org).map(({ id, title }) => {
       const newest = latest.findLatest(org, id);
@@ -42,9 +42,9 @@ export const resultPages = ({ deps, orgs, prompts, latest, reports }: Service, p
         if (org === null) throw notFound("This page does not exist, or it is no longer public.");
         const path = org.resultsPath ?? "";
         // What is outdated depends on the day.
-        const day = new Date(deps.now()).toISOString().slice(0, 10);
-        const results = whileUnchanged(deps.db, ["results", org.id, day], () =>
-          listResults(org.id, org.timeZone, deps.now()),
+        const day = new Date(ctx.now()).toISOString().slice(0, 10);
+        const results = whileUnchanged(ctx.db, ["results", org.id, day], () =>
+          listResults(org.id, org.timeZone, ctx.now()),
         );
         const body = toPage(<ResultsPage {...{ site, path, results }} orgName={org.name} />);
         return publicAnswer(request, "html", body, { ...secret, ...caching });

@@ -35,7 +35,7 @@ const Filter = Type.Object({
 
 /** Pages of runs and evaluations. */
 export const runPages = (service: Service, pages: PageRequests) => {
-  const { deps, endings, runs, prompts, listAgents, follow, requests } = service;
+  const { ctx, endings, runs, prompts, listAgents, follow, requests } = service;
 
   const shownRuns = (viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
     const { before, ...filter } = query;
@@ -43,7 +43,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       site,
       filter,
       before,
-      now: deps.now(),
+      now: ctx.now(),
       ...runs.listNewest(viewer.org, filter, { limit: perPage, before }),
     };
   };
@@ -51,7 +51,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
   const stateOf = (viewer: Viewer, site: Site, { run, place }: Progress) => {
     const requested = runs.getTask(viewer.org, run.runId);
     const failure = runs.getFailure(viewer.org, run.runId);
-    const used = listUsed(deps, viewer.org, run, requested.task, place.attempt);
+    const used = listUsed(ctx, viewer.org, run, requested.task, place.attempt);
     const attempts = endings.listAttempts(viewer.org, run.runId);
     const isPreview = Object.keys(requested.urlMap).length > 0;
     return {
@@ -64,7 +64,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       failure,
       used,
       attempts,
-      now: deps.now(),
+      now: ctx.now(),
     };
   };
 

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import type { OrgId } from "../../deps.ts";
+import type { OrgId } from "../../context.ts";
 import { badRequest, conflict } from "../../errors.ts";
 import { count, dollars } from "../../grading/text.ts";
 import { titleOf } from "../../reports/labels.ts";

@@ -16,17 +16,17 @@ const slug = Type.Object({ slug: Type.String() });
 const shown = { misses: true, needsKey: true };
 
 /** Session pages. */
-export const sessionPages = ({ deps, reports, getTimeline }: Service, pages: PageRequests) =>
+export const sessionPages = ({ ctx, reports, getTimeline }: Service, pages: PageRequests) =>
   new Elysia({ name: "session pages" })
     .get(
       "/reports/:slug/session",
       ({ request, params, query }) =>
         pages.show(request, async (viewer, site) => {
           const report = reports.getReport(viewer.org, params.slug);
-          const session = getSession(deps, viewer.org, params.slug);
-          const trace = await getTrace(deps, session, query);
+          const session = getSession(ctx, viewer.org, params.slug);
+          const trace = await getTrace(ctx, session, query);
           const timeline = await getTimeline(session);
-          const earlier = await hasEarlier(deps, session, query, trace.events[0]?.seq ?? 0);
+          const earlier = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
           const path = `/reports/${params.slug}`;
           return privateAnswer(
             "html",
@@ -44,7 +44,7 @@ export const sessionPages = ({ deps, reports, getTimeline }: Service, pages: Pag
       "/reports/:slug/session/:seq",
       ({ request, params }) =>
         pages.show(request, (viewer, site) => {
-          const event = getEvent(deps, getSession(deps, viewer.org, params.slug), Number(params.seq));
+          const event = getEvent(ctx, getSession(ctx, viewer.org, params.slug), Number(params.seq));
           const path = `/reports/${params.slug}`;
           if (request.headers.has("hx-request")) return privateAnswer("html", renderPayload(event));
           return privateAnswer("html", toPage(<EventPage {...{ site, viewer, path, event }} />));
@@ -61,7 +61,7 @@ export const sessionPages = ({ deps, reports, getTimeline }: Service, pages: Pag
       "/reports/:slug/artefacts/:name",
       ({ request, params }) =>
         pages.show(request, ({ org }) =>
-          toArtefactAnswer(params.name, getArtefact(deps, org, params.slug, params.name)),
+          toArtefactAnswer(params.name, getArtefact(ctx, org, params.slug, params.name)),
         ),
       {
         params: Type.Object({ slug: Type.String(), name: Type.String() }),

@@ -11,8 +11,8 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** Settings page of the organization. */
-export const settingsPages = ({ deps, orgs, money }: Service, pages: PageRequests) => {
-  const { config } = deps;
+export const settingsPages = ({ ctx, orgs, money }: Service, pages: PageRequests) => {
+  const { config } = ctx;
   const act = settingsForms(pages);
 
   const orgPage = (viewer: Viewer, site: Site, result: FormResult = {}, status = 200) =>

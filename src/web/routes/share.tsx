@@ -22,7 +22,7 @@ const token = Type.String({ description: "Token of the share link" });
 type Shared = { site: Site; path: string } & ReturnType<Service["shares"]["getShared"]>;
 
 /** Shared reports: readable by anyone with the link, without signing in. */
-export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }: Service, pages: PageRequests) => {
+export const sharePages = ({ ctx, reports, evals, shares, latest, getTimeline }: Service, pages: PageRequests) => {
   async function show(
     request: Request,
     token: string,
@@ -44,7 +44,7 @@ export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }
   /** Throws not_found when the link shares the report without its session. */
   const sessionOf = ({ withSession, org, slug }: Shared) => {
     if (!withSession) throw notFound("this link does not include the session; ask the sender for one that does");
-    return getSession(deps, org, slug);
+    return getSession(ctx, org, slug);
   };
 
   return new Elysia({ name: "share pages" })
@@ -53,10 +53,10 @@ export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }
       ({ request, params }) =>
         show(request, params.token, ({ org, slug, site, path, withSession, orgName, timeZone, expiresAt }) => {
           const report = reports.getReport(org, slug);
-          const session = getSession(deps, org, slug);
+          const session = getSession(ctx, org, slug);
           const isThere = withSession && session.notice === null;
           const side = { session: isThere ? `${site.base}${path}/session` : null, notice: null, shares: [] };
-          const visited = getPagesVisited(deps, session);
+          const visited = getPagesVisited(ctx, session);
           const { result } = evals.getEvalRequest(org, report.run.evalRequestId);
           const trend = latest.findLatest(org, report.prompt.id);
           const shared = { orgName, expiresAt };
@@ -77,8 +77,8 @@ export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }
           const session = sessionOf(shared);
           const { org, slug, site, path } = shared;
           const report = reports.getReport(org, slug);
-          const trace = await getTrace(deps, session, query);
-          const earlier = await hasEarlier(deps, session, query, trace.events[0]?.seq ?? 0);
+          const trace = await getTrace(ctx, session, query);
+          const earlier = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
           return toPage(
             <SessionPage
               {...{ site, path, report, trace, query }}
@@ -100,7 +100,7 @@ export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }
       ({ request, params }) =>
         show(request, params.token, (shared) => {
           const { site, path, timeZone } = shared;
-          const event = getEvent(deps, sessionOf(shared), Number(params.seq));
+          const event = getEvent(ctx, sessionOf(shared), Number(params.seq));
           return request.headers.has("hx-request")
             ? renderPayload(event)
             : toPage(<EventPage {...{ site, path, event }} />, timeZone);

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { OrgId } from "../../deps.ts";
+import type { OrgId } from "../../context.ts";
 import { line } from "../../grading/text.ts";
 import { toIso } from "../../schema.ts";
 import type { Service } from "../../service.ts";
@@ -23,7 +23,7 @@ const dayAfter = (until: string | undefined): string | undefined =>
   until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
 
 /** The trends page. */
-export const trendPages = ({ deps, prompts, reports, compare, listAgents }: Service, pages: PageRequests) => {
+export const trendPages = ({ ctx, prompts, reports, compare, listAgents }: Service, pages: PageRequests) => {
   /** The newest reports before and after each change of the score of a prompt, and the friction that came or went. */
   function sidesOf(org: OrgId, promptId: string | undefined, { agent, changes }: Trends): Map<string, ChangeSides> {
     if (promptId === undefined || agent === null) return new Map();
@@ -53,7 +53,7 @@ export const trendPages = ({ deps, prompts, reports, compare, listAgents }: Serv
         const chosen = of === undefined ? {} : isTag ? { tag: of } : { promptId: of };
         const query = asked.promptId === undefined && asked.tag === undefined ? { ...asked, ...chosen } : asked;
         if (query.promptId !== undefined) prompts.getPromptRow(viewer.org, query.promptId);
-        const trends = getTrends(deps, viewer.org, { ...query, until: dayAfter(query.until) });
+        const trends = getTrends(ctx, viewer.org, { ...query, until: dayAfter(query.until) });
         const sides = sidesOf(viewer.org, query.promptId, trends);
         const listed = prompts.listChoices(viewer.org);
         const agents = [...new Set([...listAgents().map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];

@@ -13,7 +13,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** Settings page of the workers. */
-export const workerPages = ({ deps, workers, follow }: Service, pages: PageRequests) => {
+export const workerPages = ({ ctx, workers, follow }: Service, pages: PageRequests) => {
   const act = settingsForms(pages);
 
   const shownWorkers = (viewer: Viewer, site: Site): WorkersShown => ({
@@ -21,7 +21,7 @@ export const workerPages = ({ deps, workers, follow }: Service, pages: PageReque
     workers: workers.listWorkers(),
     isUsed: workers.isUsed,
     mayChange: may(viewer, "organization"),
-    now: deps.now(),
+    now: ctx.now(),
   });
   const workersPage = (viewer: Viewer, site: Site, { done, wrong }: FormResult = {}, status = 200) =>
     privateAnswer("html", toPage(<WorkersPage {...{ viewer, done, wrong, ...shownWorkers(viewer, site) }} />), status);

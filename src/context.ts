@@ -1,0 +1,89 @@
+import type { Logger } from "pino";
+import type { Agent } from "./agents/agent.ts";
+import type { Config } from "./config/config.ts";
+import { type Commit, createCommit } from "./db/commit.ts";
+import { createDiskHealth, type DiskHealth } from "./db/disk-health.ts";
+import type { Db } from "./db/open.ts";
+import { createSignal, type Signal } from "./signal.ts";
+
+declare const brand: unique symbol;
+/** The ID of an authenticated organization. Only a key, a signed-in person, the scheduler and the command line create one. */
+export type OrgId = string & { readonly [brand]: "org" };
+
+/** What happened in this process. Features emit them once it is on disk, unless noted; the loops of the service subscribe. */
+export type Signals = {
+  /** A run or a regrade waits to be claimed. */
+  jobQueued: Signal;
+  /** A job was cancelled while it may be running. */
+  jobCancelled: Signal;
+  /** Runs ended without an attempt, such as cancelled ones. Their IDs. */
+  runsEnded: Signal<string[]>;
+  /** A judge was asked about a session. Whether it returned a verdict. */
+  runJudged: Signal<boolean>;
+  /** A prompt, tag or time zone may have another next scheduled evaluation. Emitted after the write, at the latest with its commit. */
+  scheduleChanged: Signal;
+  /** A webhook or email waits to be sent. Emitted within the transaction. */
+  deliveryQueued: Signal;
+};
+
+/** What every verb receives first, in place of globals. Created once per service by `createContext`. */
+export type Context = {
+  db: Db;
+  config: Config;
+  log: Logger;
+  /** Epoch milliseconds. */
+  now: () => number;
+  /** A UUIDv7 of that moment. IDs sort by time and, within one process, by creation. */
+  newId: (atMs: number) => string;
+  /** The URL at which the service is reached, without a trailing slash. Known once it listens. */
+  baseUrl: () => string;
+  /** The agents of this service by ID. */
+  agents: Record<string, Agent>;
+  /** Runs work in a durable transaction, possibly shared with others. */
+  commit: Commit;
+  signals: Signals;
+  disk: DiskHealth;
+  /** Aborts when the service stops. */
+  stopping: AbortSignal;
+};
+
+export type ContextOptions = Pick<Context, "db" | "config" | "log" | "agents" | "baseUrl"> &
+  Partial<Pick<Context, "now" | "newId" | "stopping">> & {
+    /** Called once, when the disk can no longer be trusted. Nothing more is claimed or answered, and the process should end. */
+    onBroken?: (error: unknown) => void;
+  };
+
+export function createContext(options: ContextOptions): Context {
+  const { db, config, log, agents, baseUrl, onBroken } = options;
+  const signals: Signals = {
+    jobQueued: createSignal(),
+    jobCancelled: createSignal(),
+    runsEnded: createSignal(),
+    runJudged: createSignal(),
+    scheduleChanged: createSignal(),
+    deliveryQueued: createSignal(),
+  };
+  return {
+    db,
+    config,
+    log,
+    now: options.now ?? Date.now,
+    newId: options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs)),
+    baseUrl,
+    agents,
+    commit: createCommit(db),
+    signals,
+    disk: createDiskHealth({ db, log, onBroken }),
+    stopping: options.stopping ?? new AbortController().signal,
+  };
+}
+
+/** State that belongs to one context, created when it is first needed. */
+export function perContext<T extends object>(create: (ctx: Context) => T): (ctx: Context) => T {
+  const states = new WeakMap<Context, T>();
+  return (ctx) => {
+    const state = states.get(ctx) ?? create(ctx);
+    states.set(ctx, state);
+    return state;
+  };
+}

@@ -1,0 +1,86 @@
+import type { OrgId } from "../context.ts";
+import { AppError } from "../errors.ts";
+import type { KeyScope } from "./operation.ts";
+
+/** What the API key of a request grants. */
+export type Caller = {
+  org: OrgId;
+  keyId: string;
+  name: string;
+  /** null: all. */
+  scopes: KeyScope[] | null;
+  /** ID of the person who created the key; null: the command line or a CI job did. */
+  createdBy: string | null;
+  /** ID of the trust that a CI job got the key by; null for all other keys. */
+  trustId: string | null;
+  /** For clients that were not written for evald: runs supersede by default, and `error` is readable by people. */
+  isCompatible: boolean;
+};
+
+/** Finds the caller of a request by its API key. Throws unauthorized. */
+export type Authenticate = (request: Request) => Caller;
+
+/** What is known about a request while it is handled. `startedAt`: by the monotonic clock. */
+type RequestState = { id: string; startedAt: number; caller?: Caller; authenticate?: Authenticate };
+
+const state = Symbol("state");
+/** A property of the request, since a WeakMap of all of them makes each read slower. */
+type Tracked = Request & { [state]?: RequestState };
+
+/** Gives a request its ID and the time of its start. */
+export function trackRequest(request: Request): RequestState {
+  const created: RequestState = { id: crypto.randomUUID(), startedAt: performance.now() };
+  (request as Tracked)[state] = created;
+  return created;
+}
+
+export const findRequestState = (request: Request): RequestState | undefined => (request as Tracked)[state];
+
+/** Stores who sent a request. Throws what `authenticate` throws. */
+export function identifyCaller(request: Request, authenticate: Authenticate): Caller {
+  const caller = authenticate(request);
+  Object.assign(findRequestState(request) ?? trackRequest(request), { caller, authenticate });
+  return caller;
+}
+
+/** The API key of a request to a path that needs one. */
+export function callerOf(request: Request): Caller {
+  const caller = findRequestState(request)?.caller;
+  if (!caller) throw new Error("a route under /api/ was reached without authentication");
+  return caller;
+}
+
+/** The organization of the request's API key. Throws forbidden if the key lacks the scope: by default `read` for a GET, else `write`. */
+export function orgOf(request: Request, scope: KeyScope = request.method === "GET" ? "read" : "write"): OrgId {
+  const caller = callerOf(request);
+  checkScope(caller, scope);
+  return caller.org;
+}
+
+/** Who requested a change, for failure reasons and histories. */
+export const requesterOf = (request: Request): string => `the API key ${JSON.stringify(callerOf(request).name)}`;
+
+/** Whether the request comes from a client that was not written for evald. */
+export const isCompatible = (request: Request): boolean => findRequestState(request)?.caller?.isCompatible ?? false;
+
+/** Whether the API key of a stream's request is still valid, since a stream may outlive it. */
+export function mayStillRead(request: Request): boolean {
+  try {
+    findRequestState(request)?.authenticate?.(request);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Throws forbidden for a key without the scope. */
+export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
+  if (scopes === null || scopes.includes(scope)) return;
+  throw new AppError(
+    "forbidden",
+    `The API key ${JSON.stringify(name)} has the ${scopes.length === 1 ? "scope" : "scopes"} ${scopes.join(" and ")}. This request needs a key with the scope ${scope}.`,
+  );
+}
+
+/** Whether a key can only report friction, since it may be public. */
+export const isReporter = ({ scopes }: Pick<Caller, "scopes">): boolean => scopes?.includes("report_friction") === true;

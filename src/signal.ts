@@ -1,0 +1,17 @@
+/** Announces something within this process to whoever subscribed, immediately and in the order of subscription. Nobody needs to listen. */
+export type Signal<T = void> = {
+  emit(value: T): void;
+  subscribe(listener: (value: T) => void): void;
+};
+
+export function createSignal<T = void>(): Signal<T> {
+  const listeners: ((value: T) => void)[] = [];
+  return {
+    emit(value) {
+      for (const listener of listeners) listener(value);
+    },
+    subscribe(listener) {
+      listeners.push(listener);
+    },
+  };
+}
