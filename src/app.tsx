@@ -33,7 +33,6 @@ import type { Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import { refuseMethod } from "./mcp/tool.ts";
 import { createMcpEndpoints } from "./mcp-endpoints.ts";
-import { events } from "./notifications/events.ts";
 import { notificationRoutes } from "./notifications/routes.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { providerRoutes } from "./providers/routes.ts";
@@ -96,20 +95,14 @@ export function createApp(service: Service, { surface, ...options }: AppOptions 
 
   const endpointOf = createMcpEndpoints(service, surface);
 
-  const toRoutes = () =>
-    new Elysia()
-      .use(healthRoutes(service.findProblem))
-      .use(featureRoutes(service))
-      .use(mcpRoutes(endpointOf))
-      .use(pageRoutes({ ...service, orgs: orgsForPeople(service.orgs, ctx.config) }, openApi))
-      .use(openApiRoutes(openApi));
+  const apiRoutes = () =>
+    new Elysia().use(featureRoutes(service)).use(mcpRoutes(endpointOf)).use(openApiRoutes(openApi));
   let document: OpenApiDocument | undefined;
   function openApi(): OpenApiDocument {
     // Applies to routes without the base path. In the OpenAPI document, the base path is part of the server URL.
     document ??= toOpenApi(
-      toOpenAPISchema(toRoutes() as AnyElysia, { staticFile: false }),
+      toOpenAPISchema(apiRoutes() as AnyElysia, { staticFile: false }),
       ctx.baseUrl(),
-      events,
     ) as OpenApiDocument;
     return document;
   }
@@ -153,7 +146,9 @@ export function createApp(service: Service, { surface, ...options }: AppOptions 
       noteResponse(request, path, route, statusOf(responseValue, set));
       if (responseValue instanceof Response) moveHeaders(set, responseValue);
     })
-    .use(toRoutes());
+    .use(healthRoutes(service.findProblem))
+    .use(apiRoutes())
+    .use(pageRoutes({ ...service, orgs: orgsForPeople(service.orgs, ctx.config) }, openApi));
 
   const deliver = createDelivery(ctx.config);
 

@@ -6,11 +6,13 @@ import { operation } from "./operation.ts";
 export const openApiPath = "/api/openapi";
 
 const OpenApi = Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" });
-const described = (operationId: string, summary: string) =>
-  operation("System", operationId, summary, { 200: OpenApi }, { security: [] });
 
 /** The OpenAPI document, without an API key. */
 export const openApiRoutes = (openApi: () => object) =>
   new Elysia({ name: "openapi" })
-    .get("/openapi.json", openApi, described("openapi", "Get the OpenAPI document"))
-    .get(openApiPath, openApi, described("openapiOfApi", "Get the OpenAPI document (the same as /openapi.json)"));
+    .get("/openapi.json", openApi, { detail: { hide: true } })
+    .get(
+      openApiPath,
+      openApi,
+      operation("System", "openapi", "Get the OpenAPI document", { 200: OpenApi }, { security: [] }),
+    );

@@ -31,11 +31,7 @@ const headers = {
   },
   ETag: { description: "Version of the response, for If-None-Match", schema: { type: "string" } },
   Authenticate: { description: "Always Bearer", schema: { type: "string", const: "Bearer" } },
-  Robots: { description: "Search engines must not list the page", schema: { type: "string" } },
-  SetCookie: {
-    description: "Session of the person, or a message that the next page shows",
-    schema: { type: "string" },
-  },
+  TotalCount: { description: "Number of items across all pages", schema: { type: "integer", minimum: 0 } },
   Unbuffered: { description: "no: proxies pass each message on at once", schema: { type: "string", const: "no" } },
 } as const;
 export const header = (name: keyof typeof headers) => ({ $ref: `#/components/headers/${name}` });
@@ -49,21 +45,38 @@ function withMaps({ patternProperties, ...schema }: JsonObject): JsonObject {
   return { ...schema, additionalProperties: values, ...(isAny ? {} : { propertyNames: { pattern } }) };
 }
 
-/** Turns the document of the plugin into valid OpenAPI 3.1 with shared schemas, tags and servers. */
-export function toOpenApi({ paths }: { paths: object }, baseUrl: string, events: WebhookEvents): object {
+const tags = [
+  { name: "Prompts", description: "Tasks for agents, each with an end goal" },
+  { name: "Providers", description: "Developer tools under test" },
+  { name: "Runs", description: "Executions of a prompt by an agent" },
+  { name: "Reports", description: "Results of runs: score, friction points and recommended fixes" },
+  { name: "OIDC", description: "API keys for CI jobs in exchange for their ID tokens" },
+  { name: "Friction", description: "Friction points over time, and the fixes for them" },
+  { name: "Gates", description: "Pass or fail verdicts for CI on whether a change made results worse" },
+  { name: "Notifications", description: "Webhooks, Slack messages and email digests, with a log of their deliveries" },
+  { name: "MCP", description: "Tools, resources and prompts over the Model Context Protocol" },
+  { name: "Workers", description: "Machines that run agents" },
+  { name: "System", description: "API description" },
+];
+
+/** Turns the document of the plugin into valid OpenAPI 3.1 with tags, servers, and shared schemas and responses. */
+export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object {
   const schemas: JsonObject = {};
-  const operations = Object.entries(JSON.parse(JSON.stringify(paths)) as Record<string, Record<string, JsonObject>>);
-  const described = operations.map(([path, methods]) => [
-    path,
-    Object.fromEntries(
-      Object.entries(methods).map(([method, each]) => {
-        const operation = toOperation(path, each, schemas);
-        return [method, method === "get" && isTagged(path) ? withEtag(operation) : operation];
-      }),
-    ),
-  ]);
-  for (const [, methods] of described as [string, JsonObject][])
-    for (const operation of Object.values(methods)) addExamples(operation as JsonObject, schemas);
+  const responses: JsonObject = {};
+  const plain = Object.entries(JSON.parse(JSON.stringify(paths)) as Record<string, Record<string, JsonObject>>);
+  const described = plain.map(([path, methods]) => {
+    const operations = Object.entries(methods).map(([method, each]) => {
+      const operation = toOperation(each, schemas);
+      return [method, method === "get" && isTagged(path) ? withEtag(operation) : operation] as const;
+    });
+    return [path, operations] as const;
+  });
+  // Examples need all schemas.
+  for (const [, operations] of described)
+    for (const [, operation] of operations) {
+      addExamples(operation, schemas);
+      operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
+    }
   return {
     openapi: "3.1.0",
     info: {
@@ -74,83 +87,43 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string, events:
       contact: { name: "Operator of this service", url: baseUrl },
     },
     servers: [{ url: baseUrl }],
-    tags: [
-      { name: "Prompts", description: "Tasks for agents, each with an end goal" },
-      { name: "Providers", description: "Developer tools under test" },
-      { name: "Runs", description: "Executions of a prompt by an agent" },
-      { name: "Reports", description: "Results of runs: score, friction points and recommended fixes" },
-      { name: "OIDC", description: "API keys for CI jobs in exchange for their ID tokens" },
-      { name: "Friction", description: "Friction points over time, and the fixes for them" },
-      { name: "Gates", description: "Pass or fail verdicts for CI on whether a change made results worse" },
-      {
-        name: "Notifications",
-        description: "Webhooks, Slack messages and email digests, with a log of their deliveries",
-      },
-      { name: "MCP", description: "Tools, resources and prompts over the Model Context Protocol" },
-      { name: "Workers", description: "Machines that run agents" },
-      { name: "System", description: "Health and API description" },
-      {
-        name: "Pages",
-        description: "Web pages and their forms. Only browsers need them, and they may change at any time",
-      },
-    ],
-    paths: Object.fromEntries(described),
-    webhooks: toWebhooks(events, schemas),
+    tags,
+    paths: Object.fromEntries(described.map(([path, operations]) => [path, Object.fromEntries(operations)])),
     components: {
       schemas: Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
+      responses,
       headers,
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "API key: evals_ followed by 36 characters" },
-        session: {
-          type: "apiKey",
-          in: "cookie",
-          name: "evald.session_token",
-          description:
-            "Cookie of a signed-in person, for pages. Over https its name starts with __Host- or, if the service has a path, __Secure-",
-        },
       },
     },
   };
 }
 
-/** What webhooks receive, by the type of the event. */
-export type WebhookEvents = Record<string, { description: string; data: object; example: object }>;
+/** Names of the responses that operations share. */
+const sharedNames: Record<string, string> = {
+  304: "NotModified",
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  409: "Conflict",
+  413: "TooLarge",
+  429: "TooManyRequests",
+  500: "Internal",
+  503: "Unavailable",
+};
 
-const webhookHeader = (name: string, description: string) => ({
-  ...{ name, in: "header", required: true, description, schema: { type: "string" } },
-});
-const webhookHeaders = [
-  webhookHeader("webhook-id", "ID of the event: the same in all tries and replays, so that you can ignore duplicates"),
-  webhookHeader("webhook-timestamp", "Time of the try, in seconds since 1970"),
-  webhookHeader("webhook-signature", "Signatures by Standard Webhooks 1.0.0, separated by spaces"),
-];
-
-function toWebhooks(events: WebhookEvents, schemas: JsonObject): JsonObject {
-  const timestamp = "2026-11-21T09:31:00.000Z";
-  return Object.fromEntries(
-    Object.entries(events).map(([type, { description, data, example }]) => {
-      const schema = {
-        type: "object",
-        required: ["type", "timestamp", "data"],
-        properties: {
-          type: { type: "string", const: type },
-          timestamp: { type: "string", format: "date-time" },
-          data: share(JSON.parse(JSON.stringify(data)) as Json, schemas),
-        },
-      };
-      const content = { "application/json": { schema, example: { type, timestamp, data: example } } };
-      const post = {
-        ...{
-          tags: ["Notifications"],
-          operationId: `webhook ${type}`.replace(/[ .]+(\w)/g, (_, next) => next.toUpperCase()),
-        },
-        ...{ summary: description, description: `${description}.`, security: [], parameters: webhookHeaders },
-        requestBody: { required: true, content },
-        responses: { "2XX": { description: "Received. Any other status means that it is sent again" } },
-      };
-      return [type, { post }];
-    }),
-  ) as unknown as JsonObject;
+/** Moves the responses that are the same for all operations to `shared`, and replaces them with references. */
+function shareErrors(responses: Record<string, JsonObject>, shared: JsonObject): JsonObject {
+  const entries = Object.entries(responses).map(([status, response]): [string, Json] => {
+    const name = sharedNames[status];
+    if (name === undefined || response.description !== statusTexts[status]) return [status, response];
+    shared[name] ??= response;
+    const isSame = Bun.deepEquals(shared[name], response);
+    return [status, isSame ? { $ref: `#/components/responses/${name}` } : response];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Adds the ETag of JSON responses, and the response to a client that has the same version. */
@@ -163,15 +136,12 @@ function withEtag(operation: JsonObject): JsonObject {
   return { ...operation, responses: { 200: own, 304: unchanged, ...others } };
 }
 
-/** Errors that every operation may return; it rejects a repeated query key, for example. Pages return them as pages to browsers. */
-function commonErrors(path: string): Record<string, JsonObject> {
-  const schema = JSON.parse(JSON.stringify(ApiError)) as JsonObject;
-  const isPage = !path.startsWith("/api/");
-  const content = { "application/json": { schema }, ...(isPage && { "text/html": { schema: { type: "string" } } }) };
-  return { 400: { content }, 500: { content }, 503: { content } };
-}
+const errorContent = { "application/json": { schema: JSON.parse(JSON.stringify(ApiError)) as JsonObject } };
 
-function toOperation(path: string, operation: JsonObject, schemas: JsonObject): JsonObject {
+/** Errors that every operation may return; it rejects a repeated query key, for example. */
+const commonErrors = Object.fromEntries([400, 500, 503].map((status) => [status, { content: errorContent }]));
+
+function toOperation(operation: JsonObject, schemas: JsonObject): JsonObject {
   const { parameters, requestBody, responses, ...rest } = operation;
   return {
     description: `${rest.summary}.`,
@@ -179,7 +149,7 @@ function toOperation(path: string, operation: JsonObject, schemas: JsonObject): 
     ...(parameters === undefined ? {} : { parameters: (parameters as JsonObject[]).map((each) => toParameter(each)) }),
     ...(requestBody === undefined ? {} : { requestBody: share(requestBody, schemas) }),
     responses: Object.fromEntries(
-      Object.entries({ ...commonErrors(path), ...(responses as Record<string, JsonObject>) }).map(([status, each]) => [
+      Object.entries({ ...commonErrors, ...(responses as Record<string, JsonObject>) }).map(([status, each]) => [
         status,
         toResponse(status, each, schemas),
       ]),

@@ -33,13 +33,6 @@ export function listOf<T extends TSchema>(item: T, description: string) {
 /** Paginated lists. */
 const lists = new WeakSet<TSchema>();
 
-const totalCount = {
-  "X-Total-Count": {
-    description: "Number of items across all pages",
-    schema: { type: "integer" as const, minimum: 0 },
-  },
-};
-
 /** Scopes of an API key: read, start and cancel runs, change everything else. */
 export const scopes = ["read", "run", "write"] as const;
 export type Scope = (typeof scopes)[number];
@@ -54,7 +47,7 @@ const toResponses = (answers: Record<number, TSchema>) =>
       status,
       {
         description: schema.description ?? `Response for status ${status}`,
-        ...(lists.has(schema) ? { headers: totalCount } : {}),
+        ...(lists.has(schema) ? { headers: { "X-Total-Count": { $ref: "#/components/headers/TotalCount" } } } : {}),
         content: { "application/json": { schema } },
       },
     ]),

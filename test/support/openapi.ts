@@ -10,6 +10,6 @@ export async function servedOpenApi() {
 }
 
 if (import.meta.main) {
-  await Bun.write(openApiFile, `${JSON.stringify(await servedOpenApi(), null, 2)}\n`);
+  await Bun.write(openApiFile, `${JSON.stringify(await servedOpenApi(), null, 1)}\n`);
   process.exit();
 }

@@ -31,14 +31,15 @@ type Operation = {
   security?: object[];
   parameters?: { name: string; in: string; required?: boolean; description?: string; schema: Schema }[];
   requestBody?: { content: Content };
-  responses: Record<string, { description: string; content?: Content }>;
+  responses: Record<string, Response | { $ref: string }>;
 };
+type Response = { description: string; content?: Content };
 
 /** The parts of an OpenAPI document that are shown. */
 export type OpenApiDocument = {
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, Schema> };
+  components: { schemas: Record<string, Schema>; responses: Record<string, Response> };
 };
 
 type Endpoint = { method: string; path: string; operation: Operation };
@@ -48,13 +49,14 @@ const toEndpoints = ({ paths }: OpenApiDocument): Endpoint[] =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
 
-/** All operations and schemas of the REST API, from its OpenAPI description. Page routes are left out. */
+/** All operations and schemas of the REST API, from its OpenAPI description. */
 export function ReferencePage({ site, viewer, document }: Reader & { document: OpenApiDocument }) {
   const all = toEndpoints(document);
   const groups = document.tags
     .map((tag) => ({ ...tag, operations: all.filter(({ operation }) => operation.tags.includes(tag.name)) }))
-    .filter(({ name, operations }) => name !== "Pages" && operations.length > 0);
+    .filter(({ operations }) => operations.length > 0);
   const schemas = Object.entries(document.components.schemas);
+  const shared = (reference: string) => document.components.responses[reference.split("/").at(-1) ?? ""] as Response;
   return (
     <Layout
       site={site}
@@ -99,7 +101,7 @@ export function ReferencePage({ site, viewer, document }: Reader & { document: O
             <h2 id={name.toLowerCase()}>{name}</h2>
             <p class="muted">{description}</p>
             {operations.map((endpoint) => (
-              <OperationPart key={endpoint.operation.operationId} site={site} {...endpoint} />
+              <OperationPart key={endpoint.operation.operationId} {...{ site, shared, ...endpoint }} />
             ))}
           </section>
         ))}
@@ -120,7 +122,9 @@ export function ReferencePage({ site, viewer, document }: Reader & { document: O
 
 const Method = ({ method }: { method: string }) => <code class={`method ${method.toLowerCase()}`}>{method}</code>;
 
-function OperationPart({ site, method, path, operation }: Endpoint & { site: Site }) {
+type PartProps = Endpoint & { site: Site; shared: (reference: string) => Response };
+
+function OperationPart({ site, method, path, operation, shared }: PartProps) {
   const { operationId, summary, description, parameters = [], requestBody, responses, security } = operation;
   const body = Object.values(requestBody?.content ?? {})[0]?.schema;
   return (
@@ -158,7 +162,8 @@ function OperationPart({ site, method, path, operation }: Endpoint & { site: Sit
       )}
       <h4>Responses</h4>
       <ul class="answers">
-        {Object.entries(responses).map(([status, { description: means, content }]) => {
+        {Object.entries(responses).map(([status, response]) => {
+          const { description: means, content } = "$ref" in response ? shared(response.$ref) : response;
           const schema = Object.values(content ?? {})[0]?.schema;
           return (
             <li key={status}>

@@ -3,7 +3,6 @@ import type { SignedIn } from "../../auth/person.ts";
 import { AppError } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { askBefore } from "../confirmation.tsx";
-import { action } from "../describe.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { AccountPage } from "../pages/account.tsx";
@@ -45,89 +44,68 @@ export const accountPages = ({ people, orgs, ctx }: Service, pages: PageRequests
     });
 
   return new Elysia({ name: "account pages" })
-    .get(
-      "/account",
-      ({ request }) =>
-        pages.showAccount(request, ({ signedIn, viewer, site }) => {
-          const message = messages.get(new URL(request.url).searchParams.get("done") ?? "");
-          return pageAnswer(<AccountPage {...{ site, viewer, ...shown(signedIn), done: message }} />);
-        }),
-      action("accountPage", "Account page", "page"),
+    .get("/account", ({ request }) =>
+      pages.showAccount(request, ({ signedIn, viewer, site }) => {
+        const message = messages.get(new URL(request.url).searchParams.get("done") ?? "");
+        return pageAnswer(<AccountPage {...{ site, viewer, ...shown(signedIn), done: message }} />);
+      }),
     )
-    .post(
-      "/account/name",
-      ({ request }) =>
-        change(request, (signedIn, form) => {
-          people.rename(signedIn, form.get("name") ?? "");
-          return redirectAfter("name");
-        }),
-      action("changeName", "Change your name (form)"),
+    .post("/account/name", ({ request }) =>
+      change(request, (signedIn, form) => {
+        people.rename(signedIn, form.get("name") ?? "");
+        return redirectAfter("name");
+      }),
     )
-    .post(
-      "/account/password",
-      ({ request }) =>
-        change(request, async (signedIn, form) => {
-          const [current, next] = [form.get("currentPassword") ?? "", form.get("newPassword") ?? ""];
-          return pages.withCookies(
-            redirectAfter("password"),
-            await people.changePassword(signedIn, current, next, fromOf(request)),
+    .post("/account/password", ({ request }) =>
+      change(request, async (signedIn, form) => {
+        const [current, next] = [form.get("currentPassword") ?? "", form.get("newPassword") ?? ""];
+        return pages.withCookies(
+          redirectAfter("password"),
+          await people.changePassword(signedIn, current, next, fromOf(request)),
+        );
+      }),
+    )
+    .post("/account/end", ({ request }) =>
+      change(request, (signedIn, form) => {
+        people.endSignIn(signedIn, form.get("signIn") ?? undefined);
+        return redirectAfter("ended");
+      }),
+    )
+    .post("/account/organization", ({ request }) =>
+      change(request, (signedIn, form) => {
+        people.chooseOrg(signedIn, form.get("org") ?? "");
+        return pages.seeOther("/");
+      }),
+    )
+    .post("/account/leave", ({ request }) =>
+      change(request, async (signedIn, form) => {
+        const org = people.membershipsOf(signedIn.person.id).find((each) => each.org === form.get("org"));
+        if (!org) throw new AppError("not_found", "you are not a member of this organization");
+        const asks = askBefore(
+          pages,
+          { request, viewer: null, form },
+          {
+            title: `Leave ${org.orgName}?`,
+            loses: ["You lose access immediately. Only an owner can invite you back."],
+            act: "Leave organization",
+            back: "/account",
+          },
+        );
+        if (asks) return asks;
+        await people.leaveOrg(org.org, signedIn, fromOf(request));
+        return redirectAfter("left");
+      }),
+    )
+    .post("/account/create-organization", ({ request }) =>
+      change(request, async (signedIn, form) => {
+        if (!ctx.config.people.canCreateOrgs)
+          throw new AppError(
+            "forbidden",
+            "only the operator of this server can create organizations (evald org create)",
           );
-        }),
-      action("changePassword", "Change your password (form)"),
-    )
-    .post(
-      "/account/end",
-      ({ request }) =>
-        change(request, (signedIn, form) => {
-          people.endSignIn(signedIn, form.get("signIn") ?? undefined);
-          return redirectAfter("ended");
-        }),
-      action("endSignIns", "Sign out other browsers (form)"),
-    )
-    .post(
-      "/account/organization",
-      ({ request }) =>
-        change(request, (signedIn, form) => {
-          people.chooseOrg(signedIn, form.get("org") ?? "");
-          return pages.seeOther("/");
-        }),
-      action("chooseOrganization", "Switch to another organization (form)"),
-    )
-    .post(
-      "/account/leave",
-      ({ request }) =>
-        change(request, async (signedIn, form) => {
-          const org = people.membershipsOf(signedIn.person.id).find((each) => each.org === form.get("org"));
-          if (!org) throw new AppError("not_found", "you are not a member of this organization");
-          const asks = askBefore(
-            pages,
-            { request, viewer: null, form },
-            {
-              title: `Leave ${org.orgName}?`,
-              loses: ["You lose access immediately. Only an owner can invite you back."],
-              act: "Leave organization",
-              back: "/account",
-            },
-          );
-          if (asks) return asks;
-          await people.leaveOrg(org.org, signedIn, fromOf(request));
-          return redirectAfter("left");
-        }),
-      action("leaveOrganization", "Leave an organization (form)"),
-    )
-    .post(
-      "/account/create-organization",
-      ({ request }) =>
-        change(request, async (signedIn, form) => {
-          if (!ctx.config.people.canCreateOrgs)
-            throw new AppError(
-              "forbidden",
-              "only the operator of this server can create organizations (evald org create)",
-            );
-          const { id } = orgs.createOrg(form.get("orgName") ?? "");
-          await people.addOwner(id, signedIn);
-          return pages.seeOther("/");
-        }),
-      action("createOrganization", "Create an organization (form)"),
+        const { id } = orgs.createOrg(form.get("orgName") ?? "");
+        await people.addOwner(id, signedIn);
+        return pages.seeOther("/");
+      }),
     );
 };

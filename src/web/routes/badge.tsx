@@ -8,7 +8,6 @@ import { outcomeLabels, scopeLabels } from "../../reports/labels.ts";
 import type { Service } from "../../service.ts";
 import { publicAnswer } from "../answer.ts";
 import { type Badge, renderBadge, toShields } from "../components/badge.tsx";
-import { page } from "../describe.ts";
 import { type PublicScore, toPublicScore } from "../public-score.ts";
 
 /**
@@ -52,11 +51,6 @@ export const badgePages = ({ prompts, latest, reports, ctx }: Service) => {
     },
     {
       params: Type.Object({ badge: Type.String({ description: "Secret of the badge, followed by .svg or .json" }) }),
-      ...page("badge", "Badge with the latest score of a prompt", {
-        types: ["image/svg+xml", "application/json"],
-        misses: true,
-        isTagged: true,
-      }),
     },
   );
 };

@@ -6,7 +6,6 @@ import { titleOf } from "../../reports/labels.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { forms, toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { ComparePage } from "../pages/compare.tsx";
 
@@ -51,11 +50,6 @@ export const comparePages = ({ reports, runs, compare }: Service, pages: PageReq
         },
         { additionalProperties: Type.String() },
       ),
-      ...page("comparePage", "Report comparison page", {
-        refuses: true,
-        misses: true,
-        needsKey: true,
-      }),
     },
   );
 };

@@ -2,10 +2,10 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { VNode } from "preact";
 import { notFound } from "../../errors.ts";
+import { toEventSchema } from "../../notifications/event-schema.ts";
 import { prefersMarkdown, privateAnswer, publicAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { bearsSignIn } from "../credential.ts";
-import { action, page } from "../describe.ts";
 import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { searchDocs } from "../docs-search.ts";
 import { errorAnswer, type PageRequests } from "../page-requests.tsx";
@@ -26,19 +26,12 @@ export const docPages = ({ site, seeOther, showPublic }: PageRequests, openApi: 
   }
 
   return new Elysia({ name: "documentation pages" })
-    .get(
-      "/docs",
-      ({ request }) =>
-        prefersMarkdown(request)
-          ? publicAnswer(request, "markdown", indexMarkdown(site()), vary)
-          : show(request, (reader) => <DocsIndexPage {...reader} />),
-      page("docs", "Documentation index", { types: ["text/html", "text/markdown"], isTagged: true }),
+    .get("/docs", ({ request }) =>
+      prefersMarkdown(request)
+        ? publicAnswer(request, "markdown", indexMarkdown(site()), vary)
+        : show(request, (reader) => <DocsIndexPage {...reader} />),
     )
-    .get(
-      "/docs.md",
-      ({ request }) => publicAnswer(request, "markdown", indexMarkdown(site())),
-      page("docsMarkdown", "Documentation index as Markdown", { types: ["text/markdown"], isTagged: true }),
-    )
+    .get("/docs.md", ({ request }) => publicAnswer(request, "markdown", indexMarkdown(site())))
     .get(
       "/docs/search",
       ({ request, query: { q = "" } }) => {
@@ -49,15 +42,14 @@ export const docPages = ({ site, seeOther, showPublic }: PageRequests, openApi: 
       },
       {
         query: Type.Object({ q: Type.Optional(Type.String({ description: "Words to search for" })) }),
-        ...page("searchDocs", "Search the documentation", { isTagged: true }),
       },
     )
-    .get(
-      "/docs/api",
-      ({ request }) => show(request, (reader) => <ReferencePage {...reader} document={openApi()} />),
-      page("reference", "API reference page", { isTagged: true }),
-    )
-    .get("/swagger", () => seeOther("/docs/api"), action("swagger", "Redirect to the API reference", "redirect"))
+    .get("/docs/api", ({ request }) => show(request, (reader) => <ReferencePage {...reader} document={openApi()} />))
+    .get("/docs/webhooks.json", ({ request }) => {
+      const schema = toEventSchema(`${site().baseUrl}/docs/webhooks.json`);
+      return publicAnswer(request, "json", JSON.stringify(schema, null, 2));
+    })
+    .get("/swagger", () => seeOther("/docs/api"))
     .get(
       "/docs/:page",
       ({ request, params }) => {
@@ -77,7 +69,6 @@ export const docPages = ({ site, seeOther, showPublic }: PageRequests, openApi: 
       },
       {
         params: Type.Object({ page: Type.String({ description: "Name of the page; append .md for Markdown" }) }),
-        ...page("doc", "Documentation page", { types: ["text/html", "text/markdown"], misses: true, isTagged: true }),
       },
     );
 };

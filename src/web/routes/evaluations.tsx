@@ -6,7 +6,6 @@ import type { EvalRequest } from "../../runs/schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage, toPart } from "../components/layout.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { EvalPage, EvalPart } from "../pages/evaluation.tsx";
 import type { Site } from "../site.ts";
@@ -42,7 +41,6 @@ export const evaluationPages = ({ ctx, evals, gates, latest }: Service, pages: P
         }),
       {
         params: evalParams,
-        ...page("evalPage", "Evaluation page", { misses: true, needsKey: true }),
       },
     )
     .get(
@@ -55,7 +53,6 @@ export const evaluationPages = ({ ctx, evals, gates, latest }: Service, pages: P
         }),
       {
         params: evalParams,
-        ...action("followEval", "Live updates of the page of an evaluation", "stream"),
       },
     );
 };

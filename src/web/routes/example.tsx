@@ -2,14 +2,11 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { notFound } from "../../errors.ts";
 import { prefersMarkdown, publicAnswer, varyAccept } from "../answer.ts";
-import { page } from "../describe.ts";
 import { exampleLlmsTxt, findExamplePage, toExampleHtml } from "../example.ts";
 import { errorAnswer, type PageRequests } from "../page-requests.tsx";
 
 /** Nobody should find the docs of a made-up product in a search engine. */
 const unlisted = { "x-robots-tag": "noindex, nofollow" };
-const kept = { isTagged: true, isUnlisted: true };
-
 /** Public example docs, which the first run evaluates. */
 export const examplePages = ({ site }: PageRequests) => {
   function show(request: Request, slug: string): Response {
@@ -25,22 +22,9 @@ export const examplePages = ({ site }: PageRequests) => {
   }
 
   return new Elysia({ name: "example pages" })
-    .get(
-      "/example",
-      ({ request }) => show(request, ""),
-      page("example", "Example docs of a made-up product", { types: ["text/html", "text/markdown"], ...kept }),
-    )
-    .get(
-      "/example.md",
-      ({ request }) => show(request, "index.md"),
-      page("exampleMarkdown", "Example docs as Markdown", { types: ["text/markdown"], ...kept }),
-    )
+    .get("/example", ({ request }) => show(request, ""))
+    .get("/example.md", ({ request }) => show(request, "index.md"))
     .get("/example/:page", ({ request, params }) => show(request, params.page), {
       params: Type.Object({ page: Type.String({ description: "Name of the page" }) }),
-      ...page("examplePage", "Page of the example docs", {
-        types: ["text/html", "text/markdown", "text/plain"],
-        misses: true,
-        ...kept,
-      }),
     });
 };

@@ -6,7 +6,6 @@ import { FieldFrictionChange, fieldFilter } from "../../field/schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { FieldFrictionDetailPage, FieldFrictionPage, fieldShown } from "../pages/field-friction.tsx";
 import { withoutBlanks } from "../query.ts";
@@ -16,8 +15,6 @@ const query = Type.Object({
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
 const params = Type.Object({ fieldId: Type.String() });
-const shown = { refuses: true, misses: true, needsKey: true };
-
 /** Friction that agents in the field reported. */
 export const fieldFrictionPages = ({ field }: Service, pages: PageRequests) =>
   new Elysia({ name: "field friction pages" })
@@ -29,7 +26,7 @@ export const fieldFrictionPages = ({ field }: Service, pages: PageRequests) =>
           const found = field.listField(viewer.org, filter, { limit: fieldShown, offset });
           return privateAnswer("html", toPage(<FieldFrictionPage {...{ site, viewer, found, query }} />));
         }),
-      { transform: withoutBlanks, query, ...page("fieldFrictionPage", "Friction from the field page", shown) },
+      { transform: withoutBlanks, query },
     )
     .get(
       "/friction/field/:fieldId",
@@ -38,7 +35,7 @@ export const fieldFrictionPages = ({ field }: Service, pages: PageRequests) =>
           const friction = field.getField(viewer.org, params.fieldId);
           return privateAnswer("html", toPage(<FieldFrictionDetailPage {...{ site, viewer, friction }} />));
         }),
-      { params, ...page("fieldFrictionDetailPage", "Friction from the field with its reports", shown) },
+      { params },
     )
     .post(
       "/friction/field/:fieldId/state",
@@ -49,5 +46,5 @@ export const fieldFrictionPages = ({ field }: Service, pages: PageRequests) =>
           field.changeField(viewer.org, params.fieldId, change, viewer.person.name);
           return pages.seeOther(`/friction/field/${params.fieldId}`);
         }),
-      { params, ...action("changeFieldFrictionForm", "Resolve, dismiss or reopen field friction (form)") },
+      { params },
     );

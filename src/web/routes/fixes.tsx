@@ -4,7 +4,6 @@ import { Elysia } from "elysia";
 import { invalidField } from "../../errors.ts";
 import { DismissalInput } from "../../friction/dismissals.ts";
 import type { Service } from "../../service.ts";
-import { action } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { promptViews } from "../prompt-views.ts";
 
@@ -31,7 +30,6 @@ export const fixPages = (service: Service, pages: PageRequests) => {
         }),
       {
         params: Type.Object({ slug: Type.String(), fingerprint: Type.String() }),
-        ...action("markDoneForm", "Mark a recommended fix as done (form)"),
       },
     )
     .post(
@@ -44,7 +42,7 @@ export const fixPages = (service: Service, pages: PageRequests) => {
           dismissals.dismiss(viewer.org, input, viewer.person.name);
           return seeFixes(params.slug);
         }),
-      { params: slug, ...action("dismissFrictionForm", "Dismiss friction points (form)") },
+      { params: slug },
     )
     .post(
       "/reports/:slug/dismissals/:dismissalId/undo",
@@ -56,7 +54,6 @@ export const fixPages = (service: Service, pages: PageRequests) => {
         }),
       {
         params: Type.Object({ slug: Type.String(), dismissalId: Type.String() }),
-        ...action("undoDismissalForm", "Undo a dismissal (form)"),
       },
     );
 };

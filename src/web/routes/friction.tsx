@@ -7,7 +7,6 @@ import { listProviders } from "../../providers/providers.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { FrictionPage, frictionShown } from "../pages/friction.tsx";
 import { FrictionPointPage } from "../pages/friction-point.tsx";
@@ -19,8 +18,6 @@ const query = Type.Object({
   of: Type.Optional(Type.String({ format: "uuid", description: "ID of a prompt or provider" })),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
-
-const shown = { refuses: true, misses: true, needsKey: true };
 
 /** Friction points across runs. */
 export const frictionPages = ({ ctx, friction, prompts, listAgents }: Service, pages: PageRequests) =>
@@ -45,7 +42,7 @@ export const frictionPages = ({ ctx, friction, prompts, listAgents }: Service, p
           );
           return privateAnswer("html", toPage(body));
         }),
-      { transform: withoutBlanks, query, ...page("frictionPage", "Friction page", shown) },
+      { transform: withoutBlanks, query },
     )
     .get(
       "/friction/:fingerprint",
@@ -62,6 +59,5 @@ export const frictionPages = ({ ctx, friction, prompts, listAgents }: Service, p
       {
         params: Type.Object({ fingerprint: Type.String() }),
         query: Type.Object(scopeQuery),
-        ...page("frictionPointPage", "Friction point page", shown),
       },
     );

@@ -6,7 +6,6 @@ import { pageQuery } from "../../http/paging.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { Id, OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
-import { page } from "../describe.ts";
 import { pageAnswer } from "../page-answers.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { GatePage, GatesPage } from "../pages/gates.tsx";
@@ -36,7 +35,6 @@ export const gatePages = ({ ctx, gates, prompts }: Service, pages: PageRequests)
           sort: sortBy(gateColumns),
           offset: pageQuery.offset,
         }),
-        ...page("gatesPage", "Gates page", { refuses: true, needsKey: true }),
       },
     )
     .get(
@@ -49,6 +47,5 @@ export const gatePages = ({ ctx, gates, prompts }: Service, pages: PageRequests)
         ),
       {
         params: Type.Object({ gateId: Type.String({ description: "ID of the gate" }) }),
-        ...page("gatePage", "Gate page with its verdict", { misses: true, needsKey: true }),
       },
     );

@@ -4,7 +4,6 @@ import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
 import { toPage, toPart } from "../components/layout.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { DashboardPage, DashboardPart, type Overview } from "../pages/dashboard.tsx";
 import { HomePage } from "../pages/home.tsx";
@@ -70,30 +69,21 @@ export const homePages = (service: Service, pages: PageRequests) => {
   );
 
   return new Elysia({ name: "home pages" })
-    .get(
-      "/",
-      ({ request }) =>
-        pages.showPublic(request, ({ viewer, signedIn }, site) =>
-          signedIn && !viewer
-            ? pages.seeOther("/account")
-            : privateAnswer("html", toPage(viewer ? dashboard(request, viewer, site) : <HomePage site={site} />)),
-        ),
-      page("home", "Dashboard for members, account page for people without an organization, else the landing page"),
+    .get("/", ({ request }) =>
+      pages.showPublic(request, ({ viewer, signedIn }, site) =>
+        signedIn && !viewer
+          ? pages.seeOther("/account")
+          : privateAnswer("html", toPage(viewer ? dashboard(request, viewer, site) : <HomePage site={site} />)),
+      ),
     )
-    .post(
-      "/first-steps/hide",
-      ({ request }) =>
-        pages.submit(request, "write", (_viewer, _form, { base }) =>
-          pages.withCookies(pages.seeOther("/"), [
-            `${stepsCookie}; Path=${base}/; Max-Age=${365 * 24 * 3600}; HttpOnly; SameSite=Lax`,
-          ]),
-        ),
-      action("hideFirstSteps", "Hide the first steps on Home (form)"),
+    .post("/first-steps/hide", ({ request }) =>
+      pages.submit(request, "write", (_viewer, _form, { base }) =>
+        pages.withCookies(pages.seeOther("/"), [
+          `${stepsCookie}; Path=${base}/; Max-Age=${365 * 24 * 3600}; HttpOnly; SameSite=Lax`,
+        ]),
+      ),
     )
-    .get(
-      "/live",
-      ({ request }) =>
-        pages.live(request, (viewer, site) => () => toPart(<DashboardPart {...overviewOf(viewer, site)} />, viewer)),
-      action("followHome", "Live updates of the home page", "stream"),
+    .get("/live", ({ request }) =>
+      pages.live(request, (viewer, site) => () => toPart(<DashboardPart {...overviewOf(viewer, site)} />, viewer)),
     );
 };

@@ -8,7 +8,6 @@ import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { KeysPage } from "../pages/keys.tsx";
 import { idIn, withoutBlanks } from "../query.ts";
@@ -61,52 +60,45 @@ export const keyPages = ({ ctx, keys }: Service, pages: PageRequests) => {
       {
         transform: withoutBlanks,
         query: Type.Object({ sort: sortBy(keyColumns) }),
-        ...page("keysPage", "API keys page", { refuses: true, needsKey: true }),
       },
     )
-    .post(
-      "/settings/keys",
-      ({ request }) =>
-        act(request, "keys", keysPage, (viewer, form, site) => {
-          const held = form.getAll("scope");
-          const days = Number(form.get("days") ?? "");
-          if (held.length === 0) throw badRequest("select at least one scope");
-          if (!(Number.isInteger(days) && days >= 0 && days <= 3650))
-            throw badRequest("select one of the listed expiration times");
-          const made = keys.createKey(viewer.org, form.get("name") ?? "", {
-            scopes: scopes.every((scope) => held.includes(scope)) && held.length === scopes.length ? null : held,
-            lifeMs: days === 0 ? null : days * dayMs,
-            isCompatible: form.has("isCompatible"),
-            id: idIn(form),
-            createdBy: viewer.person.id,
-          });
-          return keysPage(viewer, site, { made });
-        }),
-      action("makeKey", "Create API key (form)"),
+    .post("/settings/keys", ({ request }) =>
+      act(request, "keys", keysPage, (viewer, form, site) => {
+        const held = form.getAll("scope");
+        const days = Number(form.get("days") ?? "");
+        if (held.length === 0) throw badRequest("select at least one scope");
+        if (!(Number.isInteger(days) && days >= 0 && days <= 3650))
+          throw badRequest("select one of the listed expiration times");
+        const made = keys.createKey(viewer.org, form.get("name") ?? "", {
+          scopes: scopes.every((scope) => held.includes(scope)) && held.length === scopes.length ? null : held,
+          lifeMs: days === 0 ? null : days * dayMs,
+          isCompatible: form.has("isCompatible"),
+          id: idIn(form),
+          createdBy: viewer.person.id,
+        });
+        return keysPage(viewer, site, { made });
+      }),
     )
-    .post(
-      "/settings/keys/:keyId/revoke",
-      ({ request, params }) =>
-        pages.submit(request, "keys", (viewer, form, site) => {
-          const key = keys.listKeys(viewer.org).find(({ id }) => id === params.keyId);
-          const asks =
-            key &&
-            askBefore(
-              pages,
-              { request, viewer, form },
-              {
-                title: `Revoke the API key “${key.name}”?`,
-                loses: ["Requests with this key will fail with status 401. A revoked key can’t be restored."],
-                act: "Revoke key",
-                back: "/settings/keys",
-              },
-            );
-          if (asks) return asks;
-          const { name } = keys.revokeKey(viewer.org, params.keyId);
-          return keysPage(viewer, site, {
-            done: `API key “${name}” revoked. It no longer works.`,
-          });
-        }),
-      action("revokeKey", "Revoke API key (form)"),
+    .post("/settings/keys/:keyId/revoke", ({ request, params }) =>
+      pages.submit(request, "keys", (viewer, form, site) => {
+        const key = keys.listKeys(viewer.org).find(({ id }) => id === params.keyId);
+        const asks =
+          key &&
+          askBefore(
+            pages,
+            { request, viewer, form },
+            {
+              title: `Revoke the API key “${key.name}”?`,
+              loses: ["Requests with this key will fail with status 401. A revoked key can’t be restored."],
+              act: "Revoke key",
+              back: "/settings/keys",
+            },
+          );
+        if (asks) return asks;
+        const { name } = keys.revokeKey(viewer.org, params.keyId);
+        return keysPage(viewer, site, {
+          done: `API key “${name}” revoked. It no longer works.`,
+        });
+      }),
     );
 };

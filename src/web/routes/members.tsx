@@ -5,7 +5,6 @@ import { roles } from "../../db/tables.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
 import type { Service } from "../../service.ts";
 import { askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { Actor, PageRequests } from "../page-requests.tsx";
 import { MembersPage } from "../pages/members.tsx";
@@ -67,84 +66,69 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
       {
         transform: withoutBlanks,
         query: Type.Object({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
-        ...page("membersPage", "Members page", { refuses: true, needsKey: true }),
       },
     )
-    .post(
-      "/settings/members/invite",
-      ({ request }) =>
-        change(request, async ({ org, orgName, person }, form) => {
-          const [email, role] = [form.get("email") ?? "", form.get("role") ?? ""];
-          const made = await people.invite(org, email, role, fromOf(request));
-          if (!people.sendsMail) return "invited";
-          return (await people.mailInvitation(made.email, orgName, person.name, made.mailedPath))
-            ? "mailed"
-            : "unmailed";
-        }),
-      action("invite", "Invite a person (form)"),
+    .post("/settings/members/invite", ({ request }) =>
+      change(request, async ({ org, orgName, person }, form) => {
+        const [email, role] = [form.get("email") ?? "", form.get("role") ?? ""];
+        const made = await people.invite(org, email, role, fromOf(request));
+        if (!people.sendsMail) return "invited";
+        return (await people.mailInvitation(made.email, orgName, person.name, made.mailedPath)) ? "mailed" : "unmailed";
+      }),
     )
-    .post(
-      "/settings/members/revoke",
-      ({ request }) =>
-        change(request, async (viewer, form) => {
-          const { org } = viewer;
-          const invitation = people.listInvitations(org).find(({ id }) => id === form.get("invitation"));
+    .post("/settings/members/revoke", ({ request }) =>
+      change(request, async (viewer, form) => {
+        const { org } = viewer;
+        const invitation = people.listInvitations(org).find(({ id }) => id === form.get("invitation"));
+        const asks =
+          invitation &&
+          askBefore(
+            pages,
+            { request, viewer, form },
+            {
+              title: `Revoke the invitation for ${invitation.email}?`,
+              loses: ["Its link stops working. You can invite them again later."],
+              act: "Revoke invitation",
+              back: "/settings/members",
+            },
+          );
+        if (asks) return asks;
+        await people.revokeInvitation(org, form.get("invitation") ?? "", fromOf(request));
+        return "revoked";
+      }),
+    )
+    .post("/settings/members/role", ({ request }) =>
+      change(request, async ({ org }, form) => {
+        await people.setRole(org, form.get("member") ?? "", form.get("role") ?? "", fromOf(request));
+        return "role";
+      }),
+    )
+    .post("/settings/members/change", ({ request }) =>
+      change(request, async (viewer, form) => {
+        const member = form.get("member") ?? "";
+        if (form.get("do") === "remove") {
+          const found = people.listMembers(viewer.org).find(({ memberId }) => memberId === member);
           const asks =
-            invitation &&
+            found &&
             askBefore(
               pages,
               { request, viewer, form },
               {
-                title: `Revoke the invitation for ${invitation.email}?`,
-                loses: ["Its link stops working. You can invite them again later."],
-                act: "Revoke invitation",
+                title: `Remove ${found.name} from ${viewer.orgName}?`,
+                loses: [
+                  `${found.email} loses access immediately. You can invite them again later.`,
+                  "Prompts, runs, reports and API keys that they created are kept.",
+                ],
+                act: "Remove member",
                 back: "/settings/members",
               },
             );
           if (asks) return asks;
-          await people.revokeInvitation(org, form.get("invitation") ?? "", fromOf(request));
-          return "revoked";
-        }),
-      action("revokeInvitation", "Revoke an invitation (form)"),
-    )
-    .post(
-      "/settings/members/role",
-      ({ request }) =>
-        change(request, async ({ org }, form) => {
-          await people.setRole(org, form.get("member") ?? "", form.get("role") ?? "", fromOf(request));
-          return "role";
-        }),
-      action("changeRole", "Change the role of a member (form)"),
-    )
-    .post(
-      "/settings/members/change",
-      ({ request }) =>
-        change(request, async (viewer, form) => {
-          const member = form.get("member") ?? "";
-          if (form.get("do") === "remove") {
-            const found = people.listMembers(viewer.org).find(({ memberId }) => memberId === member);
-            const asks =
-              found &&
-              askBefore(
-                pages,
-                { request, viewer, form },
-                {
-                  title: `Remove ${found.name} from ${viewer.orgName}?`,
-                  loses: [
-                    `${found.email} loses access immediately. You can invite them again later.`,
-                    "Prompts, runs, reports and API keys that they created are kept.",
-                  ],
-                  act: "Remove member",
-                  back: "/settings/members",
-                },
-              );
-            if (asks) return asks;
-            await people.removeMember(viewer.org, member, fromOf(request));
-            return "removed";
-          }
-          const link = people.resetPathFor(viewer.org, member, viewer.person);
-          return pageAnswer(<MembersPage {...{ site: pages.site(request), ...shown(viewer), link }} />);
-        }),
-      action("changeMember", "Remove a member or create a reset link (form)"),
+          await people.removeMember(viewer.org, member, fromOf(request));
+          return "removed";
+        }
+        const link = people.resetPathFor(viewer.org, member, viewer.person);
+        return pageAnswer(<MembersPage {...{ site: pages.site(request), ...shown(viewer), link }} />);
+      }),
     );
 };

@@ -5,7 +5,6 @@ import { describeTrial, tryModel } from "../../models/trial.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { ModelsPage } from "../pages/models.tsx";
 import { type FormResult, settingsForms } from "../settings-forms.ts";
@@ -32,43 +31,30 @@ export const modelPages = ({ ctx, orgs, models }: Service, pages: PageRequests) 
     );
 
   return new Elysia({ name: "models pages" })
-    .get(
-      "/settings/models",
-      ({ request }) => pages.show(request, (viewer, site) => modelsPage(viewer, site)),
-      page("modelsPage", "Models page", { needsKey: true }),
+    .get("/settings/models", ({ request }) => pages.show(request, (viewer, site) => modelsPage(viewer, site)))
+    .post("/settings/models", ({ request }) =>
+      act(request, "models", modelsPage, (viewer, form, site) => {
+        const set = models.setKey(
+          viewer.org,
+          toProvider(form),
+          form.get("key") ?? "",
+          form.get("baseUrl") || undefined,
+        );
+        return modelsPage(viewer, site, { done: `API key (${set.key}) saved. Requests go to ${set.baseUrl}.` });
+      }),
     )
-    .post(
-      "/settings/models",
-      ({ request }) =>
-        act(request, "models", modelsPage, (viewer, form, site) => {
-          const set = models.setKey(
-            viewer.org,
-            toProvider(form),
-            form.get("key") ?? "",
-            form.get("baseUrl") || undefined,
-          );
-          return modelsPage(viewer, site, { done: `API key (${set.key}) saved. Requests go to ${set.baseUrl}.` });
-        }),
-      action("setModelKey", "Set model API key (form)"),
+    .post("/settings/models/forget", ({ request }) =>
+      act(request, "models", modelsPage, (viewer, form, site) => {
+        models.removeKey(viewer.org, toProvider(form));
+        return modelsPage(viewer, site, { done: "API key removed." });
+      }),
     )
-    .post(
-      "/settings/models/forget",
-      ({ request }) =>
-        act(request, "models", modelsPage, (viewer, form, site) => {
-          models.removeKey(viewer.org, toProvider(form));
-          return modelsPage(viewer, site, { done: "API key removed." });
-        }),
-      action("forgetModelKey", "Remove model API key (form)"),
-    )
-    .post(
-      "/settings/models/test",
-      ({ request }) =>
-        act(request, "models", modelsPage, async (viewer, form, site) => {
-          const model = models.getModel(viewer.org, form.get("model") ?? "");
-          const done = `${describeTrial(await tryModel(model, now))}.`;
-          return modelsPage(viewer, site, { done, typed: form });
-        }),
-      action("tryModel", "Test a model (form)"),
+    .post("/settings/models/test", ({ request }) =>
+      act(request, "models", modelsPage, async (viewer, form, site) => {
+        const model = models.getModel(viewer.org, form.get("model") ?? "");
+        const done = `${describeTrial(await tryModel(model, now))}.`;
+        return modelsPage(viewer, site, { done, typed: form });
+      }),
     );
 };
 

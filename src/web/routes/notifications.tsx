@@ -7,7 +7,6 @@ import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { DeliveryPage, DestinationPage } from "../pages/destination.tsx";
 import { NotificationsPage } from "../pages/notifications.tsx";
@@ -71,76 +70,57 @@ export const notificationPages = ({ notifier }: Service, pages: PageRequests) =>
       );
 
   return new Elysia({ name: "notification pages" })
-    .get(
-      "/settings/notifications",
-      ({ request }) => pages.show(request, (viewer, site) => listPage(viewer, site)),
-      page("notificationsPage", "Notifications page", { needsKey: true }),
+    .get("/settings/notifications", ({ request }) => pages.show(request, (viewer, site) => listPage(viewer, site)))
+    .post("/settings/notifications", ({ request }) =>
+      act(request, "notifications", listPage, (viewer, form, site) => {
+        const { id, name, secret } = destinations.createDestination(viewer.org, toInput(form));
+        return destinationPage(id)(viewer, site, {
+          done: `“${name}” added.`,
+          ...(secret !== null && { secret }),
+        });
+      }),
     )
-    .post(
-      "/settings/notifications",
-      ({ request }) =>
-        act(request, "notifications", listPage, (viewer, form, site) => {
-          const { id, name, secret } = destinations.createDestination(viewer.org, toInput(form));
-          return destinationPage(id)(viewer, site, {
-            done: `“${name}” added.`,
-            ...(secret !== null && { secret }),
-          });
-        }),
-      action("addDestination", "Add a destination (form)"),
+    .get("/settings/notifications/:destinationId", ({ request, params }) =>
+      pages.show(request, (viewer, site) => destinationPage(params.destinationId)(viewer, site)),
     )
-    .get(
-      "/settings/notifications/:destinationId",
-      ({ request, params }) =>
-        pages.show(request, (viewer, site) => destinationPage(params.destinationId)(viewer, site)),
-      page("destinationPage", "Destination page", { needsKey: true, misses: true }),
+    .post("/settings/notifications/:destinationId", ({ request, params: { destinationId: id } }) =>
+      act(request, "notifications", destinationPage(id), (viewer, form, site) => {
+        const events = toEvents(form);
+        destinations.updateDestination(viewer.org, id, { name: form.get("name") ?? undefined, events });
+        return destinationPage(id)(viewer, site, { done: "Changes saved." });
+      }),
     )
-    .post(
-      "/settings/notifications/:destinationId",
-      ({ request, params: { destinationId: id } }) =>
-        act(request, "notifications", destinationPage(id), (viewer, form, site) => {
-          const events = toEvents(form);
-          destinations.updateDestination(viewer.org, id, { name: form.get("name") ?? undefined, events });
-          return destinationPage(id)(viewer, site, { done: "Changes saved." });
-        }),
-      action("changeDestination", "Update a destination (form)"),
-    )
-    .post(
-      "/settings/notifications/:destinationId/change",
-      ({ request, params: { destinationId: id } }) =>
-        act(request, "notifications", destinationPage(id), (viewer, form, site) => {
-          const { name } = destinations.getDestination(viewer.org, id);
-          const show = destinationPage(id);
-          switch (form.get("do")) {
-            case "test":
-              deliveries.testDestination(viewer.org, id);
-              return show(viewer, site, { done: "Test event sent. Reload the page to see the result." });
-            case "enable":
-              destinations.updateDestination(viewer.org, id, { status: "active" });
-              return show(viewer, site, { done: "Destination enabled. You can replay failed deliveries." });
-            case "disable":
-              destinations.updateDestination(viewer.org, id, { status: "disabled" });
-              return show(viewer, site, { done: "Destination disabled." });
-            case "rotate": {
-              const { secret } = destinations.rotateSecret(viewer.org, id);
-              return show(viewer, site, { ...(secret !== null && { secret }) });
-            }
-            case "delete": {
-              const asks = askBefore(pages, { request, viewer, form }, lossOf(id, name));
-              if (asks) return asks;
-              destinations.deleteDestination(viewer.org, id);
-              return listPage(viewer, site, { done: `“${name}” deleted.` });
-            }
-            default:
-              throw badRequest("select one of the listed actions");
+    .post("/settings/notifications/:destinationId/change", ({ request, params: { destinationId: id } }) =>
+      act(request, "notifications", destinationPage(id), (viewer, form, site) => {
+        const { name } = destinations.getDestination(viewer.org, id);
+        const show = destinationPage(id);
+        switch (form.get("do")) {
+          case "test":
+            deliveries.testDestination(viewer.org, id);
+            return show(viewer, site, { done: "Test event sent. Reload the page to see the result." });
+          case "enable":
+            destinations.updateDestination(viewer.org, id, { status: "active" });
+            return show(viewer, site, { done: "Destination enabled. You can replay failed deliveries." });
+          case "disable":
+            destinations.updateDestination(viewer.org, id, { status: "disabled" });
+            return show(viewer, site, { done: "Destination disabled." });
+          case "rotate": {
+            const { secret } = destinations.rotateSecret(viewer.org, id);
+            return show(viewer, site, { ...(secret !== null && { secret }) });
           }
-        }),
-      action("actOnDestination", "Test, enable, disable or delete a destination, or rotate its secret (form)"),
+          case "delete": {
+            const asks = askBefore(pages, { request, viewer, form }, lossOf(id, name));
+            if (asks) return asks;
+            destinations.deleteDestination(viewer.org, id);
+            return listPage(viewer, site, { done: `“${name}” deleted.` });
+          }
+          default:
+            throw badRequest("select one of the listed actions");
+        }
+      }),
     )
-    .get(
-      "/settings/notifications/:destinationId/deliveries/:deliveryId",
-      ({ request, params }) =>
-        pages.show(request, (viewer, site) => deliveryPage(params.destinationId, params.deliveryId)(viewer, site)),
-      page("deliveryPage", "Delivery page", { needsKey: true, misses: true }),
+    .get("/settings/notifications/:destinationId/deliveries/:deliveryId", ({ request, params }) =>
+      pages.show(request, (viewer, site) => deliveryPage(params.destinationId, params.deliveryId)(viewer, site)),
     )
     .post(
       "/settings/notifications/:destinationId/deliveries/:deliveryId/replay",
@@ -149,7 +129,6 @@ export const notificationPages = ({ notifier }: Service, pages: PageRequests) =>
           deliveries.replayDelivery(viewer.org, destinationId, deliveryId);
           return destinationPage(destinationId)(viewer, site, { done: "Event sent again." });
         }),
-      action("replayDeliveryForm", "Send a delivery again (form)"),
     );
 };
 

@@ -1,6 +1,5 @@
 import { Elysia } from "elysia";
 import type { Service } from "../../service.ts";
-import { action } from "../describe.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { InvitePage } from "../pages/invite.tsx";
@@ -18,7 +17,7 @@ export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
           const { orgName } = people.readSetup(params.token);
           return pageAnswer(<SetupPage {...{ site, path: `/setup/${params.token}`, orgName }} />);
         }),
-      { params: Token, ...action("setupPage", "Page to create the account of the first owner", "open") },
+      { params: Token },
     )
     .post(
       "/setup/:token",
@@ -34,7 +33,7 @@ export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
             return formError(error, (wrong) => <SetupPage {...{ site, path, orgName, filled, wrong }} />);
           }
         }),
-      { params: Token, ...action("setUp", "Create the account of the first owner (form)", "openForm") },
+      { params: Token },
     )
     .get(
       "/invite/:token",
@@ -46,7 +45,7 @@ export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
             <InvitePage {...{ site, path, invited, person: signedIn?.person ?? null, ssoName: people.ssoName }} />,
           );
         }),
-      { params: Token, ...action("invitePage", "Invitation page", "open") },
+      { params: Token },
     )
     .post(
       "/invite/:token",
@@ -66,5 +65,5 @@ export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
             ));
           }
         }),
-      { params: Token, ...action("acceptInvitation", "Accept an invitation (form)", "openForm") },
+      { params: Token },
     );

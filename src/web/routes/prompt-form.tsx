@@ -11,7 +11,6 @@ import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { PreviewPart } from "../components/prompt-fields.tsx";
-import { action, page } from "../describe.ts";
 import { toFault } from "../form-fault.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { PromptFormPage } from "../pages/prompt-form.tsx";
@@ -104,49 +103,42 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           from: Type.Optional(Type.String({ description: "ID of a prompt to copy" })),
           provider: Type.Optional(Type.String({ description: "ID of the provider to select" })),
         }),
-        ...page("newPromptPage", "New prompt form", { refuses: true, misses: true, needsKey: true }),
       },
     )
-    .post(
-      "/prompts",
-      ({ request }) =>
-        pages.submit(
-          request,
-          "write",
-          async (viewer, sent, site) => {
-            const draft = readDraft(sent);
-            const id = views.idIn(sent);
-            // A form submitted twice creates one prompt.
-            if (prompts.hasPrompt(viewer.org, id)) return pages.seeOther(`/prompts/${id}`);
-            try {
-              await storeFiles(ctx, viewer.org, draft, sent);
-              if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, true);
-              const input = toInput(draft);
-              views.checkStart(viewer.org, input);
-              const made = prompts.createPrompt(viewer.org, input, id);
-              // The page of the prompt asks for the values of variables, and for consent to the cost of a paid model.
-              if (sent.get("do") !== "run" || made.templateVars || prompts.agentOf(viewer.org, made).model !== null)
-                return pages.seeChanged(`/prompts/${made.id}`, "promptCreated");
-              const { runIds } = await requests.requestEval(viewer.org, made.id, { urlMap: {}, trigger: "web" });
-              return pages.seeChanged(`/runs/${runIds[0]}`, "runStarted");
-            } catch (error) {
-              if (isInputError(error)) return formAnswer(viewer, site, id, draft, true, { error });
-              throw error;
-            }
-          },
-          { files },
-        ),
-      { ...action("createPromptForm", "Create a prompt (form)", "upload") },
-    )
-    .post(
-      "/prompts/preview",
-      ({ request }) =>
-        pages.submit(request, "write", (viewer, sent) => {
+    .post("/prompts", ({ request }) =>
+      pages.submit(
+        request,
+        "write",
+        async (viewer, sent, site) => {
           const draft = readDraft(sent);
-          const { preview } = views.formOf(viewer.org, views.idIn(sent), draft);
-          return privateAnswer("html", renderToString(<PreviewPart draft={draft} preview={preview} />));
-        }),
-      { ...action("previewPrompt", "Preview the schedule and variables of a prompt (form)") },
+          const id = views.idIn(sent);
+          // A form submitted twice creates one prompt.
+          if (prompts.hasPrompt(viewer.org, id)) return pages.seeOther(`/prompts/${id}`);
+          try {
+            await storeFiles(ctx, viewer.org, draft, sent);
+            if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, true);
+            const input = toInput(draft);
+            views.checkStart(viewer.org, input);
+            const made = prompts.createPrompt(viewer.org, input, id);
+            // The page of the prompt asks for the values of variables, and for consent to the cost of a paid model.
+            if (sent.get("do") !== "run" || made.templateVars || prompts.agentOf(viewer.org, made).model !== null)
+              return pages.seeChanged(`/prompts/${made.id}`, "promptCreated");
+            const { runIds } = await requests.requestEval(viewer.org, made.id, { urlMap: {}, trigger: "web" });
+            return pages.seeChanged(`/runs/${runIds[0]}`, "runStarted");
+          } catch (error) {
+            if (isInputError(error)) return formAnswer(viewer, site, id, draft, true, { error });
+            throw error;
+          }
+        },
+        { files },
+      ),
+    )
+    .post("/prompts/preview", ({ request }) =>
+      pages.submit(request, "write", (viewer, sent) => {
+        const draft = readDraft(sent);
+        const { preview } = views.formOf(viewer.org, views.idIn(sent), draft);
+        return privateAnswer("html", renderToString(<PreviewPart draft={draft} preview={preview} />));
+      }),
     )
     .get(
       "/prompts/:promptId/edit",
@@ -155,7 +147,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           const prompt = prompts.getPrompt(viewer.org, params.promptId);
           return formAnswer(viewer, site, prompt.id, toDraft(prompt), false);
         }),
-      { params, ...page("editPromptPage", "Edit prompt form", { misses: true, needsKey: true }) },
+      { params },
     )
     .post(
       "/prompts/:promptId/edit",
@@ -184,6 +176,6 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           },
           { files },
         ),
-      { params, ...action("editPrompt", "Change a prompt (form)", "upload") },
+      { params },
     );
 };

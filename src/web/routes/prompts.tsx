@@ -15,7 +15,6 @@ import { toPage } from "../components/layout.tsx";
 import { type RunDraft, readRunDraft } from "../components/run-form.tsx";
 import type { PromptScore } from "../components/score.tsx";
 import { askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
@@ -87,13 +86,12 @@ export const promptPages = (service: Service, pages: PageRequests) => {
           tag: Type.Optional(Type.String({ maxLength: 50, description: "Only prompts with this tag" })),
           offset: pageQuery.offset,
         }),
-        ...page("promptsPage", "Prompts page", { refuses: true, needsKey: true }),
       },
     )
     .get(
       "/prompts/:promptId",
       ({ request, params }) => pages.show(request, (viewer, site) => promptAnswer(viewer, site, params.promptId)),
-      { params, ...page("promptPage", "Prompt page", { misses: true, needsKey: true }) },
+      { params },
     )
     .post(
       "/prompts/:promptId/status",
@@ -106,7 +104,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
           const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
           return pages.seeChanged(`/prompts/${id}`, status === "paused" ? "promptPaused" : "promptResumed", id);
         }),
-      { params, ...action("changePromptStatus", "Pause, resume or unarchive a prompt (form)") },
+      { params },
     )
     .post(
       "/prompts/:promptId/archive",
@@ -133,7 +131,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
           const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
           return pages.seeChanged(`/prompts/${id}`, status === "archived" ? "promptArchived" : "promptUnarchived", id);
         }),
-      { params, ...action("archivePrompt", "Archive a prompt (form)") },
+      { params },
     )
     .post(
       "/prompts/:promptId/run",
@@ -152,6 +150,6 @@ export const promptPages = (service: Service, pages: PageRequests) => {
             throw error;
           }
         }),
-      { params, ...action("runPromptForm", "Run a prompt (form)") },
+      { params },
     );
 };

@@ -9,7 +9,6 @@ import { toIso } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { DocsMapPage } from "../pages/docs-map.tsx";
 import { type ProviderFields, ProvidersPage } from "../pages/providers.tsx";
@@ -76,21 +75,17 @@ export const providerPages = ({ ctx }: Service, pages: PageRequests) => {
       {
         transform: withoutBlanks,
         query: Type.Object({ sort: sortBy(providerColumns) }),
-        ...page("providersPage", "Providers page", { refuses: true, needsKey: true }),
       },
     )
-    .post(
-      "/providers",
-      ({ request }) =>
-        pages.submit(request, "providers", (viewer, fields, site) => {
-          const { typed, input } = read(fields);
-          try {
-            return pages.seeChanged(`/providers/${createProvider(ctx, viewer.org, input).id}`, "providerAdded");
-          } catch (error) {
-            return listPage(site, viewer, { typed, wrong: faultOf(error) });
-          }
-        }),
-      action("createProviderForm", "Create a provider (form)"),
+    .post("/providers", ({ request }) =>
+      pages.submit(request, "providers", (viewer, fields, site) => {
+        const { typed, input } = read(fields);
+        try {
+          return pages.seeChanged(`/providers/${createProvider(ctx, viewer.org, input).id}`, "providerAdded");
+        } catch (error) {
+          return listPage(site, viewer, { typed, wrong: faultOf(error) });
+        }
+      }),
     )
     .get(
       "/providers/:providerId",
@@ -100,7 +95,6 @@ export const providerPages = ({ ctx }: Service, pages: PageRequests) => {
         transform: withoutBlanks,
         params: path,
         query: Type.Object(mapQuery),
-        ...page("docsMapPage", "Provider page with its docs map", { refuses: true, misses: true, needsKey: true }),
       },
     )
     .post(
@@ -115,6 +109,6 @@ export const providerPages = ({ ctx }: Service, pages: PageRequests) => {
             return onePage(site, viewer, params.providerId, {}, { typed, wrong: faultOf(error) });
           }
         }),
-      { params: path, ...action("changeProvider", "Change a provider (form)") },
+      { params: path },
     );
 };

@@ -3,47 +3,23 @@ import { assetAnswer, fontAnswer, publicAnswer } from "../answer.ts";
 import { css, font, js } from "../assets.ts";
 import { llmsTxt, robotsTxt, sitemapXml } from "../crawler-files.ts";
 import { toOwnPath } from "../credential.ts";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { themeCookie } from "../theme.ts";
 
 /** Public routes: stylesheet, script, font, color scheme, and the files for crawlers. */
 export const publicPages = ({ site, seeOther, submitPublic, withCookies }: PageRequests) =>
   new Elysia({ name: "public pages" })
-    .get(
-      "/style.css",
-      ({ request }) => assetAnswer(request, "css", css),
-      page("style", "Stylesheet", { types: ["text/css"] }),
+    .get("/style.css", ({ request }) => assetAnswer(request, "css", css))
+    .get("/client.js", ({ request }) => assetAnswer(request, "js", js))
+    .get("/inter.woff2", () => fontAnswer(font))
+    .post("/theme", ({ request }) =>
+      submitPublic(request, (_, form, { base }) =>
+        withCookies(seeOther(pathBefore(request, form.get("from"), base)), [themeCookie(base, form.get("theme"))]),
+      ),
     )
-    .get(
-      "/client.js",
-      ({ request }) => assetAnswer(request, "js", js),
-      page("client", "Browser script", { types: ["text/javascript"] }),
-    )
-    .get("/inter.woff2", () => fontAnswer(font), page("font", "Font", { types: ["font/woff2"] }))
-    .post(
-      "/theme",
-      ({ request }) =>
-        submitPublic(request, (_, form, { base }) =>
-          withCookies(seeOther(pathBefore(request, form.get("from"), base)), [themeCookie(base, form.get("theme"))]),
-        ),
-      action("setTheme", "Choose the color scheme (form)", "openForm"),
-    )
-    .get(
-      "/llms.txt",
-      ({ request }) => publicAnswer(request, "text", llmsTxt(site())),
-      page("llmsTxt", "Documentation index for agents (llms.txt)", { types: ["text/plain"], isTagged: true }),
-    )
-    .get(
-      "/robots.txt",
-      ({ request }) => publicAnswer(request, "text", robotsTxt(site())),
-      page("robotsTxt", "Crawler rules (robots.txt)", { types: ["text/plain"], isTagged: true }),
-    )
-    .get(
-      "/sitemap.xml",
-      ({ request }) => publicAnswer(request, "xml", sitemapXml(site())),
-      page("sitemap", "Sitemap", { types: ["application/xml"], isTagged: true }),
-    );
+    .get("/llms.txt", ({ request }) => publicAnswer(request, "text", llmsTxt(site())))
+    .get("/robots.txt", ({ request }) => publicAnswer(request, "text", robotsTxt(site())))
+    .get("/sitemap.xml", ({ request }) => publicAnswer(request, "xml", sitemapXml(site())));
 
 /** The page that a form was on, with its query. `from`: its path, which the form names. */
 function pathBefore(request: Request, from: string | null, base: string): string {

@@ -7,7 +7,6 @@ import { getSession } from "../../reports/trace.ts";
 import type { Service } from "../../service.ts";
 import { formatZoned } from "../components/when.tsx";
 import { archivedReports, askBefore } from "../confirmation.tsx";
-import { action } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 
 const slug = Type.Object({ slug: Type.String() });
@@ -40,7 +39,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
           reports.setStatus(viewer.org, params.slug, status);
           return status === "archived" ? pages.seeChanged(path, "reportArchived") : pages.seeOther(path);
         }),
-      { params: slug, ...action("changeReportStatus", "Change the status of a report (form)") },
+      { params: slug },
     )
     .post(
       "/reports/:slug/grading",
@@ -49,7 +48,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
           gradings.pinGrading(viewer.org, params.slug, fields.get("grading") || null);
           return pages.seeOther(`/reports/${params.slug}#gradings`);
         }),
-      { params: slug, ...action("showGrading", "Pin or unpin the grading of a report (form)") },
+      { params: slug },
     )
     .post(
       "/reports/:slug/shares/:shareId/revoke",
@@ -79,6 +78,5 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
         }),
       {
         params: Type.Object({ slug: Type.String(), shareId: Type.String() }),
-        ...action("revokeShareForm", "Revoke a share link (form)"),
       },
     );

@@ -15,7 +15,6 @@ import type { Service } from "../../service.ts";
 import { prefersMarkdown, privateAnswer, varyAccept } from "../answer.ts";
 import type { Verification } from "../components/fixes.tsx";
 import { toPage } from "../components/layout.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { ReportPage } from "../pages/report.tsx";
 import { letters, ReportsPage, reportsShown } from "../pages/reports.tsx";
@@ -38,8 +37,6 @@ const listQuery = Type.Object({
 /** Lowest and highest score of each letter. Scores have one decimal. */
 const least = { A: 90, B: 80, C: 70, D: 60, F: 0 };
 const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
-
-const shown = { misses: true, needsKey: true };
 
 /** Report pages. */
 export const reportPages = (
@@ -109,7 +106,6 @@ export const reportPages = (
       .get("/reports", ({ request, query }) => pages.show(request, (viewer, here) => listPage(viewer, here, query)), {
         transform: withoutBlanks,
         query: listQuery,
-        ...page("reportsPage", "Reports page", { refuses: true, needsKey: true }),
       })
       .get(
         "/reports/:slug",
@@ -127,10 +123,6 @@ export const reportPages = (
           params: Type.Object({
             slug: Type.String({ description: "Slug of the report; append .md for Markdown or .json for JSON" }),
           }),
-          ...page("reportPage", "Report page, as HTML, Markdown or JSON", {
-            types: ["text/html", "text/markdown", "application/json"],
-            ...shown,
-          }),
         },
       )
       // The form answers at its own address, which people reload.
@@ -138,7 +130,7 @@ export const reportPages = (
         "/reports/:slug/shares",
         ({ request, params }) =>
           pages.show(request, ({ org }) => pages.seeOther(`/reports/${reports.getReport(org, params.slug).slug}`)),
-        { params: slug, ...action("leaveShareForm", "Redirect to the report", "page") },
+        { params: slug },
       )
       .post(
         "/reports/:slug/shares",
@@ -148,7 +140,7 @@ export const reportPages = (
             const { url } = shares.createShare(viewer.org, params.slug, share);
             return reportPage(viewer, here, params.slug, url);
           }),
-        { params: slug, ...action("createShareForm", "Create a share link (form)") },
+        { params: slug },
       )
   );
 };

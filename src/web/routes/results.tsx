@@ -7,7 +7,6 @@ import { AppError, notFound } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { publicAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
 import { errorAnswer, type PageRequests } from "../page-requests.tsx";
 import { type PublicResult, ResultsPage } from "../pages/results.tsx";
 import { toPublicScore } from "../public-score.ts";
@@ -57,11 +56,6 @@ export const resultPages = ({ ctx, orgs, prompts, latest, reports }: Service, pa
     },
     {
       params: Type.Object({ token: Type.String({ description: "Secret of the results page" }) }),
-      ...page("resultsPage", "Public results page of an organization", {
-        misses: true,
-        isTagged: true,
-        isUnlisted: true,
-      }),
     },
   );
 };

@@ -13,7 +13,6 @@ import { privateAnswer } from "../answer.ts";
 import { toPage, toPart } from "../components/layout.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { RunPage, RunState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
@@ -103,7 +102,6 @@ export const runPages = (service: Service, pages: PageRequests) => {
       {
         transform: withoutBlanks,
         query: Filter,
-        ...page("runsPage", "Runs page", { refuses: true, needsKey: true }),
       },
     )
     .get(
@@ -113,7 +111,6 @@ export const runPages = (service: Service, pages: PageRequests) => {
       {
         transform: withoutBlanks,
         query: Filter,
-        ...action("followRuns", "Live updates of the list of runs", "stream"),
       },
     )
     .get(
@@ -124,7 +121,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
           const state = stateOf(viewer, site, progress);
           return privateAnswer("html", toPage(<RunPage {...{ progress, ...state }} />));
         }),
-      { params, ...page("runPage", "Run page, live while the run is in progress", { misses: true, needsKey: true }) },
+      { params },
     )
     .get(
       "/runs/:runId/events",
@@ -137,7 +134,6 @@ export const runPages = (service: Service, pages: PageRequests) => {
       {
         params,
         query: Type.Object({ after: Type.Optional(Type.String({ description: "Place in the session: attempt.seq" })) }),
-        ...action("followRunPage", "Live updates of the page of a run", "stream"),
       },
     )
     .post(
@@ -161,7 +157,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
           await endings.cancelRun(viewer.org, params.runId, viewer.person?.name ?? "a user in the web UI");
           return pages.seeChanged(`/runs/${params.runId}`, "runCancelled");
         }),
-      { params, ...action("cancelRunForm", "Cancel a run (form)") },
+      { params },
     )
     .post(
       "/runs/:runId/rerun",
@@ -170,6 +166,6 @@ export const runPages = (service: Service, pages: PageRequests) => {
           const { runIds } = await requests.requestAgain(viewer.org, params.runId, "web");
           return pages.seeChanged(`/runs/${runIds[0]}`, "runStarted");
         }),
-      { params, ...action("rerunForm", "Retry a run (form)") },
+      { params },
     );
 };

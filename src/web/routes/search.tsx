@@ -5,7 +5,6 @@ import { scoreText, titleOf } from "../../reports/labels.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPart } from "../components/layout.tsx";
-import { page } from "../describe.ts";
 import { docs, toDocPath } from "../docs.ts";
 import { pageAnswer } from "../page-answers.ts";
 import type { PageRequests } from "../page-requests.tsx";
@@ -106,7 +105,6 @@ export const searchPages = ({ prompts, reports, runs }: Service, pages: PageRequ
       query: Type.Object({
         q: Type.Optional(Type.String({ maxLength: 200, description: "Words of a title, or an ID" })),
       }),
-      ...page("searchPage", "Search page", { refuses: true, needsKey: true }),
     },
   );
 };

@@ -8,7 +8,6 @@ import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { maxSelected } from "../components/selection.tsx";
 import { archivedReports, askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 
 /** Field with an idempotency key, so that a form that is sent twice starts its runs once. */
@@ -87,88 +86,67 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
     });
 
   return new Elysia({ name: "selection pages" })
-    .get(
-      "/reports/selected/export",
-      ({ request }) =>
-        pages.show(request, ({ org }) =>
-          file(
-            "reports",
-            selectedIn(fieldsOf(request)).map((slug) => reports.getReport(org, slug)),
-          ),
+    .get("/reports/selected/export", ({ request }) =>
+      pages.show(request, ({ org }) =>
+        file(
+          "reports",
+          selectedIn(fieldsOf(request)).map((slug) => reports.getReport(org, slug)),
         ),
-      page("exportSelectedReports", "Selected reports as a JSON file", exported),
+      ),
     )
-    .get(
-      "/runs/selected/export",
-      ({ request }) =>
-        pages.show(request, ({ org }) =>
-          file(
-            "runs",
-            selectedIn(fieldsOf(request)).map((runId) => runs.getRun(org, runId)),
-          ),
+    .get("/runs/selected/export", ({ request }) =>
+      pages.show(request, ({ org }) =>
+        file(
+          "runs",
+          selectedIn(fieldsOf(request)).map((runId) => runs.getRun(org, runId)),
         ),
-      page("exportSelectedRuns", "Selected runs as a JSON file", exported),
+      ),
     )
-    .post("/runs/selected/rerun", ({ request }) => startSelected(request, "/runs", planRun), {
-      ...action("rerunSelectedRuns", "Run the selected runs again (form)"),
-    })
-    .post(
-      "/reports/selected/rerun",
-      ({ request }) =>
-        startSelected(request, "/reports", (org, slug) => planRun(org, reports.getReport(org, slug).run.runId)),
-      action("rerunSelectedReports", "Run the selected reports again (form)"),
+    .post("/runs/selected/rerun", ({ request }) => startSelected(request, "/runs", planRun))
+    .post("/reports/selected/rerun", ({ request }) =>
+      startSelected(request, "/reports", (org, slug) => planRun(org, reports.getReport(org, slug).run.runId)),
     )
-    .post("/prompts/selected/run", ({ request }) => startSelected(request, "/prompts", planPrompt), {
-      ...action("runSelectedPrompts", "Run the selected prompts (form)"),
-    })
-    .post(
-      "/reports/selected/archive",
-      ({ request }) =>
-        pages.submit(request, "publish", (viewer, form) => {
-          const selected = selectedIn(form.keys()).map((slug) => reports.getReport(viewer.org, slug));
-          const asks = askBefore(
-            pages,
-            { request, viewer, form },
-            {
-              title: `Archive ${count(selected.length, "report")}?`,
-              loses: [archivedReports, ...selected.map(({ task, slug }) => `${titleOf(task)} (${slug})`)],
-              act: "Archive reports",
-              back: "/reports",
-            },
-          );
-          if (asks) return asks;
-          for (const { slug } of selected) reports.setStatus(viewer.org, slug, "archived");
-          return pages.seeChanged("/reports", "reportsArchived");
-        }),
-      action("archiveSelectedReports", "Archive the selected reports (form)"),
+    .post("/prompts/selected/run", ({ request }) => startSelected(request, "/prompts", planPrompt))
+    .post("/reports/selected/archive", ({ request }) =>
+      pages.submit(request, "publish", (viewer, form) => {
+        const selected = selectedIn(form.keys()).map((slug) => reports.getReport(viewer.org, slug));
+        const asks = askBefore(
+          pages,
+          { request, viewer, form },
+          {
+            title: `Archive ${count(selected.length, "report")}?`,
+            loses: [archivedReports, ...selected.map(({ task, slug }) => `${titleOf(task)} (${slug})`)],
+            act: "Archive reports",
+            back: "/reports",
+          },
+        );
+        if (asks) return asks;
+        for (const { slug } of selected) reports.setStatus(viewer.org, slug, "archived");
+        return pages.seeChanged("/reports", "reportsArchived");
+      }),
     )
-    .post(
-      "/prompts/selected/archive",
-      ({ request }) =>
-        pages.submit(request, "archive", (viewer, form) => {
-          const selected = selectedIn(form.keys()).map((id) => prompts.getPrompt(viewer.org, id));
-          const asks = askBefore(
-            pages,
-            { request, viewer, form },
-            {
-              title: `Archive ${count(selected.length, "prompt")}?`,
-              loses: [
-                "They can no longer be run, and their schedules stop. Their runs and reports are kept. You can unarchive them later.",
-                ...selected.map(titleOf),
-              ],
-              act: "Archive prompts",
-              back: "/prompts",
-            },
-          );
-          if (asks) return asks;
-          for (const { id } of selected) prompts.updatePrompt(viewer.org, id, { status: "archived" });
-          return pages.seeChanged("/prompts", "promptsArchived");
-        }),
-      action("archiveSelectedPrompts", "Archive the selected prompts (form)"),
+    .post("/prompts/selected/archive", ({ request }) =>
+      pages.submit(request, "archive", (viewer, form) => {
+        const selected = selectedIn(form.keys()).map((id) => prompts.getPrompt(viewer.org, id));
+        const asks = askBefore(
+          pages,
+          { request, viewer, form },
+          {
+            title: `Archive ${count(selected.length, "prompt")}?`,
+            loses: [
+              "They can no longer be run, and their schedules stop. Their runs and reports are kept. You can unarchive them later.",
+              ...selected.map(titleOf),
+            ],
+            act: "Archive prompts",
+            back: "/prompts",
+          },
+        );
+        if (asks) return asks;
+        for (const { id } of selected) prompts.updatePrompt(viewer.org, id, { status: "archived" });
+        return pages.seeChanged("/prompts", "promptsArchived");
+      }),
     );
 };
-
-const exported = { types: ["application/json"], refuses: true, misses: true, needsKey: true };
 
 /** "Upload a file: 3 runs with anthropic/x, at most $0.42". */
 function priceText(title: string, planned: Planned[]): string {

@@ -6,15 +6,12 @@ import { traceQuery } from "../../reports/trace-schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { SessionPage } from "../pages/session.tsx";
 import { withoutBlanks } from "../query.ts";
 
 const slug = Type.Object({ slug: Type.String() });
-const shown = { misses: true, needsKey: true };
-
 /** Session pages. */
 export const sessionPages = ({ ctx, reports, getTimeline }: Service, pages: PageRequests) =>
   new Elysia({ name: "session pages" })
@@ -37,7 +34,6 @@ export const sessionPages = ({ ctx, reports, getTimeline }: Service, pages: Page
         transform: withoutBlanks,
         params: slug,
         query: Type.Object(traceQuery),
-        ...page("sessionPage", "Session page of a report", { refuses: true, ...shown }),
       },
     )
     .get(
@@ -54,7 +50,6 @@ export const sessionPages = ({ ctx, reports, getTimeline }: Service, pages: Page
           slug: Type.String(),
           seq: Type.String({ description: "Sequence number (seq) of the event" }),
         }),
-        ...page("eventPage", "Event page of a session", shown),
       },
     )
     .get(
@@ -65,9 +60,5 @@ export const sessionPages = ({ ctx, reports, getTimeline }: Service, pages: Page
         ),
       {
         params: Type.Object({ slug: Type.String(), name: Type.String() }),
-        ...page("artefactPage", "Screenshot or workspace diff of a session", {
-          types: ["image/webp", "text/plain"],
-          ...shown,
-        }),
       },
     );

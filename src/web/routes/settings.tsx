@@ -3,7 +3,6 @@ import { badRequest } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { OrgPage } from "../pages/settings.tsx";
 import { type FormResult, settingsForms } from "../settings-forms.ts";
@@ -30,29 +29,22 @@ export const settingsPages = ({ ctx, orgs, money }: Service, pages: PageRequests
       status,
     );
   return new Elysia({ name: "settings pages" })
-    .get(
-      "/settings",
-      ({ request }) => pages.show(request, (viewer, site) => orgPage(viewer, site)),
-      page("settingsPage", "Organization settings page", { needsKey: true }),
-    )
-    .post(
-      "/settings",
-      ({ request }) =>
-        act(request, "organization", orgPage, (viewer, form, site) => {
-          orgs.updateOrg(viewer.org, {
-            name: form.get("name") ?? undefined,
-            timeZone: form.get("timeZone") ?? undefined,
-            maxRunsAtOnce: toLimit(form, "maxRunsAtOnce", "Concurrent runs"),
-            maxRunsADay: toLimit(form, "maxRunsADay", "Daily run limit"),
-            maxUsdAMonth: toUsd(form, "maxUsdAMonth", "Monthly budget"),
-            maxUsdARun: toUsd(form, "maxUsdARun", "Budget per run"),
-            judgeModels: toNames(form, "judgeModels"),
-            hasResultsPage: form.has("hasResultsPage"),
-          });
-          const { name, timeZone } = orgs.getOrg(viewer.org);
-          return orgPage({ ...viewer, orgName: name, timeZone }, site, { done: "Settings saved." });
-        }),
-      action("changeSettings", "Update organization settings (form)"),
+    .get("/settings", ({ request }) => pages.show(request, (viewer, site) => orgPage(viewer, site)))
+    .post("/settings", ({ request }) =>
+      act(request, "organization", orgPage, (viewer, form, site) => {
+        orgs.updateOrg(viewer.org, {
+          name: form.get("name") ?? undefined,
+          timeZone: form.get("timeZone") ?? undefined,
+          maxRunsAtOnce: toLimit(form, "maxRunsAtOnce", "Concurrent runs"),
+          maxRunsADay: toLimit(form, "maxRunsADay", "Daily run limit"),
+          maxUsdAMonth: toUsd(form, "maxUsdAMonth", "Monthly budget"),
+          maxUsdARun: toUsd(form, "maxUsdARun", "Budget per run"),
+          judgeModels: toNames(form, "judgeModels"),
+          hasResultsPage: form.has("hasResultsPage"),
+        });
+        const { name, timeZone } = orgs.getOrg(viewer.org);
+        return orgPage({ ...viewer, orgName: name, timeZone }, site, { done: "Settings saved." });
+      }),
     );
 };
 

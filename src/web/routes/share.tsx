@@ -7,7 +7,6 @@ import { traceQuery } from "../../reports/trace-schema.ts";
 import type { Service } from "../../service.ts";
 import { compressed, privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
 import { errorAnswer, type PageRequests } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { ReportPage } from "../pages/report.tsx";
@@ -67,7 +66,6 @@ export const sharePages = ({ ctx, reports, evals, shares, latest, getTimeline }:
         }),
       {
         params: Type.Object({ token }),
-        ...page("sharedReport", "Shared report page", { misses: true, isUnlisted: true }),
       },
     )
     .get(
@@ -92,7 +90,6 @@ export const sharePages = ({ ctx, reports, evals, shares, latest, getTimeline }:
         transform: withoutBlanks,
         params: Type.Object({ token }),
         query: Type.Object(traceQuery),
-        ...page("sharedSession", "Shared session page", { refuses: true, misses: true, isUnlisted: true }),
       },
     )
     .get(
@@ -107,7 +104,6 @@ export const sharePages = ({ ctx, reports, evals, shares, latest, getTimeline }:
         }),
       {
         params: Type.Object({ token, seq: Type.String({ description: "Sequence number (seq) of the event" }) }),
-        ...page("sharedEvent", "Shared event page", { misses: true, isUnlisted: true }),
       },
     );
 };

@@ -3,7 +3,6 @@ import { Elysia } from "elysia";
 import { AppError } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { toNext } from "../credential.ts";
-import { action } from "../describe.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { ResetPage } from "../pages/invite.tsx";
@@ -31,92 +30,71 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
   const signInOptions = { ssoName: people.ssoName, sendsMail: people.sendsMail };
   return (
     new Elysia({ name: "sign-in pages" })
-      .get(
-        "/sign-in",
-        ({ request }) =>
-          pages.showPublic(request, ({ signedIn }, site) => {
-            const { searchParams } = new URL(request.url);
-            const next = toNext(searchParams.get("next"));
-            const error = searchParams.get("error");
-            const wrong = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailed);
-            return signedIn
-              ? pages.seeOther(next)
-              : pageAnswer(<SignInPage {...{ site, next, wrong, ...signInOptions }} />);
-          }),
-        action("signInPage", "Sign-in page", "open"),
+      .get("/sign-in", ({ request }) =>
+        pages.showPublic(request, ({ signedIn }, site) => {
+          const { searchParams } = new URL(request.url);
+          const next = toNext(searchParams.get("next"));
+          const error = searchParams.get("error");
+          const wrong = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailed);
+          return signedIn
+            ? pages.seeOther(next)
+            : pageAnswer(<SignInPage {...{ site, next, wrong, ...signInOptions }} />);
+        }),
       )
       // GET, because the CSP forbids a form that redirects to another origin.
-      .get(
-        "/sign-in/oidc",
-        ({ request }) =>
-          pages.showPublic(request, async () => {
-            const next = toNext(new URL(request.url).searchParams.get("next"));
-            const { location, cookies } = await people.beginSso(next, fromOf(request));
-            return pages.withCookies(redirect(location), cookies);
-          }),
-        action("startSingleSignOn", "Redirect to the identity provider", "redirect"),
+      .get("/sign-in/oidc", ({ request }) =>
+        pages.showPublic(request, async () => {
+          const next = toNext(new URL(request.url).searchParams.get("next"));
+          const { location, cookies } = await people.beginSso(next, fromOf(request));
+          return pages.withCookies(redirect(location), cookies);
+        }),
       )
-      .get(
-        "/sign-in/callback/oidc",
-        ({ request }) =>
-          pages.showPublic(request, async () => {
-            const query = Object.fromEntries(new URL(request.url).searchParams);
-            const { location, cookies } = await people.endSso(query, fromOf(request));
-            return pages.withCookies(redirect(location), cookies);
-          }),
-        action("finishSingleSignOn", "Callback of the identity provider", "redirect"),
+      .get("/sign-in/callback/oidc", ({ request }) =>
+        pages.showPublic(request, async () => {
+          const query = Object.fromEntries(new URL(request.url).searchParams);
+          const { location, cookies } = await people.endSso(query, fromOf(request));
+          return pages.withCookies(redirect(location), cookies);
+        }),
       )
-      .get(
-        "/sign-in/forgotten",
-        ({ request }) =>
-          pages.showPublic(request, (_, site) => {
-            if (!people.sendsMail) throw noMail;
-            return pageAnswer(<ForgottenPage site={site} />);
-          }),
-        action("forgottenPage", "Page to request a password reset", "open"),
+      .get("/sign-in/forgotten", ({ request }) =>
+        pages.showPublic(request, (_, site) => {
+          if (!people.sendsMail) throw noMail;
+          return pageAnswer(<ForgottenPage site={site} />);
+        }),
       )
-      .post(
-        "/sign-in/forgotten",
-        ({ request }) =>
-          pages.submitPublic(request, (_, form, site) => {
-            if (!people.sendsMail) throw noMail;
-            const email = (form.get("email") ?? "").trim().toLowerCase();
-            try {
-              people.attempts.begin(`forgotten ${email}`, fromOf(request).address);
-              const person = people.findPerson(email);
-              // Not awaited: the response time would reveal whether the address is known.
-              if (person) void people.mailReset(person.email, people.toResetPath(person.id));
-              return pageAnswer(<ForgottenPage site={site} email={email} />);
-            } catch (error) {
-              return formError(error, (wrong) => <ForgottenPage {...{ site, wrong }} />);
-            }
-          }),
-        action("requestReset", "Request a password reset (form)", "openForm"),
+      .post("/sign-in/forgotten", ({ request }) =>
+        pages.submitPublic(request, (_, form, site) => {
+          if (!people.sendsMail) throw noMail;
+          const email = (form.get("email") ?? "").trim().toLowerCase();
+          try {
+            people.attempts.begin(`forgotten ${email}`, fromOf(request).address);
+            const person = people.findPerson(email);
+            // Not awaited: the response time would reveal whether the address is known.
+            if (person) void people.mailReset(person.email, people.toResetPath(person.id));
+            return pageAnswer(<ForgottenPage site={site} email={email} />);
+          } catch (error) {
+            return formError(error, (wrong) => <ForgottenPage {...{ site, wrong }} />);
+          }
+        }),
       )
-      .post(
-        "/sign-in",
-        ({ request }) =>
-          pages.submitPublic(request, async (_, form, site) => {
-            const next = toNext(form.get("next"));
-            const email = form.get("email") ?? "";
-            try {
-              const cookies = await people.signIn(email, form.get("password") ?? "", fromOf(request));
-              return pages.withCookies(pages.seeOther(next), cookies);
-            } catch (error) {
-              return formError(error, (wrong) => <SignInPage {...{ site, next, email, wrong, ...signInOptions }} />);
-            }
-          }),
-        action("signIn", "Sign in (form)", "openForm"),
+      .post("/sign-in", ({ request }) =>
+        pages.submitPublic(request, async (_, form, site) => {
+          const next = toNext(form.get("next"));
+          const email = form.get("email") ?? "";
+          try {
+            const cookies = await people.signIn(email, form.get("password") ?? "", fromOf(request));
+            return pages.withCookies(pages.seeOther(next), cookies);
+          } catch (error) {
+            return formError(error, (wrong) => <SignInPage {...{ site, next, email, wrong, ...signInOptions }} />);
+          }
+        }),
       )
-      .post(
-        "/sign-out",
-        ({ request }) =>
-          pages.submitPublic(request, async (_, form) => {
-            const next = toNext(form.get("next"));
-            const cookies = await people.signOut(fromOf(request));
-            return pages.withCookies(pages.seeOther(next === "/" ? "/sign-in" : next), cookies);
-          }),
-        action("signOut", "Sign out (form)", "openForm"),
+      .post("/sign-out", ({ request }) =>
+        pages.submitPublic(request, async (_, form) => {
+          const next = toNext(form.get("next"));
+          const cookies = await people.signOut(fromOf(request));
+          return pages.withCookies(pages.seeOther(next === "/" ? "/sign-in" : next), cookies);
+        }),
       )
       .get(
         "/reset/:token",
@@ -125,7 +103,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
             const person = people.readReset(params.token);
             return pageAnswer(<ResetPage {...{ site, path: `/reset/${params.token}`, person }} />);
           }),
-        { params: Token, ...action("resetPage", "Page to choose a new password", "open") },
+        { params: Token },
       )
       .post(
         "/reset/:token",
@@ -142,7 +120,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
               ));
             }
           }),
-        { params: Token, ...action("resetPassword", "Choose a new password (form)", "openForm") },
+        { params: Token },
       )
   );
 };

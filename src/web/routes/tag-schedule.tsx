@@ -5,7 +5,6 @@ import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { TagSchedulePage } from "../pages/tag-schedule.tsx";
 import { withoutBlanks } from "../query.ts";
@@ -27,42 +26,38 @@ export const tagSchedulePages = ({ prompts, tagSchedules }: Service, pages: Page
       {
         transform: withoutBlanks,
         query: Type.Object({ tag: Type.Optional(Type.String({ maxLength: 50, description: "Selected tag" })) }),
-        ...page("tagSchedulePage", "Page to schedule all prompts with a tag", { refuses: true, needsKey: true }),
       },
     )
-    .post(
-      "/prompts/schedule",
-      ({ request }) =>
-        pages.submit(request, "write", async (viewer, form, site) => {
-          const draft = { tag: form.get("tag") ?? "", frequency: form.get("frequency")?.trim() ?? "" };
-          const tags = prompts.listTags(viewer.org);
-          const shown = { site, viewer, tags, draft };
-          const { total } = prompts.listLines(viewer.org, { tag: draft.tag }, { limit: 1, offset: 0 });
-          const asks =
-            total > 0 &&
-            askBefore(
-              pages,
-              { request, viewer, form },
-              {
-                title: `Change the schedule of ${total} ${total === 1 ? "prompt" : "prompts"}?`,
-                loses: [
-                  draft.frequency === ""
-                    ? `Prompts with the tag ${draft.tag} will only run manually.`
-                    : `Prompts with the tag ${draft.tag} will run ${draft.frequency}, in place of their own schedules. Each run may cost money.`,
-                ],
-                act: "Save schedules",
-                back: `/prompts?tag=${encodeURIComponent(draft.tag)}`,
-                isDestructive: false,
-              },
-            );
-          if (asks) return asks;
-          try {
-            const done = await tagSchedules.scheduleTag(viewer.org, { ...draft, frequency: draft.frequency || null });
-            return privateAnswer("html", toPage(<TagSchedulePage {...shown} done={done} />));
-          } catch (error) {
-            if (!isInputError(error)) throw error;
-            return privateAnswer("html", toPage(<TagSchedulePage {...shown} wrong={error.detail} />), statusOf(error));
-          }
-        }),
-      action("scheduleTagForm", "Schedule all prompts with a tag (form)"),
+    .post("/prompts/schedule", ({ request }) =>
+      pages.submit(request, "write", async (viewer, form, site) => {
+        const draft = { tag: form.get("tag") ?? "", frequency: form.get("frequency")?.trim() ?? "" };
+        const tags = prompts.listTags(viewer.org);
+        const shown = { site, viewer, tags, draft };
+        const { total } = prompts.listLines(viewer.org, { tag: draft.tag }, { limit: 1, offset: 0 });
+        const asks =
+          total > 0 &&
+          askBefore(
+            pages,
+            { request, viewer, form },
+            {
+              title: `Change the schedule of ${total} ${total === 1 ? "prompt" : "prompts"}?`,
+              loses: [
+                draft.frequency === ""
+                  ? `Prompts with the tag ${draft.tag} will only run manually.`
+                  : `Prompts with the tag ${draft.tag} will run ${draft.frequency}, in place of their own schedules. Each run may cost money.`,
+              ],
+              act: "Save schedules",
+              back: `/prompts?tag=${encodeURIComponent(draft.tag)}`,
+              isDestructive: false,
+            },
+          );
+        if (asks) return asks;
+        try {
+          const done = await tagSchedules.scheduleTag(viewer.org, { ...draft, frequency: draft.frequency || null });
+          return privateAnswer("html", toPage(<TagSchedulePage {...shown} done={done} />));
+        } catch (error) {
+          if (!isInputError(error)) throw error;
+          return privateAnswer("html", toPage(<TagSchedulePage {...shown} wrong={error.detail} />), statusOf(error));
+        }
+      }),
     );

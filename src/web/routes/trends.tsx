@@ -7,7 +7,6 @@ import type { Service } from "../../service.ts";
 import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
 import { withoutBlanks } from "../query.ts";
@@ -68,7 +67,6 @@ export const trendPages = ({ ctx, prompts, reports, compare, listAgents }: Servi
         ...trendFilter,
         of: Type.Optional(Type.String({ maxLength: 50, description: "ID of a prompt, or a tag" })),
       }),
-      ...page("trendsPage", "Trends page", { refuses: true, misses: true, needsKey: true }),
     },
   );
 };

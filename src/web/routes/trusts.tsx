@@ -6,7 +6,6 @@ import { TrustInput } from "../../trusts/schema.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { TrustsPage } from "../pages/trusts.tsx";
 import { type FormResult, settingsForms } from "../settings-forms.ts";
@@ -32,42 +31,32 @@ export const trustPages = ({ trusts }: Service, pages: PageRequests) => {
       status,
     );
   return new Elysia({ name: "trust pages" })
-    .get(
-      "/settings/ci",
-      ({ request }) => pages.show(request, (viewer, site) => trustsPage(viewer, site)),
-      page("trustsPage", "Trusted CI jobs page", { needsKey: true }),
+    .get("/settings/ci", ({ request }) => pages.show(request, (viewer, site) => trustsPage(viewer, site)))
+    .post("/settings/ci", ({ request }) =>
+      act(request, "organization", trustsPage, (viewer, form, site) => {
+        const made = trusts.createTrust(viewer.org, toInput(form), viewer.person.id);
+        return trustsPage(viewer, site, { done: `Jobs of ${made.repository} can now get API keys.` });
+      }),
     )
-    .post(
-      "/settings/ci",
-      ({ request }) =>
-        act(request, "organization", trustsPage, (viewer, form, site) => {
-          const made = trusts.createTrust(viewer.org, toInput(form), viewer.person.id);
-          return trustsPage(viewer, site, { done: `Jobs of ${made.repository} can now get API keys.` });
-        }),
-      action("makeTrust", "Trust CI jobs (form)"),
-    )
-    .post(
-      "/settings/ci/:trustId/remove",
-      ({ request, params }) =>
-        pages.submit(request, "organization", (viewer, form, site) => {
-          const trust = trusts.listTrusts(viewer.org, all).items.find(({ id }) => id === params.trustId);
-          const asks =
-            trust &&
-            askBefore(
-              pages,
-              { request, viewer, form },
-              {
-                title: `Stop trusting ${trust.repository}?`,
-                loses: ["Its jobs can’t get API keys, and keys that they have stop working."],
-                act: "Remove",
-                back: "/settings/ci",
-              },
-            );
-          if (asks) return asks;
-          const { repository } = trusts.deleteTrust(viewer.org, params.trustId);
-          return trustsPage(viewer, site, { done: `${repository} is no longer trusted.` });
-        }),
-      action("removeTrust", "Stop trusting CI jobs (form)"),
+    .post("/settings/ci/:trustId/remove", ({ request, params }) =>
+      pages.submit(request, "organization", (viewer, form, site) => {
+        const trust = trusts.listTrusts(viewer.org, all).items.find(({ id }) => id === params.trustId);
+        const asks =
+          trust &&
+          askBefore(
+            pages,
+            { request, viewer, form },
+            {
+              title: `Stop trusting ${trust.repository}?`,
+              loses: ["Its jobs can’t get API keys, and keys that they have stop working."],
+              act: "Remove",
+              back: "/settings/ci",
+            },
+          );
+        if (asks) return asks;
+        const { repository } = trusts.deleteTrust(viewer.org, params.trustId);
+        return trustsPage(viewer, site, { done: `${repository} is no longer trusted.` });
+      }),
     );
 };
 

@@ -5,7 +5,6 @@ import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage, toPart } from "../components/layout.tsx";
 import { askBefore } from "../confirmation.tsx";
-import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { effectsOf, WorkersPage, WorkersPart, type WorkersShown } from "../pages/workers.tsx";
 import { type FormResult, settingsForms } from "../settings-forms.ts";
@@ -36,46 +35,36 @@ export const workerPages = ({ ctx, workers, follow }: Service, pages: PageReques
   }
 
   return new Elysia({ name: "worker pages" })
-    .get(
-      "/settings/workers",
-      ({ request }) => pages.show(request, (viewer, site) => workersPage(viewer, site)),
-      page("workersPage", "Workers page", { needsKey: true }),
+    .get("/settings/workers", ({ request }) => pages.show(request, (viewer, site) => workersPage(viewer, site)))
+    .get("/settings/workers/live", ({ request }) =>
+      pages.stream(request, (viewer, site) => {
+        // Forbidden is an error of the request, not of its stream.
+        workers.listWorkers();
+        return (gone) => toParts(viewer, site, gone);
+      }),
     )
-    .get(
-      "/settings/workers/live",
-      ({ request }) =>
-        pages.stream(request, (viewer, site) => {
-          // Forbidden is an error of the request, not of its stream.
-          workers.listWorkers();
-          return (gone) => toParts(viewer, site, gone);
-        }),
-      action("followWorkers", "Live updates of the workers page", "stream"),
-    )
-    .post(
-      "/settings/workers/:workerId",
-      ({ request, params: { workerId } }) =>
-        act(request, "organization", workersPage, (viewer, form, site) => {
-          const what = form.get("do");
-          const worker = workers.listWorkers().find(({ id }) => id === workerId);
-          if (worker && what !== "drain" && what !== "remove") throw badRequest("select one of the listed actions");
-          const isDrain = what === "drain";
-          const asks =
-            worker &&
-            askBefore(
-              pages,
-              { request, viewer, form },
-              {
-                title: `${isDrain ? "Drain" : "Remove"} the worker ${worker.name}?`,
-                loses: effectsOf(worker, isDrain ? "drain" : "remove"),
-                act: `${isDrain ? "Drain" : "Remove"} worker`,
-                back: "/settings/workers",
-                isDestructive: !isDrain,
-              },
-            );
-          if (asks) return asks;
-          const { name } = isDrain ? workers.drainWorker(workerId) : workers.removeWorker(workerId);
-          return workersPage(viewer, site, { done: isDrain ? `${name} is draining.` : `${name} was removed.` });
-        }),
-      action("changeWorker", "Drain or remove a worker (form)"),
+    .post("/settings/workers/:workerId", ({ request, params: { workerId } }) =>
+      act(request, "organization", workersPage, (viewer, form, site) => {
+        const what = form.get("do");
+        const worker = workers.listWorkers().find(({ id }) => id === workerId);
+        if (worker && what !== "drain" && what !== "remove") throw badRequest("select one of the listed actions");
+        const isDrain = what === "drain";
+        const asks =
+          worker &&
+          askBefore(
+            pages,
+            { request, viewer, form },
+            {
+              title: `${isDrain ? "Drain" : "Remove"} the worker ${worker.name}?`,
+              loses: effectsOf(worker, isDrain ? "drain" : "remove"),
+              act: `${isDrain ? "Drain" : "Remove"} worker`,
+              back: "/settings/workers",
+              isDestructive: !isDrain,
+            },
+          );
+        if (asks) return asks;
+        const { name } = isDrain ? workers.drainWorker(workerId) : workers.removeWorker(workerId);
+        return workersPage(viewer, site, { done: isDrain ? `${name} is draining.` : `${name} was removed.` });
+      }),
     );
 };
