@@ -101,6 +101,8 @@ beforeAll(async () => {
   for (const role of ["owner", "admin", "member"] as const) people[role] = await signedIn(app, { role });
   people.foreigner = await signedIn(app, { org: app.b.org });
 });
+/** Routes of pages that were shown. */
+const shown = new Set<string>();
 const names = (routes: { path: string }[]) => routes.map(({ path }) => [path] as const);
 
 describe.each(names(reads))("GET %s", (path) => {
@@ -116,6 +118,85 @@ describe.each(names(reads))("GET %s", (path) => {
     for (const secret of [...told, provider.name, "Upload a file", people.owner.email, apiKey.display])
       expect([secret, foreign.body.includes(secret)]).toEqual([secret, false]);
   });
+});
+
+/** Media types of the pages that are not, or not only, HTML. */
+const mediaTypes: Record<string, string[]> = {
+  "/style.css": ["text/css"],
+  "/client.js": ["text/javascript"],
+  "/inter.woff2": ["font/woff2"],
+  "/llms.txt": ["text/plain"],
+  "/robots.txt": ["text/plain"],
+  "/sitemap.xml": ["application/xml"],
+  "/healthz": ["application/json"],
+  "/readyz": ["application/json"],
+  "/openapi.json": ["application/json"],
+  "/docs": ["text/html", "text/markdown"],
+  "/docs.md": ["text/markdown"],
+  "/docs/webhooks.json": ["application/json"],
+  "/docs/:page": ["text/html", "text/markdown"],
+  "/example": ["text/html", "text/markdown"],
+  "/example.md": ["text/markdown"],
+  "/example/:page": ["text/html", "text/markdown"],
+  "/badges/:badge": ["image/svg+xml"],
+  "/reports/:slug": ["text/html", "text/markdown"],
+  "/reports/:slug/artefacts/:name": ["image/webp"],
+  "/reports/selected/export": ["application/json"],
+  "/runs/selected/export": ["application/json"],
+  "/live": ["text/event-stream"],
+  "/runs/live": ["text/event-stream"],
+  "/runs/:runId/events": ["text/event-stream"],
+  "/evals/:evalId/live": ["text/event-stream"],
+  "/settings/workers/live": ["text/event-stream"],
+};
+/** Pages with an ETag for everyone who isn't signed in. */
+const isTagged = (path: string) =>
+  /^\/(llms\.txt|robots\.txt|sitemap\.xml|openapi\.json|docs|badges\/|results\/|example)/.test(path);
+const queries: Record<string, string> = {
+  "/reports/selected/export": `?select=${slug}`,
+  "/runs/selected/export": `?select=${runId}`,
+};
+
+/** A response as the headers show it. The body of a stream is not read. */
+async function ask(path: string, headers: Record<string, string>) {
+  const response = await app.app.handle(new Request(new URL(path, app.baseUrl), { headers }));
+  await response.body?.cancel();
+  const [type] = (response.headers.get("content-type") ?? "").split(";");
+  return { status: response.status, type, hasEtag: response.headers.has("etag") };
+}
+
+describe.each(names(pages.filter(({ method }) => method === "GET")))("GET %s", (path) => {
+  const url = pathOf(path) + (queries[path] ?? "");
+
+  test("has its media types, and an ETag if everyone sees the same", async () => {
+    const cookie = isPublic(path) ? "" : people.owner.cookie();
+    for (const type of mediaTypes[path] ?? ["text/html"]) {
+      const answer = await ask(url, { accept: type, cookie });
+      if (answer.status === 200) {
+        shown.add(path);
+        expect(answer).toEqual({ status: 200, type, hasEtag: isTagged(path) });
+      }
+    }
+  });
+
+  test("responds with an error to programs without access", async () => {
+    if (isPublic(path)) return;
+    const { status, type } = await ask(url, { accept: "application/json" });
+    expect([status, type]).toEqual([401, "text/html"]);
+    if (!path.includes(":")) return;
+    const cookie = people.foreigner.cookie();
+    expect(await ask(url, { accept: "text/html", cookie })).toEqual({ status: 404, type: "text/html", hasEtag: false });
+    expect((await ask(url, { accept: "application/json", cookie })).status).toBe(404);
+  });
+});
+
+test("a report is also served as a JSON file", async () => {
+  const answer = await ask(`/reports/${slug}.json`, { cookie: people.owner.cookie() });
+  expect(answer).toEqual({ status: 200, type: "application/json", hasEtag: false });
+});
+
+test("most pages are shown", () => {
+  expect([...shown].length).toBeGreaterThan(55);
 });
 
 /** The minimum role for a form, as an index into member, admin, owner. */

@@ -1,4 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
+import Ajv2020 from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { events } from "../src/notifications/events.ts";
 import { toMessage } from "../src/notifications/messages.ts";
 import { toSlack } from "../src/notifications/slack.ts";
 import { deliveringApp } from "./support/deliveries.ts";
@@ -196,4 +199,17 @@ test("times in messages are in the time zone of the organization", () => {
   expect(wordsOf("schedule.missed", { prompt, missed: 2, from, until })).toContain(
     "2026-10-31 23:59 (Pacific/Auckland) to 2026-11-01 00:01 (Pacific/Auckland)",
   );
+});
+
+test("the JSON Schema of events accepts the example of each, and no event without its data", async () => {
+  const { send } = deliveringApp();
+  const { status, body: schema } = await send("GET", "/docs/webhooks.json", { headers: { authorization: "" } });
+  expect([status, Object.keys(schema.$defs)]).toEqual([200, Object.keys(events)]);
+  const ajv = new Ajv2020({ strict: false });
+  addFormats(ajv);
+  const isEvent = ajv.compile(schema);
+  for (const { examples } of Object.values<{ examples: [{ data: object }] }>(schema.$defs)) {
+    expect([examples[0], isEvent(examples[0])]).toEqual([examples[0], true]);
+    expect(isEvent({ ...examples[0], data: {} })).toBe(false);
+  }
 });

@@ -22,14 +22,17 @@ export type Verdict = (typeof verdicts)[number];
 const bound = Nullable(Type.Number());
 const Interval = Type.Object({ value: Type.Number(), low: bound, high: bound });
 
-const Change = Type.Object({
-  name: Type.String(),
-  before: Type.Number({ description: "Mean" }),
-  after: Type.Number(),
-  delta: Interval,
-  p: Type.Number(),
-  pHolm: Type.Number({ description: "Adjusted for the number of rows" }),
-});
+const Change = Type.Object(
+  {
+    name: Type.String(),
+    before: Type.Number({ description: "Mean" }),
+    after: Type.Number(),
+    delta: Interval,
+    p: Type.Number(),
+    pHolm: Type.Number({ description: "Adjusted for the number of rows" }),
+  },
+  { title: "Change" },
+);
 
 export const Evidence = Type.Object({
   reason: Type.String(),

@@ -23,7 +23,7 @@ export const Limits = Type.Object(
     workspaceBytes: whole(mib, "Maximum size of the workspace, in bytes"),
     memoryBytes: whole(128 * mib, "Memory limit of the agent's process, and of each of its commands, in bytes"),
   },
-  { description: "Limits of one run; the server's settings are the default and the maximum" },
+  { title: "Limits", description: "Limits of one run; the server's settings are the default and the maximum" },
 );
 export type Limits = Static<typeof Limits>;
 

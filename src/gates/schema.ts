@@ -84,6 +84,31 @@ const GateAgent = Type.Object({
   comparison: Nullable(Comparison),
 });
 
+/** A gate that has just been requested. */
+const gateExample = {
+  id: "0199f3a4-2b1c-7e00-9d3f-1a2b3c4d5e6f",
+  statusUrl: "https://evald.example.com/api/v1/gates/0199f3a4-2b1c-7e00-9d3f-1a2b3c4d5e6f",
+  pageUrl: "https://evald.example.com/gates/0199f3a4-2b1c-7e00-9d3f-1a2b3c4d5e6f",
+  prompts: [
+    {
+      ...{ id: runExample.prompt.id, title: runExample.prompt.title },
+      headRequestId: "0199f3a4-2b1d-7c40-8a51-3c5d7e9f0b12",
+      baseRequestId: "0199f3a4-2b1e-7b10-9c62-4d6e8f0a1c23",
+    },
+  ],
+  ...{ status: "running", reason: null, cause: null },
+  urlMap: { "docs.example.com": "https://preview-42.example.com" },
+  templateArgs: { language: "Python" },
+  ...{ runs: 5, adaptive: false, minScore: null, scope: "goal", budgetUsd: null, spentUsd: 0 },
+  progress: { ended: 0, of: 10 },
+  head: {
+    ...{ n: 0, infraFailures: 0, score: null, successRate: null, medianSeconds: null, medianCostUsd: null },
+    ...{ label: "5 runs", unfinished: 5, sd: null, successes: null, smallestChange: null },
+  },
+  ...{ comparison: null, agents: null, warnings: [] },
+  ...{ createdAt: "2026-11-21T09:30:00.000Z", completedAt: null },
+};
+
 export const Gate = Type.Object(
   {
     id: Id,
@@ -126,6 +151,6 @@ export const Gate = Type.Object(
     createdAt: Time,
     completedAt: Nullable(Time),
   },
-  { title: "Gate" },
+  { title: "Gate", examples: [gateExample] },
 );
 export type Gate = Static<typeof Gate>;

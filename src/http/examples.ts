@@ -40,11 +40,14 @@ const formats: Record<string, string> = {
   uri: "https://docs.example.com/quickstart",
 };
 
+/** The name of the shared part that a reference points to. */
+export const nameOf = (reference: string): string => reference.split("/").at(-1) ?? "";
+
 /** An example that matches a schema: its own, or one made of the examples of its parts. */
 export function exampleOf(schema: JsonObject, schemas: JsonObject, name = ""): Json {
   const { examples, $ref, anyOf, properties, additionalProperties, items } = schema;
   if (Array.isArray(examples) && examples.length > 0) return examples[0] as Json;
-  if (typeof $ref === "string") return exampleOf(schemas[$ref.split("/").at(-1) ?? ""] as JsonObject, schemas, name);
+  if (typeof $ref === "string") return exampleOf(schemas[nameOf($ref)] as JsonObject, schemas, name);
   for (const key of ["const", "default"]) if (schema[key] !== undefined) return schema[key] as Json;
   if (Array.isArray(schema.enum)) return schema.enum[0] as Json;
   if (Array.isArray(anyOf)) return exampleOf(anyOf[0] as JsonObject, schemas, name);

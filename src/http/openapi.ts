@@ -1,7 +1,7 @@
 import { version } from "../../package.json" with { type: "json" };
 import { anyKey } from "../schema.ts";
 import { isTagged } from "./delivery.ts";
-import { exampleOf } from "./examples.ts";
+import { exampleOf, nameOf } from "./examples.ts";
 import { type Json, type JsonObject, mergeNull } from "./json-schema.ts";
 import { ApiError } from "./operation.ts";
 
@@ -63,6 +63,7 @@ const tags = [
 export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object {
   const schemas: JsonObject = {};
   const responses: JsonObject = {};
+  const examples: JsonObject = {};
   const plain = Object.entries(JSON.parse(JSON.stringify(paths)) as Record<string, Record<string, JsonObject>>);
   const described = plain.map(([path, methods]) => {
     const operations = Object.entries(methods).map(([method, each]) => {
@@ -74,7 +75,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
   // Examples need all schemas.
   for (const [, operations] of described)
     for (const [, operation] of operations) {
-      addExamples(operation, schemas);
+      addExamples(operation, schemas, examples);
       operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
     }
   return {
@@ -90,8 +91,9 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     tags,
     paths: Object.fromEntries(described.map(([path, operations]) => [path, Object.fromEntries(operations)])),
     components: {
-      schemas: Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
+      schemas: sorted(schemas),
       responses,
+      examples: sorted(examples),
       headers,
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "API key: evals_ followed by 36 characters" },
@@ -99,6 +101,9 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     },
   };
 }
+
+const sorted = (parts: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** Names of the responses that operations share. */
 const sharedNames: Record<string, string> = {
@@ -184,14 +189,22 @@ function toResponse(status: string, response: JsonObject, schemas: JsonObject): 
   };
 }
 
-/** Adds an example to each JSON body of a request and of a success. */
-function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject): void {
+/** Adds an example to each JSON body of a request and of a success. Those of a shared schema move to `examples`. */
+function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject, examples: JsonObject): void {
   const successes = Object.entries(responses as Record<string, JsonObject>).filter(([status]) =>
     status.startsWith("2"),
   );
   for (const part of [requestBody as JsonObject | undefined, ...successes.map(([, response]) => response)]) {
     const media = (part?.content as JsonObject | undefined)?.["application/json"] as JsonObject | undefined;
-    if (media) media.example ??= exampleOf(media.schema as JsonObject, schemas);
+    if (!media || media.example !== undefined) continue;
+    const schema = media.schema as JsonObject;
+    const example = exampleOf(schema, schemas);
+    const name = typeof schema.$ref === "string" ? nameOf(schema.$ref) : undefined;
+    if (name === undefined) media.example = example;
+    else {
+      examples[name] = { value: example };
+      media.examples = { [name]: { $ref: `#/components/examples/${name}` } };
+    }
   }
 }
 

@@ -74,6 +74,7 @@ export const DeclaredCheck = Type.Object(
     ),
   },
   {
+    title: "DeclaredCheck",
     description: "Verifies a part of the end goal before and after the run. Set exactly one of url, command and file",
   },
 );

@@ -49,18 +49,21 @@ export const Repeats = Type.Object({
 export type Repeats = Static<typeof Repeats>;
 
 /** The result of one evaluation: the combined results of its runs, their spread, and what this many runs can show. */
-export const EvalResult = Type.Object({
-  ...Repeats.properties,
-  label: Type.String({ description: "single run, or for example 5 runs" }),
-  unfinished: Type.Integer({ description: "Runs that have not finished" }),
-  sd: Nullable(Type.Number({ description: "Standard deviation of the scores" })),
-  successes: Nullable(Type.Integer({ description: "Runs that reached the goal" })),
-  smallestChange: Nullable(
-    Type.Number({
-      description: "Smallest change in points that 4 of 5 comparisons with this many runs per side would detect",
-    }),
-  ),
-});
+export const EvalResult = Type.Object(
+  {
+    ...Repeats.properties,
+    label: Type.String({ description: "single run, or for example 5 runs" }),
+    unfinished: Type.Integer({ description: "Runs that have not finished" }),
+    sd: Nullable(Type.Number({ description: "Standard deviation of the scores" })),
+    successes: Nullable(Type.Integer({ description: "Runs that reached the goal" })),
+    smallestChange: Nullable(
+      Type.Number({
+        description: "Smallest change in points that 4 of 5 comparisons with this many runs per side would detect",
+      }),
+    ),
+  },
+  { title: "EvaluationResult" },
+);
 export type EvalResult = Static<typeof EvalResult>;
 
 /** Share of failed runs above which the rest isn't conclusive. */

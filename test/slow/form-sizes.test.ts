@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { demo } from "../support/demo.ts";
 import { everyPage } from "../support/every-page.ts";
 import { browse, signedIn } from "../support/people.ts";
-import { type ApiDocument, idsOf } from "../support/probes.ts";
+import { idsOf } from "../support/probes.ts";
 
 // Forms with as many fields as fit into them. The answer may not grow with what is sent.
 
@@ -19,16 +19,13 @@ let openedForm: string;
 
 beforeAll(async () => {
   app = await demo();
-  const document: ApiDocument = (await app.send("GET", "/openapi.json")).body;
   const ids = idsOf(app, app.a.org, 1);
-  const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
-    "post" in methods && !path.startsWith("/api/") ? [path] : [],
-  );
+  const routes = app.app.routes.filter(({ method, path }) => method === "POST" && !path.startsWith("/api/"));
   const named = await namesOnPages();
-  forms = routes.map((route) => {
-    const shape = new RegExp(`^${route.replace(/\{\w+\}/g, "[^/]+")}$`);
+  forms = routes.map(({ path: route }) => {
+    const shape = new RegExp(`^${route.replace(/:\w+/g, "[^/]+")}$`);
     const found = [...named].flatMap(([action, names]) => (shape.test(action) ? [...names] : []));
-    const path = route.replace(/\{(\w+)\}/g, (_, name: string) => ids[name]?.[0] ?? "x");
+    const path = route.replace(/:(\w+)/g, (_, name: string) => ids[name]?.[0] ?? "x");
     return { path, names: [...new Set(["a", ...found])] };
   });
   const owner = await signedIn(app);

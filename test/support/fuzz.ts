@@ -1,6 +1,8 @@
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { type ApiDocument, createFuzzer } from "./fuzz-requests.ts";
+import { withResponses } from "./openapi.ts";
+import { withPages } from "./page-routes.ts";
 import { signedIn } from "./people.ts";
 import { idsOf } from "./probes.ts";
 import { tenants } from "./tenants.ts";
@@ -24,12 +26,8 @@ export async function fuzz({ seed, count }: { seed: number; count: number }): Pr
 
 async function attack(world: ReturnType<typeof tenants>, seed: number, count: number): Promise<FuzzResult> {
   const { app, a, b, baseUrl } = world;
-  const document: ApiDocument = (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
-  for (const { method, path } of app.routes)
-    if (method === "POST" && !path.startsWith("/api/") && !/^\/(sign-|account)/.test(path)) {
-      const place = path.replace(/:(\w+)/g, "{$1}");
-      document.paths[place] = { post: { responses: {} }, ...document.paths[place] };
-    }
+  const api: ApiDocument = (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
+  const document = withPages(withResponses(api), app.routes);
   const cookie = (await signedIn(world)).cookie();
   const ids = idsOf(world, a.org, 20);
   // The key of the requests is not revoked.

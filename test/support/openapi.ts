@@ -9,6 +9,22 @@ export async function servedOpenApi() {
   return (await service.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
 }
 
+type Described = Record<string, Record<string, { responses: Record<string, object> }>>;
+
+/** A description in which each operation has its responses, in place of references to those that it shares with others. */
+export function withResponses<T extends { paths: Described; components: object }>(document: T): T {
+  const { responses: shared } = document.components as { responses: Record<string, object> };
+  const own = (response: object) =>
+    "$ref" in response ? (shared[String(response.$ref).split("/").at(-1) ?? ""] ?? {}) : response;
+  const paths = mapValues(document.paths, (methods) =>
+    mapValues(methods, (operation) => ({ ...operation, responses: mapValues(operation.responses, own) })),
+  );
+  return { ...document, paths };
+}
+
+const mapValues = <T, R>(values: Record<string, T>, change: (value: T) => R): Record<string, R> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value)]));
+
 if (import.meta.main) {
   await Bun.write(openApiFile, `${JSON.stringify(await servedOpenApi(), null, 1)}\n`);
   process.exit();

@@ -1,4 +1,5 @@
 import type { OrgId } from "../../src/context.ts";
+import { withPages } from "./page-routes.ts";
 import { signedIn } from "./people.ts";
 import {
   type ApiDocument,
@@ -109,13 +110,8 @@ export async function findBorderLeak(): Promise<string | undefined> {
 
 async function enter(world: Tenants) {
   const { app, a, b, service, baseUrl } = world;
-  const document: ApiDocument = (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
-  // Forms of pages aren't in the document.
-  for (const { method, path } of app.routes)
-    if (method === "POST" && !path.startsWith("/api/") && !path.startsWith("/sign-")) {
-      const place = path.replace(/:(\w+)/g, "{$1}");
-      document.paths[place] = { post: {}, ...document.paths[place] };
-    }
+  const api: ApiDocument = (await world.send("GET", "/openapi.json", { headers: { authorization: "" } })).body;
+  const document = withPages(api, app.routes);
   const cookies: Record<string, string> = {};
   for (const { org } of [a, b]) cookies[org] = (await signedIn(world, { org })).cookie();
   const keys: Record<string, string> = { [a.org]: a.key, [b.org]: b.key };
