@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { artefacts } from "../src/db/tables.ts";
+import { artifacts } from "../src/db/tables.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
@@ -16,7 +16,7 @@ const { apiKey } = app.service.keys.createKey(app.a.org, "spare");
 
 const picture = "screenshot-1.webp";
 app.db
-  .insert(artefacts)
+  .insert(artifacts)
   .values({ orgId: app.a.org, runId, attempt: 1, name: picture, data: Buffer.from("RIFF") })
   .run();
 const [friction] = app.service.reports.getReport(app.a.org, slug).frictionPoints;
@@ -140,7 +140,7 @@ const mediaTypes: Record<string, string[]> = {
   "/example/:page": ["text/html", "text/markdown"],
   "/badges/:badge": ["image/svg+xml"],
   "/reports/:slug": ["text/html", "text/markdown"],
-  "/reports/:slug/artefacts/:name": ["image/webp"],
+  "/reports/:slug/artifacts/:name": ["image/webp"],
   "/reports/selected/export": ["application/json"],
   "/runs/selected/export": ["application/json"],
   "/live": ["text/event-stream"],

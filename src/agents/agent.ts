@@ -59,7 +59,7 @@ export const outcomes = ["succeeded", "goal_not_met", "not_judged", "no_creds", 
 export type Outcome = (typeof outcomes)[number];
 
 /** A file that an agent created and the run keeps. `data` is base64 and not stored yet; `missing` says why it was not kept. */
-export type Artefact = { name: string; bytes: number; data?: string; missing?: string };
+export type Artifact = { name: string; bytes: number; data?: string; missing?: string };
 
 /**
  * `survey`: happened after the search for the goal, to check the rest of the docs. It isn't part of the agent's path
@@ -87,7 +87,7 @@ type Said =
       output: Record<string, unknown>;
       ownName?: string;
       checks?: Check[];
-      artefact?: Artefact;
+      artifact?: Artifact;
     }
   | {
       type: "http";
@@ -127,7 +127,7 @@ type Said =
   | { type: "interruption"; question: string; url: string | null }
   /** `near`: a warning; nothing was stopped. */
   | { type: "limit"; limit: string; value: number; unit: string; near?: true }
-  | { type: "milestone"; name: MilestoneName; detail: Record<string, unknown>; artefact?: Artefact }
+  | { type: "milestone"; name: MilestoneName; detail: Record<string, unknown>; artifact?: Artifact }
   | { type: "end"; outcome: Outcome; reason: string };
 
 /**
@@ -140,7 +140,7 @@ type Said =
  * `workspace_prepared` {archive, repository: {url, ref, commit}, setup: {command, exitCode, output}, instructionChars, env: names,
  * skills: {name, description, digest}[], mcpServers: {name, url, command}[]}; `context_offered` {instructions: whether
  * the model received them, skills: names of those whose description it received, mcpServers: names of those whose tools it received};
- * `workspace_changed` {files, isCut} with the diff as its artefact, or {files: null, problem}; `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample}; `goal_answer` {state: "likely" | "unclear",
+ * `workspace_changed` {files, isCut} with the diff as its artifact, or {files: null, problem}; `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample}; `goal_answer` {state: "likely" | "unclear",
  * sections: how many of `nearest` together contain the answer, nearest: at most three pages {url, title, heading, line,
  * share, headingShare, terms, missing, synonyms: {word, found}[], hasSample, clicks}, unseen: words that occur in
  * nothing that was read, fit: 0 to 1, clicks: number of links from the start page to the first of `nearest`, null if

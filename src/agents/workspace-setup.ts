@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { AgentEvent, Artefact, SandboxMeans } from "./agent.ts";
+import type { AgentEvent, Artifact, SandboxMeans } from "./agent.ts";
 import { runHostsOf } from "./relay/run-hosts.ts";
 import { copyWorkspace } from "./sandbox/copy.ts";
 import { type PreparedWorkspace, prepareWorkspace } from "./sandbox/prepare-workspace.ts";
@@ -61,7 +61,7 @@ function proxyOf({ setup }: SandboxMeans, task: Task): SandboxProxy | null {
   return { ...setup, hosts: names, routes };
 }
 
-/** Tells how the agent changed its workspace, with the diff as an artefact. Tells nothing if it changed nothing. */
+/** Tells how the agent changed its workspace, with the diff as an artifact. Tells nothing if it changed nothing. */
 export async function tellWorkspaceDiff({ task, sandbox, signal, tell }: Setting): Promise<void> {
   const diff = await diffWorkspace(sandbox.workspace, baselineOf(sandbox), task.limits, signal);
   if ("problem" in diff) {
@@ -72,6 +72,6 @@ export async function tellWorkspaceDiff({ task, sandbox, signal, tell }: Setting
   const { files, text, isCut } = diff;
   if (files === 0) return;
   const data = Buffer.from(text);
-  const artefact: Artefact = { name: diffName, bytes: data.length, data: data.toString("base64") };
-  tell({ type: "milestone", name: "workspace_changed", detail: { files, isCut }, artefact });
+  const artifact: Artifact = { name: diffName, bytes: data.length, data: data.toString("base64") };
+  tell({ type: "milestone", name: "workspace_changed", detail: { files, isCut }, artifact });
 }

@@ -20,6 +20,8 @@ const migrationsFolder = Bun.main.startsWith("/$bunfs/")
   : join(import.meta.dir, "..", "..", "drizzle");
 
 type OpenOptions = {
+  /** Oldest first; by default, those of this version. */
+  migrations?: Migration[];
   /** Called before the schema of an existing database changes. If it throws, the database stays unchanged. */
   mayMigrate?: () => void;
   /** Called after each statement that changes the schema of an existing database. */
@@ -70,16 +72,16 @@ export function openReader(path: string): Db {
   return drizzle({ client });
 }
 
-let migrationFiles: ReturnType<typeof readMigrationFiles> | undefined;
+export type Migration = Pick<ReturnType<typeof readMigrationFiles>[number], "sql" | "hash" | "folderMillis">;
+let migrationFiles: Migration[] | undefined;
 
 /** The migrations of this version, oldest first, as recorded in a database. */
-export const readMigrations = () => (migrationFiles ??= readMigrationFiles({ migrationsFolder }));
+export const readMigrations = (): Migration[] => (migrationFiles ??= readMigrationFiles({ migrationsFolder }));
 
 export type AppliedMigration = { hash: string; createdAt: number };
 
 /** Whether this version can use a database with these migrations. `unknown`: it was not made by a release of evald. */
-export function originOf(applied: AppliedMigration[]): "known" | "newer" | "unknown" {
-  const migrations = readMigrations();
+export function originOf(applied: AppliedMigration[], migrations = readMigrations()): "known" | "newer" | "unknown" {
   const latest = Math.max(...migrations.map(({ folderMillis }) => folderMillis));
   if (applied.some(({ createdAt }) => createdAt > latest)) return "newer";
   const known = new Set(migrations.map(({ hash }) => hash));
@@ -90,13 +92,15 @@ export function originOf(applied: AppliedMigration[]): "known" | "newer" | "unkn
  * Applies pending migrations in one transaction. If two processes start at once, the second waits and finds nothing to do.
  * Compatible with the records of Drizzle's `migrate`, which checks outside its transaction and so could apply everything twice.
  */
-function migrate(db: Db, { mayMigrate = () => {}, onProgress = () => {} }: OpenOptions): void {
-  const migrations = readMigrations();
+function migrate(
+  db: Db,
+  { migrations = readMigrations(), mayMigrate = () => {}, onProgress = () => {} }: OpenOptions,
+): void {
   transaction(db, (tx) => {
     tx.run(sql`create table if not exists __drizzle_migrations
       (id serial primary key, hash text not null, created_at numeric)`);
     const applied = tx.all<AppliedMigration>(sql`select hash, created_at createdAt from __drizzle_migrations`);
-    const origin = originOf(applied);
+    const origin = originOf(applied, migrations);
     if (origin === "newer")
       throw new AppError(
         "conflict",

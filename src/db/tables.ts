@@ -556,8 +556,8 @@ export const sessionEvents = sqliteTable(
 );
 
 /** Screenshots by agents, referenced by events. They are deleted with the events. */
-export const artefacts = sqliteTable(
-  "artefacts",
+export const artifacts = sqliteTable(
+  "artifacts",
   {
     orgId: text("org_id").notNull(),
     runId: text("run_id").notNull(),
@@ -567,8 +567,8 @@ export const artefacts = sqliteTable(
   },
   (t) => [
     primaryKey({ columns: [t.runId, t.attempt, t.name] }),
-    foreignKey({ name: "artefacts_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
-    check("artefacts_data", sql`length(${t.data}) between 1 and 524288`),
+    foreignKey({ name: "artifacts_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
+    check("artifacts_data", sql`length(${t.data}) between 1 and 524288`),
   ],
 );
 

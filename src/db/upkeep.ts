@@ -7,7 +7,7 @@ import { type Db, type Tx, transaction } from "./open.ts";
 import { prepared } from "./prepared.ts";
 import { firstIdOf } from "./rows.ts";
 import {
-  artefacts,
+  artifacts,
   deliveries,
   deliveryTries,
   earlierAttempts,
@@ -84,8 +84,8 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
     let dropped = 0;
     for (let run = next.get({ after: "", end })?.run; run && !isStopping; run = next.get({ after: run, end })?.run) {
       if (!ended.get({ run, before })) continue;
-      // Artefacts first: after a crash the run is found by its remaining events.
-      transaction(db, (tx) => tx.delete(artefacts).where(eq(artefacts.runId, run)).run());
+      // Artifacts first: after a crash the run is found by its remaining events.
+      transaction(db, (tx) => tx.delete(artifacts).where(eq(artifacts.runId, run)).run());
       for (let rows = batchRows; rows === batchRows && !isStopping; ) {
         const began = performance.now();
         rows = transaction(db, () => dropBatch.all({ run }).length);

@@ -76,7 +76,7 @@ export function createImports({ db, now }: Pick<Context, "db" | "now">, count: C
     if (type === "run")
       return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
     if (type === "report") return { ...stored, agent: null, agentVersion: null };
-    if (type === "artefact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
+    if (type === "artifact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
     if (type !== "prompt") return stored;
     const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
     const isScheduled = frequency !== null && status === "active";
@@ -184,7 +184,7 @@ function* bundlesOf(file: string): Generator<Bundle> {
 /** The unique keys of a row. Events need none: their order is checked. */
 function keysOf({ type, row }: Line): unknown[] {
   if (type === "named_page") return [`${row.promptId} ${row.page}`];
-  if (type === "artefact") return [`${row.runId} ${row.attempt} ${row.name}`];
+  if (type === "artifact") return [`${row.runId} ${row.attempt} ${row.name}`];
   if (type === "reach") return [row.reportId];
   if (type === "event") return [];
   if (type === "archive") return [row.id, row.digest];
@@ -212,7 +212,7 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
     if (!Bun.deepEquals(vars, row.templateVars ?? null))
       throw bad("templateVars must match the variables in text and endGoal");
   }
-  if (type === "artefact" && String(row.name).endsWith(".webp") && !String(row.data).startsWith("UklGR"))
+  if (type === "artifact" && String(row.name).endsWith(".webp") && !String(row.data).startsWith("UklGR"))
     throw bad("data must be a WebP image");
   if (type === "archive") {
     const content = Buffer.from(String(row.data), "base64");

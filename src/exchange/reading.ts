@@ -138,7 +138,7 @@ export function createRowReader({ db }: Pick<Context, "db">) {
 
   // Prepared once: preparing per run would take longer than all reads.
   const id = sql.placeholder("id");
-  const ownOf = (type: "artefact" | "report" | (typeof ofReport)[number]) => {
+  const ownOf = (type: "artifact" | "report" | (typeof ofReport)[number]) => {
     const { table, of, order } = shapes[type];
     const made = prepared(
       db
@@ -150,7 +150,7 @@ export function createRowReader({ db }: Pick<Context, "db">) {
     return (owner: unknown): ExportedRow[] => made.all({ id: owner }).map((row) => [type, row]);
   };
   const ofReport = ["reach", "friction_point", "recommendation", "grading"] as const;
-  const [artefactsOf, reportOf] = [ownOf("artefact"), ownOf("report")];
+  const [artifactsOf, reportOf] = [ownOf("artifact"), ownOf("report")];
   const partsOf = ofReport.map(ownOf);
   const { runId, attempt, seq } = sessionEvents;
   const nextEvents = prepared(
@@ -177,7 +177,7 @@ export function createRowReader({ db }: Pick<Context, "db">) {
       yield run;
       const { id } = run[1];
       yield* paged("event", ({ attempt, seq }) => nextEvents.all({ id, attempt, seq }), { attempt: -1, seq: -1 });
-      yield* artefactsOf(id);
+      yield* artifactsOf(id);
       yield* reportParts(id);
     }
   };

@@ -8,7 +8,7 @@ import { Comparison } from "../comparisons/compare.ts";
 import { Limits } from "../config/limits.ts";
 import {
   archives,
-  artefacts,
+  artifacts,
   dismissals,
   evalRequests,
   exposures,
@@ -34,7 +34,7 @@ import { FrictionPoint } from "../friction/schema.ts";
 import { PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
+import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
 import { Advice, Evidence, Graded } from "../reports/grade-schema.ts";
 import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
 
@@ -207,15 +207,15 @@ export const shapes = {
     more: { urlMap: texts, templateArgs: texts, task, status: OneOf(runStatuses.filter(isEnd)) },
   },
   event: { table: sessionEvents, without: ["orgId"], more: { data } },
-  artefact: {
-    table: artefacts,
-    of: artefacts.runId,
-    order: [artefacts.attempt, artefacts.name],
+  artifact: {
+    table: artifacts,
+    of: artifacts.runId,
+    order: [artifacts.attempt, artifacts.name],
     without: ["orgId"],
     more: {
-      name: Type.String(shape(artefactName.source, "the name of a .webp or .diff file")),
+      name: Type.String(shape(artifactName.source, "the name of a .webp or .diff file")),
       // An image or a diff, as base64.
-      data: Type.String({ ...base64, maxLength: 4 * Math.ceil(maxArtefactBytes / 3) }),
+      data: Type.String({ ...base64, maxLength: 4 * Math.ceil(maxArtifactBytes / 3) }),
     },
   },
   report: {

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "./json-schema.ts";
 /** Values by the name of their property, where the schema has no example. */
 const named: Record<string, Json> = {
   agent: "explorer",
-  artefact: "3.webp",
+  artifact: "3.webp",
   at: "2026-11-21T09:31:02.000Z",
   by: "Ada Lovelace",
   data: {},

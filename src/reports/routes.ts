@@ -6,7 +6,7 @@ import { jsonBody } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
-import { getArtefact, toArtefactAnswer } from "./artefacts.ts";
+import { getArtifact, toArtifactAnswer } from "./artifacts.ts";
 import type { Gradings } from "./gradings.ts";
 import type { Reports } from "./reports.ts";
 import { GradingList, Report, ReportPatch, ReportSummary, reportFilter } from "./schema.ts";
@@ -108,16 +108,16 @@ export const reportRoutes = ({ reports, gradings }: Parts, ctx: Pick<Context, "d
       },
     )
     .get(
-      "/api/v1/reports/:slug/artefacts/:name",
+      "/api/v1/reports/:slug/artifacts/:name",
       ({ request, params }) =>
-        toArtefactAnswer(params.name, getArtefact(ctx, orgOf(request), params.slug, params.name)),
+        toArtifactAnswer(params.name, getArtifact(ctx, orgOf(request), params.slug, params.name)),
       {
         params: Type.Object({
           slug: Type.String(),
-          name: Type.String({ description: "Name from the artefact field of an event" }),
+          name: Type.String({ description: "Name from the artifact field of an event" }),
         }),
         ...picture(
-          operation("Reports", "getArtefact", "Get a screenshot or the workspace diff of the session", errors(404)),
+          operation("Reports", "getArtifact", "Get a screenshot or the workspace diff of the session", errors(404)),
         ),
       },
     );

@@ -5,7 +5,7 @@ import { sessionEvents } from "../db/tables.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { nextTurn } from "../turns.ts";
-import { withMissing } from "./artefacts.ts";
+import { withMissing } from "./artifacts.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
 import { toSessionEvent } from "./session-events.ts";
 import type { Trace, TraceQuery } from "./trace-schema.ts";

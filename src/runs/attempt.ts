@@ -13,7 +13,7 @@ import type { Lease, Queue } from "../jobs/queue.ts";
 import type { Models } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Place } from "../places/place.ts";
-import { keepArtefact } from "../reports/artefacts.ts";
+import { keepArtifact } from "../reports/artifacts.ts";
 import { createBounds } from "./bounds.ts";
 import { openSession } from "./session.ts";
 import type { Money } from "./spending.ts";
@@ -112,7 +112,7 @@ export function createAttempt(ctx: Context, { queue, models, gateway, place, mon
       fail: (failure) => end(toJobFailure(failure)),
     });
     const hear = (event: AgentEvent, source: EventSource) => {
-      const kept = keepArtefact(db, session, event, { mayWrite: () => queue.holds(lease), clean: writer.clean });
+      const kept = keepArtifact(db, session, event, { mayWrite: () => queue.holds(lease), clean: writer.clean });
       writer.append(kept, source);
       bounds.count(event, source);
     };
@@ -146,7 +146,7 @@ export function createAttempt(ctx: Context, { queue, models, gateway, place, mon
           },
         );
         for await (const event of untilAborted(events, until)) {
-          if ("artefact" in event) await untilUnlocked(db);
+          if ("artifact" in event) await untilUnlocked(db);
           hear(event, "agent");
         }
       } catch (error) {

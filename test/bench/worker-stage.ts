@@ -153,7 +153,7 @@ async function recordOf(ask: ReturnType<typeof client>, runId: string, modelUrl:
     last = Date.parse(at);
     if (source === "gateway") return event.type === "usage" ? [{ call: calls.shift()?.body }] : [];
     if (source === "runner") return [];
-    const { artefact: __, ...rest } = { artefact: null, ...event };
+    const { artifact: __, ...rest } = { artifact: null, ...event };
     return [{ event: rest as AgentEvent, source: source as "agent" | "egress", afterMs }];
   });
 }

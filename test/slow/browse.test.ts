@@ -178,10 +178,10 @@ test("a model opens a page that needs scripts, clicks, fills in a form, reads th
   ]);
   expect(t.run.report.metrics).toMatchObject({ errors: 0, toolCalls: 8 });
 
-  const { artefact } = picture;
-  expect(artefact).toEqual({ name: "screenshot-1.webp", bytes: expect.any(Number) });
+  const { artifact } = picture;
+  expect(artifact).toEqual({ name: "screenshot-1.webp", bytes: expect.any(Number) });
   const image = await t.app.handle(
-    new Request(`${t.baseUrl}/api/v1${t.path}/artefacts/${artefact.name}`, {
+    new Request(`${t.baseUrl}/api/v1${t.path}/artifacts/${artifact.name}`, {
       headers: { authorization: `Bearer ${t.a.key}` },
     }),
   );
@@ -192,12 +192,12 @@ test("a model opens a page that needs scripts, clicks, fills in a form, reads th
     "content-security-policy": "default-src 'none'; sandbox",
   });
   const bytes = Buffer.from(await image.arrayBuffer());
-  expect([bytes.length, bytes.toString("latin1", 8, 12)]).toEqual([artefact.bytes, "WEBP"]);
+  expect([bytes.length, bytes.toString("latin1", 8, 12)]).toEqual([artifact.bytes, "WEBP"]);
   const page = await t.send("GET", `${t.path}/session`, { headers: { accept: "text/html" } });
-  expect(page.body).toContain(`${t.path}/artefacts/screenshot-1.webp`);
-  expect((await t.send("GET", `${t.path}/artefacts/screenshot-1.webp`)).headers.get("content-type")).toBe("image/webp");
+  expect(page.body).toContain(`${t.path}/artifacts/screenshot-1.webp`);
+  expect((await t.send("GET", `${t.path}/artifacts/screenshot-1.webp`)).headers.get("content-type")).toBe("image/webp");
   const stranger = { headers: { authorization: `Bearer ${t.b.key}` } };
-  for (const path of [`/api/v1${t.path}/artefacts/screenshot-1.webp`, `${t.path}/artefacts/screenshot-1.webp`])
+  for (const path of [`/api/v1${t.path}/artifacts/screenshot-1.webp`, `${t.path}/artifacts/screenshot-1.webp`])
     expect((await t.send("GET", path, stranger)).status).toBe(404);
 });
 

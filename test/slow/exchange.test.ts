@@ -5,7 +5,7 @@ import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import fc from "fast-check";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
-import { artefacts } from "../../src/db/tables.ts";
+import { artifacts } from "../../src/db/tables.ts";
 import { shapes } from "../../src/exchange/rows.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import type { Grade } from "../../src/grading/grade.ts";
@@ -270,7 +270,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
   site.stop();
   const { slug, runId } = runWithReport(app, niceGrade, "Seen");
   const data = Buffer.from("RIFF....WEBP, a picture");
-  app.db.insert(artefacts).values({ orgId: app.a.org, runId, attempt: 1, name: "shot-1.webp", data }).run();
+  app.db.insert(artifacts).values({ orgId: app.a.org, runId, attempt: 1, name: "shot-1.webp", data }).run();
   const other = testApp();
   const file = await exported(app);
   importInto(other, file);
@@ -282,7 +282,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
       `providers/${provider.id}/docs-map`,
       `trends?promptId=${id}`,
       "trends",
-      `reports/${slug}/artefacts/shot-1.webp`,
+      `reports/${slug}/artifacts/shot-1.webp`,
     ],
   ]) {
     const [there, here] = await Promise.all([app, other].map((each) => each.send("GET", `/api/v1/${path}`)));
@@ -291,7 +291,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
   const [fix] = (await other.send("GET", `/api/v1/recommendations/done?promptId=${id}`)).body;
   expect(fix.status).toBe("did_not_help");
   const bad = rowsIn(file).map((each) =>
-    each.type === "artefact" ? { ...each, row: { ...each.row, data: btoa("<svg onload='alert(1)'/>") } } : each,
+    each.type === "artifact" ? { ...each, row: { ...each.row, data: btoa("<svg onload='alert(1)'/>") } } : each,
   );
   expect(() => importInto(testApp(), sealed(bad))).toThrow(/data must be a WebP image/);
   // A partial export has nothing that doesn't belong to it.

@@ -163,12 +163,12 @@ test("a session in the browser stores a screenshot, in the data and in a backup"
   const { body } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=tool_result`);
   expect(body.events.slice(0, 2)).toMatchObject([
     { tool: "browse", ok: true, output: { title: "Acme", text: expect.stringMatching(/^heading "Acme" level 1\n/) } },
-    { tool: "browse", ok: true, artefact: { name: "screenshot-1.webp", bytes: expect.any(Number) } },
+    { tool: "browse", ok: true, artifact: { name: "screenshot-1.webp", bytes: expect.any(Number) } },
   ]);
   const file = join(cwd, "copy");
   expect((await call(["backup", file], { cwd })).code).toBe(0);
-  const rows = new Database(file, { readonly: true }).query("select name, length(data) as bytes from artefacts").all();
-  expect(rows).toEqual([body.events[1].artefact]);
+  const rows = new Database(file, { readonly: true }).query("select name, length(data) as bytes from artifacts").all();
+  expect(rows).toEqual([body.events[1].artifact]);
   expect(await service.stop()).toBe(0);
 });
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
-import { artefacts, sessionEvents } from "../../src/db/tables.ts";
+import { artifacts, sessionEvents } from "../../src/db/tables.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 import { until } from "../support/until.ts";
 
@@ -307,7 +307,7 @@ const picture = (bytes: number) => {
 };
 const shot = (name: string, data: Buffer): AgentEvent => ({
   ...(result({}) as Extract<AgentEvent, { type: "tool_result" }>),
-  artefact: { name, bytes: 1, data: data.toString("base64") },
+  artifact: { name, bytes: 1, data: data.toString("base64") },
 });
 
 describe("screenshots", () => {
@@ -324,10 +324,10 @@ describe("screenshots", () => {
       ...many,
       end,
     ]);
-    const events: { artefact?: { name: string; bytes: number; missing?: string; data?: string } }[] = (
+    const events: { artifact?: { name: string; bytes: number; missing?: string; data?: string } }[] = (
       await trace("?limit=500")
     ).body.events;
-    const told = events.flatMap(({ artefact }) => artefact ?? []);
+    const told = events.flatMap(({ artifact }) => artifact ?? []);
     expect(told.slice(0, 6)).toEqual([
       { name: "screenshot-1.webp", bytes: 512 * kib },
       { name: "screenshot-1.webp", bytes: 20, missing: "duplicate name" },
@@ -345,11 +345,11 @@ describe("screenshots", () => {
     const shown = await send("GET", `/reports/${path.split("/").at(-1)}/session?limit=500`, {
       headers: { accept: "text/html" },
     });
-    const images = [...String(shown.body).matchAll(/<img src="[^"]*\/artefacts\/(screenshot-\d+\.webp)"/g)];
+    const images = [...String(shown.body).matchAll(/<img src="[^"]*\/artifacts\/(screenshot-\d+\.webp)"/g)];
     expect(images.map(([, name]) => name)).toEqual(told.flatMap(({ name, missing }) => (missing ? [] : [name])));
     const get = (key: string, name: string) =>
       app.handle(
-        new Request(`${baseUrl}${path}/artefacts/${name}`, { headers: key ? { authorization: `Bearer ${key}` } : {} }),
+        new Request(`${baseUrl}${path}/artifacts/${name}`, { headers: key ? { authorization: `Bearer ${key}` } : {} }),
       );
     const first = await get(a.key, "screenshot-1.webp");
     expect([first.status, (await first.arrayBuffer()).byteLength]).toEqual([200, 512 * kib]);
@@ -361,9 +361,9 @@ describe("screenshots", () => {
     ].map(({ status }) => status);
     expect(statuses).toEqual([404, 401, 404, 404]);
     // As after restoring a backup, or a crash during deletion.
-    db.run("delete from artefacts where name = 'screenshot-1.webp'");
-    expect((await trace()).body.events[0].artefact.missing).toBe("no longer stored");
-    expect((await send("GET", `${path}/artefacts/screenshot-1.webp`)).body).toMatchObject({
+    db.run("delete from artifacts where name = 'screenshot-1.webp'");
+    expect((await trace()).body.events[0].artifact.missing).toBe("no longer stored");
+    expect((await send("GET", `${path}/artifacts/screenshot-1.webp`)).body).toMatchObject({
       error: "not_found",
       detail: expect.stringContaining("session events"),
     });
@@ -379,7 +379,7 @@ describe("screenshots", () => {
     const { id } = (await t.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
     await t.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
     await t.runJobs();
-    const stored = () => t.db.select().from(artefacts).all().length;
+    const stored = () => t.db.select().from(artifacts).all().length;
     time += 30 * dayMs;
     await t.service.upkeep.runOnce();
     expect(stored()).toBe(1);

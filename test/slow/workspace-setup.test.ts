@@ -126,7 +126,7 @@ test("the context of a run is the commit, the instructions and the names of vari
 test("what an agent changed is kept as a diff, without secrets and without what tools installed", async () => {
   const { events, report, app } = await runWith("edits", {}, { archive: files });
   expect(milestone(events, "workspace_changed")).toEqual({ files: 2, isCut: false });
-  const answer = await app.send("GET", `/api/v1/reports/${report.slug}/artefacts/workspace.diff`);
+  const answer = await app.send("GET", `/api/v1/reports/${report.slug}/artifacts/workspace.diff`);
   expect(answer.headers.get("content-type")).toBe("text/plain; charset=utf-8");
   expect(answer.body).toContain("+changed");
   expect(answer.body).toContain("new.txt");

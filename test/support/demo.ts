@@ -1,6 +1,6 @@
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
-import { artefacts, invitations, jobs } from "../../src/db/tables.ts";
+import { artifacts, invitations, jobs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
@@ -217,7 +217,7 @@ export async function demo() {
     service.models.setKey(a.org, "openai", "sk-of-acme-0123456789");
     const { runId } = service.reports.getReport(a.org, slug).run;
     const name = "screenshot-1.webp";
-    db.insert(artefacts)
+    db.insert(artifacts)
       .values({ orgId: a.org, runId, attempt: 1, name, data: Buffer.from("RIFF") })
       .run();
   }

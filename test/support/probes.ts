@@ -30,7 +30,7 @@ const idQueries: Record<string, string> = {
   fingerprint:
     "select distinct fingerprint from friction_points p where org_id = ?1 and not exists (select 1 from friction_points o where o.fingerprint = p.fingerprint and o.org_id <> ?1)",
   badge: "select id || '.svg' from prompts where org_id = ?",
-  name: "select name from artefacts where org_id = ?",
+  name: "select name from artifacts where org_id = ?",
   seq: "select 1 where ? <> ''",
   token: "select 'none' where ? <> ''",
   page: "select 'start' where ? <> ''",

@@ -1,5 +1,5 @@
 import type { OrgId } from "../../src/context.ts";
-import { artefacts, invitations, namedPages } from "../../src/db/tables.ts";
+import { artifacts, invitations, namedPages } from "../../src/db/tables.ts";
 import { subscribable } from "../../src/notifications/events.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { startOidc } from "./oidc.ts";
@@ -123,7 +123,7 @@ export function tenants() {
     await post(own, "/api/v1/field-friction", report);
     const data = Buffer.from("RIFF");
     const name = "screenshot-1.webp";
-    db.insert(artefacts)
+    db.insert(artifacts)
       .values({ orgId: org, runId: drafts[0]?.runId ?? "", attempt: 1, name, data })
       .run();
     const named = { page: `docs.acme.dev/${org}`, url: `${docsUrl}${org}`, linkAt: at };

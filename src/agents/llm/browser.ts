@@ -143,9 +143,9 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
           return { image: await pictureOf(page), url: page.url() };
         });
         const { image, url } = value;
-        const artefact = { name: `screenshot-${++screenshots}.webp`, bytes: image.length };
+        const artifact = { name: `screenshot-${++screenshots}.webp`, bytes: image.length };
         const data = Buffer.from(image).toString("base64");
-        return { ok: true, output: { url, kept: artefact.name }, artefact: { ...artefact, data } };
+        return { ok: true, output: { url, kept: artifact.name }, artifact: { ...artifact, data } };
       } catch (error) {
         return refusal(error, call);
       }

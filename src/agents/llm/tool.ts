@@ -6,10 +6,10 @@ import type {
 } from "@ai-sdk/provider";
 import { asSchema, type Schema, safeParseJSON, safeValidateTypes } from "@ai-sdk/provider-utils";
 import type { z } from "zod";
-import type { AgentEvent, Artefact } from "../agent.ts";
+import type { AgentEvent, Artifact } from "../agent.ts";
 
 /** Result of a tool. `output` is sent to the model and stored in the session. */
-export type Result = { ok: boolean; output: Record<string, unknown>; artefact?: Artefact };
+export type Result = { ok: boolean; output: Record<string, unknown>; artifact?: Artifact };
 
 /** The context of a tool call: `tell` sends events under its ID. */
 export type Call = { id: string; signal: AbortSignal; tell: (event: AgentEvent) => void };
@@ -70,9 +70,9 @@ export async function createToolbox(
         tell({ type: "tool_result", id, tool, ok: false, output: { message } });
         return { call, result: { ...part, type: "tool-result", output: { type: "error-text", value: message } } };
       }
-      const { ok, output: whole, artefact } = await spec.run(input, { id, signal, tell });
+      const { ok, output: whole, artifact } = await spec.run(input, { id, signal, tell });
       const output = bounded(whole);
-      tell({ type: "tool_result", id, tool, ok, output, ...(artefact && { artefact }) });
+      tell({ type: "tool_result", id, tool, ok, output, ...(artifact && { artifact }) });
       const value = JSON.parse(JSON.stringify(ok ? output : { failed: true, ...output }));
       return { call, result: { ...part, type: "tool-result", output: { type: "json", value } } };
     },

@@ -1,4 +1,4 @@
-import type { Artefact } from "../../agents/agent.ts";
+import type { Artifact } from "../../agents/agent.ts";
 import { line } from "../../grading/text.ts";
 import { formatBytes, formatNumber, plain } from "../../reports/labels.ts";
 import type { Trace } from "../../reports/trace-schema.ts";
@@ -27,9 +27,9 @@ export function EventLine({ event, failed, here, names, report, files, isInline 
   const { seq, at: _, tMs: __, type, source, ...rest } = event;
   const fields: Record<string, unknown> = rest;
   const address = `${here}/${seq}`;
-  const { artefact } = fields as { artefact?: Artefact };
+  const { artifact } = fields as { artifact?: Artifact };
   const file =
-    artefact && !artefact.missing && files ? { name: artefact.name, url: `${files}/${artefact.name}` } : null;
+    artifact && !artifact.missing && files ? { name: artifact.name, url: `${files}/${artifact.name}` } : null;
   return (
     <div class="line">
       <details

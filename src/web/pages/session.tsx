@@ -85,7 +85,7 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
           turns={turnsOf(trace.events)}
           here={here}
           report={site.base + path}
-          files={viewer ? `${site.base}${path}/artefacts` : null}
+          files={viewer ? `${site.base}${path}/artifacts` : null}
           isInline={({ seq }) => inlined.has(seq)}
           isFailed={({ seq }) => timeline.failedEvents.has(seq)}
           namesOf={({ seq }) => [...new Set((frictionBySeq.get(seq) ?? []).map(({ name }) => name))]}

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { getArtefact, toArtefactAnswer } from "../../reports/artefacts.ts";
+import { getArtifact, toArtifactAnswer } from "../../reports/artifacts.ts";
 import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { traceQuery } from "../../reports/trace-schema.ts";
 import type { Service } from "../../service.ts";
@@ -53,10 +53,10 @@ export const sessionPages = ({ ctx, reports, getTimeline }: Service, pages: Page
       },
     )
     .get(
-      "/reports/:slug/artefacts/:name",
+      "/reports/:slug/artifacts/:name",
       ({ request, params }) =>
         pages.show(request, ({ org }) =>
-          toArtefactAnswer(params.name, getArtefact(ctx, org, params.slug, params.name)),
+          toArtifactAnswer(params.name, getArtifact(ctx, org, params.slug, params.name)),
         ),
       {
         params: Type.Object({ slug: Type.String(), name: Type.String() }),

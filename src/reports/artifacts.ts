@@ -1,15 +1,15 @@
 import { and, eq } from "drizzle-orm";
-import type { AgentEvent, Artefact } from "../agents/agent.ts";
+import type { AgentEvent, Artifact } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Db, transaction } from "../db/open.ts";
-import { artefacts } from "../db/tables.ts";
+import { artifacts } from "../db/tables.ts";
 import { notFound } from "../errors.ts";
 import { getReportRow } from "./report-row.ts";
 
 /** Maximum size of a screenshot or diff. */
-export const maxArtefactBytes = 512 * 1024;
+export const maxArtifactBytes = 512 * 1024;
 const maxOfRun = 20;
-export const artefactName = /^[a-z0-9][a-z0-9-]{0,59}\.(webp|diff)$/;
+export const artifactName = /^[a-z0-9][a-z0-9-]{0,59}\.(webp|diff)$/;
 const isDiff = (name: string) => name.endsWith(".diff");
 
 type Owner = { orgId: string; runId: string; attempt: number };
@@ -18,33 +18,33 @@ type Owner = { orgId: string; runId: string; attempt: number };
  * Stores the screenshot or diff of an event, and returns the event without it, with the reason if it wasn't stored. It is stored first, so
  * that no stored event refers to a missing one. `mayWrite` is checked in the transaction; `clean` removes secrets from text.
  */
-export function keepArtefact(
+export function keepArtifact(
   db: Db,
   owner: Owner,
   event: AgentEvent,
   { mayWrite, clean }: { mayWrite: () => boolean; clean: (text: string) => string },
 ): AgentEvent {
-  if (!("artefact" in event) || event.artefact === undefined) return event;
-  const { name, data: encoded } = event.artefact;
+  if (!("artifact" in event) || event.artifact === undefined) return event;
+  const { name, data: encoded } = event.artifact;
   const sent = Buffer.from(encoded ?? "", "base64");
   const data = isDiff(name) ? Buffer.from(clean(sent.toString())) : sent;
   const kept = (missing: string | null): AgentEvent => {
-    const artefact: Artefact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
-    return { ...event, artefact };
+    const artifact: Artifact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
+    return { ...event, artifact };
   };
-  if (!artefactName.test(name) || !(isDiff(name) || isWebp(data))) return kept("neither a WebP image nor a diff");
-  if (data.length > maxArtefactBytes) return kept(`larger than ${maxArtefactBytes / 1024} KiB`);
+  if (!artifactName.test(name) || !(isDiff(name) || isWebp(data))) return kept("neither a WebP image nor a diff");
+  if (data.length > maxArtifactBytes) return kept(`larger than ${maxArtifactBytes / 1024} KiB`);
   try {
     const missing = transaction(db, (tx) => {
       if (!mayWrite()) return "the run had ended";
       const names = tx
-        .select({ name: artefacts.name })
-        .from(artefacts)
-        .where(and(eq(artefacts.runId, owner.runId), eq(artefacts.attempt, owner.attempt)))
+        .select({ name: artifacts.name })
+        .from(artifacts)
+        .where(and(eq(artifacts.runId, owner.runId), eq(artifacts.attempt, owner.attempt)))
         .all();
       if (names.length >= maxOfRun && !isDiff(name)) return `the run already has ${maxOfRun} screenshots`;
       if (names.some((each) => each.name === name)) return "duplicate name";
-      tx.insert(artefacts)
+      tx.insert(artifacts)
         .values({ ...owner, name, data })
         .run();
       return null;
@@ -59,12 +59,12 @@ const isWebp = (data: Buffer) =>
   data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
 
 /** A screenshot or diff in the session of a report. Throws not_found, also if it was deleted. */
-export function getArtefact({ db }: Pick<Context, "db">, org: OrgId, slug: string, name: string): Buffer {
+export function getArtifact({ db }: Pick<Context, "db">, org: OrgId, slug: string, name: string): Buffer {
   const report = getReportRow(db, org, slug);
   const found = db
-    .select({ data: artefacts.data })
-    .from(artefacts)
-    .where(and(eq(artefacts.runId, report.runId), eq(artefacts.attempt, report.attempt), eq(artefacts.name, name)))
+    .select({ data: artifacts.data })
+    .from(artifacts)
+    .where(and(eq(artifacts.runId, report.runId), eq(artifacts.attempt, report.attempt), eq(artifacts.name, name)))
     .get();
   if (!found)
     throw notFound(
@@ -73,25 +73,25 @@ export function getArtefact({ db }: Pick<Context, "db">, org: OrgId, slug: strin
   return found.data;
 }
 
-/** Events, with a note if their artefact is missing. */
+/** Events, with a note if their artifact is missing. */
 export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<Owner, "orgId">, events: E[]): E[] {
-  const artefactOf = (event: E) => (event as { artefact?: Artefact }).artefact;
-  if (!events.some(artefactOf)) return events;
+  const artifactOf = (event: E) => (event as { artifact?: Artifact }).artifact;
+  if (!events.some(artifactOf)) return events;
   const names = db
-    .select({ name: artefacts.name })
-    .from(artefacts)
-    .where(and(eq(artefacts.runId, runId), eq(artefacts.attempt, attempt)))
+    .select({ name: artifacts.name })
+    .from(artifacts)
+    .where(and(eq(artifacts.runId, runId), eq(artifacts.attempt, attempt)))
     .all()
     .map(({ name }) => name);
   return events.map((event) => {
-    const artefact = artefactOf(event);
-    if (!artefact || artefact.missing || names.includes(artefact.name)) return event;
-    return { ...event, artefact: { ...artefact, missing: "no longer stored" } };
+    const artifact = artifactOf(event);
+    if (!artifact || artifact.missing || names.includes(artifact.name)) return event;
+    return { ...event, artifact: { ...artifact, missing: "no longer stored" } };
   });
 }
 
 /** The response for a screenshot or diff. Browsers can't interpret it as anything else. */
-export const toArtefactAnswer = (name: string, data: Buffer): Response =>
+export const toArtifactAnswer = (name: string, data: Buffer): Response =>
   new Response(new Uint8Array(data), {
     headers: {
       "content-type": isDiff(name) ? "text/plain; charset=utf-8" : "image/webp",

@@ -22,13 +22,30 @@ CREATE TABLE `api_keys` (
 	`expires_at` integer,
 	`revoked_at` integer,
 	`last_used_at` integer,
+	`created_by` text,
+	`trust_id` text,
+	`is_compatible` integer DEFAULT false NOT NULL,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "api_keys_hash" CHECK(length("api_keys"."hash") = 32)
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `api_keys_id_unique` ON `api_keys` (`id`);--> statement-breakpoint
 CREATE INDEX `api_keys_newest` ON `api_keys` (`org_id`,`id`);--> statement-breakpoint
-CREATE TABLE `artefacts` (
+CREATE TABLE `archives` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`digest` text NOT NULL,
+	`bytes` integer NOT NULL,
+	`files` integer NOT NULL,
+	`data` blob NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "archives_digest" CHECK(length("archives"."digest") = 64),
+	CONSTRAINT "archives_data" CHECK(length("archives"."data") = "archives"."bytes")
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `archives_once` ON `archives` (`org_id`,`digest`);--> statement-breakpoint
+CREATE TABLE `artifacts` (
 	`org_id` text NOT NULL,
 	`run_id` text NOT NULL,
 	`attempt` integer NOT NULL,
@@ -36,22 +53,90 @@ CREATE TABLE `artefacts` (
 	`data` blob NOT NULL,
 	PRIMARY KEY(`run_id`, `attempt`, `name`),
 	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "artefacts_data" CHECK(length("artefacts"."data") between 1 and 524288)
+	CONSTRAINT "artifacts_data" CHECK(length("artifacts"."data") between 1 and 524288)
 ) STRICT;
 --> statement-breakpoint
-CREATE TABLE `attempts` (
+CREATE TABLE `deliveries` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`notification_id` text NOT NULL,
+	`destination_id` text NOT NULL,
+	`status` text NOT NULL,
+	`failure` text,
+	`created_at` integer NOT NULL,
+	`completed_at` integer,
+	FOREIGN KEY (`org_id`,`notification_id`) REFERENCES `notifications`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`destination_id`) REFERENCES `destinations`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "deliveries_status" CHECK("deliveries"."status" in ('pending', 'delivered', 'failed')),
+	CONSTRAINT "deliveries_completed" CHECK(("deliveries"."status" = 'pending') = ("deliveries"."completed_at" is null)),
+	CONSTRAINT "deliveries_failure" CHECK(("deliveries"."status" = 'failed') = ("deliveries"."failure" is not null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `deliveries_by_destination` ON `deliveries` (`org_id`,`destination_id`,`id`);--> statement-breakpoint
+CREATE INDEX `deliveries_by_notification` ON `deliveries` (`org_id`,`notification_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `deliveries_of_org` ON `deliveries` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `delivery_tries` (
+	`org_id` text NOT NULL,
+	`delivery_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`at` integer NOT NULL,
+	`ms` integer NOT NULL,
+	`status` integer,
+	`body` text,
+	`error` text,
+	PRIMARY KEY(`delivery_id`, `attempt`),
+	FOREIGN KEY (`org_id`,`delivery_id`) REFERENCES `deliveries`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `destinations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`kind` text NOT NULL,
+	`name` text NOT NULL,
+	`url` text,
+	`sealed` blob,
+	`recipients` text,
+	`events` text NOT NULL,
+	`disabled_at` integer,
+	`disable_reason` text,
+	`failing_since` integer,
+	`overlap_until` integer,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "destinations_kind" CHECK("destinations"."kind" in ('webhook', 'slack', 'email')),
+	CONSTRAINT "destinations_address" CHECK(("destinations"."kind" = 'email') = ("destinations"."url" is null) and ("destinations"."url" is null) = ("destinations"."sealed" is null)),
+	CONSTRAINT "destinations_disabled" CHECK(("destinations"."disabled_at" is null) = ("destinations"."disable_reason" is null)),
+	CONSTRAINT "destinations_disable_reason" CHECK("destinations"."disable_reason" in ('request', 'gone', 'failing'))
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `destinations_of_org` ON `destinations` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `dismissals` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`fingerprints` text NOT NULL,
+	`title` text NOT NULL,
+	`reason` text NOT NULL,
+	`dismissed_by` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`withdrawn_by` text,
+	`withdrawn_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "dismissals_withdrawn" CHECK(("dismissals"."withdrawn_by" is null) = ("dismissals"."withdrawn_at" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `dismissals_of_org` ON `dismissals` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `earlier_attempts` (
 	`job_id` text NOT NULL,
 	`attempt` integer NOT NULL,
 	`owner` text NOT NULL,
 	`started_at` integer NOT NULL,
-	`completed_at` integer,
-	`outcome` text,
+	`completed_at` integer NOT NULL,
+	`outcome` text NOT NULL,
 	`reason` text,
 	`cost_usd` real,
 	PRIMARY KEY(`job_id`, `attempt`),
-	CONSTRAINT "attempts_outcome" CHECK("attempts"."outcome" in ('done', 'failed', 'retried', 'released', 'lost', 'cancelled')),
-	CONSTRAINT "attempts_completed_at" CHECK(("attempts"."outcome" is null) = ("attempts"."completed_at" is null))
-) STRICT;
+	CONSTRAINT "earlier_attempts_outcome" CHECK("earlier_attempts"."outcome" in ('retried', 'released', 'lost'))
+) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `eval_requests` (
 	`id` text PRIMARY KEY NOT NULL,
@@ -76,6 +161,42 @@ CREATE TABLE `exposures` (
 	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `field_friction` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`fingerprints` text NOT NULL,
+	`fingerprint` text NOT NULL,
+	`category` text NOT NULL,
+	`place` text NOT NULL,
+	`title` text NOT NULL,
+	`reports` integer NOT NULL,
+	`first_reported_at` integer NOT NULL,
+	`last_reported_at` integer NOT NULL,
+	`state` text NOT NULL,
+	`reason` text,
+	`changed_by` text,
+	`changed_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "field_friction_state" CHECK("field_friction"."state" in ('open', 'regressed', 'resolved', 'dismissed')),
+	CONSTRAINT "field_friction_category" CHECK("field_friction"."category" in ('dead_link', 'missing_docs', 'misleading_docs', 'unreadable_page', 'broken_sample', 'unclear_error', 'silent_failure', 'needs_human', 'auth', 'slow', 'wrong_contract', 'other')),
+	CONSTRAINT "field_friction_changed" CHECK(("field_friction"."changed_by" is null) = ("field_friction"."changed_at" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `field_friction_by_fingerprint` ON `field_friction` (`org_id`,`fingerprint`);--> statement-breakpoint
+CREATE INDEX `field_friction_by_state` ON `field_friction` (`org_id`,`state`,`last_reported_at`);--> statement-breakpoint
+CREATE UNIQUE INDEX `field_friction_of_org` ON `field_friction` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `field_reports` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`friction_id` text NOT NULL,
+	`tried` text NOT NULL,
+	`happened` text NOT NULL,
+	`agent` text,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`,`friction_id`) REFERENCES `field_friction`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `field_reports_of_friction` ON `field_reports` (`org_id`,`friction_id`,`id`);--> statement-breakpoint
 CREATE TABLE `fixes` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -120,6 +241,7 @@ CREATE TABLE `friction_lifecycles` (
 	CONSTRAINT "friction_lifecycles_severity" CHECK("friction_lifecycles"."severity" in ('critical', 'high', 'medium', 'low'))
 ) STRICT;
 --> statement-breakpoint
+CREATE INDEX `friction_lifecycles_by_fingerprint` ON `friction_lifecycles` (`org_id`,`fingerprint`);--> statement-breakpoint
 CREATE TABLE `friction_points` (
 	`id` text PRIMARY KEY NOT NULL,
 	`org_id` text NOT NULL,
@@ -134,6 +256,7 @@ CREATE TABLE `friction_points` (
 	`description` text NOT NULL,
 	`quote` text,
 	`url` text,
+	`on_path` integer DEFAULT true NOT NULL,
 	`events` text NOT NULL,
 	`lost_seconds` real,
 	`lost_usd` real,
@@ -165,7 +288,9 @@ CREATE TABLE `gates` (
 	`budget_usd` real,
 	`status` text NOT NULL,
 	`reason` text,
+	`cause` text,
 	`comparison` text,
+	`agents` text,
 	`spent_usd` real,
 	`created_at` integer NOT NULL,
 	`completed_at` integer,
@@ -208,13 +333,14 @@ CREATE TABLE `invitations` (
 	`expires_at` integer NOT NULL,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`inviter_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
-	CONSTRAINT "invitations_role" CHECK("invitations"."role" in ('owner', 'admin', 'member')),
+	CONSTRAINT "invitations_role" CHECK("invitations"."role" in ('owner', 'admin', 'member', 'viewer')),
 	CONSTRAINT "invitations_status" CHECK("invitations"."status" in ('pending', 'accepted', 'rejected', 'canceled'))
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `invitations_newest` ON `invitations` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `jobs` (
 	`id` text PRIMARY KEY NOT NULL,
+	`pool` text DEFAULT 'runs' NOT NULL,
 	`kind` text NOT NULL,
 	`subject` text NOT NULL,
 	`org_id` text NOT NULL,
@@ -231,13 +357,15 @@ CREATE TABLE `jobs` (
 	`last_error` text,
 	`created_at` integer NOT NULL,
 	`started_at` integer,
+	`attempt_started_at` integer,
 	`completed_at` integer,
+	`cost_usd` real,
 	CONSTRAINT "jobs_state" CHECK("jobs"."state" in ('queued', 'running', 'done', 'failed', 'cancelled')),
 	CONSTRAINT "jobs_lease" CHECK(("jobs"."state" = 'running') = ("jobs"."lease_until" is not null)),
 	CONSTRAINT "jobs_completed" CHECK(("jobs"."state" in ('done', 'failed', 'cancelled')) = ("jobs"."completed_at" is not null))
 ) STRICT;
 --> statement-breakpoint
-CREATE INDEX `jobs_claim` ON `jobs` (`org_id`,`host`,`available_at`,`id`) WHERE "jobs"."state" = 'queued';--> statement-breakpoint
+CREATE INDEX `jobs_claim` ON `jobs` (`pool`,`org_id`,`host`,`available_at`,`id`) WHERE "jobs"."state" = 'queued';--> statement-breakpoint
 CREATE INDEX `jobs_waiting` ON `jobs` (`available_at`) WHERE "jobs"."state" = 'queued' and "jobs"."available_at" > 0;--> statement-breakpoint
 CREATE INDEX `jobs_running` ON `jobs` (`lease_until`) WHERE "jobs"."state" = 'running';--> statement-breakpoint
 CREATE INDEX `jobs_started` ON `jobs` (`org_id`,`started_at`) WHERE "jobs"."started_at" is not null;--> statement-breakpoint
@@ -250,7 +378,7 @@ CREATE TABLE `members` (
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
-	CONSTRAINT "members_role" CHECK("members"."role" in ('owner', 'admin', 'member'))
+	CONSTRAINT "members_role" CHECK("members"."role" in ('owner', 'admin', 'member', 'viewer'))
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `members_of_person` ON `members` (`person_id`);--> statement-breakpoint
@@ -278,6 +406,18 @@ CREATE TABLE `named_pages` (
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `notifications` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`type` text NOT NULL,
+	`once_key` text,
+	`data` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `notifications_of_org` ON `notifications` (`org_id`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `notifications_once` ON `notifications` (`org_id`,`once_key`);--> statement-breakpoint
 CREATE TABLE `orgs` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
@@ -287,11 +427,13 @@ CREATE TABLE `orgs` (
 	`max_usd_a_month` real,
 	`max_usd_a_run` real,
 	`judge_models` text,
+	`results_token` text,
 	`created_at` integer NOT NULL,
 	CONSTRAINT "orgs_name" CHECK(length("orgs"."name") between 1 and 200)
 ) STRICT;
 --> statement-breakpoint
 CREATE UNIQUE INDEX `orgs_name_unique` ON `orgs` (`name`);--> statement-breakpoint
+CREATE UNIQUE INDEX `orgs_results_token_unique` ON `orgs` (`results_token`);--> statement-breakpoint
 CREATE TABLE `page_months` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
@@ -332,6 +474,7 @@ CREATE TABLE `prompts` (
 	`title` text,
 	`text` text NOT NULL,
 	`end_goal` text,
+	`wordings` text,
 	`status` text NOT NULL,
 	`frequency` text,
 	`runs_per_eval` integer,
@@ -340,11 +483,19 @@ CREATE TABLE `prompts` (
 	`template_vars` text,
 	`template_defaults` text,
 	`declared_checks` text,
+	`workspace` text,
 	`agent` text,
 	`model` text,
+	`agents` text,
 	`limits` text,
 	`review_before_publishing` integer NOT NULL,
 	`is_canary` integer DEFAULT false NOT NULL,
+	`tags` text DEFAULT '[]' NOT NULL,
+	`supersedes_by_default` integer DEFAULT false NOT NULL,
+	`success_bar` text,
+	`is_on_results_page` integer DEFAULT false NOT NULL,
+	`worker_labels` text DEFAULT '[]' NOT NULL,
+	`badge_token` text,
 	`baseline_request_id` text,
 	`created_at` integer NOT NULL,
 	`next_slot_at` integer,
@@ -354,6 +505,7 @@ CREATE TABLE `prompts` (
 	CONSTRAINT "prompts_runs_per_eval" CHECK("prompts"."runs_per_eval" between 1 and 50)
 ) STRICT;
 --> statement-breakpoint
+CREATE UNIQUE INDEX `prompts_badge_token_unique` ON `prompts` (`badge_token`);--> statement-breakpoint
 CREATE INDEX `prompts_by_status` ON `prompts` (`org_id`,`status`,`id`);--> statement-breakpoint
 CREATE INDEX `prompts_by_provider` ON `prompts` (`org_id`,`target_provider_id`,`id`);--> statement-breakpoint
 CREATE INDEX `prompts_due` ON `prompts` (`next_slot_at`) WHERE "prompts"."next_slot_at" is not null;--> statement-breakpoint
@@ -380,6 +532,7 @@ CREATE TABLE `recommendations` (
 	`friction_ids` text NOT NULL,
 	`expected_gain` real,
 	`gain` text,
+	`lost_points` real,
 	`evidence` text,
 	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "recommendations_frictions" CHECK(json_array_length("recommendations"."friction_ids") > 0)
@@ -440,10 +593,14 @@ CREATE TABLE `reports` (
 	`metrics` text NOT NULL,
 	`dimensions` text NOT NULL,
 	`lost` text,
+	`wordings` text,
 	`methodology` text NOT NULL,
 	`judge` text,
+	`context` text,
 	`grading_id` text,
 	`grading_pinned` integer DEFAULT false NOT NULL,
+	`agent` text,
+	`agent_version` text,
 	`created_at` integer NOT NULL,
 	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "reports_status" CHECK("reports"."status" in ('published', 'draft', 'archived')),
@@ -455,8 +612,10 @@ CREATE TABLE `reports` (
 CREATE UNIQUE INDEX `reports_run_id_unique` ON `reports` (`run_id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `reports_slug_unique` ON `reports` (`slug`);--> statement-breakpoint
 CREATE INDEX `reports_by_status` ON `reports` (`org_id`,`status`,`run_id`);--> statement-breakpoint
-CREATE INDEX `reports_by_prompt` ON `reports` (`org_id`,`prompt_id`,`status`,`run_id`);--> statement-breakpoint
-CREATE INDEX `reports_filtered` ON `reports` (`org_id`,`id`,`prompt_id`,`scope`,`score`,`outcome`,`status`,`created_at`);--> statement-breakpoint
+CREATE INDEX `reports_by_prompt` ON `reports` (`org_id`,`prompt_id`,`status`,`run_id`,`scope`,`score`,`outcome`,`created_at`,`agent`,`agent_version`);--> statement-breakpoint
+CREATE INDEX `reports_by_agent` ON `reports` (`org_id`,`agent`,`id`,`prompt_id`,`scope`,`score`,`outcome`,`status`,`created_at`,`agent_version`);--> statement-breakpoint
+CREATE INDEX `reports_filtered` ON `reports` (`org_id`,`id`,`prompt_id`,`scope`,`score`,`outcome`,`status`,`created_at`,`agent`,`agent_version`);--> statement-breakpoint
+CREATE INDEX `reports_by_score` ON `reports` (`org_id`,`score`,`id`,`prompt_id`,`scope`,`outcome`,`status`,`created_at`,`agent`,`agent_version`);--> statement-breakpoint
 CREATE UNIQUE INDEX `reports_of_org` ON `reports` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `run_counts` (
 	`org_id` text NOT NULL,
@@ -477,13 +636,16 @@ CREATE TABLE `runs` (
 	`task` text NOT NULL,
 	`agent` text NOT NULL,
 	`agent_version` text,
+	`context_digest` text,
 	`model` text,
+	`agent_index` integer DEFAULT 0 NOT NULL,
 	`attempt` integer NOT NULL,
 	`failure_cause` text,
 	`failure_detail` text,
 	`created_at` integer NOT NULL,
 	`started_at` integer,
 	`completed_at` integer,
+	`waiting_for` text,
 	`reserved_usd` real,
 	`idempotency_key` text,
 	`idempotency_hash` text,
@@ -502,6 +664,7 @@ CREATE INDEX `runs_reserved` ON `runs` (`org_id`) WHERE "runs"."reserved_usd" is
 CREATE INDEX `runs_by_agent` ON `runs` (`org_id`,`agent`,`id`);--> statement-breakpoint
 CREATE INDEX `runs_without_report` ON `runs` (`org_id`,`status`,`id`) WHERE "runs"."status" in ('failed', 'superseded');--> statement-breakpoint
 CREATE INDEX `runs_by_eval_request` ON `runs` (`org_id`,`eval_request_id`,`id`);--> statement-breakpoint
+CREATE INDEX `runs_by_duration` ON `runs` (`org_id`,case when "completed_at" > "started_at" then "completed_at" - "started_at" else -1 end,`id`,`prompt_id`,`agent`,`status`);--> statement-breakpoint
 CREATE INDEX `runs_by_idempotency_key` ON `runs` (`org_id`,`idempotency_key`) WHERE "runs"."idempotency_key" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `runs_of_org` ON `runs` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `score_days` (
@@ -510,16 +673,16 @@ CREATE TABLE `score_days` (
 	`day` integer NOT NULL,
 	`agent` text NOT NULL,
 	`version` text NOT NULL,
+	`context_digest` text DEFAULT '' NOT NULL,
 	`model` text NOT NULL,
 	`methodology` text NOT NULL,
 	`scope` text DEFAULT 'docs_only' NOT NULL,
-	`last_at` integer NOT NULL,
-	`succeeded` integer NOT NULL,
-	`judged` integer NOT NULL,
+	`times` text NOT NULL,
 	`scores` text NOT NULL,
 	`seconds` text NOT NULL,
 	`costs_usd` text NOT NULL,
-	PRIMARY KEY(`org_id`, `prompt_id`, `day`, `agent`, `version`, `model`, `methodology`, `scope`),
+	`met` text NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `day`, `agent`, `version`, `context_digest`, `model`, `methodology`, `scope`),
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
 ) STRICT;
 --> statement-breakpoint
@@ -601,6 +764,38 @@ CREATE TABLE `spending` (
 	PRIMARY KEY(`org_id`, `from`)
 ) STRICT;
 --> statement-breakpoint
+CREATE TABLE `trusts` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`provider` text NOT NULL,
+	`issuer` text NOT NULL,
+	`repository` text NOT NULL,
+	`repository_id` text,
+	`ref` text,
+	`environment` text,
+	`scopes` text NOT NULL,
+	`minutes` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`created_by` text,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `trusts_of_org` ON `trusts` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `used_tokens` (
+	`issuer` text NOT NULL,
+	`jti` text NOT NULL,
+	`expires_at` integer NOT NULL,
+	PRIMARY KEY(`issuer`, `jti`)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `used_tokens_expiry` ON `used_tokens` (`expires_at`);--> statement-breakpoint
+CREATE VIEW `attempts` AS 
+  select job_id, attempt, owner, started_at, completed_at, outcome, reason, cost_usd from earlier_attempts
+  union all
+  select id, attempt, owner, attempt_started_at, completed_at, iif(completed_at is null, null, state),
+    iif(completed_at is null, null, last_error), cost_usd
+  from jobs where attempt_started_at is not null;
+--> statement-breakpoint
 -- Totals of runs and reports, so that a list needs no count over a million rows.
 CREATE TRIGGER `runs_counted` AFTER INSERT ON `runs` BEGIN
 	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, 'any', 1)
@@ -634,4 +829,10 @@ CREATE TRIGGER `session_events_paid` AFTER INSERT ON `session_events` WHEN new.`
 	INSERT INTO `spending` (`org_id`, `from`, `usd`, `unpriced_calls`)
 	VALUES (new.`org_id`, new.`at` - new.`at` % 900000, coalesce(json_extract(new.`data`, '$.costUsd'), 0), json_extract(new.`data`, '$.costUsd') IS NULL)
 	ON CONFLICT (`org_id`, `from`) DO UPDATE SET `usd` = `usd` + excluded.`usd`, `unpriced_calls` = `unpriced_calls` + excluded.`unpriced_calls`;
+END;
+--> statement-breakpoint
+-- Lists of reports are filtered by the agent without reading runs.
+CREATE TRIGGER `reports_with_agent` AFTER INSERT ON `reports` BEGIN
+	UPDATE `reports` SET (`agent`, `agent_version`) = (SELECT `agent`, `agent_version` FROM `runs` WHERE `id` = new.`run_id`)
+	WHERE `id` = new.`id`;
 END;

@@ -1,2 +1,0 @@
-CREATE INDEX `reports_by_score` ON `reports` (`org_id`,`score`,`id`,`prompt_id`,`scope`,`outcome`,`status`,`created_at`);--> statement-breakpoint
-CREATE INDEX `runs_by_duration` ON `runs` (`org_id`,case when "completed_at" > "started_at" then "completed_at" - "started_at" else -1 end,`id`,`prompt_id`,`agent`,`status`);

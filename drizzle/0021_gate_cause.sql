@@ -1,1 +1,0 @@
-ALTER TABLE `gates` ADD `cause` text;
