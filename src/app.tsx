@@ -56,8 +56,8 @@ type AppOptions = {
 
 /** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters through `handle`. */
 export function createApp(service: Service, { surface, ...options }: AppOptions = {}) {
-  const { ctx, keys } = service;
-  const findCaller = options.authenticate ?? ((request) => authenticate(request, keys));
+  const { ctx } = service;
+  const findCaller = options.authenticate ?? ((request) => authenticate(ctx, request));
   const { basePath } = ctx.config;
   const apiPrefix = `${basePath}/api/`;
 

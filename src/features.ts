@@ -1,6 +1,5 @@
 import { createAgentList } from "./agents/choice.ts";
 import { hasArchive } from "./archives/archives.ts";
-import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
 import { createPeople } from "./auth/people.ts";
 import { createCompare } from "./comparisons/compare.ts";
@@ -43,10 +42,9 @@ export type Features = ReturnType<typeof createFeatures>;
 export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram }: Parts) {
   const { config } = ctx;
   const orgs = createOrgs(ctx);
-  const keys = createKeys(ctx);
   const people = createPeople(ctx);
   const guard = createGuard({ allow: config.allowPrivate, userAgent, now: ctx.now, keepsAlive: false });
-  const trusts = createTrusts(ctx, { keys, orgs, guard });
+  const trusts = createTrusts(ctx, { orgs, guard });
   const models = createModels(ctx);
   const listAgents = createAgentList(ctx.agents);
   const prompts = createPrompts(ctx, {
@@ -74,7 +72,6 @@ export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram 
   const evals = createEvals(ctx);
   return {
     orgs,
-    keys,
     people,
     trusts,
     models,

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { createKey } from "../src/auth/keys.ts";
 import { artifacts } from "../src/db/tables.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
@@ -12,7 +13,7 @@ const [row] = app.db.$client
   .all();
 const promptId = row?.prompt_id ?? "";
 const provider = createProvider(app.service.ctx, app.a.org, { name: "CANARY of A" });
-const { apiKey } = app.service.keys.createKey(app.a.org, "spare");
+const { apiKey } = createKey(app.service.ctx, app.a.org, "spare");
 
 const picture = "screenshot-1.webp";
 app.db

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createKey } from "../src/auth/keys.ts";
 import type { Grade } from "../src/grading/grade.ts";
 import { testApp } from "./support/app.ts";
 import { fieldsOf } from "./support/form-fields.ts";
@@ -9,7 +10,7 @@ const preview = { urlMap: { "docs.example.com": "https://preview.example.com" } 
 
 function setUp() {
   const app = testApp();
-  const newKey = (isCompatible: boolean) => app.service.keys.createKey(app.a.org, "ci", { isCompatible }).key;
+  const newKey = (isCompatible: boolean) => createKey(app.service.ctx, app.a.org, "ci", { isCompatible }).key;
   const newPrompt = (more = {}) => app.service.prompts.createPrompt(app.a.org, { text: "x {{v}}", ...more }).id;
   const using = (key: string) => async (method: string, path: string, body?: unknown) =>
     await app.send(method, path, { body, headers: { authorization: `Bearer ${key}` } });

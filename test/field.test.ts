@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createKey } from "../src/auth/keys.ts";
 import { fieldFriction } from "../src/db/tables.ts";
 import { fingerprint } from "../src/grading/findings/finding.ts";
 import { testApp } from "./support/app.ts";
@@ -16,7 +17,7 @@ const report = { where: page, tried: "Ran the sample.", happened: "AttributeErro
 /** A service and a key of A that can only report friction. `send` uses A's other key. */
 function setUp(now?: () => number) {
   const app = testApp(now ? { now } : {});
-  const { key } = app.service.keys.createKey(app.a.org, "field", { scopes: ["report_friction"] });
+  const { key } = createKey(app.service.ctx, app.a.org, "field", { scopes: ["report_friction"] });
   const headers = { authorization: `Bearer ${key}` };
   const post = (body: unknown) => app.send("POST", path, { body, headers });
   const list = async (query = "") => (await app.send("GET", `${path}?${query}`)).body;
@@ -50,11 +51,11 @@ describe("a key for reporting friction", () => {
 
   test("has no other scope, and its tool is not listed for other keys", async () => {
     const { send, service, a } = setUp();
-    expect(() => service.keys.createKey(a.org, "x", { scopes: ["read", "report_friction"] })).toThrow("combined");
+    expect(() => createKey(service.ctx, a.org, "x", { scopes: ["read", "report_friction"] })).toThrow("combined");
     const { ask } = rpc({ send });
     const { tools } = (await ask("tools/list")).result;
     expect(tools.some(({ name }: { name: string }) => name === "report_friction")).toBe(false);
-    const { key } = service.keys.createKey(a.org, "reader", { scopes: ["read"] });
+    const { key } = createKey(service.ctx, a.org, "reader", { scopes: ["read"] });
     const headers = { authorization: `Bearer ${key}` };
     expect((await send("POST", path, { body: report, headers })).status).toBe(403);
   });
@@ -69,7 +70,7 @@ describe("a key for reporting friction", () => {
       "rate_limited",
       "600",
     ]);
-    const other = service.keys.createKey(a.org, "other", { scopes: ["report_friction"] });
+    const other = createKey(service.ctx, a.org, "other", { scopes: ["report_friction"] });
     const headers = { authorization: `Bearer ${other.key}` };
     expect((await send("POST", path, { body: report, headers })).status).toBe(201);
     at += 10 * 60_000;

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createKeys, isKeyShaped } from "../src/auth/keys.ts";
+import { createKey, flushLastUsed, isKeyShaped, listKeys, revokeKey, revokeKeysOfTrust } from "../src/auth/keys.ts";
 import { closeDb, openDb } from "../src/db/open.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
@@ -15,7 +15,7 @@ const withKey = (key: string) => ({ headers: { authorization: `Bearer ${key}` } 
 
 test("a key has 42 characters, and keys are unique", () => {
   const { service, a } = testApp();
-  const keys = Array.from({ length: 200 }, () => service.keys.createKey(a.org, "k").key);
+  const keys = Array.from({ length: 200 }, () => createKey(service.ctx, a.org, "k").key);
   expect(keys.filter((key) => !/^evals_[0-9A-Za-z]{36}$/.test(key) || !isKeyShaped(key))).toEqual([]);
   expect(new Set(keys).size).toBe(200);
   // Every character of the alphabet occurs: 7,200 draws omit none.
@@ -70,9 +70,9 @@ test("the log contains no key, wherever a caller sends it", async () => {
 
 test("a revoked key is rejected on the next request, other keys are not", async () => {
   const { send, service, a } = testApp();
-  const second = service.keys.createKey(a.org, "second");
+  const second = createKey(service.ctx, a.org, "second");
   expect((await send("GET", "/api/v1/whoami", withKey(second.key))).status).toBe(200);
-  service.keys.revokeKey(a.org, second.apiKey.id);
+  revokeKey(service.ctx, a.org, second.apiKey.id);
   expect((await send("GET", "/api/v1/whoami", withKey(second.key))).body).toEqual({
     error: "unauthorized",
     detail: expect.stringContaining("revoked"),
@@ -83,14 +83,14 @@ test("a revoked key is rejected on the next request, other keys are not", async 
 test("keys that were used before stop working once their trust is removed or another process revokes them", async () => {
   const dataDir = mkdtempSync(join(folder, "revoked-"));
   const { send, service, a } = testApp({ dataDir });
-  const ofTrust = service.keys.createKey(a.org, "of a CI job", { trustId: "trust" });
-  const byHand = service.keys.createKey(a.org, "by hand");
+  const ofTrust = createKey(service.ctx, a.org, "of a CI job", { trustId: "trust" });
+  const byHand = createKey(service.ctx, a.org, "by hand");
   const statusOf = async (key: string) => (await send("GET", "/api/v1/whoami", withKey(key))).status;
   expect([await statusOf(ofTrust.key), await statusOf(byHand.key)]).toEqual([200, 200]);
-  service.keys.revokeKeysOf(a.org, "trust");
+  revokeKeysOfTrust(service.ctx, a.org, "trust");
   expect([await statusOf(ofTrust.key), await statusOf(byHand.key)]).toEqual([401, 200]);
   const other = openDb(dataDir);
-  createKeys({ db: other, now: Date.now, newId: () => "" }).revokeKey(a.org, byHand.apiKey.id);
+  revokeKey({ ...service.ctx, db: other }, a.org, byHand.apiKey.id);
   while ((await statusOf(byHand.key)) === 200) await new Promise((resolve) => setImmediate(resolve));
   expect(await statusOf(byHand.key)).toBe(401);
   closeDb(other);
@@ -98,14 +98,14 @@ test("keys that were used before stop working once their trust is removed or ano
 
 test("another organization's key can't be revoked", async () => {
   const { send, service, a, b } = testApp();
-  expect(() => service.keys.revokeKey(b.org, a.apiKey.id)).toThrow(`not_found: No API key has the ID ${a.apiKey.id}.`);
+  expect(() => revokeKey(service.ctx, b.org, a.apiKey.id)).toThrow(`not_found: No API key has the ID ${a.apiKey.id}.`);
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
 });
 
 test("a key works until it expires", async () => {
   let time = 1_790_000_000_000;
   const { send, service, a } = testApp({ now: () => time });
-  const { key } = service.keys.createKey(a.org, "short", { lifeMs: 1000 });
+  const { key } = createKey(service.ctx, a.org, "short", { lifeMs: 1000 });
   time += 999;
   expect((await send("GET", "/api/v1/whoami", withKey(key))).status).toBe(200);
   time += 1;
@@ -115,16 +115,16 @@ test("a key works until it expires", async () => {
 test("the last use of a key is stored at most once a minute, and at the end", async () => {
   let time = 1_790_000_000_000;
   const { send, service, a, db } = testApp({ now: () => time });
-  const lastUse = () => service.keys.listKeys(a.org)[0]?.lastUsedAt;
+  const lastUse = () => listKeys(service.ctx, a.org)[0]?.lastUsedAt;
   const updates = spyOn(db, "update");
   for (let second = 0; second < 180; second++) {
     expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
-    service.keys.flushLastUsed();
+    flushLastUsed(service.ctx);
     time += 1000;
   }
   expect(updates).toHaveBeenCalledTimes(3);
   expect(lastUse()).toBe(new Date(1_790_000_120_000).toISOString());
-  service.keys.flushLastUsed(true);
+  flushLastUsed(service.ctx, true);
   expect(updates).toHaveBeenCalledTimes(4);
   expect(lastUse()).toBe(new Date(1_790_000_179_000).toISOString());
 });
@@ -195,7 +195,7 @@ describe("objects of another organization", async () => {
 
 describe("a key with scopes", () => {
   const { send, service, a } = testApp();
-  const keyOf = (...scopes: string[]) => withKey(service.keys.createKey(a.org, scopes.join("+"), { scopes }).key);
+  const keyOf = (...scopes: string[]) => withKey(createKey(service.ctx, a.org, scopes.join("+"), { scopes }).key);
   const call = (name: string, given: object) => ({
     body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: given } },
   });
@@ -256,11 +256,11 @@ describe("a key with scopes", () => {
   });
 
   test("requires known scopes", () => {
-    const before = service.keys.listKeys(a.org).length;
-    expect(() => service.keys.createKey(a.org, "odd", { scopes: ["read", "admin"] })).toThrow(
+    const before = listKeys(service.ctx, a.org).length;
+    expect(() => createKey(service.ctx, a.org, "odd", { scopes: ["read", "admin"] })).toThrow(
       'Invalid scope "admin". Use one or more of read, run, write, report_friction.',
     );
-    expect(() => service.keys.createKey(a.org, "odd", { scopes: [] })).toThrow("read, run, write, report_friction");
-    expect(service.keys.listKeys(a.org).length).toBe(before);
+    expect(() => createKey(service.ctx, a.org, "odd", { scopes: [] })).toThrow("read, run, write, report_friction");
+    expect(listKeys(service.ctx, a.org).length).toBe(before);
   });
 });

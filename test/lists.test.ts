@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
+import { createKey } from "../src/auth/keys.ts";
 import { runs } from "../src/db/tables.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
@@ -100,7 +101,7 @@ describe("sorting", () => {
     const worstFirst = found(await page("/friction?sort=-severity"), /pill severity">(\w+)</g);
     expect(seen).toEqual(["low", "high"]);
     expect(worstFirst).toEqual(["high", "low"]);
-    for (const name of ["zulu", "kilo"]) app.service.keys.createKey(app.a.org, name);
+    for (const name of ["zulu", "kilo"]) createKey(app.service.ctx, app.a.org, name);
     const names = async (path: string) => found(await page(path), /<th scope="row">([^<]+)<\/th>/g);
     expect(await names("/settings/keys?sort=name")).toEqual(["kilo", "test", "zulu"]);
     expect(await names("/settings/keys?sort=-name")).toEqual(["zulu", "test", "kilo"]);

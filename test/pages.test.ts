@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createKey, revokeKey } from "../src/auth/keys.ts";
 import { reportMarkdown } from "../src/reports/markdown.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
@@ -55,11 +56,11 @@ describe("reports and runs", () => {
   );
 
   test("a revoked key no longer opens pages", async () => {
-    const { key, apiKey } = app.service.keys.createKey(app.a.org, "short");
+    const { key, apiKey } = createKey(app.service.ctx, app.a.org, "short");
     expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(200);
-    const blind = app.service.keys.createKey(app.a.org, "blind", { scopes: ["run"] });
+    const blind = createKey(app.service.ctx, app.a.org, "blind", { scopes: ["run"] });
     expect((await get(app, paths[0]!, { authorization: `Bearer ${blind.key}` })).status).toBe(401);
-    app.service.keys.revokeKey(app.a.org, apiKey.id);
+    revokeKey(app.service.ctx, app.a.org, apiKey.id);
     expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(401);
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { gt } from "drizzle-orm";
 import type { AgentEvent } from "../src/agents/agent.ts";
+import { createKey, revokeKey } from "../src/auth/keys.ts";
 import { sessionEvents } from "../src/db/tables.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
@@ -124,11 +125,11 @@ describe("progress over REST", () => {
     const { agent, goOn } = steps();
     const app = testApp({ agent });
     const [runId] = await ask(app, promptOf(app).id);
-    const { key, apiKey } = app.service.keys.createKey(app.a.org, "short");
+    const { key, apiKey } = createKey(app.service.ctx, app.a.org, "short");
     const stream = await listen(app, `/api/v1/runs/${runId}/events`, { authorization: `Bearer ${key}` });
     await app.service.start();
     await stream.until(({ data }) => data.includes('"one"'));
-    app.service.keys.revokeKey(app.a.org, apiKey.id);
+    revokeKey(app.service.ctx, app.a.org, apiKey.id);
     goOn();
     expect(await stream.until(({ data }) => data.includes('"two'))).toBeNull();
     goOn();

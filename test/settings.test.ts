@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { listKeys } from "../src/auth/keys.ts";
 import { testApp } from "./support/app.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
 import { signedIn } from "./support/people.ts";
@@ -65,7 +66,7 @@ describe("API keys", () => {
     const page = await get("/settings/keys");
     expect(page).not.toContain(key);
     expect(page).toContain("read, run");
-    const { id } = service.keys.listKeys(a.org)[0] as { id: string };
+    const { id } = listKeys(service.ctx, a.org)[0] as { id: string };
     const gone = await post(`/settings/keys/${id}/revoke`, { confirmed: "1" });
     expect([gone.status, gone.body.includes('role="status"')]).toEqual([200, true]);
     expect((await send("GET", "/api/v1/whoami", bearer)).status).toBe(401);
@@ -74,7 +75,7 @@ describe("API keys", () => {
   test("all scopes mean no restriction, no scope is rejected", async () => {
     const { post, service, a } = await settings();
     await post("/settings/keys", { name: "all", scope: ["read", "run", "write"], days: "" });
-    expect(service.keys.listKeys(a.org)[0]).toMatchObject({ name: "all", scopes: null, expiresAt: null });
+    expect(listKeys(service.ctx, a.org)[0]).toMatchObject({ name: "all", scopes: null, expiresAt: null });
     for (const form of [
       { name: "none", days: "" },
       { name: "", scope: "read", days: "" },
@@ -83,13 +84,13 @@ describe("API keys", () => {
       const { status, body } = await post("/settings/keys", form as Record<string, string>);
       expect([status, body.includes('role="alert"')]).toEqual([400, true]);
     }
-    expect(service.keys.listKeys(a.org).length).toBe(2);
+    expect(listKeys(service.ctx, a.org).length).toBe(2);
   });
 
   test("another organization's key does not exist", async () => {
     const { post, service, b } = await settings();
     expect((await post(`/settings/keys/${b.apiKey.id}/revoke`, { confirmed: "1" })).status).toBe(404);
-    expect(service.keys.listKeys(b.org)[0]?.revokedAt).toBeNull();
+    expect(listKeys(service.ctx, b.org)[0]?.revokedAt).toBeNull();
   });
 });
 
@@ -196,5 +197,5 @@ test("a form that isn't from a page of this service changes nothing", async () =
     const { status } = await post("/settings/keys", { name: "x", scope: "read", days: "" }, { origin: foreign });
     expect([foreign, status]).toEqual([foreign, 403]);
   }
-  expect(service.keys.listKeys(a.org).length).toBe(1);
+  expect(listKeys(service.ctx, a.org).length).toBe(1);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createKey } from "../src/auth/keys.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -51,7 +52,7 @@ describe("share links over REST", () => {
       expect([body, (await app.send("POST", path, { body })).status]).toEqual([body, 400]);
     const { body: link } = await app.send("POST", path, { body: { days: 30 } });
     const one = `${path}/${link.id}`;
-    const reader = app.service.keys.createKey(app.a.org, "reader", { scopes: ["read", "run"] }).key;
+    const reader = createKey(app.service.ctx, app.a.org, "reader", { scopes: ["read", "run"] }).key;
     const ask = async (method: string, at: string, key: string) =>
       (await app.send(method, at, { headers: bearing(key), body: method === "POST" ? { days: 7 } : undefined })).status;
     expect([await ask("POST", path, reader), await ask("DELETE", one, reader), await ask("GET", path, reader)]).toEqual(

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { createKey } from "../src/auth/keys.ts";
 import { testApp } from "./support/app.ts";
 import { startCiIssuer } from "./support/ci-issuer.ts";
 import { signedIn } from "./support/people.ts";
@@ -287,9 +288,9 @@ describe("trusts", () => {
     expect((await using(key, "GET", path)).body).toMatchObject([{ repository: "acme/docs", issuer: ci.issuer }]);
     const { email } = await signedIn(app, { role: "admin" });
     const createdBy = app.service.people.findPerson(email)?.id;
-    const own = app.service.keys.createKey(app.a.org, "own", { createdBy }).key;
+    const own = createKey(app.service.ctx, app.a.org, "own", { createdBy }).key;
     expect((await using(own, "POST", path, input)).status).toBe(403);
-    const writer = app.service.keys.createKey(app.a.org, "writer", { scopes: ["write"] }).key;
+    const writer = createKey(app.service.ctx, app.a.org, "writer", { scopes: ["write"] }).key;
     expect((await using(writer, "POST", path, input)).status).toBe(403);
     expect((await using(writer, "POST", path, { ...input, scopes: ["write"] })).body).toMatchObject({
       issuer: "https://token.actions.githubusercontent.com",

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createKey, listKeys } from "../src/auth/keys.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -37,7 +38,7 @@ test("owners invite viewers and change roles to viewer", async () => {
 test("destructive actions ask for confirmation, name what is lost, and run once confirmed", async () => {
   const owner = await signedIn(app, { email: "owner@example.com" });
   const { id } = service.prompts.createPrompt(a.org, { title: "To archive", text: "https://docs.example.com" });
-  const { apiKey } = service.keys.createKey(a.org, "to revoke");
+  const { apiKey } = createKey(service.ctx, a.org, "to revoke");
   const { evalRequestId: _, runIds } = await service.requests.requestEval(a.org, id, { urlMap: {}, trigger: "api" });
   const [member] = service.people.listMembers(a.org).filter(({ role }) => role === "viewer");
   const forms: [path: string, form: Record<string, string>, isGone: () => boolean][] = [
@@ -45,7 +46,7 @@ test("destructive actions ask for confirmation, name what is lost, and run once 
     [
       `/settings/keys/${apiKey.id}/revoke`,
       {},
-      () => service.keys.listKeys(a.org).find((key) => key.id === apiKey.id)?.revokedAt !== null,
+      () => listKeys(service.ctx, a.org).find((key) => key.id === apiKey.id)?.revokedAt !== null,
     ],
     [`/runs/${runIds[0]}/cancel`, {}, () => service.runs.getRun(a.org, runIds[0] ?? "").status === "failed"],
     [

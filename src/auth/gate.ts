@@ -1,7 +1,8 @@
+import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { type Caller, callerOf } from "../http/caller.ts";
 import { keyShape } from "../schema.ts";
-import type { Keys } from "./keys.ts";
+import { findKey } from "./keys.ts";
 import type { createPeople } from "./people.ts";
 
 const remedy = "Send the header Authorization: Bearer <API key>. Create a key with evald key create.";
@@ -22,7 +23,7 @@ export function withClearPath(request: Request): Request {
  * Authenticates a request by its Authorization header alone. Throws `unauthorized` for no header, two of them, another scheme, an
  * unknown, expired or revoked key, and for a key in the query string, which would end up in logs.
  */
-export function authenticate(request: Request, keys: Keys): Caller {
+export function authenticate(ctx: Context, request: Request): Caller {
   const header = request.headers.get("authorization");
   if (header === null) throw new AppError("unauthorized", `No API key was sent. ${remedy}`);
   if (keyInQuery.test(request.url))
@@ -31,7 +32,7 @@ export function authenticate(request: Request, keys: Keys): Caller {
   // Two Authorization headers arrive joined by a comma.
   if (!key || key.includes(","))
     throw new AppError("unauthorized", `The Authorization header must contain exactly one bearer token. ${remedy}`);
-  const caller = keys.findKey(key);
+  const caller = findKey(ctx, key);
   if (!caller) throw new AppError("unauthorized", `The API key is unknown, expired or revoked. ${remedy}`);
   return caller;
 }

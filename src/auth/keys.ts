@@ -1,6 +1,6 @@
 import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
-import type { Context, OrgId } from "../context.ts";
-import { prepared } from "../db/prepared.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
+import { statement } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables.ts";
 import { keptUntilForgotten } from "../db/unchanged.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
@@ -64,158 +64,151 @@ type KeyOptions = {
   trustId?: string;
 };
 
-export type Keys = ReturnType<typeof createKeys>;
+type CachedKey = { caller: Caller; expiresAt: number | null };
 
-/** Finds keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
-function createKeyCache(db: Context["db"]) {
-  const byHash = prepared(
-    db
-      .select({
-        id: apiKeys.id,
-        orgId: apiKeys.orgId,
-        name: apiKeys.name,
-        scopes: apiKeys.scopes,
-        expiresAt: apiKeys.expiresAt,
-        createdBy: apiKeys.createdBy,
-        trustId: apiKeys.trustId,
-        isCompatible: apiKeys.isCompatible,
-      })
-      .from(apiKeys)
-      .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt))),
+/** Keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
+const cachedKeys = perContext((ctx) => keptUntilForgotten<CachedKey>(ctx.db, 1000));
+
+/** When keys were last used, by ID: what is not yet stored, and when it was last stored. Epoch ms. */
+const keyUses = perContext(() => ({ unstored: new Map<string, number>(), storedAt: new Map<string, number>() }));
+
+const keyByHash = statement((db) =>
+  db
+    .select({
+      id: apiKeys.id,
+      orgId: apiKeys.orgId,
+      name: apiKeys.name,
+      scopes: apiKeys.scopes,
+      expiresAt: apiKeys.expiresAt,
+      createdBy: apiKeys.createdBy,
+      trustId: apiKeys.trustId,
+      isCompatible: apiKeys.isCompatible,
+    })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt))),
+);
+
+/**
+ * Creates a key that expires after `lifeMs`, or never, for `scopes` or for everything. `key` is the only copy: the
+ * database stores a digest. Throws bad_request for a blank name or unknown scopes, and conflict for an existing ID.
+ */
+export function createKey(
+  ctx: Context,
+  org: OrgId,
+  name: string,
+  { lifeMs = null, scopes = null, isCompatible = false, id, createdBy, trustId }: KeyOptions = {},
+): { key: string; apiKey: ApiKey } {
+  const trimmed = toName(name);
+  const unknownScope = scopes?.find((scope) => !keyScopes.includes(scope as KeyScope));
+  if (unknownScope !== undefined || scopes?.length === 0)
+    throw badRequest(
+      `Invalid scope ${JSON.stringify(unknownScope ?? "")}. Use one or more of ${keyScopes.join(", ")}.`,
+    );
+  if (scopes?.includes("report_friction") && scopes.length > 1)
+    throw badRequest("The scope report_friction can't be combined with others: its keys may become public.");
+  const existing =
+    id === undefined
+      ? undefined
+      : ctx.db.select({ orgId: apiKeys.orgId }).from(apiKeys).where(eq(apiKeys.id, id)).get();
+  if (existing?.orgId === org)
+    throw conflict(
+      "This API key was already created and is shown only once. Create another one if you did not copy it.",
+    );
+  const key = newKey();
+  const createdAt = ctx.now();
+  const row = {
+    hash: hashOf(key),
+    // The ID of another organization's key is as good as none: nobody may learn that it exists.
+    id: existing || id === undefined ? ctx.newId(createdAt) : id,
+    orgId: org,
+    name: trimmed,
+    display: `${key.slice(0, 10)}…${key.slice(-4)}`,
+    scopes: scopes && keyScopes.filter((scope) => scopes.includes(scope)),
+    createdAt,
+    expiresAt: lifeMs === null ? null : createdAt + lifeMs,
+    revokedAt: null,
+    lastUsedAt: null,
+    createdBy: createdBy ?? null,
+    trustId: trustId ?? null,
+    isCompatible,
+  };
+  ctx.db.insert(apiKeys).values(row).run();
+  return { key, apiKey: toApiKey(row) };
+}
+
+/** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
+export function findKey(ctx: Context, key: string): Caller | null {
+  const hash = hashOf(key);
+  const cached = cachedKeys(ctx).keep(hash.toString("latin1"), () =>
+    isKeyShaped(key) ? readKey(ctx, hash) : undefined,
   );
-  const { keep, forget } = keptUntilForgotten<{ found: Caller; expiresAt: number | null }>(db, 1000);
+  const at = ctx.now();
+  if (!cached || (cached.expiresAt !== null && cached.expiresAt <= at)) return null;
+  keyUses(ctx).unstored.set(cached.caller.keyId, at);
+  return cached.caller;
+}
 
-  function read(hash: Buffer) {
-    const row = byHash.get({ hash });
-    if (!row) return undefined;
-    const { id: keyId, orgId, name, scopes, expiresAt, createdBy, trustId, isCompatible } = row;
-    const found: Caller = {
-      ...{ keyId, org: orgId as OrgId, name, scopes: scopes as KeyScope[] | null },
-      ...{ createdBy, trustId, isCompatible },
-    };
-    return { found, expiresAt };
+function readKey(ctx: Context, hash: Buffer): CachedKey | undefined {
+  const row = keyByHash(ctx.db).get({ hash });
+  if (!row) return undefined;
+  const { id: keyId, orgId, name, scopes, expiresAt, createdBy, trustId, isCompatible } = row;
+  const org = orgId as OrgId;
+  return {
+    caller: { keyId, org, name, scopes: scopes as KeyScope[] | null, createdBy, trustId, isCompatible },
+    expiresAt,
+  };
+}
+
+export const listKeys = (ctx: Context, org: OrgId): ApiKey[] =>
+  ctx.db.select().from(apiKeys).where(eq(apiKeys.orgId, org)).orderBy(desc(apiKeys.id)).all().map(toApiKey);
+
+/** Takes effect with the next request. Throws not_found; revoking twice changes nothing. */
+export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
+  const own = and(eq(apiKeys.orgId, org), eq(apiKeys.id, id));
+  ctx.db
+    .update(apiKeys)
+    .set({ revokedAt: ctx.now() })
+    .where(and(own, isNull(apiKeys.revokedAt)))
+    .run();
+  cachedKeys(ctx).forget();
+  const row = ctx.db.select().from(apiKeys).where(own).get();
+  if (!row) throw notFound(`No API key has the ID ${id}.`);
+  return toApiKey(row);
+}
+
+/** Revokes the keys of a trust. */
+export function revokeKeysOfTrust(ctx: Context, org: OrgId, trustId: string): void {
+  const ofTrust = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
+  ctx.db.update(apiKeys).set({ revokedAt: ctx.now() }).where(ofTrust).run();
+  cachedKeys(ctx).forget();
+}
+
+/** Deletes keys of trusts that expired before `beforeMs`: a pipeline leaves many. */
+export function deleteExpiredKeysOfTrusts(ctx: Context, org: OrgId, beforeMs: number): void {
+  const own = and(eq(apiKeys.orgId, org), isNotNull(apiKeys.trustId), lt(apiKeys.expiresAt, beforeMs));
+  ctx.db.delete(apiKeys).where(own).run();
+  cachedKeys(ctx).forget();
+}
+
+/** Stores when keys were last used: at most once a minute per key, unless `all` (before the process ends). */
+export function flushLastUsed(ctx: Context, all = false): void {
+  const { unstored, storedAt } = keyUses(ctx);
+  for (const [id, at] of unstored) {
+    if (!all && at - (storedAt.get(id) ?? Number.NEGATIVE_INFINITY) < lastUsedEveryMs) continue;
+    ctx.db.update(apiKeys).set({ lastUsedAt: at }).where(eq(apiKeys.id, id)).run();
+    storedAt.set(id, at);
+    unstored.delete(id);
   }
-
-  return {
-    find(key: string) {
-      const hash = hashOf(key);
-      return keep(hash.toString("latin1"), () => (isKeyShaped(key) ? read(hash) : undefined));
-    },
-    forget,
-  };
 }
 
-export function createKeys({ db, now, newId }: Pick<Context, "db" | "now" | "newId">) {
-  const { find, forget } = createKeyCache(db);
-  /** Last use by key ID, not yet stored, and when each was last stored. */
-  const used = new Map<string, number>();
-  const written = new Map<string, number>();
-
-  const toApiKey = (row: typeof apiKeys.$inferSelect): ApiKey => ({
-    id: row.id,
-    name: row.name,
-    display: row.display,
-    scopes: row.scopes as KeyScope[] | null,
-    isCompatible: row.isCompatible,
-    createdAt: toIso(row.createdAt),
-    expiresAt: toIso(row.expiresAt),
-    revokedAt: toIso(row.revokedAt),
-    lastUsedAt: toIso(row.lastUsedAt),
-  });
-
-  return {
-    /**
-     * Creates a key that expires after `lifeMs`, or never, for `scopes` or for everything. `key` is the only copy: the
-     * database stores a digest. Throws bad_request for a blank name or unknown scopes, and conflict for an existing ID.
-     */
-    createKey(
-      org: OrgId,
-      name: string,
-      { lifeMs = null, scopes = null, isCompatible = false, id, createdBy, trustId }: KeyOptions = {},
-    ): { key: string; apiKey: ApiKey } {
-      const trimmed = toName(name);
-      const unknown = scopes?.find((scope) => !keyScopes.includes(scope as KeyScope));
-      if (unknown !== undefined || scopes?.length === 0)
-        throw badRequest(`Invalid scope ${JSON.stringify(unknown ?? "")}. Use one or more of ${keyScopes.join(", ")}.`);
-      if (scopes?.includes("report_friction") && scopes.length > 1)
-        throw badRequest("The scope report_friction can't be combined with others: its keys may become public.");
-      const known =
-        id === undefined
-          ? undefined
-          : db.select({ orgId: apiKeys.orgId }).from(apiKeys).where(eq(apiKeys.id, id)).get();
-      if (known?.orgId === org)
-        throw conflict(
-          "This API key was already created and is shown only once. Create another one if you did not copy it.",
-        );
-      const key = newKey();
-      const createdAt = now();
-      const row = {
-        hash: hashOf(key),
-        // The ID of another organization's key is as good as none: nobody may learn that it exists.
-        id: known || id === undefined ? newId(createdAt) : id,
-        orgId: org,
-        name: trimmed,
-        display: `${key.slice(0, 10)}…${key.slice(-4)}`,
-        scopes: scopes && keyScopes.filter((scope) => scopes.includes(scope)),
-        createdAt,
-        expiresAt: lifeMs === null ? null : createdAt + lifeMs,
-        revokedAt: null,
-        lastUsedAt: null,
-        createdBy: createdBy ?? null,
-        trustId: trustId ?? null,
-        isCompatible,
-      };
-      db.insert(apiKeys).values(row).run();
-      return { key, apiKey: toApiKey(row) };
-    },
-
-    /** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
-    findKey(key: string): Caller | null {
-      const known = find(key);
-      const at = now();
-      if (!known || (known.expiresAt !== null && known.expiresAt <= at)) return null;
-      used.set(known.found.keyId, at);
-      return known.found;
-    },
-
-    listKeys: (org: OrgId): ApiKey[] =>
-      db.select().from(apiKeys).where(eq(apiKeys.orgId, org)).orderBy(desc(apiKeys.id)).all().map(toApiKey),
-
-    /** Takes effect with the next request. Throws not_found; revoking twice changes nothing. */
-    revokeKey(org: OrgId, id: string): ApiKey {
-      const own = and(eq(apiKeys.orgId, org), eq(apiKeys.id, id));
-      db.update(apiKeys)
-        .set({ revokedAt: now() })
-        .where(and(own, isNull(apiKeys.revokedAt)))
-        .run();
-      forget();
-      const row = db.select().from(apiKeys).where(own).get();
-      if (!row) throw notFound(`No API key has the ID ${id}.`);
-      return toApiKey(row);
-    },
-
-    /** Revokes the keys of a trust. */
-    revokeKeysOf(org: OrgId, trustId: string): void {
-      const ofTrust = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
-      db.update(apiKeys).set({ revokedAt: now() }).where(ofTrust).run();
-      forget();
-    },
-
-    /** Deletes keys of trusts that expired before `beforeMs`: a pipeline leaves many. */
-    deleteExpiredKeysOfTrusts(org: OrgId, beforeMs: number): void {
-      const own = and(eq(apiKeys.orgId, org), isNotNull(apiKeys.trustId), lt(apiKeys.expiresAt, beforeMs));
-      db.delete(apiKeys).where(own).run();
-      forget();
-    },
-
-    /** Stores when keys were last used: at most once a minute per key, unless `all` (before the process ends). */
-    flushLastUsed(all = false): void {
-      for (const [id, at] of used) {
-        if (!all && at - (written.get(id) ?? Number.NEGATIVE_INFINITY) < lastUsedEveryMs) continue;
-        db.update(apiKeys).set({ lastUsedAt: at }).where(eq(apiKeys.id, id)).run();
-        written.set(id, at);
-        used.delete(id);
-      }
-    },
-  };
-}
+const toApiKey = (row: typeof apiKeys.$inferSelect): ApiKey => ({
+  id: row.id,
+  name: row.name,
+  display: row.display,
+  scopes: row.scopes as KeyScope[] | null,
+  isCompatible: row.isCompatible,
+  createdAt: toIso(row.createdAt),
+  expiresAt: toIso(row.expiresAt),
+  revokedAt: toIso(row.revokedAt),
+  lastUsedAt: toIso(row.lastUsedAt),
+});

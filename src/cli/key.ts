@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { createKey, listKeys, revokeKey } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { keyScopes } from "../http/operation.ts";
 import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
@@ -32,7 +33,7 @@ export function addKey(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci --scopes read,run)")
     .action(({ org, name, expiresDays, scopes: held, compatible, json }: CreateOptions) => {
       const made = withData(configOf(), (service) => {
-        return service.keys.createKey(orgOf(service, org), name, {
+        return createKey(service.ctx, orgOf(service, org), name, {
           lifeMs: expiresDays === undefined ? null : expiresDays * dayMs,
           scopes: held?.split(",").map((scope) => scope.trim()) ?? null,
           isCompatible: compatible,
@@ -48,7 +49,7 @@ export function addKey(program: Command, configOf: () => Config): void {
     .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald key list --org Acme")
     .action(({ org, json }: { org?: string; json?: boolean }) => {
-      const all = withData(configOf(), (service) => service.keys.listKeys(orgOf(service, org)));
+      const all = withData(configOf(), (service) => listKeys(service.ctx, orgOf(service, org)));
       const rows = all.map((k) => [
         k.id,
         k.display,
@@ -66,7 +67,7 @@ export function addKey(program: Command, configOf: () => Config): void {
     .option("--json", "Print the key as JSON")
     .addHelpText("after", "\nExample:\n  evald key revoke 0199f3a0-9c44-7f52-8d13-7be1a6c09e25 --org Acme")
     .action((id: string, { org, json }: { org?: string; json?: boolean }) => {
-      const revoked = withData(configOf(), (service) => service.keys.revokeKey(orgOf(service, org), id));
+      const revoked = withData(configOf(), (service) => revokeKey(service.ctx, orgOf(service, org), id));
       say(`Revoked API key ${revoked.display}.`);
       print(json ? JSON.stringify(revoked) : revoked.id);
     });

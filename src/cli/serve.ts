@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { version } from "../../package.json" with { type: "json" };
 import { createApp } from "../app.tsx";
 import type { Peer } from "../auth/address.ts";
+import { flushLastUsed } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import type { Address } from "../config/telemetry-settings.ts";
@@ -86,15 +87,15 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     listenForMetrics(service.telemetry.metrics, config.telemetry.metrics);
   const withdraw = announce(config.dataDir, baseUrl());
 
-  const flushLastUsed = (all: boolean) => {
+  const storeLastUsed = (all: boolean) => {
     try {
-      service.keys.flushLastUsed(all);
+      flushLastUsed(service.ctx, all);
     } catch (error) {
       service.onError(error);
       log.error({ err: error }, "could not store when API keys were last used");
     }
   };
-  const flush = setInterval(() => isLocked(db) || flushLastUsed(false), 60_000);
+  const flush = setInterval(() => isLocked(db) || storeLastUsed(false), 60_000);
   await service.start();
   service.upkeep.start();
   service.prepare();
@@ -110,7 +111,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     clearInterval(idle);
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
     await Promise.all([server.stop(true), metricsServer?.stop(true)]);
-    flushLastUsed(true);
+    storeLastUsed(true);
     withdraw();
     closeDb(db);
     lock.release();

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { createKey } from "../auth/keys.ts";
 import type { OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { createProvider } from "../providers/providers.ts";
@@ -50,14 +51,14 @@ Running an example prompt on the docs of a made-up product…
  * process ends before the commit, the printed key is void, and the next start is a first start again.
  */
 function createExample(
-  { orgs, keys, prompts, requests, ctx }: Service,
+  { orgs, prompts, requests, ctx }: Service,
   ownUrl: string,
 ): { org: OrgId; runId: string } | null {
   return transaction(ctx.db, (tx) => {
     if (orgs.listOrgs().length > 0) return null;
     const url = ctx.baseUrl();
     const org = orgs.createOrg("Example").id;
-    const { key } = keys.createKey(org, "first start");
+    const { key } = createKey(ctx, org, "first start");
     const provider = createProvider(ctx, org, { name: "Acme Files (example)", docsUrl: `${url}/example` });
     const prompt = prompts.createPrompt(org, {
       title: "Upload a file",

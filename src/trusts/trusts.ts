@@ -1,5 +1,5 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
-import type { Keys } from "../auth/keys.ts";
+import { createKey, deleteExpiredKeysOfTrusts, revokeKeysOfTrust } from "../auth/keys.ts";
 import type { createOrgs } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
@@ -62,10 +62,7 @@ const isSame = ({ repositoryId }: Row, job: Job): boolean => repositoryId === nu
 export type Trusts = ReturnType<typeof createTrusts>;
 
 /** CI jobs that organizations trust, and the exchange of their ID tokens for API keys. */
-export function createTrusts(
-  ctx: Context,
-  { keys, orgs, guard }: { keys: Keys; orgs: ReturnType<typeof createOrgs>; guard: Guard },
-) {
+export function createTrusts(ctx: Context, { orgs, guard }: { orgs: ReturnType<typeof createOrgs>; guard: Guard }) {
   const { db, now, newId, baseUrl } = ctx;
   const { verify, forget } = createIdTokens({ guard, now });
 
@@ -122,7 +119,7 @@ export function createTrusts(
       const row = transaction(db, (tx) => {
         const deleted = tx.delete(trusts).where(own).returning().get();
         if (!deleted) throw notFound(`No trust has the ID ${id}.`);
-        keys.revokeKeysOf(org, deleted.id);
+        revokeKeysOfTrust(ctx, org, deleted.id);
         return deleted;
       });
       if (!db.select().from(trusts).where(eq(trusts.issuer, row.issuer)).get()) forget(row.issuer);
@@ -160,8 +157,8 @@ export function createTrusts(
             .set({ repositoryId })
             .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
             .run();
-        keys.deleteExpiredKeysOfTrusts(org, at - keptMs);
-        const { key, apiKey } = keys.createKey(org, nameOf(trust, jobOf[trust.provider](claims)), {
+        deleteExpiredKeysOfTrusts(ctx, org, at - keptMs);
+        const { key, apiKey } = createKey(ctx, org, nameOf(trust, jobOf[trust.provider](claims)), {
           lifeMs: trust.minutes * minuteMs,
           scopes: trust.scopes,
           createdBy: trust.createdBy ?? undefined,

@@ -1,13 +1,13 @@
-import type { Keys } from "../auth/keys.ts";
-import type { OrgId } from "../context.ts";
+import { findKey } from "../auth/keys.ts";
+import type { Context, OrgId } from "../context.ts";
 
 /** The organization of the API key in the Authorization header: `null` for an invalid key or one that may not read, `undefined` without the header. */
-export function findOrg(request: Request, keys: Keys): OrgId | null | undefined {
+export function findOrg(ctx: Context, request: Request): OrgId | null | undefined {
   const header = request.headers.get("authorization");
   if (!header) return undefined;
   const key = /^bearer +(\S+)$/i.exec(header)?.[1];
-  const found = key ? keys.findKey(key) : null;
-  return found && (found.scopes === null || found.scopes.includes("read")) ? found.org : null;
+  const caller = key ? findKey(ctx, key) : null;
+  return caller && (caller.scopes === null || caller.scopes.includes("read")) ? caller.org : null;
 }
 
 /** Whether a request has a session cookie, valid or not. Without one no lookup is needed. */

@@ -20,10 +20,10 @@ export const fromOf = (request: Request): From => ({
 });
 
 /** Finds who requests a page, and the organization to show them. */
-export function createVisitors({ keys, orgs, people, workers }: Pick<Service, "keys" | "orgs" | "people" | "workers">) {
+export function createVisitors({ ctx, orgs, people, workers }: Pick<Service, "ctx" | "orgs" | "people" | "workers">) {
   async function findVisitor(request: Request): Promise<Visitor> {
     const nobody = { signedIn: null, viewer: null, cookies: [] };
-    const org = findOrg(request, keys);
+    const org = findOrg(ctx, request);
     if (org === null) return nobody;
     if (org !== undefined) {
       const { name, timeZone } = orgs.getOrg(org);

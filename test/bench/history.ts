@@ -1,7 +1,7 @@
 // Trends, friction and the docs map over 100,000 reports, beside the least that could answer from the same rows.
 import { cpSync } from "node:fs";
 import pino from "pino";
-import { createKeys } from "../../src/auth/keys.ts";
+import { createKey } from "../../src/auth/keys.ts";
 import { createOrgs } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createContext } from "../../src/context.ts";
@@ -41,7 +41,7 @@ export function seedHistory(dataDir: string, count: number) {
     baseUrl: () => "http://localhost:3000",
   });
   const org = createOrgs(ctx).createOrg("Bench").id;
-  const { key } = createKeys(ctx).createKey(org, "bench");
+  const { key } = createKey(ctx, org, "bench");
   const provider = createProvider(ctx, org, { name: "Acme", docsUrl: "https://docs.example.com/" });
   const prompts = createPrompts(ctx, {
     listAgents: () => [

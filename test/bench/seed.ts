@@ -1,5 +1,5 @@
 import pino from "pino";
-import { createKeys } from "../../src/auth/keys.ts";
+import { createKey } from "../../src/auth/keys.ts";
 import { createOrgs } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createContext } from "../../src/context.ts";
@@ -26,7 +26,7 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
     baseUrl: () => "http://localhost:3000",
   });
   const org = createOrgs(ctx).createOrg("Bench").id;
-  const { key } = createKeys(ctx).createKey(org, "bench");
+  const { key } = createKey(ctx, org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";
   const prompts = createPrompts(ctx, {
     listAgents: () => [

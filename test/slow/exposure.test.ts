@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { chmodSync, closeSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import pino from "pino";
+import { createKey } from "../../src/auth/keys.ts";
 import { announce } from "../../src/cli/running.ts";
 import { recordBackup } from "../../src/db/backup-record.ts";
 import { closeDb, lockData } from "../../src/db/open.ts";
@@ -133,7 +134,7 @@ test("a form without a session is at most 64 KiB, with and without a length", as
 
 test("IDs of another organization's keys and share links are not revealed", async () => {
   const app = testApp();
-  const { keys, shares, prompts } = app.service;
+  const { ctx, shares, prompts } = app.service;
   const reportOf = (org: typeof app.a.org) =>
     evaluation(
       { ...app, a: { ...app.a, org } },
@@ -144,11 +145,11 @@ test("IDs of another organization's keys and share links are not revealed", asyn
   const foreign = [app.b.apiKey.id, shares.createShare(app.b.org, reportOf(app.b.org), options).id];
   const slug = reportOf(app.a.org);
   for (const id of [...foreign, crypto.randomUUID()]) {
-    expect(keys.createKey(app.a.org, "x", { id }).apiKey.name).toBe("x");
+    expect(createKey(ctx, app.a.org, "x", { id }).apiKey.name).toBe("x");
     expect(shares.createShare(app.a.org, slug, { ...options, id }).state).toBe("active");
   }
-  const { id } = keys.createKey(app.a.org, "x").apiKey;
-  expect(() => keys.createKey(app.a.org, "x", { id })).toThrow(expect.objectContaining({ code: "conflict" }));
+  const { id } = createKey(ctx, app.a.org, "x").apiKey;
+  expect(() => createKey(ctx, app.a.org, "x", { id })).toThrow(expect.objectContaining({ code: "conflict" }));
 });
 
 test("a mail server that repeats what it is sent doesn't put it into the log", async () => {

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import pino, { type Logger } from "pino";
 import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
 import { createApp } from "../../src/app.tsx";
+import { createKey } from "../../src/auth/keys.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { configure, openDb } from "../../src/db/open.ts";
 import type { Surface } from "../../src/mcp/endpoint.ts";
@@ -94,7 +95,7 @@ export function testApp({
   const app = createApp(service, { surface });
   const member = (name: string) => {
     const org = service.orgs.createOrg(name).id;
-    return { org, ...service.keys.createKey(org, "test") };
+    return { org, ...createKey(service.ctx, org, "test") };
   };
   const a = member("A");
   const b = member("B");

@@ -1,5 +1,6 @@
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
+import { createKey } from "../../src/auth/keys.ts";
 import { artifacts, invitations, jobs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { createProvider } from "../../src/providers/providers.ts";
@@ -209,7 +210,7 @@ export async function demo() {
         .values({ ...invited, id: service.ctx.newId(createdAt), email, createdAt: new Date(createdAt), expiresAt })
         .run();
     }
-    service.keys.createKey(a.org, "CI");
+    createKey(service.ctx, a.org, "CI");
     const { destinations, deliveries } = service.notifier;
     const hook = { kind: "webhook" as const, url: "https://hooks.acme.example/evald" };
     const { id } = destinations.createDestination(a.org, { ...hook, events: ["run.completed"] });

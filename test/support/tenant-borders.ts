@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { eq } from "drizzle-orm";
+import { createKey, listKeys } from "../../src/auth/keys.ts";
 import type { OrgId } from "../../src/context.ts";
 import { archives, destinations, fieldFriction, frictionLifecycles, invitations, trusts } from "../../src/db/tables.ts";
 import { browse, join, password } from "./people.ts";
@@ -124,7 +125,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
       join(world, b.org, "owner", email);
       join(world, a.org, "member", email);
       const createdBy = service.people.listMembers(a.org).find((each) => each.email === email)?.id ?? "";
-      const { key } = service.keys.createKey(a.org, "of a member", { createdBy });
+      const { key } = createKey(service.ctx, a.org, "of a member", { createdBy });
       const [report] = (await world.send("GET", "/api/v1/reports")).body;
       const headers = { authorization: `Bearer ${key}` };
       const { status } = await world.send("POST", `/api/v1/reports/${report.slug}/shares`, {
@@ -211,7 +212,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
 
     async "B creates a key and a link with the form ID of A's"() {
       const owner = await enter(`owner@${b.org}.example`);
-      const [theirs] = service.keys.listKeys(a.org);
+      const [theirs] = listKeys(service.ctx, a.org);
       const { status } = await owner.post("/settings/keys", {
         id: theirs?.id ?? "",
         name: "B",

@@ -1,4 +1,5 @@
 import { eq, inArray } from "drizzle-orm";
+import { createKey, deleteExpiredKeysOfTrusts, listKeys } from "../../src/auth/keys.ts";
 import type { OrgId } from "../../src/context.ts";
 import { notifications, orgs, prompts, runs, trusts } from "../../src/db/tables.ts";
 import { nextSlot } from "../../src/jobs/schedule.ts";
@@ -128,9 +129,9 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
 
     async "B deletes its expired keys of CI"() {
       const [trust] = db.select().from(trusts).where(eq(trusts.orgId, a.org)).all();
-      const { apiKey } = service.keys.createKey(a.org, "of CI", { lifeMs: 1000, scopes: ["read"], trustId: trust?.id });
-      service.keys.deleteExpiredKeysOfTrusts(b.org, service.ctx.now() + world.hourMs);
-      return service.keys.listKeys(a.org).some(({ id }) => id === apiKey.id) ? undefined : "a key of A is gone";
+      const { apiKey } = createKey(service.ctx, a.org, "of CI", { lifeMs: 1000, scopes: ["read"], trustId: trust?.id });
+      deleteExpiredKeysOfTrusts(service.ctx, b.org, service.ctx.now() + world.hourMs);
+      return listKeys(service.ctx, a.org).some(({ id }) => id === apiKey.id) ? undefined : "a key of A is gone";
     },
 
     async "people of a domain join the organization of the operator's choice"() {

@@ -1,3 +1,4 @@
+import { createKey } from "../../src/auth/keys.ts";
 import type { OrgId } from "../../src/context.ts";
 import { artifacts, invitations, namedPages } from "../../src/db/tables.ts";
 import { subscribable } from "../../src/notifications/events.ts";
@@ -65,7 +66,7 @@ export function tenants() {
     await post(own, "/api/v1/archives", Buffer.from(await same), { "content-type": "application/gzip" });
     const { id: providerId } = await post(own, "/api/v1/providers", { name: "Acme", docsUrl });
     service.models.setKey(org, "openai", `sk-${org}`);
-    service.keys.createKey(org, "spare");
+    createKey(service.ctx, org, "spare");
     await post(own, "/api/v1/oidc/trusts", { provider: "github", repository: `acme/${org}` });
     const url = "https://hooks.acme.example/evald";
     const events = subscribable;

@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { listKeys } from "../../auth/keys.ts";
 import { listProviders } from "../../providers/providers.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
@@ -21,7 +22,7 @@ const hidesSteps = (request: Request): boolean =>
 
 /** The dashboard of an organization, or the landing page for visitors who are not signed in. */
 export const homePages = (service: Service, pages: PageRequests) => {
-  const { ctx, orgs, prompts, latest, runs, keys, people } = service;
+  const { ctx, orgs, prompts, latest, runs, people } = service;
 
   function overviewOf({ org }: Viewer, site: Site): Overview {
     const { items, total } = prompts.listLines(org, {}, { limit: shownPrompts, offset: 0 });
@@ -54,7 +55,7 @@ export const homePages = (service: Service, pages: PageRequests) => {
       runs: hasRuns(),
       reports: hasRuns("completed"),
       schedule: prompts.listDue(org, 1).length > 0,
-      keys: keys.listKeys(org).some(({ lastUsedAt }) => lastUsedAt !== null),
+      keys: listKeys(ctx, org).some(({ lastUsedAt }) => lastUsedAt !== null),
       people: people.listMembers(org).length > 1 || people.listInvitations(org).length > 0,
     };
     return isComplete(steps) ? null : steps;

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { ApiKey } from "../../auth/keys.ts";
+import { createKey, listKeys, revokeKey } from "../../auth/keys.ts";
 import { badRequest } from "../../errors.ts";
 import { scopes } from "../../http/operation.ts";
 import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
@@ -30,14 +31,14 @@ const inOrder = (keys: ApiKey[], sort: KeySort | undefined) =>
   sort === undefined ? keys : sorted(keys, keyValues[columnOf(sort)], isDescending(sort));
 
 /** API key settings. */
-export const keyPages = ({ ctx, keys }: Service, pages: PageRequests) => {
+export const keyPages = ({ ctx }: Service, pages: PageRequests) => {
   const { now } = ctx;
   const act = settingsForms(pages);
 
   const keysPage = (
     viewer: Viewer,
     site: Site,
-    result: FormResult & { made?: ReturnType<typeof keys.createKey>; sort?: KeySort } = {},
+    result: FormResult & { made?: ReturnType<typeof createKey>; sort?: KeySort } = {},
     status = 200,
   ) =>
     privateAnswer(
@@ -45,7 +46,7 @@ export const keyPages = ({ ctx, keys }: Service, pages: PageRequests) => {
       toPage(
         <KeysPage
           {...{ site, viewer, ...result }}
-          keys={inOrder(keys.listKeys(viewer.org), result.sort)}
+          keys={inOrder(listKeys(ctx, viewer.org), result.sort)}
           nextId={ctx.newId(now())}
           now={now()}
           mayChange={may(viewer, "keys")}
@@ -69,7 +70,7 @@ export const keyPages = ({ ctx, keys }: Service, pages: PageRequests) => {
         if (held.length === 0) throw badRequest("select at least one scope");
         if (!(Number.isInteger(days) && days >= 0 && days <= 3650))
           throw badRequest("select one of the listed expiration times");
-        const made = keys.createKey(viewer.org, form.get("name") ?? "", {
+        const made = createKey(ctx, viewer.org, form.get("name") ?? "", {
           scopes: scopes.every((scope) => held.includes(scope)) && held.length === scopes.length ? null : held,
           lifeMs: days === 0 ? null : days * dayMs,
           isCompatible: form.has("isCompatible"),
@@ -81,7 +82,7 @@ export const keyPages = ({ ctx, keys }: Service, pages: PageRequests) => {
     )
     .post("/settings/keys/:keyId/revoke", ({ request, params }) =>
       pages.submit(request, "keys", (viewer, form, site) => {
-        const key = keys.listKeys(viewer.org).find(({ id }) => id === params.keyId);
+        const key = listKeys(ctx, viewer.org).find(({ id }) => id === params.keyId);
         const asks =
           key &&
           askBefore(
@@ -95,7 +96,7 @@ export const keyPages = ({ ctx, keys }: Service, pages: PageRequests) => {
             },
           );
         if (asks) return asks;
-        const { name } = keys.revokeKey(viewer.org, params.keyId);
+        const { name } = revokeKey(ctx, viewer.org, params.keyId);
         return keysPage(viewer, site, {
           done: `API key “${name}” revoked. It no longer works.`,
         });
