@@ -13,14 +13,13 @@ import { judgeTogether, type Terms } from "./together.ts";
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
 const seen = Type.Object({ runs: Type.Integer(), of: Type.Integer() });
 const SideFriction = Type.Array(
-  // Stored comparisons of earlier versions lack `onPath`.
   Type.Object({
     fingerprint,
     severity,
     category,
     title,
     url,
-    onPath: Type.Optional(onPath),
+    onPath,
     before: seen,
     after: seen,
   }),

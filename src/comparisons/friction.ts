@@ -5,16 +5,15 @@ import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
 
 /** A friction point in a comparison. */
-export type FrictionName = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url"> &
-  Partial<Pick<FrictionPoint, "onPath">>;
+export type FrictionName = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url">;
 /** The friction points of some reports, each with its `reportId` or slug. */
-export type FrictionGroup = { of: number; points: (FrictionName & { report: string })[] };
+export type FrictionGroup<T extends FrictionName> = { of: number; points: { name: T; report: string }[] };
 
 /** The friction points of all groups without duplicates, with the reports of each group that contain them. */
-export function mergeFriction(groups: FrictionGroup[]): (FrictionName & { seenIn: string[][] })[] {
+export function mergeFriction<T extends FrictionName>(groups: FrictionGroup<T>[]): (T & { seenIn: string[][] })[] {
   const all = groups.flatMap(({ points }, group) => points.map((point) => ({ ...point, group })));
-  return [...Map.groupBy(all, ({ fingerprint }) => fingerprint).values()].map((points) => {
-    const { report: _, group: __, ...name } = points.at(-1) as (typeof points)[number];
+  return [...Map.groupBy(all, ({ name }) => name.fingerprint).values()].map((points) => {
+    const { name } = points.at(-1) as (typeof points)[number];
     return {
       ...name,
       seenIn: groups.map((_, i) => points.filter(({ group }) => group === i).map(({ report }) => report)),
@@ -27,10 +26,10 @@ export const byWeight = <T extends FrictionName & { seenIn: string[][] }>(a: T, 
   severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
 
 /** The friction points of reports, by report ID. */
-export function readFriction({ db }: Pick<Context, "db">, reportIds: string[]): FrictionGroup {
+export function readFriction({ db }: Pick<Context, "db">, reportIds: string[]) {
   const { reportId: report, fingerprint, severity, category, title, url, onPath } = frictionPoints;
   const points = db
-    .select({ report, fingerprint, severity, category, title, url, onPath })
+    .select({ report, name: { fingerprint, severity, category, title, url, onPath } })
     .from(frictionPoints)
     .where(inArray(report, reportIds))
     .all();

@@ -109,7 +109,7 @@ function frictionBetween(compared: Report[]): ReportsComparison["friction"] {
   const groups = compared.map(({ slug, frictionPoints }) => ({
     of: 1,
     points: frictionPoints.map(({ fingerprint, severity, category, title, url }) => ({
-      ...{ fingerprint, severity, category, title, url },
+      name: { fingerprint, severity, category, title, url },
       report: slug,
     })),
   }));

@@ -12,12 +12,9 @@ export const dimensionNames = [
 ] as const;
 export type DimensionName = (typeof dimensionNames)[number];
 
-/** The distinct names of dimensions, in the order of a report. Unknown ones, of old methodologies, are last. */
-export function inReportOrder(names: string[]): string[] {
-  const rank = new Map<string, number>(dimensionNames.map((name, i) => [name, i]));
-  const rankOf = (name: string) => rank.get(name) ?? rank.size;
-  return [...new Set(names)].sort((a, b) => rankOf(a) - rankOf(b));
-}
+/** The distinct names of dimensions, in the order of a report. */
+export const inReportOrder = (names: string[]): DimensionName[] =>
+  dimensionNames.filter((name) => names.includes(name));
 
 /** An operator's weights, used instead of the built-in ones, and the id of the resulting methodology. */
 export type OwnWeights = Readonly<{ id: string; weights: Readonly<Record<DimensionName, number>> }>;

@@ -38,7 +38,7 @@ import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
 import { Advice, Evidence, Graded } from "../reports/grade-schema.ts";
 import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
 
-/** Version of the file format. Newer versions are rejected; older ones may lack nullable columns and columns with a default. */
+/** Version of the file format. Files of a newer version are rejected. */
 export const formatVersion = 1;
 
 /** The end of the year 9999, in epoch ms: the maximum of times and counts. */
@@ -74,25 +74,14 @@ const visit = Type.Object({
   found: Type.Partial(Type.Record(OneOf(provenances), count)),
 });
 const { gain, lostPoints } = Advice;
-/** Exports of earlier versions lack some fields. */
-const evidence = Nullable(
-  Type.Object({
-    ...Evidence.properties,
-    text: Type.Optional(Evidence.properties.text),
-    steps: Type.Optional(Evidence.properties.steps),
-  }),
-);
+const evidence = Nullable(Evidence);
 const recommended = { priority: Type.Integer({ minimum: 1 }), frictionIds: Type.Array(uuid, { minItems: 1 }) };
 const grade = Type.Object({
   ...Graded.properties,
-  wordings: Type.Optional(Graded.properties.wordings),
-  context: Type.Optional(Graded.properties.context),
   frictions: Type.Array(
     Type.Object({
       ...friction,
       ...{ id: uuid, fingerprint: Fingerprint, events: numbers, grounds },
-      lostPoints: Type.Optional(friction.lostPoints),
-      onPath: Type.Optional(friction.onPath),
     }),
   ),
   recommendations: Type.Array(
@@ -103,7 +92,7 @@ const grade = Type.Object({
       action: Type.String(),
       url: Nullable(Type.String()),
       expectedGain: Nullable(Type.Number()),
-      ...{ gain, evidence, lostPoints: Type.Optional(lostPoints) },
+      ...{ gain, evidence, lostPoints },
     }),
   ),
 });
@@ -267,13 +256,12 @@ export const columnsOf = (type: RowType): [name: string, column: Column][] =>
     ([name]) => !(shapes[type].without as readonly string[]).includes(name),
   );
 
-/** The schema of a row type. Columns with a default may be missing, since older exports lack columns added later. */
+/** The schema of a row type. */
 export function schemaOf(type: RowType): TSchema {
   const more: Record<string, TSchema> = shapes[type].more;
   const properties = columnsOf(type).map(([name, column]) => {
     const value = more[name] ?? plain(name, column);
-    const schema = column.notNull ? value : Nullable(value);
-    return [name, column.notNull && !column.hasDefault ? schema : Type.Optional(schema)];
+    return [name, column.notNull ? value : Nullable(value)];
   });
   return Type.Object(Object.fromEntries(properties), { additionalProperties: false });
 }

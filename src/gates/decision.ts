@@ -93,9 +93,7 @@ const isSplit = ({ evidence: { delta, p, withinP, level } }: Comparison): boolea
 function newFindings(comparison: Comparison | null): string | null {
   const least = severities.indexOf("medium");
   const found =
-    comparison?.friction.new.filter(
-      ({ severity, onPath }) => onPath !== false && severities.indexOf(severity) <= least,
-    ) ?? [];
+    comparison?.friction.new.filter(({ severity, onPath }) => onPath && severities.indexOf(severity) <= least) ?? [];
   const [first] = found;
   if (!first) return null;
   const rest = found.length === 1 ? "" : ` and ${found.length - 1} more`;

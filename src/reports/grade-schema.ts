@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { describeDimension } from "../grading/dimensions/part.ts";
-import type { Curve, Dimension, DimensionPart, PartName, Recommendation, Scope } from "../grading/grade.ts";
+import type { Curve, Dimension, DimensionPart, PartName, Scope } from "../grading/grade.ts";
 import { evidenceRoles, partNames, scopes, units } from "../grading/kinds.ts";
 import { percent } from "../grading/text.ts";
 import { mapOf, Nullable, OneOf } from "../schema.ts";
@@ -70,18 +70,6 @@ export const Advice = {
   evidence: Nullable(Evidence),
 };
 
-type StoredAdvice = Pick<Recommendation, "gain"> & {
-  lostPoints?: number | null;
-  evidence: Partial<Recommendation["evidence"]> | null;
-};
-
-/** Advice as a report shows it. Reports of earlier versions lack some fields. */
-export function toAdvice<T extends StoredAdvice>(stored: T) {
-  const none = { url: null, line: null, found: null, expected: null, text: null, steps: [] };
-  const evidence = stored.evidence && { ...none, ...stored.evidence };
-  return { ...stored, lostPoints: stored.lostPoints ?? null, evidence };
-}
-
 /** Who is responsible for the points missing to 100. */
 const LostPoints = Type.Object(
   {
@@ -134,8 +122,8 @@ const ReportMetrics = Type.Object({
   cost: Type.String({ description: "$0.12, or unknown" }),
   costDetail: Type.String(),
   interruptions: Type.Number({ description: "How often the agent needed a person" }),
-  timeSeconds: Type.Optional(Nullable(Type.Number())),
-  costUsd: Type.Optional(Nullable(Type.Number())),
+  timeSeconds: Nullable(Type.Number()),
+  costUsd: Nullable(Type.Number()),
 });
 
 const GoalPart = Type.Object({
@@ -203,9 +191,9 @@ export const Graded = Type.Object({
 type GradedFields = keyof typeof Graded.properties;
 const gradedFields = Object.keys(Graded.properties) as GradedFields[];
 
-/** The part of a grade, row or table that `Graded` lists. Older gradings lack fields that were added later. */
+/** The part of a grade, row or table that `Graded` lists. */
 export const pickGraded = <T extends Record<GradedFields, unknown>>(from: T) =>
-  Object.fromEntries(gradedFields.map((field) => [field, from[field] ?? null])) as Pick<T, GradedFields>;
+  Object.fromEntries(gradedFields.map((field) => [field, from[field]])) as Pick<T, GradedFields>;
 
 /** Why there is no score, or why a score has no grade. */
 export const toNullNotice = ({ nullNotice, scope }: { nullNotice: string | null; scope: Scope }): string | null =>

@@ -7,7 +7,7 @@ import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
 
-import { toAdvice, toDimension, toNullNotice } from "./grade-schema.ts";
+import { toDimension, toNullNotice } from "./grade-schema.ts";
 
 import { toVariance } from "./judge-variance.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
@@ -71,9 +71,7 @@ export function createGradings({ db, now, newId }: Pick<Context, "db" | "now" | 
       }
       const { frictions, recommendations: recommended, methodology: stamp, ...grade } = found.grade;
       const points = new Map(shown.frictionPoints.map((point) => [point.fingerprint, point]));
-      const alone = {
-        ...{ lostPoints: null, onPath: true, seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null },
-      };
+      const alone = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
       const known = new Map(shown.recommendations.map((each) => [frictionKey(each.frictionIds), each]));
       return {
         ...shown,
@@ -87,7 +85,7 @@ export function createGradings({ db, now, newId }: Pick<Context, "db" | "now" | 
           ...each,
         })),
         recommendations: recommended.map((each) => ({
-          ...toAdvice(each),
+          ...each,
           done: known.get(frictionKey(each.frictionIds))?.done ?? null,
           dismissed: known.get(frictionKey(each.frictionIds))?.dismissed ?? null,
         })),

@@ -14,7 +14,7 @@ import { toIso } from "../schema.ts";
 import type { Announcements } from "./announcements.ts";
 import type { Baselines } from "./baseline.ts";
 import type { CountReport } from "./counts.ts";
-import { pickGraded, toAdvice, toDimension, toNullNotice } from "./grade-schema.ts";
+import { pickGraded, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
 import { createReportLists } from "./lists.ts";
 import { getReportRow, noReport } from "./report-row.ts";
@@ -151,7 +151,7 @@ export function createReports(
       context,
       frictionPoints: points,
       recommendations: advice.map(({ orgId: _, reportId: __, ...recommendation }, i) => ({
-        ...toAdvice(recommendation),
+        ...recommendation,
         done: done[i] ?? null,
         dismissed: dismissedOf(recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null)),
       })),

@@ -3,7 +3,6 @@ import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations, reports } from "../db/tables.ts";
 import type { Grade } from "../grading/grade.ts";
 import { type CountReport, writeExposure } from "./counts.ts";
-import { toAdvice } from "./grade-schema.ts";
 import type { ReportRow } from "./report-row.ts";
 import type { GradingRow } from "./stored-grade.ts";
 
@@ -46,8 +45,7 @@ export const createShownGrading = (count: CountReport) =>
       .set({ priority: sql`-${recommendations.priority}` })
       .where(eq(recommendations.reportId, reportId))
       .run();
-    for (const stored of advice) {
-      const each = toAdvice(stored);
+    for (const each of advice) {
       tx.insert(recommendations)
         .values({ ...each, ...owner })
         .onConflictDoUpdate({ target: recommendations.id, set: each })
