@@ -5,7 +5,6 @@ import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { archiveRoutes } from "./archives/routes.ts";
 import { noteClient, type Peer } from "./auth/address.ts";
 import { authenticate, checkOwner, withClearPath } from "./auth/gate.ts";
-import { orgsForPeople } from "./auth/orgs.ts";
 import { whoamiRoutes } from "./auth/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import type { Db } from "./db/open.ts";
@@ -148,7 +147,7 @@ export function createApp(service: Service, { surface, ...options }: AppOptions 
     })
     .use(healthRoutes(service.findProblem))
     .use(apiRoutes())
-    .use(pageRoutes({ ...service, orgs: orgsForPeople(service.orgs, ctx.config) }, openApi));
+    .use(pageRoutes(service, openApi));
 
   const deliver = createDelivery(ctx.config);
 
@@ -191,10 +190,10 @@ function moveHeaders(set: { headers: Record<string, unknown>; status?: unknown }
 
 /** The API of the features. */
 function featureRoutes(service: Service) {
-  const { ctx, people } = service;
-  const ownerFor = (what: string) => (request: Request) => checkOwner(request, people, what);
+  const { ctx } = service;
+  const ownerFor = (what: string) => (request: Request) => checkOwner(ctx, request, what);
   return new Elysia({ name: "features" })
-    .use(whoamiRoutes(service.orgs))
+    .use(whoamiRoutes(ctx))
     .use(promptRoutes(service))
     .use(providerRoutes(ctx))
     .use(archiveRoutes(ctx))

@@ -1,7 +1,5 @@
 import { createAgentList } from "./agents/choice.ts";
 import { hasArchive } from "./archives/archives.ts";
-import { createOrgs } from "./auth/orgs.ts";
-import { createPeople } from "./auth/people.ts";
 import { createCompare } from "./comparisons/compare.ts";
 import { createLatest } from "./comparisons/latest.ts";
 import type { Context, OrgId } from "./context.ts";
@@ -41,10 +39,8 @@ export type Features = ReturnType<typeof createFeatures>;
 /** Reading and storing: everything that needs no job. */
 export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram }: Parts) {
   const { config } = ctx;
-  const orgs = createOrgs(ctx);
-  const people = createPeople(ctx);
   const guard = createGuard({ allow: config.allowPrivate, userAgent, now: ctx.now, keepsAlive: false });
-  const trusts = createTrusts(ctx, { orgs, guard });
+  const trusts = createTrusts(ctx, { guard });
   const models = createModels(ctx);
   const listAgents = createAgentList(ctx.agents);
   const prompts = createPrompts(ctx, {
@@ -71,8 +67,6 @@ export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram 
   const imports = createImports(ctx, createCounts(ctx, [createScoreCounts(ctx)]));
   const evals = createEvals(ctx);
   return {
-    orgs,
-    people,
     trusts,
     models,
     listAgents,

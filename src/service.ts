@@ -3,7 +3,7 @@ import { version } from "../package.json" with { type: "json" };
 import type { AgentStandby } from "./agents/all.ts";
 import { createGatewayOpener } from "./agents/gateway/opener.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
-import { createPauseNotice } from "./auth/pause-notice.ts";
+import { limitsOfOrg, listOrgs } from "./auth/orgs.ts";
 import { createScoreAlert } from "./comparisons/score-alert.ts";
 import { createWeek } from "./comparisons/week.ts";
 import type { AllowRule } from "./config/allow-rules.ts";
@@ -71,7 +71,7 @@ function createWork(ctx: Context, parts: JobParts) {
   const { db, config, log, now, agents, commit, signals } = ctx;
   const { onError } = ctx.disk;
   const { workers, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
-  const { orgs, people, models, prompts, compare, reports, gradings, baselines, latest } = features;
+  const { models, prompts, compare, reports, gradings, baselines, latest } = features;
   const { filename } = db.$client;
   const gateway = createGatewayOpener(now);
   const place = createLocalPlace({
@@ -119,7 +119,7 @@ function createWork(ctx: Context, parts: JobParts) {
     commit,
     handlers: { run: runJob, regrade: regradeJob },
     concurrency: () => workers?.slots() ?? config.concurrency,
-    limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
+    limits: { org: (id) => money.limitsOf(id, limitsOfOrg(ctx, id)), host: config.runsPerHost },
     onAttempt: telemetry.onAttempt,
     onError,
     backoffMs,
@@ -145,14 +145,13 @@ function createWork(ctx: Context, parts: JobParts) {
     queue,
     commit,
   });
-  const onPaused = createPauseNotice({ orgs, people, prompts });
-  const slots = createSlots(ctx, { prompts, requests, commit, emit: outbox.emit, onPaused, onError });
+  const slots = createSlots(ctx, { prompts, requests, commit, emit: outbox.emit, onError });
   signals.scheduleChanged.subscribe(slots.wake);
   const tagSchedules = createTagSchedules(ctx, { commit });
   const gates = createGates(ctx, { prompts, requests, baselines, compare, commit, emit: outbox.emit, onError });
   const upkeep = createUpkeep(ctx, { onError });
   const notifier = createNotifier(ctx, {
-    ...{ queue: deliveryQueue, outbox, commit, people, orgs, userAgent, onError },
+    ...{ queue: deliveryQueue, outbox, commit, userAgent, onError },
     ...{ timeoutMs: options.deliveryTimeoutMs, leaseMs, onAttempt: telemetry.onAttempt },
     digestOf: createWeek(ctx, features),
   });
@@ -202,7 +201,7 @@ export function createService(options: Options) {
     ctx,
     workers: createWorkers(ctx, {
       place: options.workers ?? null,
-      countOrgs: () => features.orgs.listOrgs().length,
+      countOrgs: () => listOrgs(ctx).length,
     }),
     ...features,
     ...parts,

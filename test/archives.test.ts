@@ -6,6 +6,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { gzipSync } from "node:zlib";
 import { create } from "tar";
 import { readArchive } from "../src/archives/archives.ts";
+import { listMembers } from "../src/auth/members.ts";
 import { testApp } from "./support/app.ts";
 import { join as becomeMember, browse, signedIn } from "./support/people.ts";
 
@@ -303,9 +304,9 @@ describe("the form of a prompt", () => {
     // In another organization, the person could open another form.
     becomeMember(other, other.b.org, "admin", email);
     const owner = await signedIn(other);
-    const { memberId } = other.service.people.listMembers(other.a.org).find((each) => each.email === email) ?? {};
+    const { memberId } = listMembers(other.service.ctx, other.a.org).find((each) => each.email === email) ?? {};
     await owner.post("/settings/members/change", { member: memberId ?? "", do: "remove", confirmed: "1" });
-    expect(other.service.people.listMembers(other.a.org).map((each) => each.email)).toEqual([owner.email]);
+    expect(listMembers(other.service.ctx, other.a.org).map((each) => each.email)).toEqual([owner.email]);
     expect(await send()).toBe(413);
     const opened = actionOf((await person.get("/prompts/new")).body);
     expect([opened !== action, await send(opened)]).toEqual([true, 401]);

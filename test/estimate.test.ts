@@ -3,6 +3,7 @@ import type { Agent } from "../src/agents/agent.ts";
 import { createCodingAgent } from "../src/agents/coding/coding.ts";
 import type { Preset } from "../src/agents/coding/preset.ts";
 import { presets } from "../src/agents/coding/presets.ts";
+import { updateOrg } from "../src/auth/orgs.ts";
 import { testApp } from "./support/app.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
 import { call, finish, modelRuns } from "./support/model-runs.ts";
@@ -57,7 +58,7 @@ test.each([
   const { id } = (await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
   const get = async () => (await app.send("GET", `/api/v1/prompts/${id}/estimate`)).body;
   expect(await get()).toMatchObject({ basis: "limits", costUsd: { median: null, low: null, high } });
-  app.service.orgs.updateOrg(app.a.org, { maxUsdARun: 0.01 });
+  updateOrg(app.service.ctx, app.a.org, { maxUsdARun: 0.01 });
   expect((await get()).costUsd.high).toBe(0.01);
   const other = await app.send("GET", `/api/v1/prompts/${id}/estimate`, {
     headers: { authorization: `Bearer ${app.b.key}` },

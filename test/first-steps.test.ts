@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
 import { createKey, flushLastUsed } from "../src/auth/keys.ts";
+import { updateOrg } from "../src/auth/orgs.ts";
+import { setupPath } from "../src/auth/setup.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, password, signedIn } from "./support/people.ts";
@@ -103,7 +105,7 @@ test("home counts regressed prompts, failed and running runs, and includes level
 
 test("common passwords are refused, and phrases are not", async () => {
   const app = testApp();
-  const path = app.service.people.setupPath(app.a.org);
+  const path = setupPath(app.service.ctx, app.a.org);
   const person = { name: "Ada", email: "ada@example.com" };
   for (const weak of ["password1234", "123456789012", "aaaaaaaaaaaaa", "qwertyuiop12", "P@ssw0rd!2345"])
     expect([weak, (await browse(app).post(path, { ...person, password: weak })).status]).toEqual([weak, 400]);
@@ -114,7 +116,7 @@ test("times are shown in the time zone of the organization, with its name", asyn
   const at = Date.parse("2026-11-21T23:30:00Z");
   const app = testApp({ now: () => at });
   const { org } = app.a;
-  app.service.orgs.updateOrg(org, { timeZone: "Asia/Tokyo" });
+  updateOrg(app.service.ctx, org, { timeZone: "Asia/Tokyo" });
   const { id } = app.service.prompts.createPrompt(org, { text: docs });
   const [run, reported] = evaluation(app, id, ["timeout: too long", niceGrade]);
   const person = await signedIn(app);

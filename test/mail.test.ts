@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { listInvitations } from "../src/auth/invitations.ts";
 import { testApp } from "./support/app.ts";
 import { browse, password, signedIn } from "./support/people.ts";
 import { startSmtp } from "./support/smtp.ts";
@@ -15,7 +16,7 @@ test("an invitation is emailed, and its link can still be copied", async () => {
   const smtp = startSmtp();
   const app = appWith(smtp.url);
   const { location, body } = await invite(app);
-  const path = app.service.people.listInvitations(app.a.org)[0]?.path ?? "";
+  const path = listInvitations(app.service.ctx, app.a.org)[0]?.path ?? "";
   expect([location, body.includes('role="status"')]).toEqual(["/settings/members?done=mailed", true]);
   expect(body).toContain(`http://localhost:3000${path}`);
   const { to, text } = await smtp.first();

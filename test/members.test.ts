@@ -1,4 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { listInvitations } from "../src/auth/invitations.ts";
+import { listMembers } from "../src/auth/members.ts";
+import { findPerson } from "../src/auth/people.ts";
 import { testApp } from "./support/app.ts";
 import { browse, join, password, signedIn } from "./support/people.ts";
 
@@ -12,8 +15,8 @@ const inviteLink = async (owner: Browser, email: string, role = "member"): Promi
   return /<code>http:\/\/localhost:3000(\/invite\/[^<]+)<\/code>/.exec(body)?.[1] ?? "";
 };
 const memberId = (app: App, email: string, org = app.a.org): string =>
-  app.service.people.listMembers(org).find((each) => each.email === email)?.memberId ?? "none";
-const rolesOf = (app: App) => app.service.people.listMembers(app.a.org).map(({ email, role }) => [email, role]);
+  listMembers(app.service.ctx, org).find((each) => each.email === email)?.memberId ?? "none";
+const rolesOf = (app: App) => listMembers(app.service.ctx, app.a.org).map(({ email, role }) => [email, role]);
 
 describe("an invitation", () => {
   test("makes a new person a member, once", async () => {
@@ -71,7 +74,7 @@ describe("an invitation", () => {
     const second = await inviteLink(owner, "bea@example.com", "admin");
     await refused(first);
     await refused(`${second.slice(0, -2)}xx`);
-    const [waiting] = app.service.people.listInvitations(app.a.org);
+    const [waiting] = listInvitations(app.service.ctx, app.a.org);
     expect(
       (await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "", confirmed: "1" })).status,
     ).toBe(303);
@@ -248,7 +251,7 @@ describe("a password reset", () => {
     const links = [await linkFor(joins.email), await linkFor(stays.email)];
     const boss = await signedIn(app, { org: app.b.org });
     await boss.post("/settings/members/invite", { email: joins.email, role: "owner" });
-    const invitation = app.service.people.listInvitations(app.b.org)[0]?.path ?? "";
+    const invitation = listInvitations(app.service.ctx, app.b.org)[0]?.path ?? "";
     expect((await joins.post(invitation)).location).toBe("/");
     await other.post("/settings/members/role", { member: memberId(app, owner.email), role: "admin" });
     for (const link of links) expect((await browse(app).post(link, { password: "a third password" })).status).toBe(404);
@@ -342,7 +345,7 @@ test("expired sign-ins, failed attempts and used tokens are deleted, and nothing
   expect(await after(15 * 60_000)).toEqual([1, 1, 2]);
   expect(await after(1)).toEqual([1, 0, 1]);
   const { email: later } = await signedIn(app);
-  const left = app.service.people.findPerson(later)?.id ?? "none";
+  const left = findPerson(app.service.ctx, later)?.id ?? "none";
   // As if they had used it since.
   app.db.$client.run("update sign_ins set expires_at = expires_at + ? where person_id = ?", [dayMs, left]);
   expect(await after(30 * dayMs)).toEqual([1, 0, 0]);

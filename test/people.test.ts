@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { setupPath } from "../src/auth/setup.ts";
 import { signIns } from "../src/db/tables.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
@@ -12,7 +13,7 @@ const ada = { name: "Ada", email: "Ada@Example.com", password };
 describe("the first owner", () => {
   test("is created by the setup link, once, and can sign out and in again", async () => {
     const app = testApp();
-    const path = app.service.people.setupPath(app.a.org);
+    const path = setupPath(app.service.ctx, app.a.org);
     const browser = browse(app);
     expect((await browser.get(path)).body).toContain(`action="${path}"`);
     const hash = spyOn(Bun.password, "hash");
@@ -40,12 +41,12 @@ describe("the first owner", () => {
       await browse(app).post(path, { ...ada, email: "eve@example.com" }),
     ])
       expect(used.status).toBe(404);
-    expect(() => app.service.people.setupPath(app.a.org)).toThrow();
+    expect(() => setupPath(app.service.ctx, app.a.org)).toThrow();
   });
 
   test("two at once create one owner", async () => {
     const app = testApp();
-    const path = app.service.people.setupPath(app.a.org);
+    const path = setupPath(app.service.ctx, app.a.org);
     const answers = await Promise.all(
       ["one", "two"].map((name) => browse(app).post(path, { name, email: `${name}@example.com`, password })),
     );
@@ -55,8 +56,8 @@ describe("the first owner", () => {
   test("an invalid, modified, foreign or expired setup link is rejected", async () => {
     let at = Date.parse("2026-11-21T09:00:00Z");
     const app = testApp({ now: () => at });
-    const path = app.service.people.setupPath(app.a.org);
-    const foreign = testApp().service.people.setupPath(app.a.org);
+    const path = setupPath(app.service.ctx, app.a.org);
+    const foreign = setupPath(testApp().service.ctx, app.a.org);
     const [, body = "", signature = ""] = /^\/setup\/([^.]+)\.(.+)$/.exec(path) ?? [];
     const other = Buffer.from(Buffer.from(body, "base64url").toString().replace(app.a.org, app.b.org));
     for (const wrong of ["/setup/x", "/setup/a.b", foreign, `/setup/${other.toString("base64url")}.${signature}`]) {
@@ -73,7 +74,7 @@ describe("the first owner", () => {
     [{ ...ada, name: " " }, "name"],
   ])("errors are shown in the form, which keeps the other values: %j", async (filled, refusal) => {
     const app = testApp();
-    const { status, body } = await browse(app).post(app.service.people.setupPath(app.a.org), filled);
+    const { status, body } = await browse(app).post(setupPath(app.service.ctx, app.a.org), filled);
     expect(status).toBe(400);
     expect(/role="alert">([^<]*)/.exec(body)?.[1]).toContain(refusal);
     expect(body).toContain(`value="${filled.email}"`);
@@ -149,7 +150,7 @@ test("a page extends the session, but not while another process is writing", asy
 test("under a path and https, the cookie is limited to that path and to TLS", async () => {
   const cookieUnder = async (baseUrl: string, base = "") => {
     const app = testApp({ env: { EVALD_BASE_URL: baseUrl } });
-    const answer = await browse(app).post(base + app.service.people.setupPath(app.a.org), ada);
+    const answer = await browse(app).post(base + setupPath(app.service.ctx, app.a.org), ada);
     expect(answer.location).toBe(`${base}/`);
     const cookie = cookiesOf(answer.headers);
     expect((await browse(app, cookie).get(`${base}/runs/x`)).status).toBe(404);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Agent } from "../src/agents/agent.ts";
+import { updateOrg } from "../src/auth/orgs.ts";
 import { instantAgent, testApp } from "./support/app.ts";
 import { decode, fieldsOf } from "./support/form-fields.ts";
 import { browse, signedIn } from "./support/people.ts";
@@ -111,7 +112,7 @@ describe("the prompt form", () => {
   test("creates one prompt, however often it is submitted, with the schedule that it showed", async () => {
     const now = Date.parse("2026-11-21T09:30:00Z");
     const app = testApp({ now: () => now });
-    app.service.orgs.updateOrg(app.a.org, { timeZone: "America/New_York" });
+    updateOrg(app.service.ctx, app.a.org, { timeZone: "America/New_York" });
     const person = await signedIn(app);
     const form = { ...fieldsOf((await person.get("/prompts/new")).body), text: `Look. ${docs}`, frequency: "daily" };
     const shown = listIn((await person.post("/prompts/preview", form)).body, "times");

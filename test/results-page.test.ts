@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { updateOrg } from "../src/auth/orgs.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -12,7 +13,7 @@ function setUp() {
   const { service, a } = app;
   const newPrompt = (title: string | null, isOnResultsPage = true) =>
     service.prompts.createPrompt(a.org, { title, text: "Secret task. https://docs.example.com", isOnResultsPage }).id;
-  const turn = (hasResultsPage: boolean) => service.orgs.updateOrg(a.org, { hasResultsPage }).resultsPath ?? "";
+  const turn = (hasResultsPage: boolean) => updateOrg(service.ctx, a.org, { hasResultsPage }).resultsPath ?? "";
   const stranger = browse(app);
   return { app, newPrompt, turn, get: stranger.get, pass: (days: number) => (at += days * 24 * 3600_000) };
 }

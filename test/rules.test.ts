@@ -41,7 +41,6 @@ const layers: [string, (file: string) => boolean][] = [
       "features",
       "mcp",
       "trusts",
-      "auth",
       "workers",
       "gates",
       "regrades",
@@ -61,7 +60,7 @@ const layers: [string, (file: string) => boolean][] = [
       "archives",
       "providers",
     ],
-    ...["models", "jobs", "http", "context", "db"],
+    ...["auth", "models", "jobs", "http", "context", "db"],
     ...[
       "places",
       "stats",

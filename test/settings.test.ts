@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { listKeys } from "../src/auth/keys.ts";
+import { getOrg } from "../src/auth/orgs.ts";
 import { testApp } from "./support/app.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
 import { signedIn } from "./support/people.ts";
@@ -16,7 +17,7 @@ describe("the organization", () => {
     const whole = { name: "Acme & Sons", timeZone: "Europe/Berlin", maxRunsAtOnce: "3", maxRunsADay: "" };
     const { status, body } = await post("/settings", whole);
     expect([status, body.includes('role="status"'), body.includes("Acme &amp; Sons")]).toEqual([200, true, true]);
-    expect(service.orgs.getOrg(a.org)).toMatchObject({
+    expect(getOrg(service.ctx, a.org)).toMatchObject({
       name: "Acme & Sons",
       timeZone: "Europe/Berlin",
       maxRunsAtOnce: 3,
@@ -33,13 +34,13 @@ describe("the organization", () => {
     [{ maxRunsADay: "0" }, "0"],
   ])("%p is rejected, and the submitted values are kept", async (wrong, detail) => {
     const { post, service, a } = await settings();
-    const before = service.orgs.getOrg(a.org);
+    const before = getOrg(service.ctx, a.org);
     const typed = { name: "Typed name", timeZone: "Asia/Tokyo", ...wrong };
     const { status, body } = await post("/settings", typed);
     expect(status).toBeGreaterThanOrEqual(400);
     expect(/role="alert">([^<]*)/.exec(body)?.[1]).toContain(detail);
     for (const value of Object.values(typed)) expect(body).toContain(`value="${value}"`);
-    expect(service.orgs.getOrg(a.org)).toEqual(before);
+    expect(getOrg(service.ctx, a.org)).toEqual(before);
   });
 });
 

@@ -1,4 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
+import { listInvitations } from "../src/auth/invitations.ts";
+import { listMembers } from "../src/auth/members.ts";
+import { createOrg, updateOrg } from "../src/auth/orgs.ts";
 import type { OrgId } from "../src/context.ts";
 import { testApp } from "./support/app.ts";
 import { startOidc } from "./support/oidc.ts";
@@ -39,7 +42,7 @@ test("an invited person signs in, is asked to join, and can sign in again", asyn
   const app = appWith();
   const owner = await signedIn(app);
   await owner.post("/settings/members/invite", { email: "bea@example.com", role: "admin" });
-  const link = app.service.people.listInvitations(app.a.org)[0]?.path ?? "";
+  const link = listInvitations(app.service.ctx, app.a.org)[0]?.path ?? "";
   provider.signsInAs({ sub: "1", email: "Bea@example.com", email_verified: true, name: "Bea" });
   const bea = browse(app);
   expect((await bea.get(link)).body).toContain("Acme ID");
@@ -57,7 +60,7 @@ test("an invited person who signs in without the link finds the invitation, if t
   const app = appWith();
   const owner = await signedIn(app);
   await owner.post("/settings/members/invite", { email: "bea@example.com", role: "viewer" });
-  const link = app.service.people.listInvitations(app.a.org)[0]?.path ?? "";
+  const link = listInvitations(app.service.ctx, app.a.org)[0]?.path ?? "";
   provider.signsInAs({ sub: "1", email: "bea@example.com", email_verified: true, name: "Bea" });
   const bea = browse(app);
   await comeBy(bea);
@@ -98,7 +101,7 @@ test("an unproven account loses its passwords and sessions when the provider pro
   const eve = await signedIn(app);
   const email = "cfo@victim.example";
   await eve.post("/settings/members/invite", { email, role: "member" });
-  const link = app.service.people.listInvitations(app.a.org)[0]?.path ?? "";
+  const link = listInvitations(app.service.ctx, app.a.org)[0]?.path ?? "";
   const squatter = browse(app);
   expect((await squatter.post(link, { name: "Eve", password })).location).toBe("/");
   expect((await squatter.get("/account")).status).toBe(200);
@@ -161,7 +164,7 @@ test("people of the domain become members, those of another domain with the same
   const cy = browse(app);
   await comeBy(cy);
   expect((await cy.get("/")).body).toContain('<p class="org">A</p>');
-  expect(app.service.people.listMembers(app.a.org).map(({ email, role }) => [email, role])).toEqual([
+  expect(listMembers(app.service.ctx, app.a.org).map(({ email, role }) => [email, role])).toEqual([
     ["cy@acme.example", "member"],
   ]);
   for (const email of ["eve@notacme.example", "eve@acme.example.evil.example"]) {
@@ -182,10 +185,10 @@ test("people can't give their organization the name that people of the domain jo
   await comeBy(browse(app));
   expect(await take()).toEqual(none);
   // The operator.
-  const { id } = app.service.orgs.updateOrg(app.a.org, { name: "Acme" });
+  const { id } = updateOrg(app.service.ctx, app.a.org, { name: "Acme" });
   expect(await take()).toEqual(none);
   const ada = await signedIn(app, { email: "ada@example.com" });
-  const members = () => app.service.people.listMembers(id).map(({ email }) => email);
+  const members = () => listMembers(app.service.ctx, id).map(({ email }) => email);
   await comeBy(browse(app));
   expect(members()).toContain("cy@acme.example");
   // Its owner saves other settings, then renames it.
@@ -202,11 +205,11 @@ test("people of the domain join the organization with the ID in the setting, wha
   const env = { EVALD_PEOPLE_MAKE_ORGS: "1" };
   const id = crypto.randomUUID();
   const app = appWith({ ...env, EVALD_OIDC_JOIN: `acme.example=${id.toUpperCase()}` });
-  app.db.$client.run("update orgs set id = ? where id = ?", [id, app.service.orgs.createOrg("Acme").id]);
+  app.db.$client.run("update orgs set id = ? where id = ?", [id, createOrg(app.service.ctx, "Acme").id]);
   const eve = await signedIn(app, { email: "eve@evil.example" });
   for (const orgName of [id, id.toUpperCase()])
     expect((await eve.post("/account/create-organization", { orgName })).status).toBe(303);
-  app.service.orgs.updateOrg(id as OrgId, { name: "Acme Inc" });
+  updateOrg(app.service.ctx, id as OrgId, { name: "Acme Inc" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, name: "Cy" });
   const cy = browse(app);
   await comeBy(cy);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { updateOrg } from "../src/auth/orgs.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
@@ -13,7 +14,7 @@ function setUp() {
   let now = Date.parse(october);
   const app = testApp({ now: () => now });
   const { service, a } = app;
-  service.orgs.updateOrg(a.org, { name: "Acme", timeZone: zone });
+  updateOrg(service.ctx, a.org, { name: "Acme", timeZone: zone });
   const shown = { isOnResultsPage: true, hasPublicBadge: true };
   const prompt = service.prompts.createPrompt(a.org, { text: "Upload. https://docs.example.com", ...shown });
   const [before] = evaluation(app, prompt.id, [niceGrade]);
@@ -93,7 +94,7 @@ test("pages, badges and the public results page show dates of the organization, 
     expect([path, body.includes("Sun 1 Nov 2026, 06:00"), body.includes(`(${zone})`)]).toEqual([path, true, true]);
   }
   const stranger = browse(app);
-  const { resultsPath } = app.service.orgs.updateOrg(app.a.org, { hasResultsPage: true });
+  const { resultsPath } = updateOrg(app.service.ctx, app.a.org, { hasResultsPage: true });
   const badge = await app.send("GET", new URL(prompt.badgeUrl ?? "").pathname.replace(".svg", ".json"));
   expect((await stranger.get(resultsPath ?? "")).body).toContain(`datetime="2026-11-01"`);
   expect(badge.body.message).toEndWith("2026-11-01");

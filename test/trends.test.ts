@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { updateOrg } from "../src/auth/orgs.ts";
 import type { Grade } from "../src/grading/grade.ts";
 import { changePoints } from "../src/stats/change-points.ts";
 import { getTrends } from "../src/trends/trends.ts";
@@ -355,7 +356,6 @@ test("the series with the most runs is shown by default, and changes over all pr
 
 test("days, weeks and months begin in the time zone of the organization, also after it changed", async () => {
   const { app, at, trends, promptId, setNow } = dated();
-  const { orgs } = app.service;
   // 22:30 to 23:30 in UTC on the last day before winter time in Paris, then a Sunday.
   const late = Date.UTC(2026, 9, 24, 22, 30);
   const hour = 3600_000;
@@ -374,7 +374,7 @@ test("days, weeks and months begin in the time zone of the organization, also af
     ["2026-10-25T00:00", 80],
     ["2026-10-31T00:00", 90],
   ]);
-  orgs.updateOrg(app.a.org, { timeZone: "Europe/Paris" });
+  updateOrg(app.service.ctx, app.a.org, { timeZone: "Europe/Paris" });
   expect((await trends({ promptId })).timeZone).toBe("Europe/Paris");
   expect(await shown("day")).toEqual([
     ["2026-10-23T22:00", 60],
@@ -394,6 +394,6 @@ test("days, weeks and months begin in the time zone of the organization, also af
   expect(await shown("day", { since: "2026-10-25", until: "2026-10-26" })).toEqual([["2026-10-24T22:00", 70]]);
   const { body: listed } = await app.send("GET", "/api/v1/reports?since=2026-10-25&until=2026-10-26");
   expect(listed.map(({ score }: { score: number }) => score)).toEqual([70]);
-  orgs.updateOrg(app.a.org, { timeZone: "Asia/Kathmandu" });
+  updateOrg(app.service.ctx, app.a.org, { timeZone: "Asia/Kathmandu" });
   expect((await shown("day"))[0]).toEqual(["2026-10-24T18:15", 65]);
 });

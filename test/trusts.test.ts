@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
+import { findPerson } from "../src/auth/people.ts";
 import { testApp } from "./support/app.ts";
 import { startCiIssuer } from "./support/ci-issuer.ts";
 import { signedIn } from "./support/people.ts";
@@ -287,7 +288,7 @@ describe("trusts", () => {
     expect((await using(key, "POST", path, input)).status).toBe(403);
     expect((await using(key, "GET", path)).body).toMatchObject([{ repository: "acme/docs", issuer: ci.issuer }]);
     const { email } = await signedIn(app, { role: "admin" });
-    const createdBy = app.service.people.findPerson(email)?.id;
+    const createdBy = findPerson(app.service.ctx, email)?.id;
     const own = createKey(app.service.ctx, app.a.org, "own", { createdBy }).key;
     expect((await using(own, "POST", path, input)).status).toBe(403);
     const writer = createKey(app.service.ctx, app.a.org, "writer", { scopes: ["write"] }).key;

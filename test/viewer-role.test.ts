@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { listInvitations } from "../src/auth/invitations.ts";
 import { createKey, listKeys } from "../src/auth/keys.ts";
+import { listMembers } from "../src/auth/members.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -32,7 +34,7 @@ test("a viewer reads every page and submits no form of the organization", async 
 test("owners invite viewers and change roles to viewer", async () => {
   const owner = await signedIn(app);
   expect((await owner.post("/settings/members/invite", { email: "v@example.com", role: "viewer" })).status).toBe(303);
-  expect(service.people.listInvitations(a.org).map(({ role }) => role)).toEqual(["viewer"]);
+  expect(listInvitations(service.ctx, a.org).map(({ role }) => role)).toEqual(["viewer"]);
 });
 
 test("destructive actions ask for confirmation, name what is lost, and run once confirmed", async () => {
@@ -40,7 +42,7 @@ test("destructive actions ask for confirmation, name what is lost, and run once 
   const { id } = service.prompts.createPrompt(a.org, { title: "To archive", text: "https://docs.example.com" });
   const { apiKey } = createKey(service.ctx, a.org, "to revoke");
   const { evalRequestId: _, runIds } = await service.requests.requestEval(a.org, id, { urlMap: {}, trigger: "api" });
-  const [member] = service.people.listMembers(a.org).filter(({ role }) => role === "viewer");
+  const [member] = listMembers(service.ctx, a.org).filter(({ role }) => role === "viewer");
   const forms: [path: string, form: Record<string, string>, isGone: () => boolean][] = [
     [`/prompts/${id}/archive`, {}, () => service.prompts.getPrompt(a.org, id).status === "archived"],
     [
@@ -52,7 +54,7 @@ test("destructive actions ask for confirmation, name what is lost, and run once 
     [
       "/settings/members/change",
       { member: member?.memberId ?? "", do: "remove" },
-      () => service.people.listMembers(a.org).every(({ memberId }) => memberId !== member?.memberId),
+      () => listMembers(service.ctx, a.org).every(({ memberId }) => memberId !== member?.memberId),
     ],
   ];
   for (const [path, form, isGone] of forms) {

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
+import { updateOrg } from "../src/auth/orgs.ts";
 import { events } from "../src/notifications/events.ts";
 import { toMessage } from "../src/notifications/messages.ts";
 import { toSlack } from "../src/notifications/slack.ts";
@@ -162,7 +163,7 @@ test("old deliveries are deleted with their logs, pending ones and what is sent 
   const stored = () => ["notifications", "deliveries", "delivery_tries"].map(rows);
   const jobs = () => rows("jobs where kind = 'delivery'");
   const spend = () => app.db.$client.run("insert into spending values (?, ?, 11, 0)", [app.a.org, app.now()]);
-  app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: 10 });
+  updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: 10 });
   spend();
   const prompt = await app.post("/api/v1/prompts", { text: "Upload a file. https://docs.test" });
   await app.post(`/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });

@@ -1,11 +1,10 @@
+import { type Context, perContext } from "../context.ts";
 import { AppError, type ErrorCode } from "../errors.ts";
 import type { Engine } from "./engine.ts";
+import { secretOf } from "./links.ts";
 
 /** Details of a request: its cookies, browser and IP address. */
 export type From = { cookie: string; userAgent: string; address: string };
-
-/** The library, loaded when it is first needed. */
-export type GetEngine = () => Promise<Engine>;
 
 export const toHeaders = ({ cookie, userAgent, address }: From): Headers =>
   new Headers({ cookie, "user-agent": userAgent, "x-evald-address": address });
@@ -46,4 +45,23 @@ export async function withAppErrors<T>(call: Promise<T>): Promise<T> {
     const [code, detail] = errorsByCode[body?.code ?? ""] ?? [codesByStatus[Number(error.statusCode)], body?.message];
     throw code && detail ? new AppError(code, detail) : error;
   }
+}
+
+const engines = perContext(() => ({ loading: undefined as Promise<Engine> | undefined }));
+
+/** The library that manages people, loaded with the first sign-in because most processes never need it. */
+export function engineOf(ctx: Context): Promise<Engine> {
+  const state = engines(ctx);
+  state.loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(ctx, secretOf(ctx)));
+  return state.loading;
+}
+
+const changes = perContext(() => ({ last: Promise.resolve() as Promise<unknown> }));
+
+/** Runs changes to people that read other rows first one after another. */
+export function inSequence<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
+  const state = changes(ctx);
+  const next = state.last.then(work, work);
+  state.last = next.catch(() => {});
+  return next;
 }

@@ -3,7 +3,7 @@ import { AppError } from "../errors.ts";
 import { type Caller, callerOf } from "../http/caller.ts";
 import { keyShape } from "../schema.ts";
 import { findKey } from "./keys.ts";
-import type { createPeople } from "./people.ts";
+import { listMemberships } from "./people.ts";
 
 const remedy = "Send the header Authorization: Bearer <API key>. Create a key with evald key create.";
 const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
@@ -38,16 +38,12 @@ export function authenticate(ctx: Context, request: Request): Caller {
 }
 
 /** As on pages, only owners can do `what`: a person's key can while that person is an owner, and the key of a CI job never. Throws forbidden. */
-export function checkOwner(
-  request: Request,
-  people: Pick<ReturnType<typeof createPeople>, "membershipsOf">,
-  what: string,
-): void {
+export function checkOwner(ctx: Context, request: Request, what: string): void {
   const { org, createdBy, name, trustId } = callerOf(request);
   if (createdBy === null && trustId === null) return;
   if (trustId !== null)
     throw new AppError("forbidden", `The API key of a CI job can't ${what}. Use a key of an owner.`);
-  if (createdBy !== null && people.membershipsOf(createdBy).some((each) => each.org === org && each.role === "owner"))
+  if (createdBy !== null && listMemberships(ctx, createdBy).some((each) => each.org === org && each.role === "owner"))
     return;
   throw new AppError(
     "forbidden",

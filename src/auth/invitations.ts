@@ -3,9 +3,10 @@ import type { Context, OrgId } from "../context.ts";
 import { invitations, orgs, people, type Role } from "../db/tables.ts";
 import { AppError, conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { type From, type GetEngine, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
-import type { Links } from "./links.ts";
-import { type InTurn, type NewPerson, type Person, type SignedIn, toEmail, toRole } from "./person.ts";
+import { engineOf, type From, inSequence, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
+import { readLinkToken, toLinkToken } from "./links.ts";
+import { enterPerson, findPerson } from "./people.ts";
+import { type NewPerson, type SignedIn, toEmail, toRole } from "./person.ts";
 
 /** A pending invitation. `path` is the link to give to the person. */
 export type Invitation = {
@@ -35,114 +36,106 @@ const hourMs = 3600_000;
 /** Each may send an email to a stranger. */
 const maxAnHour = 50;
 
-type Inside = {
-  engine: GetEngine;
-  links: Links;
-  inTurn: InTurn;
-  enter: (person: NewPerson, from: From, isProven: boolean) => Promise<string[]>;
-  findPerson: (email: string) => Person | undefined;
-};
-
-/** Invitations to an organization, from creation to acceptance. */
-export function createInvitations({ db, now }: Context, { engine, links, inTurn, enter, findPerson }: Inside) {
-  const toPath = (id: string, ...via: "mail"[]) => `/invite/${links.toToken("invite", id, ...via)}`;
-
-  /** Throws not_found, with the reason, for an invalid invitation. */
-  function readInvitation(token: string): Invited {
-    const [id = "", via] = links.readToken("invite", token) ?? [];
-    const row = db
-      .select({ invitation: invitations, orgName: orgs.name })
-      .from(invitations)
-      .innerJoin(orgs, eq(orgs.id, invitations.orgId))
-      .where(eq(invitations.id, id))
-      .get();
-    if (!row) throw notFound("This invitation link is not valid. Copy the whole link, or ask for a new one.");
-    const { orgId, email, role, status, expiresAt } = row.invitation;
-    if (status === "accepted") throw notFound("This invitation was already accepted. Sign in.");
-    if (status !== "pending") throw notFound("This invitation was revoked. Ask an owner for a new one.");
-    if (expiresAt.getTime() <= now()) throw notFound("This invitation has expired. Ask an owner for a new one.");
-    const isKnown = findPerson(email) !== undefined;
-    return { id, org: orgId as OrgId, orgName: row.orgName, email, role, isKnown, isMailed: via === "mail" };
-  }
-
-  return {
-    /** Pending invitations, newest first. */
-    listInvitations: (org: OrgId): Invitation[] =>
-      db
-        .select({ invitation: invitations, invitedBy: people.name })
-        .from(invitations)
-        .innerJoin(people, eq(people.id, invitations.inviterId))
-        .where(and(eq(invitations.orgId, org), eq(invitations.status, "pending")))
-        .orderBy(desc(invitations.id))
-        .all()
-        .map(({ invitation: { id, email, role, expiresAt }, invitedBy }) => ({
-          id,
-          email,
-          role,
-          invitedBy,
-          expiresAt: toIso(expiresAt),
-          isExpired: expiresAt.getTime() <= now(),
-          path: toPath(id),
-        })),
-
-    /** Valid invitations for the email address of a person; none if the address isn't proven. */
-    listOwnInvitations: (personId: string): OwnInvitation[] =>
-      db
-        .select({ id: invitations.id, role: invitations.role, orgName: orgs.name })
-        .from(invitations)
-        .innerJoin(orgs, eq(orgs.id, invitations.orgId))
-        .innerJoin(people, and(eq(people.email, invitations.email), eq(people.emailVerified, true)))
-        .where(
-          and(eq(people.id, personId), eq(invitations.status, "pending"), gt(invitations.expiresAt, new Date(now()))),
-        )
-        .orderBy(desc(invitations.id))
-        .all()
-        .map(({ id, role, orgName }) => ({ orgName, role, path: toPath(id) })),
-
-    /**
-     * Invites an email address and revokes its earlier invitation. `mailedPath` is the path of the link to email. Opening it proves who
-     * holds the address, so it must not be shown to anyone else.
-     */
-    async invite(org: OrgId, email: string, role: string, from: From): Promise<{ email: string; mailedPath: string }> {
-      const address = toEmail(email);
-      const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(now() - hourMs)));
-      if (db.select({ id: invitations.id }).from(invitations).where(recent).limit(maxAnHour).all().length >= maxAnHour)
-        throw new AppError("rate_limited", `An organization can invite ${maxAnHour} people an hour. Try again later.`, {
-          retryAfterSeconds: 3600,
-        });
-      const body = { email: address, role: toRole(role), organizationId: org };
-      const { api } = await engine();
-      const made = await withAppErrors(api.createInvitation({ body, headers: toHeaders(from) }));
-      return { email: address, mailedPath: toPath(made.id, "mail") };
-    },
-
-    async revokeInvitation(org: OrgId, id: string, from: From): Promise<void> {
-      const own = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
-      if (!db.select().from(invitations).where(own).get()) throw notFound("The invitation was not found.");
-      const { api } = await engine();
-      await withAppErrors(api.cancelInvitation({ body: { invitationId: id }, headers: toHeaders(from) }));
-    },
-
-    readInvitation,
-
-    /** Makes the invited person a member: either signed in with that email address, or with a password. Returns the cookies. */
-    acceptInvitation: (
-      token: string,
-      signedIn: SignedIn | null,
-      { name, password }: Pick<NewPerson, "name" | "password">,
-      from: From,
-    ): Promise<string[]> =>
-      inTurn(async () => {
-        const { id, email, isMailed } = readInvitation(token);
-        if (signedIn && signedIn.person.email !== email)
-          throw conflict(
-            `This invitation is for ${email}, but you are signed in as ${signedIn.person.email}. Sign out first.`,
-          );
-        const cookies = signedIn ? [] : await enter({ name, email, password }, from, isMailed);
-        const { api } = await engine();
-        const headers = toHeaders(signedIn ? from : withCookies(from, cookies));
-        await withAppErrors(api.acceptInvitation({ body: { invitationId: id }, headers }));
-        return cookies;
-      }),
-  };
+/** Throws not_found, with the reason, for an invalid invitation. */
+export function readInvitation(ctx: Context, token: string): Invited {
+  const [id = "", via] = readLinkToken(ctx, "invite", token) ?? [];
+  const row = ctx.db
+    .select({ invitation: invitations, orgName: orgs.name })
+    .from(invitations)
+    .innerJoin(orgs, eq(orgs.id, invitations.orgId))
+    .where(eq(invitations.id, id))
+    .get();
+  if (!row) throw notFound("This invitation link is not valid. Copy the whole link, or ask for a new one.");
+  const { orgId, email, role, status, expiresAt } = row.invitation;
+  if (status === "accepted") throw notFound("This invitation was already accepted. Sign in.");
+  if (status !== "pending") throw notFound("This invitation was revoked. Ask an owner for a new one.");
+  if (expiresAt.getTime() <= ctx.now()) throw notFound("This invitation has expired. Ask an owner for a new one.");
+  const isKnown = findPerson(ctx, email) !== undefined;
+  return { id, org: orgId as OrgId, orgName: row.orgName, email, role, isKnown, isMailed: via === "mail" };
 }
+
+/** Pending invitations, newest first. */
+export const listInvitations = (ctx: Context, org: OrgId): Invitation[] =>
+  ctx.db
+    .select({ invitation: invitations, invitedBy: people.name })
+    .from(invitations)
+    .innerJoin(people, eq(people.id, invitations.inviterId))
+    .where(and(eq(invitations.orgId, org), eq(invitations.status, "pending")))
+    .orderBy(desc(invitations.id))
+    .all()
+    .map(({ invitation: { id, email, role, expiresAt }, invitedBy }) => ({
+      id,
+      email,
+      role,
+      invitedBy,
+      expiresAt: toIso(expiresAt),
+      isExpired: expiresAt.getTime() <= ctx.now(),
+      path: toPath(ctx, id),
+    }));
+
+/** Valid invitations for the email address of a person; none if the address isn't proven. */
+export const listOwnInvitations = (ctx: Context, personId: string): OwnInvitation[] =>
+  ctx.db
+    .select({ id: invitations.id, role: invitations.role, orgName: orgs.name })
+    .from(invitations)
+    .innerJoin(orgs, eq(orgs.id, invitations.orgId))
+    .innerJoin(people, and(eq(people.email, invitations.email), eq(people.emailVerified, true)))
+    .where(
+      and(eq(people.id, personId), eq(invitations.status, "pending"), gt(invitations.expiresAt, new Date(ctx.now()))),
+    )
+    .orderBy(desc(invitations.id))
+    .all()
+    .map(({ id, role, orgName }) => ({ orgName, role, path: toPath(ctx, id) }));
+
+/**
+ * Invites an email address and revokes its earlier invitation. `mailedPath` is the path of the link to email. Opening it proves who
+ * holds the address, so it must not be shown to anyone else.
+ */
+export async function invitePerson(
+  ctx: Context,
+  org: OrgId,
+  email: string,
+  role: string,
+  from: From,
+): Promise<{ email: string; mailedPath: string }> {
+  const address = toEmail(email);
+  const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(ctx.now() - hourMs)));
+  if (ctx.db.select({ id: invitations.id }).from(invitations).where(recent).limit(maxAnHour).all().length >= maxAnHour)
+    throw new AppError("rate_limited", `An organization can invite ${maxAnHour} people an hour. Try again later.`, {
+      retryAfterSeconds: 3600,
+    });
+  const body = { email: address, role: toRole(role), organizationId: org };
+  const { api } = await engineOf(ctx);
+  const invitation = await withAppErrors(api.createInvitation({ body, headers: toHeaders(from) }));
+  return { email: address, mailedPath: toPath(ctx, invitation.id, "mail") };
+}
+
+export async function revokeInvitation(ctx: Context, org: OrgId, id: string, from: From): Promise<void> {
+  const own = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
+  if (!ctx.db.select().from(invitations).where(own).get()) throw notFound("The invitation was not found.");
+  const { api } = await engineOf(ctx);
+  await withAppErrors(api.cancelInvitation({ body: { invitationId: id }, headers: toHeaders(from) }));
+}
+
+/** Makes the invited person a member: either signed in with that email address, or with a password. Returns the cookies. */
+export const acceptInvitation = (
+  ctx: Context,
+  token: string,
+  signedIn: SignedIn | null,
+  { name, password }: Pick<NewPerson, "name" | "password">,
+  from: From,
+): Promise<string[]> =>
+  inSequence(ctx, async () => {
+    const { id, email, isMailed } = readInvitation(ctx, token);
+    if (signedIn && signedIn.person.email !== email)
+      throw conflict(
+        `This invitation is for ${email}, but you are signed in as ${signedIn.person.email}. Sign out first.`,
+      );
+    const cookies = signedIn ? [] : await enterPerson(ctx, { name, email, password }, from, isMailed);
+    const { api } = await engineOf(ctx);
+    const headers = toHeaders(signedIn ? from : withCookies(from, cookies));
+    await withAppErrors(api.acceptInvitation({ body: { invitationId: id }, headers }));
+    return cookies;
+  });
+
+const toPath = (ctx: Context, id: string, ...via: "mail"[]) => `/invite/${toLinkToken(ctx, "invite", id, ...via)}`;

@@ -2,59 +2,84 @@ import type { Context } from "../context.ts";
 
 const timeoutMs = 10_000;
 
-/** Sends email through the configured SMTP server. Without one nothing is sent, and people share links themselves. */
-export function createMail({ config, log, baseUrl }: Context) {
-  const { mail } = config.people;
+/** Whether the service sends email. If not, people share links themselves. */
+export const sendsMail = ({ config }: Context): boolean => config.people.mail !== null;
 
-  /** Whether the server accepted the email. Errors are logged without the content, which holds a secret link. */
-  async function send(to: string | string[], subject: string, text: string): Promise<boolean> {
-    if (!mail) return false;
-    try {
-      const { createTransport } = await import("nodemailer");
-      const limits = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
-      const transport = createTransport({ url: mail.url, ...limits });
-      await transport.sendMail({ from: mail.from, to, subject, text });
-      return true;
-    } catch (error) {
-      // The text of the error quotes the server, which may have repeated the password or the link.
-      const { code, responseCode, command } = error as { code?: string; responseCode?: number; command?: string };
-      log.error({ code, responseCode, command: command?.split(" ")[0] }, "could not send email");
-      return false;
-    }
+export const mailInvitation = (
+  ctx: Context,
+  to: string,
+  orgName: string,
+  inviter: string,
+  path: string,
+): Promise<boolean> =>
+  send(
+    ctx,
+    to,
+    `${inviter} invited you to ${orgName} on evald`,
+    `${inviter} invited you to join ${orgName} on evald, which measures how well AI agents can use a developer tool.\n\nAccept the invitation:\n${ctx.baseUrl()}${path}\n\nThis link works once and expires in 7 days. If you did not expect this invitation, you can ignore this email.\n`,
+  );
+
+export const mailReset = (ctx: Context, to: string, path: string): Promise<boolean> =>
+  send(
+    ctx,
+    to,
+    "Reset your evald password",
+    `Someone asked to reset the password of your evald account at ${ctx.baseUrl()}. To choose a new password, open this link:\n${ctx.baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email; your password has not changed.\n`,
+  );
+
+/** To members of an organization, who see each other's addresses. */
+export const mailNotification = (
+  ctx: Context,
+  to: string[],
+  subject: string,
+  text: string,
+  orgName: string,
+  path: string,
+): Promise<boolean> =>
+  send(
+    ctx,
+    to,
+    subject,
+    `${text}\n\nYou’re receiving this email because ${orgName} sends notifications to you. Owners can change that at ${ctx.baseUrl()}${path}\n`,
+  );
+
+export const mailDisabled = (
+  ctx: Context,
+  to: string[],
+  orgName: string,
+  name: string,
+  why: string,
+  path: string,
+): Promise<boolean> =>
+  send(
+    ctx,
+    to,
+    `evald disabled the destination "${name}"`,
+    `evald no longer sends notifications of ${orgName} to the destination "${name}": ${why}\n\nIts log shows what it returned:\n${ctx.baseUrl()}${path}\n\nFix the cause, enable the destination, and replay the failed deliveries. You’re receiving this email because you’re an owner of ${orgName}.\n`,
+  );
+
+export const mailPause = (ctx: Context, to: string, orgName: string, title: string, path: string): Promise<boolean> =>
+  send(
+    ctx,
+    to,
+    `evald paused the prompt "${title}"`,
+    `Five scheduled evaluations of the prompt "${title}" of ${orgName} failed in a row, so evald paused it. Its page shows why they failed:\n${ctx.baseUrl()}${path}\n\nFix the cause, then resume the prompt. You’re receiving this email because you’re an owner of ${orgName}.\n`,
+  );
+
+/** Whether the server accepted the email. Errors are logged without the content, which holds a secret link. */
+async function send(ctx: Context, to: string | string[], subject: string, text: string): Promise<boolean> {
+  const { mail } = ctx.config.people;
+  if (!mail) return false;
+  try {
+    const { createTransport } = await import("nodemailer");
+    const limits = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
+    const transport = createTransport({ url: mail.url, ...limits });
+    await transport.sendMail({ from: mail.from, to, subject, text });
+    return true;
+  } catch (error) {
+    // The text of the error quotes the server, which may have repeated the password or the link.
+    const { code, responseCode, command } = error as { code?: string; responseCode?: number; command?: string };
+    ctx.log.error({ code, responseCode, command: command?.split(" ")[0] }, "could not send email");
+    return false;
   }
-
-  return {
-    sendsMail: mail !== null,
-    mailInvitation: (to: string, orgName: string, inviter: string, path: string): Promise<boolean> =>
-      send(
-        to,
-        `${inviter} invited you to ${orgName} on evald`,
-        `${inviter} invited you to join ${orgName} on evald, which measures how well AI agents can use a developer tool.\n\nAccept the invitation:\n${baseUrl()}${path}\n\nThis link works once and expires in 7 days. If you did not expect this invitation, you can ignore this email.\n`,
-      ),
-    mailReset: (to: string, path: string): Promise<boolean> =>
-      send(
-        to,
-        "Reset your evald password",
-        `Someone asked to reset the password of your evald account at ${baseUrl()}. To choose a new password, open this link:\n${baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email; your password has not changed.\n`,
-      ),
-    /** To members of an organization, who see each other's addresses. */
-    mailNotification: (to: string[], subject: string, text: string, orgName: string, path: string): Promise<boolean> =>
-      send(
-        to,
-        subject,
-        `${text}\n\nYou’re receiving this email because ${orgName} sends notifications to you. Owners can change that at ${baseUrl()}${path}\n`,
-      ),
-    mailDisabled: (to: string[], orgName: string, name: string, why: string, path: string): Promise<boolean> =>
-      send(
-        to,
-        `evald disabled the destination "${name}"`,
-        `evald no longer sends notifications of ${orgName} to the destination "${name}": ${why}\n\nIts log shows what it returned:\n${baseUrl()}${path}\n\nFix the cause, enable the destination, and replay the failed deliveries. You’re receiving this email because you’re an owner of ${orgName}.\n`,
-      ),
-    mailPause: (to: string, orgName: string, title: string, path: string): Promise<boolean> =>
-      send(
-        to,
-        `evald paused the prompt "${title}"`,
-        `Five scheduled evaluations of the prompt "${title}" of ${orgName} failed in a row, so evald paused it. Its page shows why they failed:\n${baseUrl()}${path}\n\nFix the cause, then resume the prompt. You’re receiving this email because you’re an owner of ${orgName}.\n`,
-      ),
-  };
 }

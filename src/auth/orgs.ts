@@ -2,7 +2,7 @@ import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { prepared } from "../db/prepared.ts";
+import { statement } from "../db/prepared.ts";
 import { orgs, prompts } from "../db/tables.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
@@ -46,159 +46,157 @@ const toOrg = (row: typeof orgs.$inferSelect): Org => ({
   createdAt: toIso(row.createdAt),
 });
 
-export function createOrgs({ db, config, now, newId }: Pick<Context, "db" | "config" | "now" | "newId">) {
-  const limits = prepared(
-    db
-      .select({ atOnce: orgs.maxRunsAtOnce, aDay: orgs.maxRunsADay })
-      .from(orgs)
-      .where(eq(orgs.id, sql.placeholder("id"))),
-  );
+const from = eq(prompts.nextSlotAt, sql.placeholder("from"));
 
-  const from = eq(prompts.nextSlotAt, sql.placeholder("from"));
-  const moveSlot = prepared(
-    db
-      .update(prompts)
-      .set({ nextSlotAt: sql`${sql.placeholder("to")}` })
-      .where(and(eq(prompts.id, sql.placeholder("promptId")), from)),
-  );
+const limits = statement((db) =>
+  db
+    .select({ atOnce: orgs.maxRunsAtOnce, aDay: orgs.maxRunsADay })
+    .from(orgs)
+    .where(eq(orgs.id, sql.placeholder("id"))),
+);
 
-  function getOrg(id: OrgId): Org {
-    const row = db.select().from(orgs).where(eq(orgs.id, id)).get();
-    if (!row) throw notFound("The organization was not found.");
+const moveSlot = statement((db) =>
+  db
+    .update(prompts)
+    .set({ nextSlotAt: sql`${sql.placeholder("to")}` })
+    .where(and(eq(prompts.id, sql.placeholder("promptId")), from)),
+);
+
+export function getOrg(ctx: Context, id: OrgId): Org {
+  const row = ctx.db.select().from(orgs).where(eq(orgs.id, id)).get();
+  if (!row) throw notFound("The organization was not found.");
+  return toOrg(row);
+}
+
+/** Throws bad_request for a blank or long name or an unknown time zone, and conflict for an existing name. */
+export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
+  const trimmed = toName(name);
+  checkTimeZone(timeZone);
+  return transaction(ctx.db, (tx) => {
+    if (tx.select().from(orgs).where(eq(orgs.name, trimmed)).get())
+      throw conflict(`An organization named ${JSON.stringify(trimmed)} already exists.`);
+    const createdAt = ctx.now();
+    const row = {
+      id: ctx.newId(createdAt),
+      name: trimmed,
+      timeZone,
+      maxRunsAtOnce: null,
+      maxRunsADay: null,
+      maxUsdAMonth: null,
+      maxUsdARun: null,
+      judgeModels: null,
+      resultsToken: null,
+      createdAt,
+    };
+    tx.insert(orgs).values(row).run();
     return toOrg(row);
-  }
+  });
+}
 
-  /** The next slots in a new time zone. Computed before the transaction, which blocks other writers. */
-  function slotsMoved(id: OrgId, timeZone: string) {
-    const { frequency, nextSlotAt } = prompts;
-    const at = now();
-    return db
-      .select({ id: prompts.id, frequency, nextSlotAt })
-      .from(prompts)
-      .where(and(eq(prompts.orgId, id), gt(nextSlotAt, at)))
-      .all()
-      .flatMap((row) =>
-        row.frequency === null || row.nextSlotAt === null
-          ? []
-          : {
-              promptId: row.id,
-              from: row.nextSlotAt,
-              to: nextSlot({ id: row.id, frequency: row.frequency, timeZone }, at),
-            },
-      );
-  }
-
-  return {
-    /** Throws bad_request for a blank or long name or an unknown time zone, and conflict for an existing name. */
-    createOrg(name: string, timeZone = "UTC"): Org {
-      const trimmed = toName(name);
-      checkTimeZone(timeZone);
-      return transaction(db, (tx) => {
-        if (tx.select().from(orgs).where(eq(orgs.name, trimmed)).get())
-          throw conflict(`An organization named ${JSON.stringify(trimmed)} already exists.`);
-        const createdAt = now();
-        const row = {
-          id: newId(createdAt),
-          name: trimmed,
-          timeZone,
-          maxRunsAtOnce: null,
-          maxRunsADay: null,
-          maxUsdAMonth: null,
-          maxUsdARun: null,
-          judgeModels: null,
-          resultsToken: null,
-          createdAt,
-        };
-        tx.insert(orgs).values(row).run();
-        return toOrg(row);
-      });
-    },
-    getOrg,
-
-    /** How many runs an organization may have at the same time, and start within 24 hours. */
-    limitsOf(id: string): OrgLimits {
-      const own = limits.get({ id });
-      return { atOnce: own?.atOnce ?? config.runsPerOrg, aDay: own?.aDay ?? config.runsADay };
-    },
-
-    /**
-     * A new time zone moves the next slot of every schedule, except those already due. Throws bad_request that names
-     * the value, or if there is none.
-     */
-    updateOrg(id: OrgId, { hasResultsPage, ...patch }: OrgPatch): Org {
-      const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
-      const name = patch.name === undefined ? undefined : toName(patch.name);
-      if (Object.values({ ...patch, hasResultsPage }).every((value) => value === undefined))
-        throw badRequest("Nothing to change. Set a name, a time zone, a limit, a judge model or the results page.");
-      if (timeZone !== undefined) checkTimeZone(timeZone);
-      for (const limit of [maxRunsAtOnce, maxRunsADay])
-        if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
-          throw badRequest(`Invalid limit ${limit}. Use a whole number from 1 to ${maxLimit}.`);
-      for (const usd of [maxUsdAMonth, maxUsdARun])
-        if (usd != null && !(usd > 0 && usd <= maxLimit))
-          throw badRequest(`Invalid limit ${usd}. Use an amount in USD above 0 and up to ${maxLimit}.`);
-      for (const model of judgeModels ?? [])
-        if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
-      const moved = timeZone === undefined ? [] : slotsMoved(id, timeZone);
-      transaction(db, (tx) => {
-        if (
-          name !== undefined &&
-          tx
-            .select()
-            .from(orgs)
-            .where(and(eq(orgs.name, name), ne(orgs.id, id)))
-            .get()
-        )
-          throw conflict(`An organization named ${JSON.stringify(name)} already exists.`);
-        // A page that is on keeps its URL.
-        const token =
-          hasResultsPage === undefined
-            ? {}
-            : { resultsToken: hasResultsPage ? sql`coalesce(${orgs.resultsToken}, ${newUrlSecret()})` : null };
-        tx.update(orgs)
-          .set({ ...patch, name, ...token })
-          .where(eq(orgs.id, id))
-          .run();
-        for (const each of moved) moveSlot.run(each);
-      });
-      return getOrg(id);
-    },
-    /** The organization whose public results page has this token; null: none, or it was turned off. */
-    findByResults(token: string): Org | null {
-      const row = db.select().from(orgs).where(eq(orgs.resultsToken, token)).get();
-      return row ? toOrg(row) : null;
-    },
-    /** For the command line, whose user has full access to the machine. */
-    getOrgByName(name: string): Org {
-      const row = db.select().from(orgs).where(eq(orgs.name, name.trim())).get();
-      if (!row) throw notFound(`No organization is named ${JSON.stringify(name)}. List them with evald org list.`);
-      return toOrg(row);
-    },
-    listOrgs: (): Org[] => db.select().from(orgs).orderBy(orgs.name).all().map(toOrg),
-  };
+/** How many runs an organization may have at the same time, and start within 24 hours. */
+export function limitsOfOrg(ctx: Context, id: string): OrgLimits {
+  const own = limits(ctx.db).get({ id });
+  return { atOnce: own?.atOnce ?? ctx.config.runsPerOrg, aDay: own?.aDay ?? ctx.config.runsADay };
 }
 
 /**
- * Organizations for pages: the one with the name in EVALD_OIDC_JOIN gets everyone of the domain, so only the operator, on the command
- * line, gives it to an organization.
+ * A new time zone moves the next slot of every schedule, except those already due. Throws bad_request that names
+ * the value, or if there is none.
  */
-export function orgsForPeople<T extends ReturnType<typeof createOrgs>>(own: T, config: Context["config"]): T {
+export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }: OrgPatch): Org {
+  const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
+  const name = patch.name === undefined ? undefined : toName(patch.name);
+  if (Object.values({ ...patch, hasResultsPage }).every((value) => value === undefined))
+    throw badRequest("Nothing to change. Set a name, a time zone, a limit, a judge model or the results page.");
+  if (timeZone !== undefined) checkTimeZone(timeZone);
+  for (const limit of [maxRunsAtOnce, maxRunsADay])
+    if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
+      throw badRequest(`Invalid limit ${limit}. Use a whole number from 1 to ${maxLimit}.`);
+  for (const usd of [maxUsdAMonth, maxUsdARun])
+    if (usd != null && !(usd > 0 && usd <= maxLimit))
+      throw badRequest(`Invalid limit ${usd}. Use an amount in USD above 0 and up to ${maxLimit}.`);
+  for (const model of judgeModels ?? [])
+    if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
+  const moved = timeZone === undefined ? [] : slotsMoved(ctx, id, timeZone);
+  transaction(ctx.db, (tx) => {
+    if (
+      name !== undefined &&
+      tx
+        .select()
+        .from(orgs)
+        .where(and(eq(orgs.name, name), ne(orgs.id, id)))
+        .get()
+    )
+      throw conflict(`An organization named ${JSON.stringify(name)} already exists.`);
+    // A page that is on keeps its URL.
+    const token =
+      hasResultsPage === undefined
+        ? {}
+        : { resultsToken: hasResultsPage ? sql`coalesce(${orgs.resultsToken}, ${newUrlSecret()})` : null };
+    tx.update(orgs)
+      .set({ ...patch, name, ...token })
+      .where(eq(orgs.id, id))
+      .run();
+    for (const each of moved) moveSlot(ctx.db).run(each);
+  });
+  return getOrg(ctx, id);
+}
+
+/** The organization whose public results page has this token; null: none, or it was turned off. */
+export function findOrgByResults(ctx: Context, token: string): Org | null {
+  const row = ctx.db.select().from(orgs).where(eq(orgs.resultsToken, token)).get();
+  return row ? toOrg(row) : null;
+}
+
+/** For the command line, whose user has full access to the machine. */
+export function getOrgByName(ctx: Context, name: string): Org {
+  const row = ctx.db.select().from(orgs).where(eq(orgs.name, name.trim())).get();
+  if (!row) throw notFound(`No organization is named ${JSON.stringify(name)}. List them with evald org list.`);
+  return toOrg(row);
+}
+
+export const listOrgs = (ctx: Context): Org[] => ctx.db.select().from(orgs).orderBy(orgs.name).all().map(toOrg);
+
+/** The next slots in a new time zone. Computed before the transaction, which blocks other writers. */
+function slotsMoved(ctx: Context, id: OrgId, timeZone: string) {
+  const { frequency, nextSlotAt } = prompts;
+  const at = ctx.now();
+  return ctx.db
+    .select({ id: prompts.id, frequency, nextSlotAt })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, id), gt(nextSlotAt, at)))
+    .all()
+    .flatMap((row) =>
+      row.frequency === null || row.nextSlotAt === null
+        ? []
+        : {
+            promptId: row.id,
+            from: row.nextSlotAt,
+            to: nextSlot({ id: row.id, frequency: row.frequency, timeZone }, at),
+          },
+    );
+}
+
+/** Creates an organization for a person. Throws what `createOrg` throws, and conflict for a reserved name. */
+export function createOrgAsPerson(ctx: Context, name: string, timeZone?: string): Org {
+  checkReservedName(ctx, name);
+  return createOrg(ctx, name, timeZone);
+}
+
+/** Changes an organization for a person. Throws what `updateOrg` throws, and conflict for a reserved name. */
+export function updateOrgAsPerson(ctx: Context, id: OrgId, patch: OrgPatch): Org {
+  if (patch.name !== undefined && toName(patch.name) !== getOrg(ctx, id).name) checkReservedName(ctx, patch.name);
+  return updateOrg(ctx, id, patch);
+}
+
+/**
+ * Throws conflict for the name in EVALD_OIDC_JOIN: the organization with that name gets everyone of the domain, so only the operator
+ * gives it to an organization, on the command line.
+ */
+function checkReservedName({ config }: Context, name: string): void {
   const joined = config.people.oidc?.join?.org;
-  const checkName = (name: string) => {
-    if (joined && "name" in joined && toName(name) === joined.name)
-      throw conflict(`The name ${JSON.stringify(joined.name)} is reserved by the operator of this server.`);
-  };
-  return {
-    ...own,
-    createOrg(name: string, timeZone?: string) {
-      checkName(name);
-      return own.createOrg(name, timeZone);
-    },
-    updateOrg(id: OrgId, patch: OrgPatch) {
-      if (patch.name !== undefined && toName(patch.name) !== own.getOrg(id).name) checkName(patch.name);
-      return own.updateOrg(id, patch);
-    },
-  };
+  if (joined && "name" in joined && toName(name) === joined.name)
+    throw conflict(`The name ${JSON.stringify(joined.name)} is reserved by the operator of this server.`);
 }
 
 function checkTimeZone(name: string): void {

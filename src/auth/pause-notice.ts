@@ -1,22 +1,18 @@
-import type { OrgId } from "../context.ts";
-import type { createOrgs } from "./orgs.ts";
-import type { createPeople } from "./people.ts";
+import type { Context, OrgId } from "../context.ts";
+import { mailPause } from "./mail.ts";
+import { listMembers } from "./members.ts";
+import { getOrg } from "./orgs.ts";
 
 const maxTitle = 80;
 
-type Parts = {
-  orgs: Pick<ReturnType<typeof createOrgs>, "getOrg">;
-  people: Pick<ReturnType<typeof createPeople>, "listMembers" | "mailPause">;
-  prompts: { getPrompt(org: OrgId, id: string): { title: string | null; text: string } };
-};
-
 /** Emails the owners of an organization that a prompt was paused, because its scheduled evaluations failed. */
-export const createPauseNotice =
-  ({ orgs, people, prompts }: Parts) =>
-  (org: OrgId, promptId: string): void => {
-    const { title, text } = prompts.getPrompt(org, promptId);
-    const named = (title ?? text).replace(/\s+/g, " ").slice(0, maxTitle);
-    const owners = people.listMembers(org).filter(({ role }) => role === "owner");
-    const { name } = orgs.getOrg(org);
-    for (const { email } of owners) void people.mailPause(email, name, named, `/prompts/${promptId}`);
-  };
+export function announcePause(
+  ctx: Context,
+  org: OrgId,
+  prompt: { id: string; title: string | null; text: string },
+): void {
+  const title = (prompt.title ?? prompt.text).replace(/\s+/g, " ").slice(0, maxTitle);
+  const owners = listMembers(ctx, org).filter(({ role }) => role === "owner");
+  const { name } = getOrg(ctx, org);
+  for (const { email } of owners) void mailPause(ctx, email, name, title, `/prompts/${prompt.id}`);
+}

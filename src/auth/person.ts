@@ -8,8 +8,6 @@ export type Membership = { org: OrgId; orgName: string; timeZone: string; role: 
 /** A signed-in person, their session, and the organization that they selected. */
 export type SignedIn = { person: Person; signInId: string; token: string; chosen: string | null };
 export type NewPerson = { name: string; email: string; password: string };
-/** Runs functions that read other rows first, one at a time. */
-export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Trims and lowercases an email address. Throws bad_request. */
 export function toEmail(text: string): string {

@@ -1,9 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { callerOf } from "../http/caller.ts";
 import { errors, keyScopes, operation } from "../http/operation.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import type { createOrgs } from "./orgs.ts";
+import { getOrg } from "./orgs.ts";
 
 const Whoami = Type.Object({
   organization: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
@@ -15,12 +16,12 @@ const Whoami = Type.Object({
 });
 
 /** The organization and API key of a request. */
-export const whoamiRoutes = (orgs: ReturnType<typeof createOrgs>) =>
+export const whoamiRoutes = (ctx: Context) =>
   new Elysia({ name: "whoami" }).get(
     "/api/v1/whoami",
     ({ request }) => {
       const { org, keyId, name: keyName, scopes } = callerOf(request);
-      const { id, name, timeZone } = orgs.getOrg(org);
+      const { id, name, timeZone } = getOrg(ctx, org);
       return { organization: { id, name, timeZone }, key: { id: keyId, name: keyName, scopes } };
     },
     {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
+import { createOrg } from "../auth/orgs.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
@@ -78,7 +79,7 @@ async function evaluate(
     backoffMs: () => 500,
     maxRetryAfterMs: 10_000,
   });
-  const org = service.orgs.createOrg("This terminal").id;
+  const org = createOrg(service.ctx, "This terminal").id;
   const provider = createProvider(service.ctx, org, { name: new URL(url).hostname, docsUrl: url });
   const prompt = service.prompts.createPrompt(org, {
     title: goal.slice(0, 200),

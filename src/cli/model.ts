@@ -1,4 +1,5 @@
 import { Argument, type Command } from "commander";
+import { getOrg } from "../auth/orgs.ts";
 import type { Config } from "../config/config.ts";
 import { type ModelProvider, modelProviders } from "../config/model-settings.ts";
 import { badRequest } from "../errors.ts";
@@ -21,7 +22,7 @@ export function addModel(program: Command, configOf: () => Config): void {
       const config = configOf();
       const { all, judges } = withData(config, (service) => {
         const own = orgOf(service, org);
-        const ofOrg = service.orgs.getOrg(own).judgeModels;
+        const ofOrg = getOrg(service.ctx, own).judgeModels;
         return { all: service.models.listModels(own), judges: { models: ofOrg ?? config.judgeModels, ofOrg } };
       });
       say(`Agent model: ${config.agentModel ?? "none, unless a prompt sets one"} (EVALD_AGENT_MODEL)`);

@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import { createOrg, getOrgByName, listOrgs, updateOrg } from "../auth/orgs.ts";
+import { setupPath } from "../auth/setup.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { print, say, table, withData } from "./terminal.ts";
@@ -25,7 +27,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .option("--json", "Print the organization as JSON")
     .addHelpText("after", '\nExample:\n  evald org create "Acme" --time-zone Europe/Berlin')
     .action((name: string, { timeZone, json }: { timeZone: string; json?: boolean }) => {
-      const made = withData(configOf(), ({ orgs }) => orgs.createOrg(name, timeZone));
+      const made = withData(configOf(), ({ ctx }) => createOrg(ctx, name, timeZone));
       say(
         `Created organization ${made.name}. Create an API key for it with: evald key create --org ${JSON.stringify(made.name)} --name ci`,
       );
@@ -52,9 +54,9 @@ export function addOrg(program: Command, configOf: () => Config): void {
       '\nExample:\n  evald org set "Acme" --time-zone America/New_York --runs-a-day 200 --max-usd-a-month 50',
     )
     .action((name: string, given: SetOptions) => {
-      const { changed, baseUrl } = withData(configOf(), ({ orgs, ctx }) => ({
+      const { changed, baseUrl } = withData(configOf(), ({ ctx }) => ({
         baseUrl: ctx.baseUrl(),
-        changed: orgs.updateOrg(orgs.getOrgByName(name).id, {
+        changed: updateOrg(ctx, getOrgByName(ctx, name).id, {
           name: given.name,
           timeZone: given.timeZone,
           maxRunsAtOnce: toLimit("--runs-at-once", given.runsAtOnce),
@@ -75,8 +77,8 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .option("--json", "Print the link as JSON")
     .addHelpText("after", '\nExample:\n  evald org setup-link "Acme"')
     .action((name: string, { json }: { json?: boolean }) => {
-      const { path, at } = withData(configOf(), ({ orgs, people, ctx }) => ({
-        path: people.setupPath(orgs.getOrgByName(name).id),
+      const { path, at } = withData(configOf(), ({ ctx }) => ({
+        path: setupPath(ctx, getOrgByName(ctx, name).id),
         at: ctx.baseUrl(),
       }));
       say("The link works once and expires in 3 days. Anyone who opens it can become the owner.");
@@ -88,8 +90,8 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald org list")
     .action(({ json }: { json?: boolean }) => {
-      const all = withData(configOf(), ({ orgs, money }) =>
-        orgs.listOrgs().map((one) => ({ ...one, spentUsd: money.getSpending(one.id).spentUsd })),
+      const all = withData(configOf(), ({ ctx, money }) =>
+        listOrgs(ctx).map((one) => ({ ...one, spentUsd: money.getSpending(one.id).spentUsd })),
       );
       const rows = all.map(({ id, name, timeZone, spentUsd, maxUsdAMonth }) => {
         const spent = `$${spentUsd.toFixed(2)}${maxUsdAMonth === null ? "" : ` of $${maxUsdAMonth}`}`;

@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import { findPerson } from "../auth/people.ts";
+import { toResetPath } from "../auth/resets.ts";
 import type { Config } from "../config/config.ts";
 import { notFound } from "../errors.ts";
 import { print, say, withData } from "./terminal.ts";
@@ -12,10 +14,10 @@ export function addPerson(program: Command, configOf: () => Config): void {
     .option("--json", "Print the link as JSON")
     .addHelpText("after", "\nExample:\n  evald person reset-link ada@example.com")
     .action((email: string, { json }: { json?: boolean }) => {
-      const link = withData(configOf(), ({ people, ctx }) => {
-        const found = people.findPerson(email);
+      const link = withData(configOf(), ({ ctx }) => {
+        const found = findPerson(ctx, email);
         if (!found) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-        return ctx.baseUrl() + people.toResetPath(found.id);
+        return ctx.baseUrl() + toResetPath(ctx, found.id);
       });
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
       print(json ? JSON.stringify({ url: link }) : link);

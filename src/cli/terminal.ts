@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import pino from "pino";
 import { agentStandby, allAgents } from "../agents/all.ts";
+import { getOrgByName, listOrgs } from "../auth/orgs.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import type { OrgId } from "../context.ts";
@@ -134,9 +135,9 @@ export function lockToMigrate(dataDir: string): DataLock {
 }
 
 /** The organization named by `--org`, or the only one there is. */
-export function orgOf({ orgs }: Service, name: string | undefined): OrgId {
-  if (name !== undefined) return orgs.getOrgByName(name).id;
-  const all = orgs.listOrgs();
+export function orgOf({ ctx }: Service, name: string | undefined): OrgId {
+  if (name !== undefined) return getOrgByName(ctx, name).id;
+  const all = listOrgs(ctx);
   const only = all[0];
   if (!only) throw badRequest('There is no organization yet. Create one with: evald org create "NAME"');
   if (all.length > 1)

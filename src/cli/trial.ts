@@ -1,6 +1,7 @@
 import type { Agent, AgentEvent, SessionEvent } from "../agents/agent.ts";
 import type { Preset } from "../agents/coding/preset.ts";
 import { serveScriptedModel } from "../agents/coding/scripted-model.ts";
+import { createOrg } from "../auth/orgs.ts";
 import type { Config } from "../config/config.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
@@ -47,7 +48,7 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
     backoffMs: () => 500,
   });
   try {
-    const org = service.orgs.createOrg("Trial").id;
+    const org = createOrg(service.ctx, "Trial").id;
     const text = `Read https://${host}/guide, run a command, and write a file.`;
     const prompt = service.prompts.createPrompt(org, { text, agent: id, model: name });
     const urlMap = { [host]: siteUrl };

@@ -1,5 +1,7 @@
 import { resolve } from "node:path";
 import { createKey } from "../auth/keys.ts";
+import { createOrg, listOrgs } from "../auth/orgs.ts";
+import { setupPath } from "../auth/setup.ts";
 import type { OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { createProvider } from "../providers/providers.ts";
@@ -16,13 +18,13 @@ export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = createExample(service, ownUrl);
   if (!example) return;
   service.ctx.signals.jobQueued.emit();
-  const { runs, reports, people, ctx } = service;
+  const { runs, reports, ctx } = service;
   const { org, runId } = example;
   const url = ctx.baseUrl();
   say(`
 Welcome to evald. This is the first start, so an example organization was created.
 
-  Create your account   ${url}${people.setupPath(org)}
+  Create your account   ${url}${setupPath(ctx, org)}
                         The link works once and expires in 3 days. For a new one: evald org setup-link Example
   API key               printed on stdout, shown only once. To use it: export EVALD_KEY=evals_…
   Data directory        ${resolve(ctx.config.dataDir)}
@@ -50,14 +52,11 @@ Running an example prompt on the docs of a made-up product…
  * Creates everything in one transaction, and prints the key as its last step, so that a stored organization always had its key shown. If the
  * process ends before the commit, the printed key is void, and the next start is a first start again.
  */
-function createExample(
-  { orgs, prompts, requests, ctx }: Service,
-  ownUrl: string,
-): { org: OrgId; runId: string } | null {
+function createExample({ prompts, requests, ctx }: Service, ownUrl: string): { org: OrgId; runId: string } | null {
   return transaction(ctx.db, (tx) => {
-    if (orgs.listOrgs().length > 0) return null;
+    if (listOrgs(ctx).length > 0) return null;
     const url = ctx.baseUrl();
-    const org = orgs.createOrg("Example").id;
+    const org = createOrg(ctx, "Example").id;
     const { key } = createKey(ctx, org, "first start");
     const provider = createProvider(ctx, org, { name: "Acme Files (example)", docsUrl: `${url}/example` });
     const prompt = prompts.createPrompt(org, {

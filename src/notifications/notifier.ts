@@ -1,3 +1,6 @@
+import { mailDisabled, mailNotification } from "../auth/mail.ts";
+import { listMembers } from "../auth/members.ts";
+import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
@@ -14,19 +17,10 @@ import { createSend } from "./send.ts";
 /** Deliveries at once: in all, per organization, and per host. */
 const limits = { concurrency: 20, org: 5, host: 4 };
 
-/** What this needs of people. */
-type People = {
-  listMembers(org: OrgId): { email: string; role: string }[];
-  mailNotification(to: string[], subject: string, text: string, orgName: string, path: string): Promise<boolean>;
-  mailDisabled(to: string[], orgName: string, name: string, why: string, path: string): Promise<boolean>;
-};
-
 type Parts = {
   queue: Queue;
   outbox: Outbox;
   commit: Commit;
-  people: People;
-  orgs: { getOrg(org: OrgId): { name: string } };
   userAgent: string;
   digestOf: (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
   timeoutMs?: number;
@@ -43,12 +37,11 @@ const reasons = {
 };
 
 /** Sends what is in the outbox, with a runner of its own. */
-export function createNotifier(ctx: Context, { queue, outbox, commit, people, orgs, onError, ...options }: Parts) {
+export function createNotifier(ctx: Context, { queue, outbox, commit, onError, ...options }: Parts) {
   const { log, now } = ctx;
-  const emailsOf = (org: OrgId) => people.listMembers(org).map(({ email }) => email.toLowerCase());
+  const emailsOf = (org: OrgId) => listMembers(ctx, org).map(({ email }) => email.toLowerCase());
   const ownersOf = (org: OrgId) =>
-    people
-      .listMembers(org)
+    listMembers(ctx, org)
       .filter(({ role }) => role === "owner")
       .map(({ email }) => email);
   const destinations = createDestinations(ctx, { emailsOf });
@@ -57,13 +50,13 @@ export function createNotifier(ctx: Context, { queue, outbox, commit, people, or
     ...{ destinations, emailsOf, ownersOf, userAgent: options.userAgent },
     ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     mail: (org, to, message) =>
-      people.mailNotification(to, message.title, toText(message), orgs.getOrg(org).name, settingsPath),
+      mailNotification(ctx, to, message.title, toText(message), getOrg(ctx, org).name, settingsPath),
   });
   const onDisabled = (org: OrgId, { id, name }: DestinationRow, reason: "gone" | "failing") => {
     log.warn({ destination: id, reason }, "destination disabled");
     const owners = ownersOf(org);
     if (owners.length > 0)
-      void people.mailDisabled(owners, orgs.getOrg(org).name, name, reasons[reason], `${settingsPath}/${id}`);
+      void mailDisabled(ctx, owners, getOrg(ctx, org).name, name, reasons[reason], `${settingsPath}/${id}`);
   };
   const runner = createRunner({
     ...{ log, now, queue, commit, onError, onAttempt: options.onAttempt, leaseMs: options.leaseMs },

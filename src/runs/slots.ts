@@ -1,3 +1,4 @@
+import { announcePause } from "../auth/pause-notice.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
@@ -19,8 +20,6 @@ type Parts = {
   requests: Requests;
   commit: Commit;
   emit: Outbox["emit"];
-  /** Called after a prompt was paused because its scheduled evaluations failed. */
-  onPaused?: (org: OrgId, promptId: string) => void;
   onError?: (error: unknown) => void;
 };
 /** `broken`: outcome of its latest slot after an internal error. */
@@ -29,10 +28,8 @@ type Due = { id: string; broken: Became | null };
 export type Slots = ReturnType<typeof createSlots>;
 
 /** Runs prompts on schedule. Each due slot gets one row, in the same transaction as its runs. */
-export function createSlots(
-  { db, now, log, signals }: Context,
-  { prompts: ofPrompts, requests, commit, emit, onPaused, onError }: Parts,
-) {
+export function createSlots(ctx: Context, { prompts: ofPrompts, requests, commit, emit, onError }: Parts) {
+  const { db, now, log, signals } = ctx;
   let stopped = false;
   /** The latest time seen on the clock. A previous process may have seen a later one. */
   let seen = Number.POSITIVE_INFINITY;
@@ -80,7 +77,7 @@ export function createSlots(
       if (latest) log.info({ prompt: due.id, outcome: latest.outcome, evalRequest: latest.evalRequestId }, "slot");
       if (latest?.reason === pausedReason) {
         const row = getRow.get({ id: due.id });
-        if (row) onPaused?.(row.orgId as OrgId, due.id);
+        if (row) announcePause(ctx, row.orgId as OrgId, ofPrompts.getPrompt(row.orgId as OrgId, due.id));
       }
       if (latest?.outcome === "ran") signals.jobQueued.emit();
       return isDone;

@@ -1,6 +1,6 @@
 import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import { createKey, deleteExpiredKeysOfTrusts, revokeKeysOfTrust } from "../auth/keys.ts";
-import type { createOrgs } from "../auth/orgs.ts";
+import { getOrg, listOrgs } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { trusts, usedTokens } from "../db/tables.ts";
@@ -62,7 +62,7 @@ const isSame = ({ repositoryId }: Row, job: Job): boolean => repositoryId === nu
 export type Trusts = ReturnType<typeof createTrusts>;
 
 /** CI jobs that organizations trust, and the exchange of their ID tokens for API keys. */
-export function createTrusts(ctx: Context, { orgs, guard }: { orgs: ReturnType<typeof createOrgs>; guard: Guard }) {
+export function createTrusts(ctx: Context, { guard }: { guard: Guard }) {
   const { db, now, newId, baseUrl } = ctx;
   const { verify, forget } = createIdTokens({ guard, now });
 
@@ -70,7 +70,7 @@ export function createTrusts(ctx: Context, { orgs, guard }: { orgs: ReturnType<t
 
   /** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
   function orgOf(named: string | undefined): OrgId {
-    const all = orgs.listOrgs();
+    const all = listOrgs(ctx);
     const found =
       named === undefined ? all : all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
     const [only] = found;
@@ -164,7 +164,7 @@ export function createTrusts(ctx: Context, { orgs, guard }: { orgs: ReturnType<t
           createdBy: trust.createdBy ?? undefined,
           trustId: trust.id,
         });
-        const { id, name } = orgs.getOrg(org);
+        const { id, name } = getOrg(ctx, org);
         return {
           key,
           expiresAt: apiKey.expiresAt as string,

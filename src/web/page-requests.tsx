@@ -1,5 +1,7 @@
 import { renderToString } from "preact-render-to-string";
+import { chooseOrg } from "../auth/people.ts";
 import type { Person, SignedIn } from "../auth/person.ts";
+import { isUploadToken, toUploadToken } from "../auth/uploads.ts";
 import type { OrgId } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
@@ -31,7 +33,7 @@ export type PageRequests = ReturnType<typeof createPageRequests>;
 
 /** Authentication, permissions, CSRF checks and error pages for all page routes. */
 export function createPageRequests(service: Service) {
-  const { ctx, people, streams } = service;
+  const { ctx, streams } = service;
   const { findVisitor, toViewer, inOrgOf, whileAllowed } = createVisitors(service);
   const liveParts = createLiveParts((signal) => service.follow.watch(signal));
   const readForms = createFormReaders(service);
@@ -81,8 +83,7 @@ export function createPageRequests(service: Service) {
         );
         if (clean !== null) response.headers.set("hx-push-url", clean);
         if (toast) response.headers.append("set-cookie", clearToast(here.base));
-        if (visitor.signedIn && org !== visitor.viewer?.org && !isPart(request))
-          people.chooseOrg(visitor.signedIn, org);
+        if (visitor.signedIn && org !== visitor.viewer?.org && !isPart(request)) chooseOrg(ctx, visitor.signedIn, org);
         return response;
       }),
 
@@ -135,7 +136,7 @@ export function createPageRequests(service: Service) {
               "forbidden",
               "you are no longer a member of the organization that this page belongs to; nothing was changed",
             );
-          if (viewer !== seen) people.chooseOrg(signedIn, madeFor);
+          if (viewer !== seen) chooseOrg(ctx, signedIn, madeFor);
           checkRole(viewer, act);
           return make({ ...viewer, person: signedIn.person }, form, here);
         },
@@ -181,9 +182,9 @@ const limitsOf = (textBytes: number, files: readonly string[] = []) => ({
 });
 
 /** Reads forms up to a size that depends on who sends them. `files`: names of fields with files. */
-const createFormReaders = ({ ctx, people }: Pick<Service, "ctx" | "people">) => ({
+const createFormReaders = ({ ctx }: Pick<Service, "ctx">) => ({
   /** Query of the action of a form with files. */
-  uploadQuery: (org: OrgId, { id }: Person) => `?${uploadName}=${people.toUploadToken(org, id)}`,
+  uploadQuery: (org: OrgId, { id }: Person) => `?${uploadName}=${toUploadToken(ctx, org, id)}`,
 
   ofPerson: (request: Request, files: readonly string[] = []) =>
     readForm(request, ctx.baseUrl(), limitsOf(formBytes, files)),
@@ -191,7 +192,7 @@ const createFormReaders = ({ ctx, people }: Pick<Service, "ctx" | "people">) => 
   /** A form with files is kept while someone who was signed in when they opened it signs in again. */
   ofStranger(request: Request, files: readonly string[] = []) {
     const token = new URL(request.url).searchParams.get(uploadName) ?? "";
-    const isKept = files.length > 0 && people.isUploadToken(token);
+    const isKept = files.length > 0 && isUploadToken(ctx, token);
     return readForm(request, ctx.baseUrl(), isKept ? limitsOf(formBytes, files) : limitsOf(publicFormBytes));
   },
 });

@@ -1,4 +1,5 @@
 import { listArchives } from "../archives/archives.ts";
+import { getOrg } from "../auth/orgs.ts";
 import type { OrgId } from "../context.ts";
 import { type AppError, badRequest, invalidField } from "../errors.ts";
 import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
@@ -27,7 +28,7 @@ const chosenIn = ({ agent, model }: Pick<RunDraft, "agent" | "model">): Chosen =
 
 /** Data for the prompt pages. */
 export function promptViews(service: Service) {
-  const { ctx, orgs, prompts, models, latest, runs, slots, estimates, listAgents } = service;
+  const { ctx, prompts, models, latest, runs, slots, estimates, listAgents } = service;
 
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
   async function costText(org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
@@ -51,7 +52,7 @@ export function promptViews(service: Service) {
     idIn: (form: URLSearchParams): string => idIn(form) ?? ctx.newId(ctx.now()),
 
     formOf(org: OrgId, id: string, draft: Draft) {
-      const { timeZone } = orgs.getOrg(org);
+      const { timeZone } = getOrg(ctx, org);
       const frequency = frequencyOf(draft);
       const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
       const schedule = frequency && problem === null ? { id, frequency, timeZone } : null;
@@ -96,7 +97,7 @@ export function promptViews(service: Service) {
         runs: runs.listNewest(org, { promptId: prompt.id }, { limit: shownRuns }).items,
         runCount: runs.countRuns(org, prompt.id),
         slots: slots.listSlots(org, prompt.id, { limit: shownSlots, offset: 0 }).items,
-        timeZone: orgs.getOrg(org).timeZone,
+        timeZone: getOrg(ctx, org).timeZone,
         now: ctx.now(),
         runForm: {
           draft: sent?.draft ?? draft,

@@ -1,5 +1,7 @@
 import { addressOf } from "../auth/address.ts";
 import type { From } from "../auth/engine-calls.ts";
+import { getOrg } from "../auth/orgs.ts";
+import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";
 import { AppError } from "../errors.ts";
 import type { Message } from "../http/event-stream.ts";
@@ -20,25 +22,25 @@ export const fromOf = (request: Request): From => ({
 });
 
 /** Finds who requests a page, and the organization to show them. */
-export function createVisitors({ ctx, orgs, people, workers }: Pick<Service, "ctx" | "orgs" | "people" | "workers">) {
+export function createVisitors({ ctx, workers }: Pick<Service, "ctx" | "workers">) {
   async function findVisitor(request: Request): Promise<Visitor> {
     const nobody = { signedIn: null, viewer: null, cookies: [] };
     const org = findOrg(ctx, request);
     if (org === null) return nobody;
     if (org !== undefined) {
-      const { name, timeZone } = orgs.getOrg(org);
+      const { name, timeZone } = getOrg(ctx, org);
       const own = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
       const viewer: Viewer = { ...own, role: "viewer", person: null, hasWorkers: workers.isManaged() };
       return { ...nobody, viewer };
     }
     if (!bearsSignIn(request)) return nobody;
-    const { signedIn, cookies } = await people.findSignedIn(fromOf(request));
+    const { signedIn, cookies } = await findSignedIn(ctx, fromOf(request));
     return { signedIn, cookies, viewer: signedIn && (toViewer(signedIn, signedIn.chosen) ?? toViewer(signedIn)) };
   }
 
   /** A person as the viewer of an organization, the first one by default; null if they are not a member. */
   function toViewer({ person }: SignedIn, wanted?: string | null): Viewer | null {
-    const all = people.membershipsOf(person.id);
+    const all = listMemberships(ctx, person.id);
     const shown = wanted === undefined ? all[0] : all.find(({ org }) => org === wanted);
     if (!shown) return null;
     const orgs = all.map(({ org, orgName }) => ({ id: org, name: orgName }));

@@ -2,7 +2,7 @@
 import { cpSync } from "node:fs";
 import pino from "pino";
 import { createKey } from "../../src/auth/keys.ts";
-import { createOrgs } from "../../src/auth/orgs.ts";
+import { createOrg } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
@@ -40,7 +40,7 @@ export function seedHistory(dataDir: string, count: number) {
     agents: {},
     baseUrl: () => "http://localhost:3000",
   });
-  const org = createOrgs(ctx).createOrg("Bench").id;
+  const org = createOrg(ctx, "Bench").id;
   const { key } = createKey(ctx, org, "bench");
   const provider = createProvider(ctx, org, { name: "Acme", docsUrl: "https://docs.example.com/" });
   const prompts = createPrompts(ctx, {

@@ -1,6 +1,6 @@
 import pino from "pino";
 import { createKey } from "../../src/auth/keys.ts";
-import { createOrgs } from "../../src/auth/orgs.ts";
+import { createOrg } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
@@ -25,7 +25,7 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
     agents: {},
     baseUrl: () => "http://localhost:3000",
   });
-  const org = createOrgs(ctx).createOrg("Bench").id;
+  const org = createOrg(ctx, "Bench").id;
   const { key } = createKey(ctx, org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";
   const prompts = createPrompts(ctx, {

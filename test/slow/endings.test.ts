@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import type { Agent } from "../../src/agents/agent.ts";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import { jobs, runs, sessionEvents } from "../../src/db/tables.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 
@@ -331,7 +332,7 @@ describe("limits", () => {
   test("concurrent runs per organization, from the configuration or its own setting", async () => {
     expect(await most({ EVALD_RUNS_PER_ORG: "3" }, ({ run }) => times(12, run))).toBe(3);
     const own = await most({ EVALD_RUNS_PER_ORG: "3" }, async ({ run, service, a }) => {
-      service.orgs.updateOrg(a.org, { maxRunsAtOnce: 2 });
+      updateOrg(service.ctx, a.org, { maxRunsAtOnce: 2 });
       await times(12, run);
     });
     expect(own).toBe(2);

@@ -2,7 +2,11 @@ import { expect, test } from "bun:test";
 import { chmodSync, closeSync, openSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import pino from "pino";
+import { listInvitations } from "../../src/auth/invitations.ts";
 import { createKey } from "../../src/auth/keys.ts";
+import { findPerson } from "../../src/auth/people.ts";
+import { toResetPath } from "../../src/auth/resets.ts";
+import { setupPath } from "../../src/auth/setup.ts";
 import { announce } from "../../src/cli/running.ts";
 import { recordBackup } from "../../src/db/backup-record.ts";
 import { closeDb, lockData } from "../../src/db/open.ts";
@@ -26,14 +30,14 @@ test("the log contains no link tokens", async () => {
     const app = testApp({ log, env: { EVALD_BASE_URL: `http://localhost:3000${base}` } });
     const owner = await signedIn(app, { email: "ada@example.com" });
     await owner.post(`${base}/settings/members/invite`, { email: "bea@example.com", role: "member" });
-    const { people, shares, prompts } = app.service;
+    const { ctx, shares, prompts } = app.service;
     const [report] = evaluation(app, prompts.createPrompt(app.a.org, { text: "Do it. https://docs.acme.dev" }).id, [
       niceGrade,
     ]);
     const links = [
-      people.setupPath(app.b.org),
-      people.listInvitations(app.a.org)[0]?.path ?? "",
-      people.toResetPath(people.findPerson("ada@example.com")?.id ?? ""),
+      setupPath(ctx, app.b.org),
+      listInvitations(ctx, app.a.org)[0]?.path ?? "",
+      toResetPath(ctx, findPerson(ctx, "ada@example.com")?.id ?? ""),
       new URL(shares.createShare(app.a.org, report?.slug ?? "", { days: 7, withSession: true }).url).pathname.slice(
         base.length,
       ),

@@ -1,5 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
+import { createOrg } from "../../src/auth/orgs.ts";
+import { setupPath } from "../../src/auth/setup.ts";
 import { jobs } from "../../src/db/tables.ts";
 import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession, guide } from "../support/guessed-path.ts";
@@ -95,8 +97,8 @@ async function tabTo(page: Page, what: Locator): Promise<void> {
 }
 
 test("from the setup link to the first report about your own docs: at most 6 clicks, by keyboard only", async () => {
-  const org = service.orgs.createOrg("Newcomers").id;
-  const { page, button, link } = await open(service.people.setupPath(org), await newPage());
+  const org = createOrg(service.ctx, "Newcomers").id;
+  const { page, button, link } = await open(setupPath(service.ctx, org), await newPage());
   let presses = 0;
   const type = async (label: string, text: string) => {
     await tabTo(page, page.getByLabel(label));

@@ -1,5 +1,6 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import type { AgentEvent } from "../../src/agents/agent.ts";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import type { Answer } from "../../src/grading/judge/rubric.ts";
 import { gradeSession } from "../../src/grading/score.ts";
 import { readSession } from "../../src/reports/session-events.ts";
@@ -126,7 +127,7 @@ describe("the choice of the judge", () => {
         ...env,
       },
     });
-    if (own) service.orgs.updateOrg(a.org, { judgeModels: own });
+    if (own) updateOrg(service.ctx, a.org, { judgeModels: own });
     const { report } = await run();
     expect(report).toMatchObject({ outcome: "succeeded", judge: { model: judge }, methodology: { judge } });
     model.stop();
@@ -134,13 +135,13 @@ describe("the choice of the judge", () => {
 
   test("a judge with an invalid model name is rejected", () => {
     const { service, a } = judged({ turns: [says(answer())] });
-    expect(() => service.orgs.updateOrg(a.org, { judgeModels: ["gpt-5"] })).toThrow('Invalid model "gpt-5"');
+    expect(() => updateOrg(service.ctx, a.org, { judgeModels: ["gpt-5"] })).toThrow('Invalid model "gpt-5"');
   });
 });
 
 test("a judge spends what is left of its run's budget, and is not called without any", async () => {
   const app = judged({ turns: [says(answer())] });
-  app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: 0.001 });
+  updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: 0.001 });
   const { report } = await app.run();
   // One call is made while something is left; the next run finds the budget spent.
   expect(report).toMatchObject({ outcome: "succeeded", judge: { costUsd: 0.002, calls: 1 } });

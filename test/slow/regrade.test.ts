@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import { gradings, regrades, reports, sessionEvents } from "../../src/db/tables.ts";
 import { gradeSession } from "../../src/grading/score.ts";
 import { splitVariance } from "../../src/reports/judge-variance.ts";
@@ -182,7 +183,7 @@ describe("another judge", () => {
     const app = judged({ again: [says(harsh)], env });
     await app.run();
     const { spentUsd } = app.service.money.getSpending(app.a.org);
-    app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: spentUsd + 0.001 });
+    updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: spentUsd + 0.001 });
     app.service.notifier.destinations.createDestination(app.a.org, {
       ...{ kind: "webhook", url: "https://hooks.example.com/", events: ["budget.reached"] },
     });
@@ -268,7 +269,7 @@ describe("another judge", () => {
     await app.run();
     const spent = () => app.service.money.getSpending(app.a.org).spentUsd;
     const before = spent();
-    app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: before + 0.001 });
+    updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: before + 0.001 });
     const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });
     expect(done).toMatchObject({ status: "failed", graded: 1, spentUsd: 0.002 });
     expect(done.failureReason).toMatch(

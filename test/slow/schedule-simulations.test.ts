@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, spyOn, test } from "bun:test";
 import { eq } from "drizzle-orm";
+import { createOrg } from "../../src/auth/orgs.ts";
 import { evalRequests, slots } from "../../src/db/tables.ts";
 import { randomOf } from "../support/random.ts";
 import { scheduledApp } from "../support/schedules.ts";
@@ -177,7 +178,7 @@ describe("a year", () => {
       const { clock, db } = base;
       const kept: Kept[] = [];
       for (const [zone, frequencies] of zones) {
-        const { id: org } = base.service.orgs.createOrg(zone, zone);
+        const { id: org } = createOrg(base.service.ctx, zone, zone);
         const made = frequencies.map((frequency) =>
           base.service.prompts.createPrompt(org, { text: "See https://docs.test/", frequency }),
         );

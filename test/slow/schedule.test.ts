@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { eq } from "drizzle-orm";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import { openDb } from "../../src/db/open.ts";
 import { evalRequests, jobs, prompts, runs, slots } from "../../src/db/tables.ts";
 import { createProvider, updateProvider } from "../../src/providers/providers.ts";
@@ -314,11 +315,11 @@ describe("a change of a schedule", () => {
   test("of the organization's time zone moves it; a slot that is due stays", async () => {
     const { create, nextRuns, service, a, tickAt, outcomes, clock } = scheduledApp("2026-01-01T00:00:00Z");
     const id = await create({ frequency: "0 6 * * *" });
-    service.orgs.updateOrg(a.org, { timeZone: "America/New_York" });
+    updateOrg(service.ctx, a.org, { timeZone: "America/New_York" });
     expect((await nextRuns(id))?.[0]).toBe("2026-01-01T11:00:00.000Z");
     expect(await tickAt("2026-01-01T06:00:00Z")).toBe(Date.parse("2026-01-01T11:00:00Z"));
     clock.at = Date.parse("2026-01-01T12:00:00Z");
-    service.orgs.updateOrg(a.org, { timeZone: "Europe/Berlin" });
+    updateOrg(service.ctx, a.org, { timeZone: "Europe/Berlin" });
     expect(await tickAt("2026-01-01T12:00:00Z")).toBe(Date.parse("2026-01-02T05:00:00Z"));
     expect(await outcomes(id)).toEqual(["2026-01-01T11:00 ran"]);
   });
@@ -343,7 +344,7 @@ describe("a change of a schedule", () => {
       await turns();
       // 06:30 in Kolkata is 01:00 UTC.
       const { id } = other.prompts.createPrompt(a.org, { text: "https://docs.test/", frequency: "30 6 * * *" });
-      other.orgs.updateOrg(a.org, { timeZone: "Asia/Kolkata" });
+      updateOrg(other.ctx, a.org, { timeZone: "Asia/Kolkata" });
       await pass(29_999);
       expect(ran()).toBe(0);
       await pass(1);
@@ -473,7 +474,7 @@ describe("a change of the clock", () => {
     const { create, tickAt, restart, outcomes, service, a, clock } = scheduledApp("2027-01-01T00:30:00Z");
     const id = await create(everyHour);
     clock.at = Date.parse("2028-01-01T00:00:00Z");
-    service.orgs.updateOrg(a.org, { timeZone: "Asia/Kolkata" });
+    updateOrg(service.ctx, a.org, { timeZone: "Asia/Kolkata" });
     await restart();
     expect(await tickAt("2026-01-01T00:00:00Z")).toBe(Date.parse("2026-01-01T00:30:00Z"));
     await tickAt("2026-01-01T00:30:00Z");

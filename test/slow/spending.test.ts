@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import { transaction } from "../../src/db/open.ts";
 import { pay } from "../../src/runs/spending.ts";
 import { testApp } from "../support/app.ts";
@@ -24,9 +25,9 @@ beforeAll(() => {
 afterAll(() => fake.stop());
 
 type App = ReturnType<typeof testApp>;
-const capped = (patch: Parameters<App["service"]["orgs"]["updateOrg"]>[1], also = (_: App) => {}) => ({
+const capped = (patch: Parameters<typeof updateOrg>[2], also = (_: App) => {}) => ({
   before: (app: App) => {
-    app.service.orgs.updateOrg(app.a.org, patch);
+    updateOrg(app.service.ctx, app.a.org, patch);
     also(app);
   },
 });
@@ -65,7 +66,7 @@ describe("the monthly budget", () => {
       agents: { llm: createModelAgent({ version: "test" }) },
     });
     const { service, a, send, db } = app;
-    service.orgs.updateOrg(a.org, { maxUsdAMonth: 5, timeZone: "Asia/Tokyo" });
+    updateOrg(service.ctx, a.org, { maxUsdAMonth: 5, timeZone: "Asia/Tokyo" });
     const body = { text: "See https://docs.test/", frequency: "0 * * * *" };
     const { id } = (await send("POST", "/api/v1/prompts", { body })).body;
     transaction(db, (tx) => pay(tx, a.org, at, 5));
@@ -93,7 +94,7 @@ describe("the monthly budget", () => {
       maxUsdARun: null,
     });
     expect((await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).status).toBe(200);
-    service.orgs.updateOrg(a.org, { timeZone: "America/New_York" });
+    updateOrg(service.ctx, a.org, { timeZone: "America/New_York" });
     expect(await spendingOf(app)).toMatchObject({ from: "2026-11-01T04:00:00.000Z", spentUsd: 5 });
     const { key } = app.b;
     const other = await send("GET", "/api/v1/spending", { headers: { authorization: `Bearer ${key}` } });

@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
+import { listInvitations } from "../../src/auth/invitations.ts";
 import { listKeys } from "../../src/auth/keys.ts";
+import { getOrg } from "../../src/auth/orgs.ts";
 import { members, people, signIns } from "../../src/db/tables.ts";
 import { testApp } from "../support/app.ts";
 import { browse, join, signedIn } from "../support/people.ts";
@@ -36,8 +38,8 @@ test("a form acts in the organization of its page, whatever another tab shows by
 
   const saved = await ada.post("/settings", { ...fields, name: "A and more", timeZone: "Asia/Tokyo" });
   expect([saved.status, orgShown(saved.body)]).toEqual([200, "A and more"]);
-  expect(app.service.orgs.getOrg(app.a.org)).toMatchObject({ name: "A and more", timeZone: "Asia/Tokyo" });
-  expect(app.service.orgs.getOrg(app.b.org)).toMatchObject({ name: "B", timeZone: "UTC" });
+  expect(getOrg(app.service.ctx, app.a.org)).toMatchObject({ name: "A and more", timeZone: "Asia/Tokyo" });
+  expect(getOrg(app.service.ctx, app.b.org)).toMatchObject({ name: "B", timeZone: "UTC" });
 
   // A former member changes nothing, in this organization or another.
   await ada.post("/account/organization", { org: app.b.org });
@@ -243,7 +245,7 @@ test("an invitation for another email address can be accepted after signing out,
   const app = testApp();
   const ada = await signedIn(app);
   await ada.post("/settings/members/invite", { email: "bea@example.com", role: "member" });
-  const [invitation] = app.service.people.listInvitations(app.a.org);
+  const [invitation] = listInvitations(app.service.ctx, app.a.org);
   const page = await ada.get(invitation?.path ?? "");
   const out = await ada.post("/sign-out", hiddenOf(page.body));
   expect([out.status, out.location]).toEqual([303, invitation?.path ?? ""]);

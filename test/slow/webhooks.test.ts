@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { createService } from "../../src/service.ts";
 import { noisy } from "../support/app.ts";
@@ -330,7 +331,7 @@ test("every event is sent by what it reports, once", async () => {
     { gate: { status: "failed", minScore: 90 }, prompts: [{ id: scored.id }] },
   ]);
 
-  service.orgs.updateOrg(a.org, { maxUsdAMonth: 10 });
+  updateOrg(service.ctx, a.org, { maxUsdAMonth: 10 });
   app.db.$client.run('insert into spending (org_id, "from", usd, unpriced_calls) values (?, ?, 11, 0)', [
     a.org,
     app.now(),

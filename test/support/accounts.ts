@@ -1,4 +1,7 @@
 import { expect } from "bun:test";
+import { listMembers } from "../../src/auth/members.ts";
+import { updateOrg } from "../../src/auth/orgs.ts";
+import { findPerson } from "../../src/auth/people.ts";
 import { testApp } from "./app.ts";
 import { startOidc } from "./oidc.ts";
 import { browse, signedIn } from "./people.ts";
@@ -52,7 +55,7 @@ async function world() {
 }
 
 const memberOf = ({ app }: World, org: "a" | "b") =>
-  app.service.people.listMembers(app[org].org).find((member) => member.email === email);
+  listMembers(app.service.ctx, app[org].org).find((member) => member.email === email);
 
 /** The links that a page shows. */
 const linksIn = (body: unknown): string[] => String(body).match(/\/(?:invite|reset)\/[\w.-]+/g) ?? [];
@@ -129,11 +132,10 @@ const actions = {
   },
   "Eve takes the name of B": async (world) => {
     // Ada has just renamed B, and takes the name back.
-    const { orgs } = world.app.service;
-    orgs.updateOrg(world.app.b.org, { name: "Renamed" });
+    updateOrg(world.app.service.ctx, world.app.b.org, { name: "Renamed" });
     await world.eve.post("/settings", { name: "B", timeZone: "UTC" });
     await world.eve.post("/account/create-organization", { orgName: "B" });
-    orgs.updateOrg(world.app.b.org, { name: "B" });
+    updateOrg(world.app.service.ctx, world.app.b.org, { name: "B" });
   },
   "Ada invites Cy": async (world) => {
     await invite(world.ada);
@@ -150,7 +152,7 @@ const actions = {
       await world.cy.post(link, { password: cysPassword });
   },
   "Cy resets the password by email": async (world) => {
-    if (!world.app.service.people.findPerson(email)) return;
+    if (!findPerson(world.app.service.ctx, email)) return;
     const browser = browse(world.app);
     const { status } = await browser.post("/sign-in/forgotten", { email });
     if (status !== 200) return;

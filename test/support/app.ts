@@ -3,6 +3,7 @@ import pino, { type Logger } from "pino";
 import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
 import { createApp } from "../../src/app.tsx";
 import { createKey } from "../../src/auth/keys.ts";
+import { createOrg } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { configure, openDb } from "../../src/db/open.ts";
 import type { Surface } from "../../src/mcp/endpoint.ts";
@@ -94,7 +95,7 @@ export function testApp({
   });
   const app = createApp(service, { surface });
   const member = (name: string) => {
-    const org = service.orgs.createOrg(name).id;
+    const org = createOrg(service.ctx, name).id;
     return { org, ...createKey(service.ctx, org, "test") };
   };
   const a = member("A");

@@ -1,6 +1,8 @@
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { createKey } from "../../src/auth/keys.ts";
+import { listMembers } from "../../src/auth/members.ts";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import { artifacts, invitations, jobs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { createProvider } from "../../src/providers/providers.ts";
@@ -86,7 +88,7 @@ export async function demo() {
     },
   });
   const { service, db, a } = app;
-  service.orgs.updateOrg(a.org, { name: "Acme", timeZone: "Europe/Berlin" });
+  updateOrg(service.ctx, a.org, { name: "Acme", timeZone: "Europe/Berlin" });
   const { id: notes } = createProvider(service.ctx, a.org, {
     ...{ name: "Notes", docsUrl: "https://docs.notes.example/", productUrl: "https://notes.example" },
   });
@@ -197,7 +199,7 @@ export async function demo() {
       ["viewer", "dan"],
     ] as const)
       join(app, a.org, role, `${name}@acme.example`);
-    const [owner] = service.people.listMembers(a.org);
+    const [owner] = listMembers(service.ctx, a.org);
     const invited = { orgId: a.org, role: "member" as const, status: "pending" as const, inviterId: owner?.id ?? "" };
     for (const [email, ageDays] of [
       ["finn@acme.example", 1],

@@ -1,3 +1,8 @@
+import { listInvitations } from "../../src/auth/invitations.ts";
+import { listMembers } from "../../src/auth/members.ts";
+import { createOrg, updateOrg } from "../../src/auth/orgs.ts";
+import { toResetPathFor } from "../../src/auth/resets.ts";
+import { setupPath } from "../../src/auth/setup.ts";
 import type { Demo } from "./demo.ts";
 import { signedIn } from "./people.ts";
 import { idsOf } from "./probes.ts";
@@ -13,7 +18,7 @@ export async function everyPage(app: Demo): Promise<Shown[]> {
   const { service, a, b, slug, sharedPath, compared, prompts } = app;
   const cookie = (await signedIn(app, { email: "ada@acme.example" })).cookie();
   const newcomer = (await signedIn(app, { org: b.org, email: "new@example.com" })).cookie();
-  const people = service.people.listMembers(a.org);
+  const people = listMembers(service.ctx, a.org);
   const ofRole = (role: string) => people.find((each) => each.role === role) ?? fail(`no ${role} is there`);
   const ids = idsOf(app, a.org, 1);
   const filled = { ...ids, slug: [slug], promptId: [prompts.search], token: [sharedPath.split("/").at(-1) ?? ""] };
@@ -22,10 +27,10 @@ export async function everyPage(app: Demo): Promise<Shown[]> {
     "/trends": ["/trends", `/trends?promptId=${prompts.search}`],
     "/search": ["/search?q=note"],
     "/docs/search": ["/docs/search?q=webhook"],
-    "/setup/:token": [service.people.setupPath(service.orgs.createOrg("Newcomers").id)],
-    "/invite/:token": [service.people.listInvitations(a.org).at(-1)?.path ?? fail("nobody is invited")],
-    "/reset/:token": [service.people.resetPathFor(a.org, ofRole("member").memberId, ofRole("owner")).path],
-    "/results/:token": [service.orgs.updateOrg(a.org, { hasResultsPage: true }).resultsPath ?? ""],
+    "/setup/:token": [setupPath(service.ctx, createOrg(service.ctx, "Newcomers").id)],
+    "/invite/:token": [listInvitations(service.ctx, a.org).at(-1)?.path ?? fail("nobody is invited")],
+    "/reset/:token": [toResetPathFor(service.ctx, a.org, ofRole("member").memberId, ofRole("owner")).path],
+    "/results/:token": [updateOrg(service.ctx, a.org, { hasResultsPage: true }).resultsPath ?? ""],
     "/runs/:runId": ["running", "failed"].map((status) => `/runs/${newestRun(app, status)}`),
   };
   const found: Shown[] = [];

@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm";
+import { signIn } from "../../src/auth/people.ts";
 import type { OrgId } from "../../src/context.ts";
 import { accounts, members, people, type Role } from "../../src/db/tables.ts";
 import type { testApp } from "./app.ts";
@@ -79,6 +80,6 @@ export function join(app: App, org: OrgId, role: Role, email: string): void {
 export async function signedIn(app: App, { org = app.a.org, role = "owner", email }: Options = {}) {
   const address = email ?? `${role}-${crypto.randomUUID().slice(0, 8)}@example.com`;
   join(app, org, role, address);
-  const cookies = await app.service.people.signIn(address, password, { cookie: "", userAgent: "test", address: "::1" });
+  const cookies = await signIn(app.service.ctx, address, password, { cookie: "", userAgent: "test", address: "::1" });
   return { ...browse(app, cookies.map((cookie) => cookie.split(";")[0]).join("; ")), email: address };
 }

@@ -1,4 +1,5 @@
 import { and, eq, isNull } from "drizzle-orm";
+import { updateOrg } from "../../src/auth/orgs.ts";
 import type { OrgId } from "../../src/context.ts";
 import { runs } from "../../src/db/tables.ts";
 import { createService, type Service } from "../../src/service.ts";
@@ -11,7 +12,7 @@ export function scheduledApp(
 ) {
   const clock = { at: Date.parse(start) };
   const t = testApp({ now: () => clock.at, dataDir, ...(env && { env }) });
-  t.service.orgs.updateOrg(t.a.org, { timeZone: zone });
+  updateOrg(t.service.ctx, t.a.org, { timeZone: zone });
   let service: Service = t.service;
 
   return {

@@ -1,4 +1,5 @@
 /** `bun run screenshots [FOLDER]`: takes the screenshot of the README: a report on docs with one wrong line, as an admin sees it. */
+import { updateOrg } from "../../src/auth/orgs.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { looking, openBrowser } from "./browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
@@ -8,7 +9,7 @@ import { signedIn } from "./people.ts";
 const folder = process.argv[2] ?? "src/web/docs";
 const app = judgedApp({ id: "llm", turns: [says(guessedPathAnswer())], sessions: [guessedPathSession()] });
 const { service, a } = app;
-service.orgs.updateOrg(a.org, { name: "Acme" });
+updateOrg(service.ctx, a.org, { name: "Acme" });
 const docsUrl = "https://docs.notes.example/";
 const { id: targetProviderId } = createProvider(service.ctx, a.org, { name: "Notes", docsUrl });
 const { id } = service.prompts.createPrompt(a.org, {

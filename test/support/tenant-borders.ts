@@ -2,7 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { eq } from "drizzle-orm";
+import { listInvitations } from "../../src/auth/invitations.ts";
 import { createKey, listKeys } from "../../src/auth/keys.ts";
+import { listMembers } from "../../src/auth/members.ts";
+import { createOrg, updateOrg } from "../../src/auth/orgs.ts";
+import { signIn } from "../../src/auth/people.ts";
+import { setupPath } from "../../src/auth/setup.ts";
+import { isUploadToken, toUploadToken } from "../../src/auth/uploads.ts";
 import type { OrgId } from "../../src/context.ts";
 import { archives, destinations, fieldFriction, frictionLifecycles, invitations, trusts } from "../../src/db/tables.ts";
 import { browse, join, password } from "./people.ts";
@@ -22,7 +28,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
 
   async function enter(email: string) {
     const from = { cookie: "", userAgent: "test", address: "::1" };
-    const cookies = await service.people.signIn(email, password, from);
+    const cookies = await signIn(service.ctx, email, password, from);
     return browse(world, cookies.map((cookie) => cookie.split(";")[0]).join("; "));
   }
   /** Copies of a row, each with its own ID. */
@@ -30,9 +36,9 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     Array.from({ length: count }, (_, i) => ({ ...row, id: newId(), ...change(i) }));
   const bytes = async (text: string) =>
     Buffer.from(await new Bun.Archive({ "c.txt": text }, { compress: "gzip" }).bytes());
-  const ownerOf = (org: OrgId) => service.people.listMembers(org)[0]?.id ?? "";
+  const ownerOf = (org: OrgId) => listMembers(service.ctx, org)[0]?.id ?? "";
   const roleOf = (org: OrgId, email: string) =>
-    service.people.listMembers(org).find((each) => each.email === email)?.role ?? null;
+    listMembers(service.ctx, org).find((each) => each.email === email)?.role ?? null;
 
   return {
     async "A has as many archives as it may have"() {
@@ -110,21 +116,21 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     async "a member of B was removed from A after they opened a form with files there"() {
       const email = "left@example.com";
       for (const { org } of [a, b]) join(world, org, "member", email);
-      const left = service.people.listMembers(a.org).find((each) => each.email === email);
-      const token = service.people.toUploadToken(a.org, left?.id ?? "");
-      if (!service.people.isUploadToken(token)) return "the token of a member is not accepted";
+      const left = listMembers(service.ctx, a.org).find((each) => each.email === email);
+      const token = toUploadToken(service.ctx, a.org, left?.id ?? "");
+      if (!isUploadToken(service.ctx, token)) return "the token of a member is not accepted";
       const owner = await enter(`owner@${a.org}.example`);
       const removal = { member: left?.memberId ?? "", do: "remove", confirmed: "1" };
       const { status } = await owner.post("/settings/members/change", removal);
       if (status !== 303) return unlike("removal", status, 303);
-      return service.people.isUploadToken(token) ? "the token is still accepted" : undefined;
+      return isUploadToken(service.ctx, token) ? "the token is still accepted" : undefined;
     },
 
     async "an owner of B has a key of A, where they are only a member"() {
       const email = "both@example.com";
       join(world, b.org, "owner", email);
       join(world, a.org, "member", email);
-      const createdBy = service.people.listMembers(a.org).find((each) => each.email === email)?.id ?? "";
+      const createdBy = listMembers(service.ctx, a.org).find((each) => each.email === email)?.id ?? "";
       const { key } = createKey(service.ctx, a.org, "of a member", { createdBy });
       const [report] = (await world.send("GET", "/api/v1/reports")).body;
       const headers = { authorization: `Bearer ${key}` };
@@ -160,8 +166,8 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
 
     async "an owner of B changes the members and invitations of A"() {
       const owner = await enter(`owner@${b.org}.example`);
-      const [theirs] = service.people.listMembers(a.org);
-      const [invitation] = service.people.listInvitations(a.org);
+      const [theirs] = listMembers(service.ctx, a.org);
+      const [invitation] = listInvitations(service.ctx, a.org);
       const member = theirs?.memberId ?? "";
       const forms: [string, Record<string, string>][] = [
         ["role", { member, role: "viewer" }],
@@ -185,10 +191,10 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "the only owner of C, while others have owners"() {
-      const org = service.orgs.createOrg("C").id;
+      const org = createOrg(service.ctx, "C").id;
       join(world, org, "owner", "only@c.example");
       join(world, org, "member", `admin@${b.org}.example`);
-      const [own] = service.people.listMembers(org);
+      const [own] = listMembers(service.ctx, org);
       const only = await enter("only@c.example");
       const { status } = await only.post("/settings/members/role", { member: own?.memberId ?? "", role: "member" });
       if (roleOf(org, "only@c.example") !== "owner") return "the last owner is a member now";
@@ -196,7 +202,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "an owner of B leaves D, which has one owner"() {
-      const org = service.orgs.createOrg("D").id;
+      const org = createOrg(service.ctx, "D").id;
       const email = `owner@${b.org}.example`;
       join(world, org, "owner", "only@d.example");
       join(world, org, "member", email);
@@ -206,7 +212,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "E has no members yet"() {
-      const path = service.people.setupPath(service.orgs.createOrg("E").id);
+      const path = setupPath(service.ctx, createOrg(service.ctx, "E").id);
       return unlike("setup link", (await browse(world).get(path)).status, 200);
     },
 
@@ -228,7 +234,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
 
     async "B has another time zone"() {
       const before = rowsOf(world, a.org);
-      service.orgs.updateOrg(b.org, { timeZone: "America/New_York" });
+      updateOrg(service.ctx, b.org, { timeZone: "America/New_York" });
       return rowsOf(world, a.org) === before ? undefined : "rows of A have changed";
     },
 

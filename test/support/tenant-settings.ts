@@ -1,5 +1,9 @@
 import { eq, inArray } from "drizzle-orm";
+import { listInvitations } from "../../src/auth/invitations.ts";
 import { createKey, deleteExpiredKeysOfTrusts, listKeys } from "../../src/auth/keys.ts";
+import { listMembers } from "../../src/auth/members.ts";
+import { createOrg, getOrg, limitsOfOrg, updateOrg } from "../../src/auth/orgs.ts";
+import { setupPath } from "../../src/auth/setup.ts";
 import type { OrgId } from "../../src/context.ts";
 import { notifications, orgs, prompts, runs, trusts } from "../../src/db/tables.ts";
 import { nextSlot } from "../../src/jobs/schedule.ts";
@@ -36,15 +40,16 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
 
   return {
     async "A and B have different settings"() {
-      service.orgs.updateOrg(a.org, ofA);
-      service.orgs.updateOrg(b.org, ofB);
-      const { name, timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = service.orgs.getOrg(
+      updateOrg(service.ctx, a.org, ofA);
+      updateOrg(service.ctx, b.org, ofB);
+      const { name, timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = getOrg(
+        service.ctx,
         b.org,
       );
       const found = { name, timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels };
       return (
         unlike("settings", found, ofB) ??
-        unlike("limits", service.orgs.limitsOf(b.org), { atOnce: ofB.maxRunsAtOnce, aDay: ofB.maxRunsADay }) ??
+        unlike("limits", limitsOfOrg(service.ctx, b.org), { atOnce: ofB.maxRunsAtOnce, aDay: ofB.maxRunsADay }) ??
         unlike("budget", service.money.getSpending(b.org).maxUsdAMonth, ofB.maxUsdAMonth) ??
         unlike(
           "cost of a run",
@@ -55,11 +60,11 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
     },
 
     async "everything that B gives away names B"() {
-      const setupOrg = service.orgs.createOrg("Of new owners").id;
-      const setup = await browse(world).get(service.people.setupPath(setupOrg));
+      const setupOrg = createOrg(service.ctx, "Of new owners").id;
+      const setup = await browse(world).get(setupPath(service.ctx, setupOrg));
       if (!setup.body.includes("Of new owners")) return "the setup page doesn't name its organization";
       const [line] = [...service.exports.exportOrg(b.org, {})].join("").split("\n");
-      const [invitation] = service.people.listInvitations(b.org);
+      const [invitation] = listInvitations(service.ctx, b.org);
       const invited = await browse(world).get(invitation?.path ?? "");
       const guest = await signedIn(world, { org: setupOrg, email: `new@${b.org}.example` });
       const account = await guest.get("/account");
@@ -144,7 +149,7 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
       const sent = await fetch((await cy.get("/sign-in/oidc?next=/account")).location ?? "", { redirect: "manual" });
       const back = new URL(sent.headers.get("location") ?? "");
       await cy.get(back.pathname + back.search);
-      const isIn = (org: OrgId) => service.people.listMembers(org).some((each) => each.email === email);
+      const isIn = (org: OrgId) => listMembers(service.ctx, org).some((each) => each.email === email);
       return isIn(joinedOrgId as OrgId) && !isIn(a.org) ? undefined : "the person joined another organization";
     },
   };

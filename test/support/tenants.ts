@@ -1,4 +1,5 @@
 import { createKey } from "../../src/auth/keys.ts";
+import { listMembers } from "../../src/auth/members.ts";
 import type { OrgId } from "../../src/context.ts";
 import { artifacts, invitations, namedPages } from "../../src/db/tables.ts";
 import { subscribable } from "../../src/notifications/events.ts";
@@ -78,7 +79,7 @@ export function tenants() {
     });
     await post(own, `/api/v1/destinations/${destination.id}/test`);
     for (const role of ["owner", "admin", "member"] as const) join(app, org, role, `${role}@${org}.example`);
-    const [owner] = service.people.listMembers(org);
+    const [owner] = listMembers(service.ctx, org);
     const invited = { orgId: org, role: "member" as const, status: "pending" as const, inviterId: owner?.id ?? "" };
     const times = { createdAt: new Date(at), expiresAt: new Date(at + 48 * hourMs) };
     db.insert(invitations)

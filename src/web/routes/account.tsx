@@ -1,5 +1,11 @@
 import { Elysia } from "elysia";
+import { changePassword, endSignIn, hasPassword, listSignIns, renamePerson } from "../../auth/account.ts";
+import { listOwnInvitations } from "../../auth/invitations.ts";
+import { leaveOrg } from "../../auth/members.ts";
+import { createOrgAsPerson } from "../../auth/orgs.ts";
+import { chooseOrg, listMemberships } from "../../auth/people.ts";
 import type { SignedIn } from "../../auth/person.ts";
+import { addOwner } from "../../auth/setup.ts";
 import { AppError } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { askBefore } from "../confirmation.tsx";
@@ -19,13 +25,13 @@ const messages = new Map(
 );
 
 /** Account page and its forms. */
-export const accountPages = ({ people, orgs, ctx }: Service, pages: PageRequests) => {
+export const accountPages = ({ ctx }: Service, pages: PageRequests) => {
   const shown = (signedIn: SignedIn) => ({
     person: signedIn.person,
-    hasPassword: people.hasPassword(signedIn),
-    signIns: people.listSignIns(signedIn),
-    memberships: people.membershipsOf(signedIn.person.id),
-    invitations: people.listOwnInvitations(signedIn.person.id),
+    hasPassword: hasPassword(ctx, signedIn),
+    signIns: listSignIns(ctx, signedIn),
+    memberships: listMemberships(ctx, signedIn.person.id),
+    invitations: listOwnInvitations(ctx, signedIn.person.id),
     mayCreateOrgs: ctx.config.people.canCreateOrgs,
   });
   const redirectAfter = (done: string) => pages.seeOther(`/account?done=${done}`);
@@ -52,7 +58,7 @@ export const accountPages = ({ people, orgs, ctx }: Service, pages: PageRequests
     )
     .post("/account/name", ({ request }) =>
       change(request, (signedIn, form) => {
-        people.rename(signedIn, form.get("name") ?? "");
+        renamePerson(ctx, signedIn, form.get("name") ?? "");
         return redirectAfter("name");
       }),
     )
@@ -61,25 +67,25 @@ export const accountPages = ({ people, orgs, ctx }: Service, pages: PageRequests
         const [current, next] = [form.get("currentPassword") ?? "", form.get("newPassword") ?? ""];
         return pages.withCookies(
           redirectAfter("password"),
-          await people.changePassword(signedIn, current, next, fromOf(request)),
+          await changePassword(ctx, signedIn, current, next, fromOf(request)),
         );
       }),
     )
     .post("/account/end", ({ request }) =>
       change(request, (signedIn, form) => {
-        people.endSignIn(signedIn, form.get("signIn") ?? undefined);
+        endSignIn(ctx, signedIn, form.get("signIn") ?? undefined);
         return redirectAfter("ended");
       }),
     )
     .post("/account/organization", ({ request }) =>
       change(request, (signedIn, form) => {
-        people.chooseOrg(signedIn, form.get("org") ?? "");
+        chooseOrg(ctx, signedIn, form.get("org") ?? "");
         return pages.seeOther("/");
       }),
     )
     .post("/account/leave", ({ request }) =>
       change(request, async (signedIn, form) => {
-        const org = people.membershipsOf(signedIn.person.id).find((each) => each.org === form.get("org"));
+        const org = listMemberships(ctx, signedIn.person.id).find((each) => each.org === form.get("org"));
         if (!org) throw new AppError("not_found", "you are not a member of this organization");
         const asks = askBefore(
           pages,
@@ -92,7 +98,7 @@ export const accountPages = ({ people, orgs, ctx }: Service, pages: PageRequests
           },
         );
         if (asks) return asks;
-        await people.leaveOrg(org.org, signedIn, fromOf(request));
+        await leaveOrg(ctx, org.org, signedIn, fromOf(request));
         return redirectAfter("left");
       }),
     )
@@ -103,8 +109,8 @@ export const accountPages = ({ people, orgs, ctx }: Service, pages: PageRequests
             "forbidden",
             "only the operator of this server can create organizations (evald org create)",
           );
-        const { id } = orgs.createOrg(form.get("orgName") ?? "");
-        await people.addOwner(id, signedIn);
+        const { id } = createOrgAsPerson(ctx, form.get("orgName") ?? "");
+        await addOwner(ctx, id, signedIn);
         return pages.seeOther("/");
       }),
     );

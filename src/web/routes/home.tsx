@@ -1,5 +1,8 @@
 import { Elysia } from "elysia";
+import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
+import { listMembers } from "../../auth/members.ts";
+import { getOrg } from "../../auth/orgs.ts";
 import { listProviders } from "../../providers/providers.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
@@ -22,14 +25,14 @@ const hidesSteps = (request: Request): boolean =>
 
 /** The dashboard of an organization, or the landing page for visitors who are not signed in. */
 export const homePages = (service: Service, pages: PageRequests) => {
-  const { ctx, orgs, prompts, latest, runs, people } = service;
+  const { ctx, prompts, latest, runs } = service;
 
   function overviewOf({ org }: Viewer, site: Site): Overview {
     const { items, total } = prompts.listLines(org, {}, { limit: shownPrompts, offset: 0 });
     return {
       site,
       now: ctx.now(),
-      timeZone: orgs.getOrg(org).timeZone,
+      timeZone: getOrg(ctx, org).timeZone,
       prompts: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })),
       promptCount: total,
       open: runs.listUnfinished(org, mostRuns),
@@ -56,7 +59,7 @@ export const homePages = (service: Service, pages: PageRequests) => {
       reports: hasRuns("completed"),
       schedule: prompts.listDue(org, 1).length > 0,
       keys: listKeys(ctx, org).some(({ lastUsedAt }) => lastUsedAt !== null),
-      people: people.listMembers(org).length > 1 || people.listInvitations(org).length > 0,
+      people: listMembers(ctx, org).length > 1 || listInvitations(ctx, org).length > 0,
     };
     return isComplete(steps) ? null : steps;
   }

@@ -1,6 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { invitePerson, listInvitations, revokeInvitation } from "../../auth/invitations.ts";
+import { mailInvitation, sendsMail } from "../../auth/mail.ts";
 import type { Member } from "../../auth/members.ts";
+import { listMembers, removeMember, setRole } from "../../auth/members.ts";
+import { toResetPathFor } from "../../auth/resets.ts";
 import { roles } from "../../db/tables.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
 import type { Service } from "../../service.ts";
@@ -33,11 +37,11 @@ const toValue: Record<(typeof memberColumns)[number], (member: Member) => string
 };
 
 /** Members page and its forms. */
-export const memberPages = ({ people }: Service, pages: PageRequests) => {
+export const memberPages = ({ ctx }: Service, pages: PageRequests) => {
   const shown = (viewer: Viewer) => ({
     viewer,
-    members: people.listMembers(viewer.org),
-    invitations: people.listInvitations(viewer.org),
+    members: listMembers(ctx, viewer.org),
+    invitations: listInvitations(ctx, viewer.org),
   });
   const redirectAfter = (done: string) => pages.seeOther(`/settings/members?done=${done}`);
 
@@ -71,15 +75,15 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
     .post("/settings/members/invite", ({ request }) =>
       change(request, async ({ org, orgName, person }, form) => {
         const [email, role] = [form.get("email") ?? "", form.get("role") ?? ""];
-        const made = await people.invite(org, email, role, fromOf(request));
-        if (!people.sendsMail) return "invited";
-        return (await people.mailInvitation(made.email, orgName, person.name, made.mailedPath)) ? "mailed" : "unmailed";
+        const made = await invitePerson(ctx, org, email, role, fromOf(request));
+        if (!sendsMail(ctx)) return "invited";
+        return (await mailInvitation(ctx, made.email, orgName, person.name, made.mailedPath)) ? "mailed" : "unmailed";
       }),
     )
     .post("/settings/members/revoke", ({ request }) =>
       change(request, async (viewer, form) => {
         const { org } = viewer;
-        const invitation = people.listInvitations(org).find(({ id }) => id === form.get("invitation"));
+        const invitation = listInvitations(ctx, org).find(({ id }) => id === form.get("invitation"));
         const asks =
           invitation &&
           askBefore(
@@ -93,13 +97,13 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
             },
           );
         if (asks) return asks;
-        await people.revokeInvitation(org, form.get("invitation") ?? "", fromOf(request));
+        await revokeInvitation(ctx, org, form.get("invitation") ?? "", fromOf(request));
         return "revoked";
       }),
     )
     .post("/settings/members/role", ({ request }) =>
       change(request, async ({ org }, form) => {
-        await people.setRole(org, form.get("member") ?? "", form.get("role") ?? "", fromOf(request));
+        await setRole(ctx, org, form.get("member") ?? "", form.get("role") ?? "", fromOf(request));
         return "role";
       }),
     )
@@ -107,7 +111,7 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
       change(request, async (viewer, form) => {
         const member = form.get("member") ?? "";
         if (form.get("do") === "remove") {
-          const found = people.listMembers(viewer.org).find(({ memberId }) => memberId === member);
+          const found = listMembers(ctx, viewer.org).find(({ memberId }) => memberId === member);
           const asks =
             found &&
             askBefore(
@@ -124,10 +128,10 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
               },
             );
           if (asks) return asks;
-          await people.removeMember(viewer.org, member, fromOf(request));
+          await removeMember(ctx, viewer.org, member, fromOf(request));
           return "removed";
         }
-        const link = people.resetPathFor(viewer.org, member, viewer.person);
+        const link = toResetPathFor(ctx, viewer.org, member, viewer.person);
         return pageAnswer(<MembersPage {...{ site: pages.site(request), ...shown(viewer), link }} />);
       }),
     );

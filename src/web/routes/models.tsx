@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { getOrg } from "../../auth/orgs.ts";
 import { type ModelProvider, modelProviders } from "../../config/model-settings.ts";
 import { badRequest } from "../../errors.ts";
 import { describeTrial, tryModel } from "../../models/trial.ts";
@@ -12,7 +13,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** Model settings. */
-export const modelPages = ({ ctx, orgs, models }: Service, pages: PageRequests) => {
+export const modelPages = ({ ctx, models }: Service, pages: PageRequests) => {
   const { config, now } = ctx;
   const act = settingsForms(pages);
 
@@ -23,7 +24,7 @@ export const modelPages = ({ ctx, orgs, models }: Service, pages: PageRequests) 
         <ModelsPage
           {...{ site, viewer, config, ...result }}
           models={models.listModels(viewer.org)}
-          judges={orgs.getOrg(viewer.org).judgeModels}
+          judges={getOrg(ctx, viewer.org).judgeModels}
           mayChange={may(viewer, "models")}
         />,
       ),

@@ -1,4 +1,7 @@
 import { Elysia } from "elysia";
+import { acceptInvitation, readInvitation } from "../../auth/invitations.ts";
+import { readSetup, setUp } from "../../auth/setup.ts";
+import { ssoNameOf } from "../../auth/sso.ts";
 import type { Service } from "../../service.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { PageRequests } from "../page-requests.tsx";
@@ -8,13 +11,13 @@ import { fromOf } from "../visitors.ts";
 import { Token } from "./sign-in.tsx";
 
 /** Setup of an organization without people, and invitations. */
-export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
+export const onboardingPages = ({ ctx }: Service, pages: PageRequests) =>
   new Elysia({ name: "onboarding pages" })
     .get(
       "/setup/:token",
       ({ request, params }) =>
         pages.showPublic(request, (_, site) => {
-          const { orgName } = people.readSetup(params.token);
+          const { orgName } = readSetup(ctx, params.token);
           return pageAnswer(<SetupPage {...{ site, path: `/setup/${params.token}`, orgName }} />);
         }),
       { params: Token },
@@ -23,11 +26,11 @@ export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
       "/setup/:token",
       ({ request, params }) =>
         pages.submitPublic(request, async (_, form, site) => {
-          const { orgName } = people.readSetup(params.token);
+          const { orgName } = readSetup(ctx, params.token);
           const filled = { name: form.get("name") ?? "", email: form.get("email") ?? "" };
           const person = { ...filled, password: form.get("password") ?? "" };
           try {
-            return pages.withCookies(pages.seeOther("/"), await people.setUp(params.token, person, fromOf(request)));
+            return pages.withCookies(pages.seeOther("/"), await setUp(ctx, params.token, person, fromOf(request)));
           } catch (error) {
             const path = `/setup/${params.token}`;
             return formError(error, (wrong) => <SetupPage {...{ site, path, orgName, filled, wrong }} />);
@@ -39,10 +42,10 @@ export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
       "/invite/:token",
       ({ request, params }) =>
         pages.showPublic(request, ({ signedIn }, site) => {
-          const invited = people.readInvitation(params.token);
+          const invited = readInvitation(ctx, params.token);
           const path = `/invite/${params.token}`;
           return pageAnswer(
-            <InvitePage {...{ site, path, invited, person: signedIn?.person ?? null, ssoName: people.ssoName }} />,
+            <InvitePage {...{ site, path, invited, person: signedIn?.person ?? null, ssoName: ssoNameOf(ctx) }} />,
           );
         }),
       { params: Token },
@@ -51,17 +54,17 @@ export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
       "/invite/:token",
       ({ request, params }) =>
         pages.submitPublic(request, async ({ signedIn }, form, site) => {
-          const invited = people.readInvitation(params.token);
+          const invited = readInvitation(ctx, params.token);
           const name = form.get("name") ?? "";
           const given = { name, password: form.get("password") ?? "" };
           try {
-            const cookies = await people.acceptInvitation(params.token, signedIn, given, fromOf(request));
+            const cookies = await acceptInvitation(ctx, params.token, signedIn, given, fromOf(request));
             return pages.withCookies(pages.seeOther("/"), cookies);
           } catch (error) {
             const path = `/invite/${params.token}`;
             const person = signedIn?.person ?? null;
             return formError(error, (wrong) => (
-              <InvitePage {...{ site, path, invited, person, name, wrong, ssoName: people.ssoName }} />
+              <InvitePage {...{ site, path, invited, person, name, wrong, ssoName: ssoNameOf(ctx) }} />
             ));
           }
         }),

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
+import { findOrgByResults } from "../../auth/orgs.ts";
 import type { OrgId } from "../../context.ts";
 import { whileUnchanged } from "../../db/unchanged.ts";
 import { AppError, notFound } from "../../errors.ts";
@@ -17,7 +18,7 @@ const secret = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex, nof
 const caching = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
 
 /** The public results page of an organization, for everyone with its URL. */
-export const resultPages = ({ ctx, orgs, prompts, latest, reports }: Service, pages: PageRequests) => {
+export const resultPages = ({ ctx, prompts, latest, reports }: Service, pages: PageRequests) => {
   const listResults = (org: OrgId, timeZone: string, now: number): PublicResult[] =>
     prompts.listOnResultsPage(org).map(({ id, title }) => {
       const newest = latest.findLatest(org, id);
@@ -37,7 +38,7 @@ export const resultPages = ({ ctx, orgs, prompts, latest, reports }: Service, pa
     ({ request, params }) => {
       const site = pages.site(request);
       try {
-        const org = orgs.findByResults(params.token);
+        const org = findOrgByResults(ctx, params.token);
         if (org === null) throw notFound("This page does not exist, or it is no longer public.");
         const path = org.resultsPath ?? "";
         // What is outdated depends on the day.

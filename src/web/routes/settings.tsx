@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { getOrg, updateOrgAsPerson } from "../../auth/orgs.ts";
 import { badRequest } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
@@ -10,7 +11,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** Settings page of the organization. */
-export const settingsPages = ({ ctx, orgs, money }: Service, pages: PageRequests) => {
+export const settingsPages = ({ ctx, money }: Service, pages: PageRequests) => {
   const { config } = ctx;
   const act = settingsForms(pages);
 
@@ -20,7 +21,7 @@ export const settingsPages = ({ ctx, orgs, money }: Service, pages: PageRequests
       toPage(
         <OrgPage
           {...{ site, viewer, ...result }}
-          org={orgs.getOrg(viewer.org)}
+          org={getOrg(ctx, viewer.org)}
           spentUsd={money.getSpending(viewer.org).spentUsd}
           defaults={{ runsAtOnce: config.runsPerOrg, runsADay: config.runsADay }}
           mayChange={may(viewer, "organization")}
@@ -32,7 +33,7 @@ export const settingsPages = ({ ctx, orgs, money }: Service, pages: PageRequests
     .get("/settings", ({ request }) => pages.show(request, (viewer, site) => orgPage(viewer, site)))
     .post("/settings", ({ request }) =>
       act(request, "organization", orgPage, (viewer, form, site) => {
-        orgs.updateOrg(viewer.org, {
+        updateOrgAsPerson(ctx, viewer.org, {
           name: form.get("name") ?? undefined,
           timeZone: form.get("timeZone") ?? undefined,
           maxRunsAtOnce: toLimit(form, "maxRunsAtOnce", "Concurrent runs"),
@@ -42,7 +43,7 @@ export const settingsPages = ({ ctx, orgs, money }: Service, pages: PageRequests
           judgeModels: toNames(form, "judgeModels"),
           hasResultsPage: form.has("hasResultsPage"),
         });
-        const { name, timeZone } = orgs.getOrg(viewer.org);
+        const { name, timeZone } = getOrg(ctx, viewer.org);
         return orgPage({ ...viewer, orgName: name, timeZone }, site, { done: "Settings saved." });
       }),
     );

@@ -1,5 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { countSignInAttempt } from "../../auth/attempts.ts";
+import { mailReset, sendsMail } from "../../auth/mail.ts";
+import { findPerson, signIn, signOut } from "../../auth/people.ts";
+import { readReset, resetPassword, toResetPath } from "../../auth/resets.ts";
+import { beginSso, endSso, ssoNameOf } from "../../auth/sso.ts";
 import { AppError } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { toNext } from "../credential.ts";
@@ -26,8 +31,8 @@ const redirect = (location: string): Response =>
   new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
 
 /** Sign-in, sign-out and password reset. */
-export const signInPages = ({ people }: Service, pages: PageRequests) => {
-  const signInOptions = { ssoName: people.ssoName, sendsMail: people.sendsMail };
+export const signInPages = ({ ctx }: Service, pages: PageRequests) => {
+  const signInOptions = { ssoName: ssoNameOf(ctx), sendsMail: sendsMail(ctx) };
   return (
     new Elysia({ name: "sign-in pages" })
       .get("/sign-in", ({ request }) =>
@@ -45,32 +50,32 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
       .get("/sign-in/oidc", ({ request }) =>
         pages.showPublic(request, async () => {
           const next = toNext(new URL(request.url).searchParams.get("next"));
-          const { location, cookies } = await people.beginSso(next, fromOf(request));
+          const { location, cookies } = await beginSso(ctx, next, fromOf(request));
           return pages.withCookies(redirect(location), cookies);
         }),
       )
       .get("/sign-in/callback/oidc", ({ request }) =>
         pages.showPublic(request, async () => {
           const query = Object.fromEntries(new URL(request.url).searchParams);
-          const { location, cookies } = await people.endSso(query, fromOf(request));
+          const { location, cookies } = await endSso(ctx, query, fromOf(request));
           return pages.withCookies(redirect(location), cookies);
         }),
       )
       .get("/sign-in/forgotten", ({ request }) =>
         pages.showPublic(request, (_, site) => {
-          if (!people.sendsMail) throw noMail;
+          if (!sendsMail(ctx)) throw noMail;
           return pageAnswer(<ForgottenPage site={site} />);
         }),
       )
       .post("/sign-in/forgotten", ({ request }) =>
         pages.submitPublic(request, (_, form, site) => {
-          if (!people.sendsMail) throw noMail;
+          if (!sendsMail(ctx)) throw noMail;
           const email = (form.get("email") ?? "").trim().toLowerCase();
           try {
-            people.attempts.begin(`forgotten ${email}`, fromOf(request).address);
-            const person = people.findPerson(email);
+            countSignInAttempt(ctx, `forgotten ${email}`, fromOf(request).address);
+            const person = findPerson(ctx, email);
             // Not awaited: the response time would reveal whether the address is known.
-            if (person) void people.mailReset(person.email, people.toResetPath(person.id));
+            if (person) void mailReset(ctx, person.email, toResetPath(ctx, person.id));
             return pageAnswer(<ForgottenPage site={site} email={email} />);
           } catch (error) {
             return formError(error, (wrong) => <ForgottenPage {...{ site, wrong }} />);
@@ -82,7 +87,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
           const next = toNext(form.get("next"));
           const email = form.get("email") ?? "";
           try {
-            const cookies = await people.signIn(email, form.get("password") ?? "", fromOf(request));
+            const cookies = await signIn(ctx, email, form.get("password") ?? "", fromOf(request));
             return pages.withCookies(pages.seeOther(next), cookies);
           } catch (error) {
             return formError(error, (wrong) => <SignInPage {...{ site, next, email, wrong, ...signInOptions }} />);
@@ -92,7 +97,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
       .post("/sign-out", ({ request }) =>
         pages.submitPublic(request, async (_, form) => {
           const next = toNext(form.get("next"));
-          const cookies = await people.signOut(fromOf(request));
+          const cookies = await signOut(ctx, fromOf(request));
           return pages.withCookies(pages.seeOther(next === "/" ? "/sign-in" : next), cookies);
         }),
       )
@@ -100,7 +105,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
         "/reset/:token",
         ({ request, params }) =>
           pages.showPublic(request, (_, site) => {
-            const person = people.readReset(params.token);
+            const person = readReset(ctx, params.token);
             return pageAnswer(<ResetPage {...{ site, path: `/reset/${params.token}`, person }} />);
           }),
         { params: Token },
@@ -109,10 +114,10 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
         "/reset/:token",
         ({ request, params }) =>
           pages.submitPublic(request, async (_, form, site) => {
-            const person = people.readReset(params.token);
+            const person = readReset(ctx, params.token);
             try {
               const password = form.get("password") ?? "";
-              const cookies = await people.resetPassword(params.token, password, fromOf(request));
+              const cookies = await resetPassword(ctx, params.token, password, fromOf(request));
               return pages.withCookies(pages.seeOther("/"), cookies);
             } catch (error) {
               return formError(error, (wrong) => (
