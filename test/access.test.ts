@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
-import { artifacts } from "../src/db/tables.ts";
+import { artifacts } from "../src/db/tables/runs.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKey } from "../src/auth/keys.ts";
-import { fieldFriction } from "../src/db/tables.ts";
+import { fieldFriction } from "../src/db/tables/field.ts";
 import { fingerprint } from "../src/grading/findings/finding.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";

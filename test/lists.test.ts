@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { createKey } from "../src/auth/keys.ts";
-import { runs } from "../src/db/tables.ts";
+import { runs } from "../src/db/tables/runs.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";

@@ -3,7 +3,7 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setupPath } from "../src/auth/setup.ts";
-import { signIns } from "../src/db/tables.ts";
+import { signIns } from "../src/db/tables/people.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 import { browse, cookiesOf, password, signedIn } from "./support/people.ts";

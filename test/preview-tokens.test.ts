@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
-import { sessionEvents } from "../src/db/tables.ts";
+import { sessionEvents } from "../src/db/tables/runs.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { runs } from "../src/db/tables.ts";
+import { runs } from "../src/db/tables/runs.ts";
 import type { Grade } from "../src/grading/grade.ts";
 import { createProvider, listProviders } from "../src/providers/providers.ts";
 import { noisy, testApp } from "./support/app.ts";

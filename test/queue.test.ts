@@ -7,7 +7,7 @@ import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { createCommit } from "../src/db/commit.ts";
 import { openDb, type Tx, transaction } from "../src/db/open.ts";
-import { attempts, jobs } from "../src/db/tables.ts";
+import { attempts, jobs } from "../src/db/tables/jobs.ts";
 import type { OrgLimits } from "../src/jobs/claim-order.ts";
 import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
 import { isThorough } from "./support/thorough.ts";

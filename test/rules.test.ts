@@ -183,9 +183,8 @@ test("file and folder names are kebab-case nouns", () => {
   ).toEqual([]);
 });
 
-test("files have at most 300 lines, except the one with all tables", () => {
-  const long = files.filter((file) => (text.get(file) ?? "").split("\n").length > 301);
-  expect(long.filter((file) => file !== "src/db/tables.ts")).toEqual([]);
+test("files have at most 400 lines", () => {
+  expect(files.filter((file) => (text.get(file) ?? "").split("\n").length > 401)).toEqual([]);
 });
 
 test("the top level contains nothing else", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { gt } from "drizzle-orm";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { createKey, revokeKey } from "../src/auth/keys.ts";
-import { sessionEvents } from "../src/db/tables.ts";
+import { sessionEvents } from "../src/db/tables/runs.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import type { Agent } from "../src/agents/agent.ts";
-import { runs } from "../src/db/tables.ts";
+import { runs } from "../src/db/tables/runs.ts";
 import { testApp } from "./support/app.ts";
 
 const hourMs = 3600_000;

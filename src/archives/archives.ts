@@ -1,6 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { archives, prompts } from "../db/tables.ts";
+import { archives, prompts } from "../db/tables/prompts.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import type { CheckedArchive } from "./archive-check.ts";

@@ -1,6 +1,6 @@
 import { and, desc, eq, gt, ne } from "drizzle-orm";
 import type { Context } from "../context.ts";
-import { people, signIns } from "../db/tables.ts";
+import { people, signIns } from "../db/tables/people.ts";
 import { toIso, toName } from "../schema.ts";
 import { shortAddress } from "./address.ts";
 import { countSignInAttempt, uncountSignInAttempt } from "./attempts.ts";

@@ -1,7 +1,7 @@
 import { eq, gt, lt, or } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { signInFailures } from "../db/tables.ts";
+import { signInFailures } from "../db/tables/people.ts";
 import { AppError } from "../errors.ts";
 import { isLoopback, networkOf } from "./address.ts";
 

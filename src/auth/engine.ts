@@ -5,7 +5,8 @@ import { createAccessControl } from "better-auth/plugins/access";
 import { organization } from "better-auth/plugins/organization";
 import { defaultStatements } from "better-auth/plugins/organization/access";
 import type { Context } from "../context.ts";
-import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { accounts, invitations, members, people, signIns } from "../db/tables/people.ts";
 import { type OidcConfig, oidcPlugin } from "./oidc.ts";
 
 const daySeconds = 24 * 3600;

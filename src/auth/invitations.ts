@@ -1,6 +1,7 @@
 import { and, desc, eq, gt } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { invitations, orgs, people, type Role } from "../db/tables.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { invitations, people, type Role } from "../db/tables/people.ts";
 import { AppError, conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { engineOf, type From, inSequence, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";

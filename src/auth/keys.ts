@@ -1,7 +1,7 @@
 import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import { statement } from "../db/prepared.ts";
-import { apiKeys } from "../db/tables.ts";
+import { apiKeys } from "../db/tables/keys.ts";
 import { keptUntilForgotten } from "../db/unchanged.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Caller } from "../http/caller.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq, max } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { members, people, type Role, roles, signIns } from "../db/tables.ts";
+import { members, people, type Role, roles, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { engineOf, type From, inSequence, toHeaders, withAppErrors } from "./engine-calls.ts";

@@ -1,6 +1,7 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { accounts, members, orgs, people, signIns } from "../db/tables.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";

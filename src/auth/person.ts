@@ -1,5 +1,5 @@
 import type { OrgId } from "../context.ts";
-import { type Role, roles } from "../db/tables.ts";
+import { type Role, roles } from "../db/tables/people.ts";
 import { badRequest, invalidField } from "../errors.ts";
 
 export type Person = { id: string; name: string; email: string };

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { accounts, members, people, signIns } from "../db/tables.ts";
+import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { uncountSignInAttempt } from "./attempts.ts";
 import type { From } from "./engine-calls.ts";

@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { members, orgs, signIns } from "../db/tables.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { members, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { engineOf, type From, inSequence, withAppErrors } from "./engine-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";

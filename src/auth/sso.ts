@@ -1,7 +1,8 @@
 import { and, eq, gt } from "drizzle-orm";
 import { type Context, perContext } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { accounts, invitations, members, people, signIns } from "../db/tables/people.ts";
 import { notFound, unavailable } from "../errors.ts";
 import type { Engine } from "./engine.ts";
 import { type From, toHeaders } from "./engine-calls.ts";

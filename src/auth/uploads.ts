@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { members } from "../db/tables.ts";
+import { members } from "../db/tables/people.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 
 /** A form that was left open overnight is kept. */

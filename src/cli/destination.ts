@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from "commander";
-import { deliveryStatuses, destinationKinds } from "../db/tables.ts";
+import { deliveryStatuses, destinationKinds } from "../db/tables/notifications.ts";
 import { badRequest } from "../errors.ts";
 import { subscribable } from "../notifications/events.ts";
 import type { DestinationInput } from "../notifications/schema.ts";

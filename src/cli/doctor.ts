@@ -14,7 +14,7 @@ import { testWorkspace } from "../agents/sandbox/workspace.ts";
 import type { Config } from "../config/config.ts";
 import { providerVariables } from "../config/model-settings.ts";
 import { accessOf } from "../config/worker-settings.ts";
-import { runs } from "../db/tables.ts";
+import { runs } from "../db/tables/runs.ts";
 import type { RedisState } from "../places/control.ts";
 import { toIso } from "../schema.ts";
 import { print, table, toMessage, toSize, withData } from "./terminal.ts";

@@ -1,7 +1,7 @@
 import { Value } from "@sinclair/typebox/value";
 import { type Command, InvalidArgumentError } from "commander";
 import { Limits, limitNames } from "../config/limits.ts";
-import type { PromptAgent, SuccessBar } from "../db/tables.ts";
+import type { PromptAgent, SuccessBar } from "../db/tables/prompts.ts";
 import { badRequest } from "../errors.ts";
 import { untestedScopes } from "../prompts/schema.ts";
 import { invalidInput } from "../schema.ts";

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { ciProviders } from "../db/tables.ts";
+import { ciProviders } from "../db/tables/keys.ts";
 import { type Scope, scopes } from "../http/operation.ts";
 import { defaultMinutes, maxMinutes, type TrustInput } from "../trusts/schema.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";

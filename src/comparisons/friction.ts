@@ -1,6 +1,6 @@
 import { inArray } from "drizzle-orm";
 import type { Context } from "../context.ts";
-import { frictionPoints } from "../db/tables.ts";
+import { frictionPoints } from "../db/tables/friction.ts";
 import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
 

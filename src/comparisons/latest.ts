@@ -1,5 +1,5 @@
 import type { OrgId } from "../context.ts";
-import type { reports } from "../db/tables.ts";
+import type { reports } from "../db/tables/reports.ts";
 import type { Scope } from "../grading/grade.ts";
 import { type Baselines, isAlike } from "../reports/baseline.ts";
 import { comparedScope } from "../reports/differences.ts";

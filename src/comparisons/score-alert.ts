@@ -1,7 +1,7 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { notifications } from "../db/tables.ts";
+import { notifications } from "../db/tables/notifications.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { toPromptEvent } from "../reports/announcements.ts";
 import { reportUrl } from "../reports/links.ts";

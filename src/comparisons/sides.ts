@@ -1,6 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { evalRequests, prompts } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { evalRequests } from "../db/tables/runs.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { type Baselines, isAlike, windowRuns } from "../reports/baseline.ts";
 import { argsKey } from "../reports/differences.ts";

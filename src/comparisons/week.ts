@@ -1,7 +1,8 @@
 import { and, count, eq, gte, inArray, lt } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { firstIdOf } from "../db/rows.ts";
-import { prompts, runs } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { runs } from "../db/tables/runs.ts";
 import type { FrictionLists } from "../friction/friction.ts";
 import { cut, type EventData } from "../notifications/events.ts";
 import { reportUrl } from "../reports/links.ts";

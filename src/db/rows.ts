@@ -2,7 +2,7 @@ import { and, eq, getTableColumns, gte, lt, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
-import { orgs } from "./tables.ts";
+import { orgs } from "./tables/orgs.ts";
 
 /**
  * A prepared insert with values for all columns. It joins a transaction in progress, since there is only one connection. Building the

@@ -6,19 +6,11 @@ import { createPoll } from "../poll.ts";
 import { type Db, type Tx, transaction } from "./open.ts";
 import { prepared } from "./prepared.ts";
 import { firstIdOf } from "./rows.ts";
-import {
-  artifacts,
-  deliveries,
-  deliveryTries,
-  earlierAttempts,
-  jobs,
-  notifications,
-  runs,
-  sessionEvents,
-  signInFailures,
-  signIns,
-  usedTokens,
-} from "./tables.ts";
+import { earlierAttempts, jobs } from "./tables/jobs.ts";
+import { usedTokens } from "./tables/keys.ts";
+import { deliveries, deliveryTries, notifications } from "./tables/notifications.ts";
+import { signInFailures, signIns } from "./tables/people.ts";
+import { artifacts, runs, sessionEvents } from "./tables/runs.ts";
 import { untilUnlocked, withoutWaiting } from "./write-lock.ts";
 
 const everyMs = 60_000;

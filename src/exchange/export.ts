@@ -1,7 +1,8 @@
 import { and, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { firstIdOf, timeZoneOf } from "../db/rows.ts";
-import { orgs, prompts } from "../db/tables.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
 import type { Models } from "../models/models.ts";
 import type { Reports } from "../reports/reports.ts";

@@ -2,7 +2,10 @@ import { and, asc, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzl
 import { toFailureReason } from "../agents/failure.ts";
 import { dimensionNames } from "../config/weights.ts";
 import type { Context } from "../context.ts";
-import { frictionPoints, prompts, reports, runs } from "../db/tables.ts";
+import { frictionPoints } from "../db/tables/friction.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
 import { line } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";

@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import { codeOf } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
 import { preparedInsert, timeZoneOf } from "../db/rows.ts";
-import type { prompts } from "../db/tables.ts";
+import type { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { frequencyProblem, nextSlot } from "../jobs/schedule.ts";
 import { templateVarsOf } from "../prompts/template.ts";

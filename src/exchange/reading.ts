@@ -3,18 +3,12 @@ import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Context } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
-import {
-  archives,
-  evalRequests,
-  fixes,
-  gates,
-  namedPages,
-  prompts,
-  providers,
-  regrades,
-  runs,
-  sessionEvents,
-} from "../db/tables.ts";
+import { fixes } from "../db/tables/friction.ts";
+import { gates } from "../db/tables/gates.ts";
+import { archives, prompts, providers } from "../db/tables/prompts.ts";
+import { regrades } from "../db/tables/reports.ts";
+import { evalRequests, runs, sessionEvents } from "../db/tables/runs.ts";
+import { namedPages } from "../db/tables/trends.ts";
 import { type RowType, shapes } from "./rows.ts";
 import { inSpan, type Span } from "./span.ts";
 

@@ -6,30 +6,13 @@ import { maxArchiveBytes } from "../archives/archive-check.ts";
 import { digest } from "../archives/schema.ts";
 import { Comparison } from "../comparisons/compare.ts";
 import { Limits } from "../config/limits.ts";
-import {
-  archives,
-  artifacts,
-  dismissals,
-  evalRequests,
-  exposures,
-  fieldFriction,
-  fieldReports,
-  fixes,
-  frictionPoints,
-  gateStatuses,
-  gates,
-  gradings,
-  namedPages,
-  prompts,
-  providers,
-  recommendations,
-  regradeStatuses,
-  regrades,
-  reports,
-  runStatuses,
-  runs,
-  sessionEvents,
-} from "../db/tables.ts";
+import { fieldFriction, fieldReports } from "../db/tables/field.ts";
+import { dismissals, exposures, fixes, frictionPoints, recommendations } from "../db/tables/friction.ts";
+import { gateStatuses, gates } from "../db/tables/gates.ts";
+import { archives, prompts, providers } from "../db/tables/prompts.ts";
+import { gradings, regradeStatuses, regrades, reports } from "../db/tables/reports.ts";
+import { artifacts, evalRequests, runStatuses, runs, sessionEvents } from "../db/tables/runs.ts";
+import { namedPages } from "../db/tables/trends.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";

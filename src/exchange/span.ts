@@ -1,6 +1,6 @@
 import { and, eq, gte, lt, lte, type SQL } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
-import { runs } from "../db/tables.ts";
+import { runs } from "../db/tables/runs.ts";
 
 /** Selects the runs that ended before the export started, narrowed by its filters. */
 export type Span = { org: OrgId; promptId: string | null; from: string; to: string; endedBy: number };

@@ -1,6 +1,7 @@
 import { and, count, desc, eq, inArray, ne, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { fieldFriction, fieldReports, frictionLifecycles } from "../db/tables.ts";
+import { fieldFriction, fieldReports } from "../db/tables/field.ts";
+import { frictionLifecycles } from "../db/tables/friction.ts";
 import { invalidField, notFound } from "../errors.ts";
 import { line } from "../grading/text.ts";
 import type { Page, Paged } from "../http/paging.ts";

@@ -1,7 +1,7 @@
 import { and, count, desc, eq, inArray, lte } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
-import { fieldFriction, fieldReports } from "../db/tables.ts";
+import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { AppError, invalidField } from "../errors.ts";
 import { line } from "../grading/text.ts";
 import { toIso } from "../schema.ts";

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { fieldStates } from "../db/tables.ts";
+import { fieldStates } from "../db/tables/field.ts";
 import { frictionCategories } from "../grading/kinds.ts";
 import { Id, Nullable, notBlank, OneOf, Time } from "../schema.ts";
 

@@ -1,5 +1,5 @@
 import type { Context, OrgId } from "../context.ts";
-import type { frictionPoints } from "../db/tables.ts";
+import type { frictionPoints } from "../db/tables/friction.ts";
 import { whileUnchanged } from "../db/unchanged.ts";
 import { notFound } from "../errors.ts";
 import type { Field } from "../field/field.ts";

@@ -1,6 +1,8 @@
 import { and, desc, eq, inArray, ne } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { exposures, frictionLifecycles, frictionPoints, reports, runs } from "../db/tables.ts";
+import { exposures, frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
 import { placesOf } from "../net/mapping.ts";
 import { pageKey } from "../net/page-key.ts";
 import { type Life, standingOf } from "../stats/lifecycle.ts";

@@ -1,7 +1,8 @@
 import { and, asc, eq, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
-import { evalRequests, frictionLifecycles, frictionPoints } from "../db/tables.ts";
+import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
+import { evalRequests } from "../db/tables/runs.ts";
 import { hasReached } from "../grading/exposure.ts";
 import { type Evaluation, findEvaluation, type Life, standingOf, unmet, withRuns } from "../stats/lifecycle.ts";
 

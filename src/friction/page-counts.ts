@@ -2,7 +2,8 @@ import { sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
-import { namedPages, pageMonths, type runs } from "../db/tables.ts";
+import type { runs } from "../db/tables/runs.ts";
+import { namedPages, pageMonths } from "../db/tables/trends.ts";
 import type { Listed } from "../grading/grade.ts";
 import type { Counted } from "./lifecycle-rows.ts";
 

@@ -1,7 +1,8 @@
 import { and, asc, desc, eq, gt } from "drizzle-orm";
 import type { Db } from "../db/open.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
-import { frictionLifecycles, frictionPoints, reports } from "../db/tables.ts";
+import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
+import { reports } from "../db/tables/reports.ts";
 
 /** Maximum number of friction points that were found only on previews, per prompt or provider; the newest. */
 const maxPreviews = 1000;

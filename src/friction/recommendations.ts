@@ -3,15 +3,9 @@ import { and, count, desc, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
-import {
-  fixes,
-  frictionLifecycles,
-  frictionPoints,
-  recommendations,
-  reports,
-  runs,
-  type Trigger,
-} from "../db/tables.ts";
+import { fixes, frictionLifecycles, frictionPoints, recommendations } from "../db/tables/friction.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs, type Trigger } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";

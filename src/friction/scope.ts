@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { prompts, providers } from "../db/tables.ts";
+import { prompts, providers } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
 import type { Scope } from "./schema.ts";
 

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
-import { gates } from "../db/tables.ts";
+import { gates } from "../db/tables/gates.ts";
 import { cut } from "../notifications/events.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { createPoll } from "../poll.ts";

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Comparison } from "../comparisons/compare.ts";
-import { gateStatuses } from "../db/tables.ts";
+import { gateStatuses } from "../db/tables/gates.ts";
 import { scopes } from "../grading/kinds.ts";
 import { RunRequest, runExample } from "../runs/schema.ts";
 import { Id, mapOf, Nullable, OneOf, Time, Url } from "../schema.ts";

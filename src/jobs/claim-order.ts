@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import type { jobPools } from "../db/tables.ts";
+import type { jobPools } from "../db/tables/jobs.ts";
 
 const dayMs = 24 * 3600_000;
 

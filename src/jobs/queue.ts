@@ -1,7 +1,7 @@
 import { and, count, eq, lte, or, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { type jobPools, jobs, type returnOutcomes } from "../db/tables.ts";
+import { type jobPools, jobs, type returnOutcomes } from "../db/tables/jobs.ts";
 import { createClaimOrder, type Limits } from "./claim-order.ts";
 
 /** A claimed job. `attempt` grows with every claim, so writes under an old lease have no effect. */

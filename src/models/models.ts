@@ -12,7 +12,7 @@ import {
   secretsIn,
 } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
-import { modelKeys } from "../db/tables.ts";
+import { modelKeys } from "../db/tables/keys.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import { objectionTo } from "../net/upstream.ts";
 import { seal, unseal } from "./seal.ts";

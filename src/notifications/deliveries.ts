@@ -1,7 +1,8 @@
 import { and, asc, count, desc, eq, inArray } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { deliveries, deliveryTries, jobs, notifications } from "../db/tables.ts";
+import { jobs } from "../db/tables/jobs.ts";
+import { deliveries, deliveryTries, notifications } from "../db/tables/notifications.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { toIso } from "../schema.ts";

@@ -1,7 +1,8 @@
 import { and, count, desc, eq, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
-import { deliveries, deliveryTries, destinations, type disableReasons, earlierAttempts, jobs } from "../db/tables.ts";
+import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
+import { deliveries, deliveryTries, destinations, type disableReasons } from "../db/tables/notifications.ts";
 import { badRequest, conflict, invalidField, notFound } from "../errors.ts";
 import { toIso, toName } from "../schema.ts";
 import type { EventType } from "./events.ts";

@@ -1,7 +1,8 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
-import { destinations, notifications, orgs } from "../db/tables.ts";
+import { destinations, notifications } from "../db/tables/notifications.ts";
+import { orgs } from "../db/tables/orgs.ts";
 import { nextSlot } from "../jobs/schedule.ts";
 import { createPoll } from "../poll.ts";
 import type { EventData } from "./events.ts";

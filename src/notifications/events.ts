@@ -1,7 +1,8 @@
 import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { endCauses } from "../agents/failure.ts";
-import { reportStatuses, triggers } from "../db/tables.ts";
+import { reportStatuses } from "../db/tables/reports.ts";
+import { triggers } from "../db/tables/runs.ts";
 import { frictionCategories, scopes, severities } from "../grading/kinds.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 

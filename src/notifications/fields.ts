@@ -1,5 +1,5 @@
 import type { Config } from "../config/config.ts";
-import type { destinationKinds } from "../db/tables.ts";
+import type { destinationKinds } from "../db/tables/notifications.ts";
 import { invalidField } from "../errors.ts";
 import { objectionTo } from "../net/upstream.ts";
 import { checkHttpUrl } from "../schema.ts";

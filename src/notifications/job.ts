@@ -2,7 +2,13 @@ import { and, eq, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
-import { deliveries, type deliveryFailures, deliveryTries, destinations, notifications } from "../db/tables.ts";
+import {
+  deliveries,
+  type deliveryFailures,
+  deliveryTries,
+  destinations,
+  notifications,
+} from "../db/tables/notifications.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import type { DestinationRow, Destinations } from "./destinations.ts";

@@ -2,7 +2,7 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
-import { deliveries, destinations, notifications } from "../db/tables.ts";
+import { deliveries, destinations, notifications } from "../db/tables/notifications.ts";
 import type { Queue } from "../jobs/queue.ts";
 import type { EventData, EventType } from "./events.ts";
 

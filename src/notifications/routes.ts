@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { deliveryStatuses } from "../db/tables.ts";
+import { deliveryStatuses } from "../db/tables/notifications.ts";
 import { jsonBody } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";

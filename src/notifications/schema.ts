@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { deliveryFailures, deliveryStatuses, destinationKinds, disableReasons } from "../db/tables.ts";
+import { deliveryFailures, deliveryStatuses, destinationKinds, disableReasons } from "../db/tables/notifications.ts";
 import { HttpUrl, Id, mapOf, Nullable, notBlank, OneOf, Time } from "../schema.ts";
 import { events, eventTypes, subscribable } from "./events.ts";
 

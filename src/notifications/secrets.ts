@@ -1,5 +1,5 @@
 import type { Config } from "../config/config.ts";
-import type { destinations } from "../db/tables.ts";
+import type { destinations } from "../db/tables/notifications.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { seal, unseal } from "../models/seal.ts";
 

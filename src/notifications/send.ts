@@ -1,6 +1,6 @@
 import type { Context, OrgId } from "../context.ts";
 import { timeZoneOf } from "../db/rows.ts";
-import type { notifications } from "../db/tables.ts";
+import type { notifications } from "../db/tables/notifications.ts";
 import { createGuard, GuardError } from "../net/guarded.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
 import type { DestinationRow, Destinations } from "./destinations.ts";

@@ -1,4 +1,4 @@
-import type { PromptAgent, prompts } from "../db/tables.ts";
+import type { PromptAgent, prompts } from "../db/tables/prompts.ts";
 import { invalidField } from "../errors.ts";
 import type { PromptInput } from "./schema.ts";
 

@@ -1,6 +1,8 @@
 import { and, asc, count, desc, eq, isNotNull, isNull, ne, notInArray, or, type SQL, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { type promptStatuses, prompts, reports, runs } from "../db/tables.ts";
+import { type promptStatuses, prompts } from "../db/tables/prompts.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { columnOf, isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";

@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
-import { prompts } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
 import { notFound } from "../errors.ts";
 import { nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import { newUrlSecret, toIso } from "../schema.ts";

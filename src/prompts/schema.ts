@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Limits } from "../config/limits.ts";
-import { promptStatuses } from "../db/tables.ts";
+import { promptStatuses } from "../db/tables/prompts.ts";
 import { scopes } from "../grading/kinds.ts";
 import { HttpUrl, Id, mapOf, Nullable, OneOf, Score, shape, Time } from "../schema.ts";
 import { PromptAgents, WorkerLabels } from "./agent-schema.ts";

@@ -1,5 +1,5 @@
 import { mcpUrlsOf } from "../agents/task.ts";
-import type { AdditionalUrl, prompts } from "../db/tables.ts";
+import type { AdditionalUrl, prompts } from "../db/tables/prompts.ts";
 import { keysOf, type MappedPlace } from "../net/mapping.ts";
 import { fillTemplate } from "./template.ts";
 

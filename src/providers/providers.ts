@@ -1,6 +1,6 @@
 import { and, desc, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { providers } from "../db/tables.ts";
+import { providers } from "../db/tables/prompts.ts";
 import { notFound } from "../errors.ts";
 import { checkHttpUrl, toIso, toName } from "../schema.ts";
 import type { Provider, ProviderInput, ProviderPatch } from "./schema.ts";

@@ -1,7 +1,8 @@
 import { and, avg, count, desc, eq, isNull, sql } from "drizzle-orm";
 import { priceOf } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
-import { gradings, reports, runs, sessionEvents } from "../db/tables.ts";
+import { gradings, reports } from "../db/tables/reports.ts";
+import { runs, sessionEvents } from "../db/tables/runs.ts";
 import type { Models } from "../models/models.ts";
 import { splitVariance } from "../reports/judge-variance.ts";
 import { meant } from "./job.ts";

@@ -2,7 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import { priceOf } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
-import { regrades } from "../db/tables.ts";
+import { regrades } from "../db/tables/reports.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { Models } from "../models/models.ts";

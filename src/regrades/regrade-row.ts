@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { Db } from "../db/open.ts";
-import { regrades } from "../db/tables.ts";
+import { regrades } from "../db/tables/reports.ts";
 
 export type RegradeRow = typeof regrades.$inferSelect;
 

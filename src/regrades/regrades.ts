@@ -3,7 +3,7 @@ import { toFailureReason } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
-import { regrades } from "../db/tables.ts";
+import { regrades } from "../db/tables/reports.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";

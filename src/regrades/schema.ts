@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { regradeStatuses } from "../db/tables.ts";
+import { regradeStatuses } from "../db/tables/reports.ts";
 import { table } from "../grading/methodology.ts";
 import { VarianceSplit } from "../reports/judge-variance.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";

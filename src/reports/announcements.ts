@@ -1,7 +1,9 @@
 import { eq } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { prompts, type reports, type runs } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import type { reports } from "../db/tables/reports.ts";
+import type { runs } from "../db/tables/runs.ts";
 import type { Counted, PointRow } from "../friction/lifecycle-rows.ts";
 import { cut } from "../notifications/events.ts";
 import type { Outbox } from "../notifications/outbox.ts";

@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm";
 import type { AgentEvent, Artifact } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Db, transaction } from "../db/open.ts";
-import { artifacts } from "../db/tables.ts";
+import { artifacts } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 import { getReportRow } from "./report-row.ts";
 

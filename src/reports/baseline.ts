@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { prepared } from "../db/prepared.ts";
-import { prompts } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
 import type { Scope } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
 import { mean, median, predictionInterval } from "../stats/estimates.ts";

@@ -1,6 +1,8 @@
 import { eq } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
-import { exposures, reports, runs } from "../db/tables.ts";
+import { exposures } from "../db/tables/friction.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
 import type { Counted } from "../friction/lifecycle-rows.ts";
 import { type AnnounceFriction, createLifecycles } from "../friction/lifecycles.ts";
 import { createPageCounts } from "../friction/page-counts.ts";

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
-import { gradings, reports } from "../db/tables.ts";
+import { gradings, reports } from "../db/tables/reports.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";

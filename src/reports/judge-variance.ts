@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import type { StoredGrade } from "../db/tables.ts";
+import type { StoredGrade } from "../db/tables/reports.ts";
 import { Nullable } from "../schema.ts";
 import { mean, variance } from "../stats/estimates.ts";
 

@@ -1,7 +1,9 @@
 import { and, asc, count, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { timeZoneOf } from "../db/rows.ts";
-import { prompts, reports, runs } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Sort } from "../http/sorting.ts";
 import { toInstant, toIso } from "../schema.ts";

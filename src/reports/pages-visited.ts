@@ -1,7 +1,7 @@
 import { and, asc, inArray, sql } from "drizzle-orm";
 import type { Provenance, SessionEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
-import { sessionEvents } from "../db/tables.ts";
+import { sessionEvents } from "../db/tables/runs.ts";
 import { uselessPages } from "../grading/dimensions/useless-pages.ts";
 import { failed, type Http, isProbe } from "../grading/events.ts";
 import { factsOf } from "../grading/facts.ts";

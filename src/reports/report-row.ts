@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { reports } from "../db/tables.ts";
+import { reports } from "../db/tables/reports.ts";
 import { notFound } from "../errors.ts";
 
 export type ReportRow = typeof reports.$inferSelect;

@@ -1,7 +1,9 @@
 import { eq } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { frictionPoints, recommendations, reports, type runs } from "../db/tables.ts";
+import { frictionPoints, recommendations } from "../db/tables/friction.ts";
+import { reports } from "../db/tables/reports.ts";
+import type { runs } from "../db/tables/runs.ts";
 import { namePages } from "../friction/page-counts.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toSlug } from "../grading/text.ts";

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
-import { reportStatuses } from "../db/tables.ts";
+import { reportStatuses } from "../db/tables/reports.ts";
 import { Dismissed } from "../friction/dismissals.ts";
 import { Done } from "../friction/fix-schema.ts";
 import { FrictionPoint } from "../friction/schema.ts";

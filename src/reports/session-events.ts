@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, type SQL } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
 import type { Db } from "../db/open.ts";
-import { sessionEvents } from "../db/tables.ts";
+import { sessionEvents } from "../db/tables/runs.ts";
 import { nextTurn } from "../turns.ts";
 
 /** The run and attempt of a session. */

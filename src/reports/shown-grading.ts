@@ -1,6 +1,7 @@
 import { and, eq, notInArray, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { frictionPoints, recommendations, reports } from "../db/tables.ts";
+import { frictionPoints, recommendations } from "../db/tables/friction.ts";
+import { reports } from "../db/tables/reports.ts";
 import type { Grade } from "../grading/grade.ts";
 import { type CountReport, writeExposure } from "./counts.ts";
 import type { ReportRow } from "./report-row.ts";

@@ -1,6 +1,7 @@
 import { asc, eq } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { frictionPoints, gradings, recommendations, type StoredGrade } from "../db/tables.ts";
+import { frictionPoints, recommendations } from "../db/tables/friction.ts";
+import { gradings, type StoredGrade } from "../db/tables/reports.ts";
 import type { Grade } from "../grading/grade.ts";
 import { pickGraded } from "./grade-schema.ts";
 import type { ReportRow } from "./report-row.ts";

@@ -1,7 +1,7 @@
 import { and, asc, eq, or, type SQL, sql } from "drizzle-orm";
 import { type EventSource, type EventType, eventSources, eventTypes, type SessionEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
-import { sessionEvents } from "../db/tables.ts";
+import { sessionEvents } from "../db/tables/runs.ts";
 import { factsOf } from "../grading/facts.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import { toSessionEvent } from "./session-events.ts";

@@ -1,7 +1,7 @@
 import { and, asc, count, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { type EventType, eventTypes } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
-import { sessionEvents } from "../db/tables.ts";
+import { sessionEvents } from "../db/tables/runs.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { nextTurn } from "../turns.ts";

@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import { findArchiveDigest } from "../archives/archives.ts";
 import type { Context, OrgId } from "../context.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
-import { type RunTask, sessionEvents } from "../db/tables.ts";
+import { type RunTask, sessionEvents } from "../db/tables/runs.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import type { SessionId } from "../reports/session-events.ts";
 

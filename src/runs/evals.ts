@@ -2,7 +2,9 @@ import { and, asc, count, desc, eq, inArray, isNull, type SQL, sql } from "drizz
 import type { Outcome } from "../agents/agent.ts";
 import { type EndCause, toFailureReason } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
-import { evalRequests, prompts, type ReportStatus, reports, runs } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { type ReportStatus, reports } from "../db/tables/reports.ts";
+import { evalRequests, runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
-import { runs, sessionEvents } from "../db/tables.ts";
+import { runs, sessionEvents } from "../db/tables/runs.ts";
 import { listMethodologies } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gt, max } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
-import { sessionEvents } from "../db/tables.ts";
+import { sessionEvents } from "../db/tables/runs.ts";
 import { changeMark } from "../db/unchanged.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
 import { nextTurn } from "../turns.ts";

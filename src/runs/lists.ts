@@ -1,7 +1,8 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNull, lt, ne, type SQL, sql } from "drizzle-orm";
 import type { StoredFailure } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
-import { evalRequests, reports, type runStatuses, runs, type Trigger, type WaitingFor } from "../db/tables.ts";
+import { reports } from "../db/tables/reports.ts";
+import { evalRequests, type runStatuses, runs, type Trigger, type WaitingFor } from "../db/tables/runs.ts";
 import { invalidField } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isDescending, type Sort } from "../http/sorting.ts";

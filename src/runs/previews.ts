@@ -1,6 +1,6 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { runs } from "../db/tables.ts";
+import { runs } from "../db/tables/runs.ts";
 
 /** Which of these runs replaced hosts with a urlMap. */
 export function previewsAmong({ db }: Pick<Context, "db">, org: OrgId, runIds: string[]): Set<string> {

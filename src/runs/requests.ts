@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
-import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables.ts";
+import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Queue } from "../jobs/queue.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";

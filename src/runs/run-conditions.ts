@@ -1,7 +1,8 @@
 import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
-import { durationOf, evalRequests, type ReportStatus, type runStatuses, runs, type Trigger } from "../db/tables.ts";
+import type { ReportStatus } from "../db/tables/reports.ts";
+import { durationOf, evalRequests, type runStatuses, runs, type Trigger } from "../db/tables/runs.ts";
 import type { RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { runs } from "../db/tables.ts";
+import { runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 
 export type RunRow = typeof runs.$inferSelect;

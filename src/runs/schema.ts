@@ -1,6 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
-import { attemptOutcomes, reportStatuses, runStatuses, triggers } from "../db/tables.ts";
+import { attemptOutcomes } from "../db/tables/jobs.ts";
+import { reportStatuses } from "../db/tables/reports.ts";
+import { runStatuses, triggers } from "../db/tables/runs.ts";
 import { table } from "../grading/methodology.ts";
 import { pageQuery } from "../http/paging.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";

@@ -2,7 +2,7 @@ import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import { diskFault, isBusy } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
-import { sessionEvents } from "../db/tables.ts";
+import { sessionEvents } from "../db/tables/runs.ts";
 import { withoutWaiting } from "../db/write-lock.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import { createRedaction } from "./redaction.ts";

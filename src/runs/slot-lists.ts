@@ -1,6 +1,6 @@
 import { and, count, desc, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { slots } from "../db/tables.ts";
+import { slots } from "../db/tables/slots.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { toIso } from "../schema.ts";

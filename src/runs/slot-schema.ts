@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { slotOutcomes } from "../db/tables.ts";
+import { slotOutcomes } from "../db/tables/slots.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
 import { runExample } from "./schema.ts";
 

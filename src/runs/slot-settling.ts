@@ -1,7 +1,9 @@
 import { and, desc, eq, inArray, isNull } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { evalRequests, prompts, runs, slots } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { evalRequests, runs } from "../db/tables/runs.ts";
+import { slots } from "../db/tables/slots.ts";
 import { AppError } from "../errors.ts";
 import { nextSlot } from "../jobs/schedule.ts";
 import type { Outbox } from "../notifications/outbox.ts";

@@ -2,7 +2,9 @@ import { and, eq, gt, isNotNull, lte, min, ne, sql } from "drizzle-orm";
 import type { Db } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { preparedInsert } from "../db/rows.ts";
-import { orgs, prompts, slots } from "../db/tables.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { slots } from "../db/tables/slots.ts";
 import type { Schedule } from "../jobs/schedule.ts";
 
 /** Number of prompts to read at once. */

@@ -1,4 +1,4 @@
-import type { Trigger } from "../db/tables.ts";
+import type { Trigger } from "../db/tables/runs.ts";
 
 /** Who made a REST request: the command line names itself as its user agent. */
 export const triggerOf = ({ headers }: Request): Extract<Trigger, "api" | "cli"> =>

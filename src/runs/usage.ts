@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { Task } from "../agents/task.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
-import { type RunTask, sessionEvents } from "../db/tables.ts";
+import { type RunTask, sessionEvents } from "../db/tables/runs.ts";
 import type { Run } from "./schema.ts";
 
 /** Usage of a limit. `most` null: no limit. */

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { waitingReasons } from "../db/tables.ts";
+import { waitingReasons } from "../db/tables/runs.ts";
 import { Nullable, OneOf } from "../schema.ts";
 
 /** Why the agent of an active run has not started. */

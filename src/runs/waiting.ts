@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { Context } from "../context.ts";
-import { runs, type WaitingFor } from "../db/tables.ts";
+import { runs, type WaitingFor } from "../db/tables/runs.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
 
 /** Returns a function that stores what the agent of a run waits for; null once it has started. `mayWrite`: whether this process still runs it. */

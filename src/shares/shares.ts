@@ -1,6 +1,7 @@
 import { and, desc, eq, gt, isNull, ne, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { orgs, reports, shareLinks } from "../db/tables.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { reports, shareLinks } from "../db/tables/reports.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { getReportRow, type ReportRow } from "../reports/report-row.ts";
 import { toIso } from "../schema.ts";

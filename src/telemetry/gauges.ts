@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
 import { lastBackupAt } from "../db/backup-record.ts";
-import { jobPools } from "../db/tables.ts";
+import { jobPools } from "../db/tables/jobs.ts";
 import type { WorkerPlace } from "../places/worker-place.ts";
 import { countStored } from "./stored.ts";
 import { addWorkerGauges } from "./worker-gauges.ts";

@@ -1,7 +1,9 @@
 import { and, eq, sql } from "drizzle-orm";
 import { Counter, Histogram, Registry } from "prom-client";
 import { prepared } from "../db/prepared.ts";
-import { attempts, jobs, reports, runs } from "../db/tables.ts";
+import { attempts, jobs } from "../db/tables/jobs.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
 import type { Lease } from "../jobs/queue.ts";
 import { addGauges, type GaugeParts } from "./gauges.ts";
 

@@ -1,7 +1,8 @@
 import { eq, max } from "drizzle-orm";
 import type { OtlpSettings } from "../config/telemetry-settings.ts";
 import type { Context } from "../context.ts";
-import { reports, runs, sessionEvents } from "../db/tables.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs, sessionEvents } from "../db/tables/runs.ts";
 import { openUpstream } from "../net/upstream.ts";
 import { createPoll } from "../poll.ts";
 import { readSessionInTurns } from "../reports/session-events.ts";

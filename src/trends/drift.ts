@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
-import { prompts } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
 import { methodologyWords } from "../reports/differences.ts";
 import { Nullable, OneOf, Time, toIso } from "../schema.ts";
 import { type ChangePoint, changePoints } from "../stats/change-points.ts";

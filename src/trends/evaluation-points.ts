@@ -1,7 +1,8 @@
 import { and, desc, eq, isNull, or, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { madeWithin } from "../db/rows.ts";
-import { reports, runs } from "../db/tables.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs } from "../db/tables/runs.ts";
 import { comparedScope } from "../reports/differences.ts";
 import { toIso } from "../schema.ts";
 import { sumUp } from "../stats/repeats.ts";

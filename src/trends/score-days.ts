@@ -3,7 +3,8 @@ import type { Context } from "../context.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { madeWithin } from "../db/rows.ts";
-import { runs, scoreDays } from "../db/tables.ts";
+import { runs } from "../db/tables/runs.ts";
+import { scoreDays } from "../db/tables/trends.ts";
 import type { Counted } from "../friction/lifecycle-rows.ts";
 import { comparedScope } from "../reports/differences.ts";
 

@@ -3,7 +3,7 @@ import { and, eq, ne } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { timeZoneOf } from "../db/rows.ts";
-import { prompts } from "../db/tables.ts";
+import { prompts } from "../db/tables/prompts.ts";
 import { whileUnchanged } from "../db/unchanged.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { hasTag } from "../prompts/lists.ts";

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { ciProviders } from "../db/tables.ts";
+import { ciProviders } from "../db/tables/keys.ts";
 import { scopes } from "../http/operation.ts";
 import { HttpUrl, Id, Nullable, OneOf, shape, Time } from "../schema.ts";
 

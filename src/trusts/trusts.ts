@@ -3,7 +3,7 @@ import { createKey, deleteExpiredKeysOfTrusts, revokeKeysOfTrust } from "../auth
 import { getOrg, listOrgs } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { trusts, usedTokens } from "../db/tables.ts";
+import { trusts, usedTokens } from "../db/tables/keys.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Scope } from "../http/operation.ts";
 import type { Page, Paged } from "../http/paging.ts";

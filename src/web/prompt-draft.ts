@@ -1,5 +1,5 @@
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import type { AdditionalUrl } from "../db/tables.ts";
+import type { AdditionalUrl } from "../db/tables/prompts.ts";
 import { badRequest, invalidField } from "../errors.ts";
 import { maxAgents } from "../prompts/agent-schema.ts";
 import { maxChecks, maxUrls, type Prompt, PromptInput } from "../prompts/schema.ts";

@@ -2,7 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import type { Agent } from "../../src/agents/agent.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
-import { jobs, runs, sessionEvents } from "../../src/db/tables.ts";
+import { jobs } from "../../src/db/tables/jobs.ts";
+import { runs, sessionEvents } from "../../src/db/tables/runs.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 
 const end = { type: "end", outcome: "not_judged", reason: "scripted" } as const;

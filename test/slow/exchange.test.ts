@@ -5,7 +5,7 @@ import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import fc from "fast-check";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
-import { artifacts } from "../../src/db/tables.ts";
+import { artifacts } from "../../src/db/tables/runs.ts";
 import { shapes } from "../../src/exchange/rows.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import type { Grade } from "../../src/grading/grade.ts";

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { setupPath } from "../../src/auth/setup.ts";
-import { jobs } from "../../src/db/tables.ts";
+import { jobs } from "../../src/db/tables/jobs.ts";
 import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession, guide } from "../support/guessed-path.ts";
 import { judgedApp, says } from "../support/judged.ts";

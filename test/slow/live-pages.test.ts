@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import type { AgentEvent } from "../../src/agents/agent.ts";
-import { jobs } from "../../src/db/tables.ts";
+import { jobs } from "../../src/db/tables/jobs.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { signedIn } from "../support/people.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
-import { artifacts, sessionEvents } from "../../src/db/tables.ts";
+import { artifacts, sessionEvents } from "../../src/db/tables/runs.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 import { until } from "../support/until.ts";
 

@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { listInvitations } from "../../src/auth/invitations.ts";
 import { listKeys } from "../../src/auth/keys.ts";
 import { getOrg } from "../../src/auth/orgs.ts";
-import { members, people, signIns } from "../../src/db/tables.ts";
+import { members, people, signIns } from "../../src/db/tables/people.ts";
 import { testApp } from "../support/app.ts";
 import { browse, join, signedIn } from "../support/people.ts";
 import { niceGrade, runWithReport } from "../support/reports.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { prompts } from "../../src/db/tables.ts";
+import { prompts } from "../../src/db/tables/prompts.ts";
 import { testApp } from "../support/app.ts";
 
 test("a tag of 10,000 prompts is filtered, refused by gates, and scheduled between other requests", async () => {

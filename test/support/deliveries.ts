@@ -1,6 +1,6 @@
 import { and, eq, lte, or } from "drizzle-orm";
 import { Webhook } from "standardwebhooks";
-import { jobs } from "../../src/db/tables.ts";
+import { jobs } from "../../src/db/tables/jobs.ts";
 import { testApp } from "./app.ts";
 import { startReceiver } from "./receiver.ts";
 

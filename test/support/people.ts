@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { signIn } from "../../src/auth/people.ts";
 import type { OrgId } from "../../src/context.ts";
-import { accounts, members, people, type Role } from "../../src/db/tables.ts";
+import { accounts, members, people, type Role } from "../../src/db/tables/people.ts";
 import type { testApp } from "./app.ts";
 
 type App = ReturnType<typeof testApp>;

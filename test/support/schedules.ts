@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import type { OrgId } from "../../src/context.ts";
-import { runs } from "../../src/db/tables.ts";
+import { runs } from "../../src/db/tables/runs.ts";
 import { createService, type Service } from "../../src/service.ts";
 import { instantAgent, testApp } from "./app.ts";
 

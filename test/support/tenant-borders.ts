@@ -10,7 +10,12 @@ import { signIn } from "../../src/auth/people.ts";
 import { setupPath } from "../../src/auth/setup.ts";
 import { isUploadToken, toUploadToken } from "../../src/auth/uploads.ts";
 import type { OrgId } from "../../src/context.ts";
-import { archives, destinations, fieldFriction, frictionLifecycles, invitations, trusts } from "../../src/db/tables.ts";
+import { fieldFriction } from "../../src/db/tables/field.ts";
+import { frictionLifecycles } from "../../src/db/tables/friction.ts";
+import { trusts } from "../../src/db/tables/keys.ts";
+import { destinations } from "../../src/db/tables/notifications.ts";
+import { invitations } from "../../src/db/tables/people.ts";
+import { archives } from "../../src/db/tables/prompts.ts";
 import { browse, join, password } from "./people.ts";
 import { rowsOf, type Tenants, unlike } from "./tenants.ts";
 

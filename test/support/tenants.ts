@@ -1,7 +1,9 @@
 import { createKey } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
 import type { OrgId } from "../../src/context.ts";
-import { artifacts, invitations, namedPages } from "../../src/db/tables.ts";
+import { invitations } from "../../src/db/tables/people.ts";
+import { artifacts } from "../../src/db/tables/runs.ts";
+import { namedPages } from "../../src/db/tables/trends.ts";
 import { subscribable } from "../../src/notifications/events.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { startOidc } from "./oidc.ts";

@@ -1,4 +1,4 @@
-import { reportStatuses } from "../../db/tables.ts";
+import { reportStatuses } from "../../db/tables/reports.ts";
 import { agentLabel, judgeText, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { type ShareLink, shareDays } from "../../shares/shares.ts";

@@ -1,4 +1,4 @@
-import { fieldStates } from "../../db/tables.ts";
+import { fieldStates } from "../../db/tables/field.ts";
 import type { FieldFilter, FieldFriction, FieldFrictionDetail } from "../../field/schema.ts";
 import { frictionCategories } from "../../grading/kinds.ts";
 import { line } from "../../grading/text.ts";

@@ -1,4 +1,4 @@
-import { gateStatuses } from "../../db/tables.ts";
+import { gateStatuses } from "../../db/tables/gates.ts";
 import type { GateFilter } from "../../gates/gates.ts";
 import type { Gate } from "../../gates/schema.ts";
 import { count } from "../../grading/text.ts";

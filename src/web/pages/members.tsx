@@ -1,6 +1,6 @@
 import type { Invitation } from "../../auth/invitations.ts";
 import type { Member } from "../../auth/members.ts";
-import { roles } from "../../db/tables.ts";
+import { roles } from "../../db/tables/people.ts";
 import { capitalize } from "../../reports/labels.ts";
 import { Heads, toSorting, Wide } from "../components/figures.tsx";
 import { Day, Time } from "../components/when.tsx";

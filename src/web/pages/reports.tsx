@@ -1,5 +1,5 @@
 import { outcomes } from "../../agents/agent.ts";
-import { reportStatuses } from "../../db/tables.ts";
+import { reportStatuses } from "../../db/tables/reports.ts";
 import { line } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
 import { agentLabel, capitalize, formatNumber, outcomeLabels, plain, scoreText } from "../../reports/labels.ts";

@@ -1,4 +1,4 @@
-import { runStatuses, triggers } from "../../db/tables.ts";
+import { runStatuses, triggers } from "../../db/tables/runs.ts";
 import { line } from "../../grading/text.ts";
 import type { PromptLine } from "../../prompts/lists.ts";
 import { formatNumber, titleOf } from "../../reports/labels.ts";

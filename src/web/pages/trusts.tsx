@@ -1,4 +1,4 @@
-import { ciProviders } from "../../db/tables.ts";
+import { ciProviders } from "../../db/tables/keys.ts";
 import { scopes } from "../../http/operation.ts";
 import { defaultIssuers, defaultMinutes, maxMinutes, type Trust } from "../../trusts/schema.ts";
 import { Heads, Wide } from "../components/figures.tsx";

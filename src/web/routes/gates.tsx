@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { gateStatuses } from "../../db/tables.ts";
+import { gateStatuses } from "../../db/tables/gates.ts";
 import { gateColumns } from "../../gates/gates.ts";
 import { pageQuery } from "../../http/paging.ts";
 import { sortBy } from "../../http/sorting.ts";

@@ -5,7 +5,7 @@ import { mailInvitation, sendsMail } from "../../auth/mail.ts";
 import type { Member } from "../../auth/members.ts";
 import { listMembers, removeMember, setRole } from "../../auth/members.ts";
 import { toResetPathFor } from "../../auth/resets.ts";
-import { roles } from "../../db/tables.ts";
+import { roles } from "../../db/tables/people.ts";
 import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
 import type { Service } from "../../service.ts";
 import { askBefore } from "../confirmation.tsx";

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { destinationKinds } from "../../db/tables.ts";
+import { destinationKinds } from "../../db/tables/notifications.ts";
 import { badRequest } from "../../errors.ts";
 import { subscribable } from "../../notifications/events.ts";
 import type { DestinationInput } from "../../notifications/schema.ts";

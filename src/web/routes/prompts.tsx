@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { OrgId } from "../../context.ts";
-import { promptStatuses } from "../../db/tables.ts";
+import { promptStatuses } from "../../db/tables/prompts.ts";
 import { whileUnchanged } from "../../db/unchanged.ts";
 import { type AppError, badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { reportStatuses } from "../../db/tables.ts";
+import { reportStatuses } from "../../db/tables/reports.ts";
 import { badRequest } from "../../errors.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { getSession } from "../../reports/trace.ts";

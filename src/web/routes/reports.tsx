@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
 import { findStep } from "../../comparisons/latest.ts";
-import { reportStatuses } from "../../db/tables.ts";
+import { reportStatuses } from "../../db/tables/reports.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { reportColumns } from "../../reports/lists.ts";
 import { reportMarkdown } from "../../reports/markdown.ts";

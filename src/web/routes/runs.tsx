@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { runStatuses, triggers } from "../../db/tables.ts";
+import { runStatuses, triggers } from "../../db/tables/runs.ts";
 import type { Message } from "../../http/event-stream.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { titleOf } from "../../reports/labels.ts";

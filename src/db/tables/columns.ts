@@ -1,0 +1,15 @@
+import { type SQL, sql } from "drizzle-orm";
+import { type AnySQLiteColumn, integer, text } from "drizzle-orm/sqlite-core";
+
+/** The check that a column has one of these values. */
+export const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =>
+  sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(", "))})`;
+
+/** Epoch milliseconds. */
+export const at = (name: string) => integer(name);
+/** The same for the tables of people, whose library uses Date. */
+export const date = (name: string) => integer(name, { mode: "timestamp_ms" });
+/** A value as JSON. */
+export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
+/** A boolean. */
+export const yes = (name: string) => integer(name, { mode: "boolean" });

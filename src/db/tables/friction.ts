@@ -1,0 +1,214 @@
+import { sql } from "drizzle-orm";
+import {
+  check,
+  foreignKey,
+  index,
+  integer,
+  primaryKey,
+  real,
+  sqliteTable,
+  text,
+  unique,
+} from "drizzle-orm/sqlite-core";
+import type { Evidence, Visit } from "../../grading/grade.ts";
+import { frictionCategories, frictionStates, phases, severities } from "../../grading/kinds.ts";
+import type { Life } from "../../stats/lifecycle.ts";
+import { at, json, oneOf, yes } from "./columns.ts";
+import { orgs } from "./orgs.ts";
+import { prompts } from "./prompts.ts";
+import { reports } from "./reports.ts";
+import { evalRequests } from "./runs.ts";
+
+export const frictionPoints = sqliteTable(
+  "friction_points",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    reportId: text("report_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** Position in the report, worst first, from 0. */
+    position: integer().notNull(),
+    fingerprint: text().notNull(),
+    severity: text({ enum: severities }).notNull(),
+    phase: text({ enum: phases }).notNull(),
+    category: text({ enum: frictionCategories }).notNull(),
+    title: text().notNull(),
+    description: text().notNull(),
+    quote: text(),
+    url: text(),
+    /** Whether the agent met it, or the goal depends on its page. */
+    onPath: yes("on_path").notNull().default(true),
+    events: json<number[]>("events").notNull(),
+    lostSeconds: real("lost_seconds"),
+    lostUsd: real("lost_usd"),
+    lostPoints: real("lost_points"),
+    grounds: json<string[]>("grounds").notNull(),
+  },
+  (table) => [
+    unique("friction_points_of_org").on(table.orgId, table.id),
+    unique("friction_points_of_report").on(table.reportId, table.fingerprint),
+    index("friction_points_by_prompt").on(table.orgId, table.promptId, table.fingerprint),
+    foreignKey({
+      name: "friction_points_report",
+      columns: [table.orgId, table.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+    check("friction_points_severity", oneOf(table.severity, severities)),
+    check("friction_points_phase", oneOf(table.phase, phases)),
+    check("friction_points_category", oneOf(table.category, frictionCategories)),
+    check("friction_points_events", sql`json_array_length(${table.events}) > 0`),
+  ],
+);
+
+export const recommendations = sqliteTable(
+  "recommendations",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    reportId: text("report_id").notNull(),
+    priority: integer().notNull(),
+    title: text().notNull(),
+    action: text().notNull(),
+    url: text(),
+    frictionIds: json<string[]>("friction_ids").notNull(),
+    expectedGain: real("expected_gain"),
+    gain: json<{ low: number; high: number }>("gain"),
+    lostPoints: real("lost_points"),
+    evidence: json<Evidence>("evidence"),
+  },
+  (table) => [
+    unique("recommendations_of_report").on(table.reportId, table.priority),
+    foreignKey({
+      name: "recommendations_report",
+      columns: [table.orgId, table.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+    check("recommendations_frictions", sql`json_array_length(${table.frictionIds}) > 0`),
+  ],
+);
+
+/** What the session reached, to determine later which friction points it could have met. */
+export const exposures = sqliteTable(
+  "exposures",
+  {
+    reportId: text("report_id").primaryKey(),
+    orgId: text("org_id").notNull(),
+    visits: json<Visit[]>("visits").notNull(),
+    done: json<string[]>("done").notNull(),
+    isComplete: yes("is_complete").notNull(),
+    byRules: yes("by_rules").notNull(),
+  },
+  (table) => [
+    foreignKey({
+      name: "exposures_report",
+      columns: [table.orgId, table.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+  ],
+);
+
+/** A friction point over the published runs of a prompt, with its lifecycle. Updated whenever a report is published or withdrawn. */
+export const frictionLifecycles = sqliteTable(
+  "friction_lifecycles",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** Empty for the live docs, a digest of the urlMap for a preview. */
+    place: text().notNull(),
+    fingerprint: text().notNull(),
+    /** The newest report that contains it. */
+    reportId: text("report_id").notNull(),
+    severity: text({ enum: severities }).notNull(),
+    state: text({ enum: frictionStates }).notNull(),
+    firstSeenAt: at("first_seen_at").notNull(),
+    lastSeenAt: at("last_seen_at").notNull(),
+    fixedAt: at("fixed_at"),
+    /** Runs that met it, and runs that reached its place, since it was first met. */
+    met: integer().notNull(),
+    reached: integer().notNull(),
+    lostPoints: real("lost_points"),
+    lostSeconds: real("lost_seconds"),
+    lostUsd: real("lost_usd"),
+    /** Its place according to the newest report, as a page key. */
+    page: text(),
+    /** Agents and models that met it: only their runs can miss it. */
+    metBy: json<string[]>("met_by").notNull(),
+    grounds: json<string[]>("grounds").notNull(),
+    life: json<Life>("life").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.promptId, table.place, table.fingerprint] }),
+    foreignKey({
+      name: "friction_lifecycles_prompt",
+      columns: [table.orgId, table.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+    foreignKey({
+      name: "friction_lifecycles_report",
+      columns: [table.orgId, table.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+    index("friction_lifecycles_by_fingerprint").on(table.orgId, table.fingerprint),
+    check("friction_lifecycles_state", oneOf(table.state, frictionStates)),
+    check("friction_lifecycles_severity", oneOf(table.severity, severities)),
+  ],
+);
+
+/** Recommended fixes that a person marked as done, and the evaluations that verify them. */
+export const fixes = sqliteTable(
+  "fixes",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    title: text().notNull(),
+    /** Of the friction points that it should remove. */
+    fingerprints: json<string[]>("fingerprints").notNull(),
+    doneBy: text("done_by").notNull(),
+    note: text(),
+    createdAt: at("created_at").notNull(),
+    /** The last evaluation that met it, and the one that was requested to verify the fix. */
+    beforeId: text("before_id").notNull(),
+    afterId: text("after_id").notNull(),
+  },
+  (table) => [
+    index("fixes_by_prompt").on(table.orgId, table.promptId, table.id),
+    foreignKey({
+      name: "fixes_prompt",
+      columns: [table.orgId, table.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+    foreignKey({
+      name: "fixes_before",
+      columns: [table.orgId, table.beforeId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    foreignKey({
+      name: "fixes_after",
+      columns: [table.orgId, table.afterId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+  ],
+);
+
+/** Dismissed friction points. A dismissal also applies to later reports, until it is undone. */
+export const dismissals = sqliteTable(
+  "dismissals",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    fingerprints: json<string[]>("fingerprints").notNull(),
+    /** Title of the friction point when it was dismissed. */
+    title: text().notNull(),
+    reason: text().notNull(),
+    dismissedBy: text("dismissed_by").notNull(),
+    createdAt: at("created_at").notNull(),
+    withdrawnBy: text("withdrawn_by"),
+    withdrawnAt: at("withdrawn_at"),
+  },
+  (table) => [
+    index("dismissals_of_org").on(table.orgId, table.id),
+    foreignKey({ name: "dismissals_org", columns: [table.orgId], foreignColumns: [orgs.id] }),
+    check("dismissals_withdrawn", sql`(${table.withdrawnBy} is null) = (${table.withdrawnAt} is null)`),
+  ],
+);

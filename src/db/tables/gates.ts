@@ -1,0 +1,87 @@
+import { sql } from "drizzle-orm";
+import { check, foreignKey, index, integer, real, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { scopes } from "../../grading/kinds.ts";
+import { at, json, oneOf, yes } from "./columns.ts";
+import { prompts } from "./prompts.ts";
+import { evalRequests } from "./runs.ts";
+
+export const gateStatuses = ["running", "passed", "failed", "error"] as const;
+
+/** One prompt of a gate, with the evaluations of both sides; without `baseRequestId` the base is `baseRunIds`. */
+export type GateTarget = {
+  promptId: string;
+  headRequestId: string;
+  baseRequestId: string | null;
+  baseRunIds: string[] | null;
+  model: string | null;
+};
+
+/** The decision of a gate for one agent. `model`: as requested. */
+type GateAgent = {
+  agent: string;
+  model: string | null;
+  status: "passed" | "failed" | "error";
+  reason: string;
+  comparison: object | null;
+};
+
+/** Comparisons of two evaluations, or of one with the runs of a baseline, for CI. */
+export const gates = sqliteTable(
+  "gates",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    headRequestId: text("head_request_id").notNull(),
+    /** null: the base is `baseRunIds`, the baseline when the gate was requested. */
+    baseRequestId: text("base_request_id"),
+    baseRunIds: json<string[]>("base_run_ids"),
+    /** The requested model of its runs; finished runs name the one that answered. */
+    model: text(),
+    /** The second and further prompts of a gate, with the same data as the columns above. */
+    others: json<GateTarget[]>("others"),
+    /** Maximum runs per side of each prompt. */
+    runs: integer().notNull(),
+    adaptive: yes("adaptive").notNull(),
+    minScore: real("min_score"),
+    /** The scope to which `minScore` applies. */
+    scope: text({ enum: scopes }).notNull().default("goal"),
+    budgetUsd: real("budget_usd"),
+    status: text({ enum: gateStatuses }).notNull(),
+    reason: text(),
+    /** The part of the reason that the comparison doesn't tell; null: there is none. */
+    cause: text(),
+    comparison: json<object>("comparison"),
+    /** The decision for each agent of prompts with several; null: one agent, or no decision yet. */
+    agents: json<GateAgent[]>("agents"),
+    /** Cost of its runs at the time of the decision; null: unknown. */
+    spentUsd: real("spent_usd"),
+    createdAt: at("created_at").notNull(),
+    completedAt: at("completed_at"),
+  },
+  (table) => [
+    unique("gates_of_org").on(table.orgId, table.id),
+    unique("gates_of_request").on(table.orgId, table.headRequestId),
+    index("gates_by_prompt").on(table.orgId, table.promptId, table.id),
+    index("gates_running").on(table.id).where(sql`${table.status} = 'running'`),
+    foreignKey({
+      name: "gates_prompt",
+      columns: [table.orgId, table.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+    foreignKey({
+      name: "gates_head",
+      columns: [table.orgId, table.headRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    foreignKey({
+      name: "gates_base",
+      columns: [table.orgId, table.baseRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    check("gates_scope", oneOf(table.scope, scopes)),
+    check("gates_status", oneOf(table.status, gateStatuses)),
+    check("gates_completed", sql`(${table.status} = 'running') = (${table.completedAt} is null)`),
+    check("gates_reason", sql`(${table.status} = 'running') = (${table.reason} is null)`),
+  ],
+);

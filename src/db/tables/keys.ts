@@ -1,0 +1,90 @@
+import { sql } from "drizzle-orm";
+import { blob, check, foreignKey, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { modelProviders } from "../../config/model-settings.ts";
+import { at, json, oneOf, yes } from "./columns.ts";
+import { orgs } from "./orgs.ts";
+
+/** Only the SHA-256 of a key is stored; `display` is its first ten and last four characters. */
+export const apiKeys = sqliteTable(
+  "api_keys",
+  {
+    hash: blob({ mode: "buffer" }).primaryKey(),
+    id: text().notNull().unique(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    name: text().notNull(),
+    display: text().notNull(),
+    /** null: all of them. */
+    scopes: json<string[]>("scopes"),
+    createdAt: at("created_at").notNull(),
+    expiresAt: at("expires_at"),
+    revokedAt: at("revoked_at"),
+    lastUsedAt: at("last_used_at"),
+    /** The person who created it; null: the operator, or a version of evald that didn't record it. */
+    createdBy: text("created_by"),
+    /** The trust whose job exchanged an ID token for it; null: created by hand. */
+    trustId: text("trust_id"),
+    /** For clients that were not written for evald. */
+    isCompatible: yes("is_compatible").notNull().default(false),
+  },
+  (table) => [
+    index("api_keys_newest").on(table.orgId, table.id),
+    check("api_keys_hash", sql`length(${table.hash}) = 32`),
+  ],
+);
+
+export const ciProviders = ["github", "gitlab"] as const;
+
+/** CI jobs that may exchange an ID token for an API key. */
+export const trusts = sqliteTable(
+  "trusts",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    provider: text({ enum: ciProviders }).notNull(),
+    issuer: text().notNull(),
+    repository: text().notNull(),
+    /** Of the repository: names are given away, IDs never. null: that of the first job. */
+    repositoryId: text("repository_id"),
+    /** May end with `*`. null: any. */
+    ref: text(),
+    environment: text(),
+    /** Of the keys that it gives. */
+    scopes: json<string[]>("scopes").notNull(),
+    minutes: integer().notNull(),
+    createdAt: at("created_at").notNull(),
+    /** The person who created it; null: the operator. */
+    createdBy: text("created_by"),
+  },
+  (table) => [
+    index("trusts_of_org").on(table.orgId, table.id),
+    foreignKey({ name: "trusts_org", columns: [table.orgId], foreignColumns: [orgs.id] }),
+  ],
+);
+
+/** ID tokens that were exchanged, until they expire: each works once. */
+export const usedTokens = sqliteTable(
+  "used_tokens",
+  { issuer: text().notNull(), jti: text().notNull(), expiresAt: at("expires_at").notNull() },
+  (table) => [primaryKey({ columns: [table.issuer, table.jti] }), index("used_tokens_expiry").on(table.expiresAt)],
+);
+
+/** API keys of model providers, one per organization and provider, encrypted. */
+export const modelKeys = sqliteTable(
+  "model_keys",
+  {
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    provider: text({ enum: modelProviders }).notNull(),
+    baseUrl: text("base_url").notNull(),
+    /** 12 bytes of nonce, the encrypted key, and 16 bytes of authentication tag. */
+    sealed: blob({ mode: "buffer" }).notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.provider] }),
+    check("model_keys_provider", oneOf(table.provider, modelProviders)),
+  ],
+);

@@ -1,0 +1,136 @@
+import { sql } from "drizzle-orm";
+import {
+  blob,
+  check,
+  foreignKey,
+  index,
+  integer,
+  primaryKey,
+  sqliteTable,
+  text,
+  unique,
+} from "drizzle-orm/sqlite-core";
+import { at, json, oneOf } from "./columns.ts";
+import { orgs } from "./orgs.ts";
+
+export const destinationKinds = ["webhook", "slack", "email"] as const;
+export const disableReasons = ["request", "gone", "failing"] as const;
+export const deliveryStatuses = ["pending", "delivered", "failed"] as const;
+/** Why a delivery failed for good. `exhausted`: all tries failed; `interrupted`: the service crashed too often during them. */
+export const deliveryFailures = ["exhausted", "gone", "disabled", "interrupted"] as const;
+
+/** Where an organization is notified: a webhook, a Slack channel, or the inboxes of members. */
+export const destinations = sqliteTable(
+  "destinations",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    kind: text({ enum: destinationKinds }).notNull(),
+    name: text().notNull(),
+    /** Of a webhook its URL, of Slack only the origin, since the rest is secret; null: email. */
+    url: text(),
+    /** The signing secrets and headers of a webhook or the URL of Slack, encrypted as model keys are; null: email. */
+    sealed: blob({ mode: "buffer" }),
+    /** Email addresses of members; null: those of all owners. */
+    recipients: json<string[]>("recipients"),
+    events: json<string[]>("events").notNull(),
+    disabledAt: at("disabled_at"),
+    disableReason: text("disable_reason", { enum: disableReasons }),
+    /** The first failed try since the last success; null: the last try succeeded. */
+    failingSince: at("failing_since"),
+    /** Until then deliveries are also signed with the previous secret. */
+    overlapUntil: at("overlap_until"),
+    createdAt: at("created_at").notNull(),
+  },
+  (table) => [
+    unique("destinations_of_org").on(table.orgId, table.id),
+    check("destinations_kind", oneOf(table.kind, destinationKinds)),
+    check(
+      "destinations_address",
+      sql`(${table.kind} = 'email') = (${table.url} is null) and (${table.url} is null) = (${table.sealed} is null)`,
+    ),
+    check("destinations_disabled", sql`(${table.disabledAt} is null) = (${table.disableReason} is null)`),
+    check("destinations_disable_reason", oneOf(table.disableReason, disableReasons)),
+  ],
+);
+
+/** The outbox: one row per event that a destination wants, written in the transaction of what happened. */
+export const notifications = sqliteTable(
+  "notifications",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    type: text().notNull(),
+    /** Of an event that is sent once, such as a budget in a month. */
+    onceKey: text("once_key"),
+    data: json<Record<string, unknown>>("data").notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (table) => [
+    unique("notifications_of_org").on(table.orgId, table.id),
+    unique("notifications_once").on(table.orgId, table.onceKey),
+  ],
+);
+
+/** A notification to a destination, with one job. A replay is a delivery of its own. */
+export const deliveries = sqliteTable(
+  "deliveries",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    notificationId: text("notification_id").notNull(),
+    destinationId: text("destination_id").notNull(),
+    status: text({ enum: deliveryStatuses }).notNull(),
+    failure: text({ enum: deliveryFailures }),
+    createdAt: at("created_at").notNull(),
+    completedAt: at("completed_at"),
+  },
+  (table) => [
+    unique("deliveries_of_org").on(table.orgId, table.id),
+    index("deliveries_by_destination").on(table.orgId, table.destinationId, table.id),
+    index("deliveries_by_notification").on(table.orgId, table.notificationId),
+    foreignKey({
+      name: "deliveries_notification",
+      columns: [table.orgId, table.notificationId],
+      foreignColumns: [notifications.orgId, notifications.id],
+    }),
+    foreignKey({
+      name: "deliveries_destination",
+      columns: [table.orgId, table.destinationId],
+      foreignColumns: [destinations.orgId, destinations.id],
+    }),
+    check("deliveries_status", oneOf(table.status, deliveryStatuses)),
+    check("deliveries_completed", sql`(${table.status} = 'pending') = (${table.completedAt} is null)`),
+    check("deliveries_failure", sql`(${table.status} = 'failed') = (${table.failure} is not null)`),
+  ],
+);
+
+/** The tries of a delivery. */
+export const deliveryTries = sqliteTable(
+  "delivery_tries",
+  {
+    orgId: text("org_id").notNull(),
+    deliveryId: text("delivery_id").notNull(),
+    attempt: integer().notNull(),
+    at: at("at").notNull(),
+    ms: integer().notNull(),
+    /** HTTP status; null: no response. */
+    status: integer(),
+    /** Start of the response body; null: none. */
+    body: text(),
+    /** Why there was no response, or why nothing was sent. */
+    error: text(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.deliveryId, table.attempt] }),
+    foreignKey({
+      name: "delivery_tries_delivery",
+      columns: [table.orgId, table.deliveryId],
+      foreignColumns: [deliveries.orgId, deliveries.id],
+    }),
+  ],
+);

@@ -1,0 +1,24 @@
+import { sql } from "drizzle-orm";
+import { check, integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { at, json } from "./columns.ts";
+
+export const orgs = sqliteTable(
+  "orgs",
+  {
+    id: text().primaryKey(),
+    name: text().notNull().unique(),
+    timeZone: text("time_zone").notNull(),
+    /** Concurrent runs, and runs within 24 hours; null: the configured limit. */
+    maxRunsAtOnce: integer("max_runs_at_once"),
+    maxRunsADay: integer("max_runs_a_day"),
+    /** Maximum model cost per calendar month in its time zone, and per run; null: no own limit. */
+    maxUsdAMonth: real("max_usd_a_month"),
+    maxUsdARun: real("max_usd_a_run"),
+    /** Models that judge its sessions, best first; null: the configured ones. */
+    judgeModels: json<string[]>("judge_models"),
+    /** Secret part of the URL of its results page, which is shown without signing in; null: there is none. */
+    resultsToken: text("results_token").unique(),
+    createdAt: at("created_at").notNull(),
+  },
+  (table) => [check("orgs_name", sql`length(${table.name}) between 1 and 200`)],
+);

@@ -1,0 +1,113 @@
+import { sql } from "drizzle-orm";
+import { check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { at, date, oneOf, yes } from "./columns.ts";
+import { orgs } from "./orgs.ts";
+
+/** Roles of people in an organization, highest first. */
+export const roles = ["owner", "admin", "member", "viewer"] as const;
+const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
+export type Role = (typeof roles)[number];
+
+/** People can be members of several organizations. `email` is in lower case. */
+export const people = sqliteTable(
+  "people",
+  {
+    id: text().primaryKey(),
+    name: text().notNull(),
+    email: text().notNull().unique(),
+    emailVerified: yes("email_verified").notNull(),
+    image: text(),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+  },
+  (table) => [check("people_email", sql`${table.email} = lower(${table.email})`)],
+);
+
+const personId = () =>
+  text("person_id")
+    .notNull()
+    .references(() => people.id, { onDelete: "cascade" });
+
+/** How a person signs in: by password (argon2id), or through the identity provider, whose tokens are not stored. */
+export const accounts = sqliteTable(
+  "accounts",
+  {
+    id: text().primaryKey(),
+    personId: personId(),
+    providerId: text("provider_id").notNull(),
+    accountId: text("account_id").notNull(),
+    password: text(),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+  },
+  (table) => [
+    unique("accounts_of_provider").on(table.providerId, table.accountId),
+    index("accounts_of_person").on(table.personId),
+  ],
+);
+
+/** A browser in which a person is signed in. The token alone grants no access: the cookie contains a signature that is not stored. */
+export const signIns = sqliteTable(
+  "sign_ins",
+  {
+    id: text().primaryKey(),
+    token: text().notNull().unique(),
+    personId: personId(),
+    /** The organization that the person selected. */
+    orgId: text("org_id").references(() => orgs.id),
+    ipAddress: text("ip_address"),
+    userAgent: text("user_agent"),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+    expiresAt: date("expires_at").notNull(),
+  },
+  (table) => [index("sign_ins_of_person").on(table.personId)],
+);
+
+/** Failed sign-in attempts, counted per network and per account. */
+export const signInFailures = sqliteTable("sign_in_failures", {
+  key: text().primaryKey(),
+  count: integer().notNull(),
+  since: at("since").notNull(),
+});
+
+export const members = sqliteTable(
+  "members",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    personId: personId(),
+    role: text({ enum: roles }).notNull(),
+    createdAt: date("created_at").notNull(),
+  },
+  (table) => [
+    unique("members_once").on(table.orgId, table.personId),
+    index("members_of_person").on(table.personId),
+    check("members_role", oneOf(table.role, roles)),
+  ],
+);
+
+export const invitations = sqliteTable(
+  "invitations",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    email: text().notNull(),
+    role: text({ enum: roles }).notNull(),
+    status: text({ enum: invitationStatuses }).notNull(),
+    inviterId: text("inviter_id")
+      .notNull()
+      .references(() => people.id, { onDelete: "cascade" }),
+    createdAt: date("created_at").notNull(),
+    expiresAt: date("expires_at").notNull(),
+  },
+  (table) => [
+    index("invitations_newest").on(table.orgId, table.id),
+    check("invitations_role", oneOf(table.role, roles)),
+    check("invitations_status", oneOf(table.status, invitationStatuses)),
+  ],
+);

@@ -1,0 +1,112 @@
+import { sql } from "drizzle-orm";
+import { blob, check, foreignKey, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
+import type { Limits } from "../../config/limits.ts";
+import type { Scope } from "../../grading/grade.ts";
+import { at, json, oneOf, yes } from "./columns.ts";
+import { orgs } from "./orgs.ts";
+
+export const promptStatuses = ["active", "paused", "archived"] as const;
+/** An agent of a prompt that names several. `model` null: the default. */
+export type PromptAgent = { agent: string; model: string | null };
+/** The lowest score with which a run succeeds whose goal was not tested, and the scope that it must have. */
+export type SuccessBar = { scope: Exclude<Scope, "goal">; minScore: number };
+/** A URL that a prompt adds to its provider's; unknown keys are kept and returned. */
+export type AdditionalUrl = { url: string; [key: string]: unknown };
+
+export const providers = sqliteTable(
+  "providers",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    name: text().notNull(),
+    docsUrl: text("docs_url"),
+    productUrl: text("product_url"),
+    createdAt: at("created_at").notNull(),
+  },
+  (table) => [unique("providers_of_org").on(table.orgId, table.id)],
+);
+
+export const prompts = sqliteTable(
+  "prompts",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    title: text(),
+    text: text().notNull(),
+    endGoal: text("end_goal"),
+    /** Other wordings of the end goal. */
+    wordings: json<string[]>("wordings"),
+    status: text({ enum: promptStatuses }).notNull(),
+    frequency: text(),
+    runsPerEval: integer("runs_per_eval"),
+    targetProviderId: text("target_provider_id"),
+    additionalUrls: json<AdditionalUrl[]>("additional_urls"),
+    /** In order of first appearance. Derived from text and endGoal whenever those change. */
+    templateVars: json<string[]>("template_vars"),
+    templateDefaults: json<Record<string, string>>("template_defaults"),
+    declaredChecks: json<DeclaredCheck[]>("declared_checks"),
+    workspace: json<WorkspaceSetup>("workspace"),
+    agent: text(),
+    model: text(),
+    /** At least two, of which `agent` and `model` are the first; null: only those. */
+    agents: json<PromptAgent[]>("agents"),
+    limits: json<Limits>("limits"),
+    reviewBeforePublishing: yes("review_before_publishing").notNull(),
+    /** Its docs never change, so any change of its score comes from the agent. */
+    isCanary: yes("is_canary").notNull().default(false),
+    tags: json<string[]>("tags").notNull().default([]),
+    /** Requests over REST supersede unfinished runs of the same preview unless they say otherwise. */
+    supersedesByDefault: yes("supersedes_by_default").notNull().default(false),
+    /** Scores with which runs succeed whose goal was not tested; null: none. */
+    successBar: json<SuccessBar>("success_bar"),
+    isOnResultsPage: yes("is_on_results_page").notNull().default(false),
+    /** Labels of the workers that may run it. */
+    workerLabels: json<string[]>("worker_labels").notNull().default([]),
+    /** Secret part of the URL of its badge, which is shown without signing in; null: there is none. */
+    badgeToken: text("badge_token").unique(),
+    /** The evaluation that a person pinned as the baseline; null: the last published runs. */
+    baselineRequestId: text("baseline_request_id"),
+    createdAt: at("created_at").notNull(),
+    /** The next slot to process; null if it is not scheduled. */
+    nextSlotAt: at("next_slot_at"),
+  },
+  (table) => [
+    unique("prompts_of_org").on(table.orgId, table.id),
+    index("prompts_by_status").on(table.orgId, table.status, table.id),
+    index("prompts_by_provider").on(table.orgId, table.targetProviderId, table.id),
+    index("prompts_due").on(table.nextSlotAt).where(sql`${table.nextSlotAt} is not null`),
+    foreignKey({
+      name: "prompts_provider",
+      columns: [table.orgId, table.targetProviderId],
+      foreignColumns: [providers.orgId, providers.id],
+    }),
+    check("prompts_status", oneOf(table.status, promptStatuses)),
+    check("prompts_runs_per_eval", sql`${table.runsPerEval} between 1 and 50`),
+  ],
+);
+
+/** Uploaded tar.gz files with the starting files of workspaces. `digest` is their SHA-256. */
+export const archives = sqliteTable(
+  "archives",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    digest: text().notNull(),
+    bytes: integer().notNull(),
+    files: integer().notNull(),
+    data: blob({ mode: "buffer" }).notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (table) => [
+    unique("archives_once").on(table.orgId, table.digest),
+    check("archives_digest", sql`length(${table.digest}) = 64`),
+    check("archives_data", sql`length(${table.data}) = ${table.bytes}`),
+  ],
+);

@@ -1,0 +1,212 @@
+import { sql } from "drizzle-orm";
+import {
+  type AnySQLiteColumn,
+  blob,
+  check,
+  foreignKey,
+  index,
+  integer,
+  primaryKey,
+  real,
+  sqliteTable,
+  text,
+  unique,
+} from "drizzle-orm/sqlite-core";
+import { eventSources, eventTypes } from "../../agents/agent.ts";
+import { endCauses } from "../../agents/failure.ts";
+import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
+import type { Limits } from "../../config/limits.ts";
+import { at, json, oneOf } from "./columns.ts";
+import { prompts } from "./prompts.ts";
+
+export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
+export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
+/** `worker`: no connected worker has what a run needs; `slot`: every worker that has is busy. */
+export const waitingReasons = ["worker", "slot"] as const;
+export type Trigger = (typeof triggers)[number];
+
+/** The task of a run: the prompt when the run was accepted, with variables filled in. */
+export type RunTask = {
+  title: string | null;
+  text: string;
+  endGoal: string | null;
+  /** Other wordings of the end goal. */
+  wordings?: string[];
+  startUrls: string[];
+  productUrl: string | null;
+  declaredChecks: DeclaredCheck[];
+  workspace?: WorkspaceSetup;
+  reviewBeforePublishing: boolean;
+  /** The limits of the prompt. */
+  limits: Limits | null;
+  /** Labels that the worker must have. */
+  workerLabels?: string[];
+  /** What the request chose in place of the prompt's agent and model. */
+  chosen?: { agent?: string; model?: string };
+};
+
+/** What an active run waits for. `failsAt`: in epoch milliseconds; null: it waits without limit. */
+export type WaitingFor = {
+  what: (typeof waitingReasons)[number];
+  agent: string;
+  sandbox: boolean;
+  labels: readonly string[];
+  failsAt: number | null;
+};
+
+/** The runs of one evaluation; its status is derived from theirs. */
+export const evalRequests = sqliteTable(
+  "eval_requests",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    trigger: text({ enum: triggers }).notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (table) => [
+    unique("eval_requests_of_org").on(table.orgId, table.id),
+    index("eval_requests_by_prompt").on(table.orgId, table.promptId, table.id),
+    index("eval_requests_by_trigger").on(table.orgId, table.trigger, table.id),
+    foreignKey({
+      name: "eval_requests_prompt",
+      columns: [table.orgId, table.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+    check("eval_requests_trigger", oneOf(table.trigger, triggers)),
+  ],
+);
+
+/** Milliseconds that a run took; -1 if it has not ended. Without commas, which drizzle-kit splits indexes at. */
+export const durationOf = ({ completedAt, startedAt }: { completedAt: AnySQLiteColumn; startedAt: AnySQLiteColumn }) =>
+  sql<number>`case when ${completedAt} > ${startedAt} then ${completedAt} - ${startedAt} else -1 end`;
+
+/** IDs are UUIDv7 of `createdAt`, so lists can be sorted by ID alone. */
+export const runs = sqliteTable(
+  "runs",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    evalRequestId: text("eval_request_id").notNull(),
+    status: text({ enum: runStatuses }).notNull(),
+    urlMap: json<Record<string, string>>("url_map").notNull(),
+    templateArgs: json<Record<string, string>>("template_args"),
+    task: json<RunTask>("task").notNull(),
+    agent: text().notNull(),
+    agentVersion: text("agent_version"),
+    /** Digest of what its workspace held when the agent started; null: nothing. */
+    contextDigest: text("context_digest"),
+    model: text(),
+    /** Position of its agent among those of the evaluation. */
+    agentIndex: integer("agent_index").notNull().default(0),
+    attempt: integer().notNull(),
+    failureCause: text("failure_cause", { enum: endCauses }),
+    failureDetail: text("failure_detail"),
+    createdAt: at("created_at").notNull(),
+    startedAt: at("started_at"),
+    completedAt: at("completed_at"),
+    /** Why its agent has not started, although the run is active; null: it has. */
+    waitingFor: json<WaitingFor>("waiting_for"),
+    /** Budget reserved for it while it is active; null: none. */
+    reservedUsd: real("reserved_usd"),
+    idempotencyKey: text("idempotency_key"),
+    /** SHA-256 of the request with the idempotency key, in hex. */
+    idempotencyHash: text("idempotency_hash"),
+  },
+  (table) => [
+    unique("runs_of_org").on(table.orgId, table.id),
+    index("runs_by_prompt").on(table.orgId, table.promptId, table.id),
+    index("runs_unfinished").on(table.orgId, table.promptId).where(sql`${table.completedAt} is null`),
+    index("runs_failed").on(table.orgId, table.promptId, table.id).where(sql`${table.status} = 'failed'`),
+    index("runs_reserved").on(table.orgId).where(sql`${table.reservedUsd} is not null`),
+    index("runs_by_agent").on(table.orgId, table.agent, table.id),
+    // Partial, because almost all runs are completed.
+    index("runs_without_report")
+      .on(table.orgId, table.status, table.id)
+      .where(sql`${table.status} in ('failed', 'superseded')`),
+    index("runs_by_eval_request").on(table.orgId, table.evalRequestId, table.id),
+    /** All filters of lists, so that only listed rows are read. */
+    index("runs_by_duration").on(table.orgId, durationOf(table), table.id, table.promptId, table.agent, table.status),
+    index("runs_by_idempotency_key")
+      .on(table.orgId, table.idempotencyKey)
+      .where(sql`${table.idempotencyKey} is not null`),
+    foreignKey({
+      name: "runs_prompt",
+      columns: [table.orgId, table.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+    foreignKey({
+      name: "runs_eval_request",
+      columns: [table.orgId, table.evalRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    check("runs_status", oneOf(table.status, runStatuses)),
+    check(
+      "runs_terminal",
+      sql`(${table.completedAt} is not null) = (${table.status} in ('completed', 'failed', 'superseded'))`,
+    ),
+    check("runs_failure_cause", oneOf(table.failureCause, endCauses)),
+    check(
+      "runs_failure",
+      sql`(${table.failureCause} is not null) = (${table.status} in ('failed', 'superseded')) and (${table.failureDetail} is null) = (${table.failureCause} is null)`,
+    ),
+  ],
+);
+
+/** The session of a run: one row per event, append-only. `data` contains the fields of the event's type. */
+export const sessionEvents = sqliteTable(
+  "session_events",
+  {
+    orgId: text("org_id").notNull(),
+    runId: text("run_id").notNull(),
+    attempt: integer().notNull(),
+    seq: integer().notNull(),
+    at: at("at").notNull(),
+    tMs: integer("t_ms").notNull(),
+    type: text({ enum: eventTypes }).notNull(),
+    source: text({ enum: eventSources }).notNull(),
+    data: json<Record<string, unknown>>("data").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.runId, table.attempt, table.seq] }),
+    index("session_events_usage").on(table.runId, table.attempt).where(sql`${table.type} = 'usage'`),
+    foreignKey({
+      name: "session_events_run",
+      columns: [table.orgId, table.runId],
+      foreignColumns: [runs.orgId, runs.id],
+    }),
+    check("session_events_type", oneOf(table.type, eventTypes)),
+    check("session_events_source", oneOf(table.source, eventSources)),
+  ],
+);
+
+/** Screenshots by agents, referenced by events. They are deleted with the events. */
+export const artifacts = sqliteTable(
+  "artifacts",
+  {
+    orgId: text("org_id").notNull(),
+    runId: text("run_id").notNull(),
+    attempt: integer().notNull(),
+    name: text().notNull(),
+    data: blob({ mode: "buffer" }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.runId, table.attempt, table.name] }),
+    foreignKey({ name: "artifacts_run", columns: [table.orgId, table.runId], foreignColumns: [runs.orgId, runs.id] }),
+    check("artifacts_data", sql`length(${table.data}) between 1 and 524288`),
+  ],
+);
+
+/** Model spending of an organization per 15 minutes, starting at `from`. Maintained by a trigger on session events. */
+export const spending = sqliteTable(
+  "spending",
+  {
+    orgId: text("org_id").notNull(),
+    from: at("from").notNull(),
+    usd: real().notNull(),
+    /** Calls of unknown cost. */
+    unpricedCalls: integer("unpriced_calls").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.orgId, table.from] })],
+);

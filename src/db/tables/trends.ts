@@ -1,0 +1,111 @@
+import { foreignKey, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Grade } from "../../grading/grade.ts";
+import { scopes } from "../../grading/kinds.ts";
+import { at, json } from "./columns.ts";
+import { prompts } from "./prompts.ts";
+
+/**
+ * Published live results per day in UTC, one row per agent, version, context, model, methodology and scope. The lists have
+ * one entry per run, in order of request, so that a row can be split at the midnight of any time zone.
+ */
+export const scoreDays = sqliteTable(
+  "score_days",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** Start of the day, in UTC. */
+    day: at("day").notNull(),
+    agent: text().notNull(),
+    /** Empty if there is none. */
+    version: text().notNull(),
+    /** Empty if there is none. */
+    contextDigest: text("context_digest").notNull().default(""),
+    model: text().notNull(),
+    methodology: json<Grade["methodology"]>("methodology").notNull(),
+    /** The scope of its scores: different scopes are separate series. */
+    scope: text({ enum: scopes }).notNull().default("docs_only"),
+    /** When each run was requested, in ms since the start of the day. */
+    times: json<number[]>("times").notNull(),
+    scores: json<(number | null)[]>("scores").notNull(),
+    seconds: json<(number | null)[]>("seconds").notNull(),
+    costsUsd: json<(number | null)[]>("costs_usd").notNull(),
+    /** 1: the goal was met, 0: it was not, null: it was not judged. */
+    met: json<(0 | 1 | null)[]>("met").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      columns: [
+        table.orgId,
+        table.promptId,
+        table.day,
+        table.agent,
+        table.version,
+        table.contextDigest,
+        table.model,
+        table.methodology,
+        table.scope,
+      ],
+    }),
+    foreignKey({
+      name: "score_days_prompt",
+      columns: [table.orgId, table.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+  ],
+);
+
+/** What agents did with docs pages per month, by published live runs. The row with an empty page counts the runs themselves. */
+export const pageMonths = sqliteTable(
+  "page_months",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** The calendar month of the run in the time zone of the organization, as the start of that month in UTC. */
+    month: at("month").notNull(),
+    agent: text().notNull(),
+    page: text().notNull(),
+    url: text().notNull(),
+    /** Runs that read it. */
+    runs: integer().notNull(),
+    reads: integer().notNull(),
+    misses: integer().notNull(),
+    guesses: integer().notNull(),
+    errors: integer().notNull(),
+    given: integer().notNull(),
+    llmsTxt: integer("llms_txt").notNull(),
+    sitemap: integer().notNull(),
+    link: integer().notNull(),
+    search: integer().notNull(),
+    guessed: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.promptId, table.month, table.agent, table.page] }),
+    foreignKey({
+      name: "page_months_prompt",
+      columns: [table.orgId, table.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+  ],
+);
+
+/** Pages that are linked or listed, and when each was last seen there; null: never. */
+export const namedPages = sqliteTable(
+  "named_pages",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    page: text().notNull(),
+    url: text().notNull(),
+    llmsTxtAt: at("llms_txt_at"),
+    sitemapAt: at("sitemap_at"),
+    linkAt: at("link_at"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.promptId, table.page] }),
+    foreignKey({
+      name: "named_pages_prompt",
+      columns: [table.orgId, table.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+  ],
+);
