@@ -30,7 +30,7 @@ const named: Record<string, Json> = {
   title: "Dead link to the client reference",
   token: "kQ2v",
   type: "thought",
-  version: "0.2.0",
+  version: "1.0.0",
   weight: "15%",
 };
 

@@ -61,7 +61,7 @@ export const runExample = {
   failureReason: null,
   templateArgs: { language: "Python" },
   prompt: promptExample,
-  agent: { id: "explorer", version: "0.2.0", model: null, contextDigest: null },
+  agent: { id: "explorer", version: "1.0.0", model: null, contextDigest: null },
   evalRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f",
   startedAt: "2026-11-21T09:31:00.100Z",
   attempt: 1,

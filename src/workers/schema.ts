@@ -36,7 +36,7 @@ export const Worker = Type.Object(
         id: "3f0c2a9e-6d0b-4a53-9f0e-2a8f1c1d7b10",
         name: "worker-1",
         state: "ready",
-        version: "0.2.0",
+        version: "1.0.0",
         slots: 4,
         runIds: ["0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"],
         labels: ["gpu", "browser"],

@@ -62,9 +62,9 @@ describe("another methodology", () => {
       judgeVariance: [],
     });
 
-    expect(await regrade(app, { methodology: "3" })).toMatchObject({
+    expect(await regrade(app, { methodology: "1" })).toMatchObject({
       status: "completed",
-      methodology: "3",
+      methodology: "1",
       ...{ total: 1, graded: 1, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, failureReason: null },
     });
     const now = await get(app, path);
@@ -72,7 +72,7 @@ describe("another methodology", () => {
     expect(now).toMatchObject({ slug: report.slug, score, coverage, methodology });
     const scores = (all: { name: string; score: number }[]) => all.map((each) => [each.name, each.score]);
     expect(scores(now.dimensions)).toEqual(scores(dimensions));
-    expect(now.methodology.id).toBe("3");
+    expect(now.methodology.id).toBe("1");
     expect(now.score).not.toBe(report.score);
     // The same friction keeps its ID, and so does its fix. Its cost in points follows the weights.
     const unpriced = ({ frictionPoints }: typeof now) =>
@@ -83,17 +83,17 @@ describe("another methodology", () => {
     );
     expect(await get(app, `${path}?methodology=acme-1`)).toEqual(report);
     expect(await get(app, `${path}?methodology=${report.methodology.hash.slice(0, 8)}`)).toEqual(report);
-    expect(await get(app, `${path}?methodology=3`)).toEqual(now);
-    expect((await get(app, `/api/v1/runs/${run.runId}`)).report.methodology.id).toBe("3");
+    expect(await get(app, `${path}?methodology=1`)).toEqual(now);
+    expect((await get(app, `/api/v1/runs/${run.runId}`)).report.methodology.id).toBe("1");
 
     const { gradings: both } = await listed(app, report.slug);
     expect(both).toMatchObject([
       { methodology: { id: "acme-1" }, score: report.score, isShown: false },
-      { methodology: { id: "3" }, score, isShown: true },
+      { methodology: { id: "1" }, score, isShown: true },
     ]);
     const pin = (gradingId: string | null) => app.send("PATCH", path, { body: { gradingId } });
     expect((await pin(both[0]?.id ?? "")).body).toEqual(report);
-    expect(await regrade(app, { methodology: "3" })).toMatchObject({ graded: 0, unchanged: 1 });
+    expect(await regrade(app, { methodology: "1" })).toMatchObject({ graded: 0, unchanged: 1 });
     expect(await get(app, path)).toEqual(report);
     expect((await listed(app, report.slug)).gradings[0]).toMatchObject({ isShown: true, isPinned: true });
     expect((await pin(null)).body).toEqual(now);
@@ -108,7 +108,7 @@ describe("another methodology", () => {
     const app = judged();
     const { report, run } = await app.run();
     const before = JSON.stringify(await get(app, `/api/v1/reports/${report.slug}`));
-    expect(await regrade(app)).toMatchObject({ graded: 0, unchanged: 1, methodology: "3" });
+    expect(await regrade(app)).toMatchObject({ graded: 0, unchanged: 1, methodology: "1" });
     expect(JSON.stringify(await get(app, `/api/v1/reports/${report.slug}`))).toBe(before);
     expect(app.db.select().from(gradings).all()).toEqual([]);
     const [one, two] = [gradeSession(eventsOf(app, run.runId)), gradeSession(eventsOf(app, run.runId))];
@@ -119,11 +119,11 @@ describe("another methodology", () => {
     const app = judged({ env: own });
     const [first, second] = [await app.run(), await app.run()];
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
-    expect(await regrade(app, { methodology: "3" })).toMatchObject({ graded: 1, withoutEvents: 1 });
+    expect(await regrade(app, { methodology: "1" })).toMatchObject({ graded: 1, withoutEvents: 1 });
     expect(await get(app, `/api/v1/reports/${first.report.slug}`)).toEqual(first.report);
     const trends = await rpc(app).call("get_trends", {});
-    expect(trends).toMatchObject({ methodology: { id: "3" }, cells: [{ n: 1 }, { n: 1 }], points: [{ n: 1 }] });
-    expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("3");
+    expect(trends).toMatchObject({ methodology: { id: "1" }, cells: [{ n: 1 }, { n: 1 }], points: [{ n: 1 }] });
+    expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("1");
   });
 
   test("only the selection is regraded: one prompt, one period, one organization", async () => {
@@ -131,10 +131,10 @@ describe("another methodology", () => {
     const [first, second] = [await app.run(), await app.run()];
     const { report } = first;
     const idOf = async (slug: string) => (await get(app, `/api/v1/reports/${slug}`)).methodology.id;
-    expect(await regrade(app, { methodology: "3", promptId: report.prompt.id })).toMatchObject({ total: 1, graded: 1 });
-    expect([await idOf(report.slug), await idOf(second.report.slug)]).toEqual(["3", "acme-1"]);
-    expect(await regrade(app, { methodology: "3", until: report.createdAt })).toMatchObject({ total: 0, graded: 0 });
-    expect(await regrade(app, { methodology: "3", since: second.report.createdAt })).toMatchObject({
+    expect(await regrade(app, { methodology: "1", promptId: report.prompt.id })).toMatchObject({ total: 1, graded: 1 });
+    expect([await idOf(report.slug), await idOf(second.report.slug)]).toEqual(["1", "acme-1"]);
+    expect(await regrade(app, { methodology: "1", until: report.createdAt })).toMatchObject({ total: 0, graded: 0 });
+    expect(await regrade(app, { methodology: "1", since: second.report.createdAt })).toMatchObject({
       total: 1,
       graded: 1,
     });
@@ -143,7 +143,7 @@ describe("another methodology", () => {
     expect(foreign.body.total).toBe(0);
     for (const [method, path, status] of [
       ["GET", `/api/v1/reports/${report.slug}/gradings`, 404],
-      ["GET", `/api/v1/reports/${report.slug}?methodology=3`, 404],
+      ["GET", `/api/v1/reports/${report.slug}?methodology=1`, 404],
       ["PATCH", `/api/v1/reports/${report.slug}`, 404],
     ] as const) {
       const body = method === "PATCH" ? { gradingId: null } : undefined;
@@ -203,7 +203,7 @@ describe("another judge", () => {
     expect(now).toMatchObject({
       outcome: "goal_not_met",
       keyFinding: "The query never ran.",
-      methodology: { id: "3", judge: "openai-compatible/agent" },
+      methodology: { id: "1", judge: "openai-compatible/agent" },
       judge: { model: "openai-compatible/agent", costUsd: 0.002, calls: 1 },
       metrics: report.metrics,
     });
@@ -219,7 +219,7 @@ describe("another judge", () => {
     });
     expect(app.model.requests).toHaveLength(2);
     // Another methodology keeps the shown judgment.
-    expect(await regrade(app, { methodology: "3" })).toMatchObject({ unchanged: 1 });
+    expect(await regrade(app, { methodology: "1" })).toMatchObject({ unchanged: 1 });
   });
 
   test("doesn't pay twice for the same sessions at once", async () => {
@@ -282,7 +282,7 @@ describe("another judge", () => {
   test("sessions of the explorer are graded by rules, whatever the judge", async () => {
     const app = judged({ kind: "rules", env: own });
     await app.run();
-    const done = await regrade(app, { methodology: "3", judge: "openai-compatible/agent", maxUsd: 1 });
+    const done = await regrade(app, { methodology: "1", judge: "openai-compatible/agent", maxUsd: 1 });
     expect(done).toMatchObject({ graded: 1, spentUsd: 0 });
     expect(app.model.requests).toHaveLength(0);
   });
@@ -380,7 +380,7 @@ describe("a regrade", () => {
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
     const planned = { regradeId: null, statusUrl: null, status: "planned", total: 3, withoutEvents: 1 };
     const plan = async (body: object) => (await ask(app, { ...body, dryRun: true })).body;
-    expect(await plan({ methodology: "3" })).toMatchObject({ ...planned, graded: 2, unchanged: 0, estimatedUsd: 0 });
+    expect(await plan({ methodology: "1" })).toMatchObject({ ...planned, graded: 2, unchanged: 0, estimatedUsd: 0 });
     expect(await plan({ judge: "openai-compatible/judge", maxUsd: 1 })).toMatchObject({ graded: 0, unchanged: 2 });
     // Each judgment used 1,000 tokens in and 100 out: 0.002 USD at the price of the other model too.
     expect(await plan({ judge: "openai-compatible/agent", maxUsd: 1, repeats: 2 })).toMatchObject({
@@ -427,7 +427,7 @@ describe("a regrade", () => {
   test("of many sessions uses as many jobs as it needs, and runs get their turn in between", async () => {
     const app = judged({ env: own });
     await app.run();
-    const { body } = await ask(app, { methodology: "3" });
+    const { body } = await ask(app, { methodology: "1" });
     const clock = performance.now;
     // Each clock reading takes the whole time of a batch.
     let at = clock.call(performance);
