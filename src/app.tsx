@@ -4,7 +4,7 @@ import { locked, toAppError, unknownUrl } from "./app-error.ts";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { archiveRoutes } from "./archives/routes.ts";
 import { noteClient, type Peer } from "./auth/address.ts";
-import { authenticate, checkOwner, withClearPath } from "./auth/gate.ts";
+import { authenticate, withClearPath } from "./auth/gate.ts";
 import { whoamiRoutes } from "./auth/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import type { Db } from "./db/open.ts";
@@ -12,6 +12,7 @@ import { untilUnlocked } from "./db/write-lock.ts";
 import { AppError, errorStatus, unavailable } from "./errors.ts";
 import { exchangeRoutes } from "./exchange/routes.ts";
 import { fieldPath, fieldRoutes } from "./field/routes.ts";
+import { fixRoutes } from "./fixes/routes.ts";
 import { frictionRoutes } from "./friction/routes.ts";
 import { gateRoutes } from "./gates/routes.ts";
 import { closeUnread, refuseLargeBody } from "./http/body.ts";
@@ -38,6 +39,7 @@ import { providerRoutes } from "./providers/routes.ts";
 import { regradeRoutes } from "./regrades/routes.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
+import { scheduleRoutes } from "./schedules/routes.ts";
 import type { Service } from "./service.ts";
 import { shareRoutes } from "./shares/routes.ts";
 import { trendRoutes } from "./trends/routes.ts";
@@ -129,7 +131,7 @@ export function createApp(service: Service, { surface, ...options }: AppOptions 
       readQueryNumbers(query, request.url);
     })
     .onError(async ({ error, code, request, path, route = "", set }) => {
-      const answer = toAppError(error, service.onError(error), code);
+      const answer = toAppError(error, service.ctx.disk.onError(error), code);
       if (answer.code === "internal")
         ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
       set.status = errorStatus[answer.code];
@@ -189,28 +191,27 @@ function moveHeaders(set: { headers: Record<string, unknown>; status?: unknown }
 }
 
 /** The API of the features. */
-function featureRoutes(service: Service) {
-  const { ctx } = service;
-  const ownerFor = (what: string) => (request: Request) => checkOwner(ctx, request, what);
-  return new Elysia({ name: "features" })
+const featureRoutes = ({ ctx, exports, workers }: Service) =>
+  new Elysia({ name: "features" })
     .use(whoamiRoutes(ctx))
-    .use(promptRoutes(service))
+    .use(promptRoutes(ctx))
+    .use(scheduleRoutes(ctx))
     .use(providerRoutes(ctx))
     .use(archiveRoutes(ctx))
-    .use(runRoutes({ ...service, baseUrl: ctx.baseUrl }))
-    .use(reportRoutes(service, ctx))
-    .use(shareRoutes(service.shares, ownerFor("share reports")))
-    .use(comparisonRoutes(service.compare))
-    .use(frictionRoutes(service))
-    .use(fieldRoutes(service))
+    .use(runRoutes(ctx))
+    .use(reportRoutes(ctx))
+    .use(shareRoutes(ctx))
+    .use(comparisonRoutes(ctx))
+    .use(frictionRoutes(ctx))
+    .use(fixRoutes(ctx))
+    .use(fieldRoutes(ctx))
     .use(trendRoutes(ctx))
-    .use(gateRoutes(service.gates))
-    .use(exchangeRoutes(service))
-    .use(notificationRoutes(service.notifier))
-    .use(trustRoutes(service.trusts, { checkOwner: ownerFor("change which CI jobs are trusted") }))
-    .use(workerRoutes(service.workers, ownerFor("manage workers")))
-    .use(regradeRoutes(service));
-}
+    .use(gateRoutes(ctx))
+    .use(exchangeRoutes(ctx, exports))
+    .use(notificationRoutes(ctx))
+    .use(trustRoutes(ctx))
+    .use(workerRoutes(workers, ctx))
+    .use(regradeRoutes(ctx));
 
 const isRead = ({ method }: Request): boolean => method === "GET";
 
@@ -246,7 +247,7 @@ function decoded(path: string): string | null {
 /** Throws unavailable for a request that can't be answered or stored at this moment. */
 function checkStorage(service: Service, request: Request, isApi: boolean): void {
   if (!isRead(request) && lockedOut.has(request)) throw locked();
-  if (isApi && service.isBroken()) throw unavailable("The disk failed. The service is restarting.");
+  if (isApi && service.ctx.disk.broken() !== null) throw unavailable("The disk failed. The service is restarting.");
 }
 
 /** A path for the log: in those of links, the token is a secret. */

@@ -3,7 +3,7 @@ import type { Agent } from "./agents/agent.ts";
 import type { Config } from "./config/config.ts";
 import { type Commit, createCommit } from "./db/commit.ts";
 import { createDiskHealth, type DiskHealth } from "./db/disk-health.ts";
-import type { Db } from "./db/open.ts";
+import type { Db, Tx } from "./db/open.ts";
 import { createSignal, type Signal } from "./signal.ts";
 
 declare const brand: unique symbol;
@@ -18,6 +18,8 @@ export type Signals = {
   jobCancelled: Signal;
   /** Runs ended without an attempt, such as cancelled ones. Their IDs. */
   runsEnded: Signal<string[]>;
+  /** An evaluation ended. Emitted within the transaction of its last run. */
+  evaluationEnded: Signal<{ tx: Tx; org: OrgId; promptId: string }>;
   /** A judge was asked about a session. Whether it returned a verdict. */
   runJudged: Signal<boolean>;
   /** A prompt, tag or time zone may have another next scheduled evaluation. Emitted after the write, at the latest with its commit. */
@@ -59,6 +61,7 @@ export function createContext(options: ContextOptions): Context {
     jobQueued: createSignal(),
     jobCancelled: createSignal(),
     runsEnded: createSignal(),
+    evaluationEnded: createSignal(),
     runJudged: createSignal(),
     scheduleChanged: createSignal(),
     deliveryQueued: createSignal(),

@@ -1,5 +1,6 @@
 import { locked, toAppError } from "./app-error.ts";
 import { comparisonTools } from "./comparisons/tools.ts";
+import type { Context } from "./context.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
 import { fieldTools } from "./field/tools.ts";
 import { type Caller, isReporter } from "./http/caller.ts";
@@ -15,30 +16,30 @@ import type { Service } from "./service.ts";
 import { trendTools } from "./trends/tools.ts";
 
 /** Every MCP tool. */
-export const toTools = (service: Service): Tool[] => [
-  ...reportTools(service),
-  ...comparisonTools(service.compare),
-  ...trendTools(service),
-  ...promptTools(service.prompts),
-  ...runTools(service),
+export const toTools = (ctx: Context): Tool[] => [
+  ...reportTools(ctx),
+  ...comparisonTools(ctx),
+  ...trendTools(ctx),
+  ...promptTools(ctx),
+  ...runTools(ctx),
 ];
 
 type Offer = Parameters<typeof toSurface>[0];
 
 /** Everything that is available over MCP. */
 function offerOf(service: Service): Offer {
-  const resources = reportResources(service.reports);
+  const resources = reportResources(service.ctx);
   return {
     ...mcpFailures(service),
-    tools: toTools(service),
-    methods: { ...resources.handlers, ...workPrompts({ ...service, resources }) },
+    tools: toTools(service.ctx),
+    methods: { ...resources.handlers, ...workPrompts(service.ctx, resources) },
   };
 }
 
 /** What is available over MCP with a key that can only report friction. */
 const reporterOfferOf = (service: Service): Offer => ({
   ...mcpFailures(service),
-  ...{ tools: fieldTools(service.field), methods: {}, only: { scope: "report_friction", instructions: reporterNote } },
+  ...{ tools: fieldTools(service.ctx), methods: {}, only: { scope: "report_friction", instructions: reporterNote } },
 });
 
 const reporterNote =
@@ -51,7 +52,7 @@ function mcpFailures(service: Service): Pick<Offer, "onChange" | "toAppError"> {
       if (!(await untilUnlocked(service.ctx.db))) throw locked();
     },
     toAppError(error) {
-      const answer = toAppError(error, service.onError(error), undefined);
+      const answer = toAppError(error, service.ctx.disk.onError(error), undefined);
       if (answer.code === "internal") service.ctx.log.error({ err: error }, "MCP request failed");
       return answer;
     },

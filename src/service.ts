@@ -1,47 +1,32 @@
 import { dirname } from "node:path";
-import { version } from "../package.json" with { type: "json" };
 import type { AgentStandby } from "./agents/all.ts";
 import { createGatewayOpener } from "./agents/gateway/opener.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg, listOrgs } from "./auth/orgs.ts";
-import { createScoreAlert } from "./comparisons/score-alert.ts";
-import { createWeek } from "./comparisons/week.ts";
+import { announceScore } from "./comparisons/score-alert.ts";
+import { weeklyDigestOf } from "./comparisons/week.ts";
 import type { AllowRule } from "./config/allow-rules.ts";
-import { type Context, type ContextOptions, createContext } from "./context.ts";
+import { type ContextOptions, createContext } from "./context.ts";
 import { createReadiness } from "./db/readiness.ts";
 import { createUpkeep } from "./db/upkeep.ts";
-import { createFeatures, type Features } from "./features.ts";
-import { createRecommendations } from "./friction/recommendations.ts";
-import { createGates } from "./gates/gates.ts";
-import { createStreams } from "./http/event-stream.ts";
-import { createQueue, type Queue } from "./jobs/queue.ts";
+import { createExports } from "./exchange/export.ts";
+import { createGateLoop } from "./gates/progress.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createNotifier } from "./notifications/notifier.ts";
-import { createOutbox, type Outbox } from "./notifications/outbox.ts";
 import { createLocalPlace } from "./places/local.ts";
 import type { WorkerPlace } from "./places/worker-place.ts";
-import { createTagSchedules } from "./prompts/tag-schedules.ts";
 import { createRegradeJob } from "./regrades/job.ts";
-import { createRegrades } from "./regrades/regrades.ts";
 import { createGrader } from "./reports/grader.ts";
-import { createRunAnnouncements } from "./runs/announcements.ts";
-import { createEndings } from "./runs/endings.ts";
-import { createEstimates } from "./runs/estimates.ts";
 import { createRunJob } from "./runs/execute.ts";
-import { createFollow } from "./runs/follow.ts";
-import { createJudging } from "./runs/judging.ts";
-import { createRequests } from "./runs/requests.ts";
-import { createSlots } from "./runs/slots.ts";
-import { createSpending } from "./runs/spending.ts";
-import { createTelemetry, type Telemetry } from "./telemetry/telemetry.ts";
+import { limitsWithinBudget } from "./runs/spending.ts";
+import { createScheduler } from "./schedules/schedules.ts";
+import { createTelemetry } from "./telemetry/telemetry.ts";
 import { createWorkers } from "./workers/workers.ts";
-
-const userAgent = `evald/${version} (agent-experience evaluation)`;
 
 export type Service = ReturnType<typeof createService>;
 
 type Options = Omit<ContextOptions, "stopping"> & {
-  /** Starts their processes. */
+  /** Starts the processes of agents. */
   standby?: Pick<AgentStandby, "start" | "stop">;
   /** Where agents run. Default: on this machine. */
   workers?: WorkerPlace;
@@ -56,206 +41,108 @@ type Options = Omit<ContextOptions, "stopping"> & {
   deliveryTimeoutMs?: number;
 };
 
-type JobParts = {
-  features: Features;
-  queue: Queue;
-  outbox: Outbox;
-  deliveryQueue: Queue;
-  telemetry: Telemetry;
-  options: Options;
-};
+/** Everything that has state, connected and on one database. Nothing listens and no job runs yet. */
+export function createService(options: Options) {
+  const { workers = null, alsoAllow = () => [], threadProgram = null, leaseMs } = options;
+  const stopping = new AbortController();
+  const ctx = createContext({ ...options, stopping: stopping.signal });
+  const { config, log, disk, signals } = ctx;
+  const { filename } = ctx.db.$client;
 
-/** Work by jobs and by the clock: runs, regrades, schedules, gates. */
-function createWork(ctx: Context, parts: JobParts) {
-  const { features, queue, outbox, deliveryQueue, telemetry, options } = parts;
-  const { db, config, log, now, agents, commit, signals } = ctx;
-  const { onError } = ctx.disk;
-  const { workers, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
-  const { models, prompts, compare, reports, gradings, baselines, latest } = features;
-  const { filename } = db.$client;
-  const gateway = createGatewayOpener(now);
-  const place = createLocalPlace({
-    agents,
-    now,
+  const telemetry = createTelemetry(ctx, workers);
+  const gateway = createGatewayOpener(ctx.now);
+  const local = createLocalPlace({
+    agents: ctx.agents,
+    now: ctx.now,
     folder: filename === ":memory:" ? null : workspacesIn(dirname(filename)),
     operatorHosts: config.egressAllow,
   });
-  const money = createSpending(ctx);
-  const estimates = createEstimates(ctx, { prompts, models, money });
-  const grader = createGrader(db, options.threadProgram ?? null);
-  const { announceEnd, announceSpending } = createRunAnnouncements(ctx, {
-    ...{ outbox, money },
-    onEvaluation: createScoreAlert(ctx, { outbox, latest }),
-  });
-  const judging = createJudging(ctx, { models, queue, money, gateway, grader });
-  const runJob = createRunJob(ctx, {
-    grader,
-    judging,
-    money,
-    agents,
-    models,
-    gateway,
-    place: workers ?? place,
-    queue,
-    reports,
-    announceEnd,
-    allow: () => [...config.allowPrivate, ...alsoAllow()],
-    userAgent,
-  });
-  const regradeJob = createRegradeJob(ctx, {
-    grader,
-    models,
-    money,
-    gradings,
-    judging,
-    queue,
-    commit,
-    announceSpending,
-  });
-  const runner = createRunner({
-    log,
-    now,
-    queue,
-    commit,
-    handlers: { run: runJob, regrade: regradeJob },
+  const grader = createGrader(ctx.db, threadProgram);
+  const exports = createExports(ctx, threadProgram);
+  const host = { grader, gateway, place: workers ?? local, allow: () => [...config.allowPrivate, ...alsoAllow()] };
+  const runner = createRunner(ctx, {
+    pool: "runs",
+    handlers: { run: createRunJob(ctx, host), regrade: createRegradeJob(ctx, host) },
     concurrency: () => workers?.slots() ?? config.concurrency,
-    limits: { org: (id) => money.limitsOf(id, limitsOfOrg(ctx, id)), host: config.runsPerHost },
+    limits: { org: (id) => limitsWithinBudget(ctx, id, limitsOfOrg(ctx, id)), host: config.runsPerHost },
     onAttempt: telemetry.onAttempt,
-    onError,
-    backoffMs,
-    maxRetryAfterMs,
+    backoffMs: options.backoffMs,
+    maxRetryAfterMs: options.maxRetryAfterMs,
     leaseMs,
   });
+  const notifier = createNotifier(ctx, {
+    digestOf: (org, from, until) => weeklyDigestOf(ctx, org, from, until),
+    timeoutMs: options.deliveryTimeoutMs,
+    onAttempt: telemetry.onAttempt,
+    leaseMs,
+  });
+  const scheduler = createScheduler(ctx);
+  const gateLoop = createGateLoop(ctx);
+  const upkeep = createUpkeep(ctx, { onError: disk.onError });
+
   signals.jobQueued.subscribe(runner.wake);
   signals.jobCancelled.subscribe(runner.dropLost);
+  signals.deliveryQueued.subscribe(notifier.runner.wake);
+  signals.scheduleChanged.subscribe(scheduler.wake);
   signals.runsEnded.subscribe(telemetry.onEnded);
   signals.runJudged.subscribe(telemetry.onJudged);
-  const endings = createEndings(ctx, { queue, commit, costOf: runJob.costOf, announceEnd });
-  const requests = createRequests(ctx, {
-    prompts,
-    endings,
-    money,
-    queue,
-    commit,
-  });
-  const recommendations = createRecommendations(ctx, { prompts, commit, ...requests });
-  const regrades = createRegrades(ctx, {
-    costOf: regradeJob.costOf,
-    models,
-    queue,
-    commit,
-  });
-  const slots = createSlots(ctx, { prompts, requests, commit, emit: outbox.emit, onError });
-  signals.scheduleChanged.subscribe(slots.wake);
-  const tagSchedules = createTagSchedules(ctx, { commit });
-  const gates = createGates(ctx, { prompts, requests, baselines, compare, commit, emit: outbox.emit, onError });
-  const upkeep = createUpkeep(ctx, { onError });
-  const notifier = createNotifier(ctx, {
-    ...{ queue: deliveryQueue, outbox, commit, userAgent, onError },
-    ...{ timeoutMs: options.deliveryTimeoutMs, leaseMs, onAttempt: telemetry.onAttempt },
-    digestOf: createWeek(ctx, features),
-  });
-  signals.deliveryQueued.subscribe(notifier.runner.wake);
-  ctx.disk.failed.subscribe(runner.halt);
-  ctx.disk.failed.subscribe(notifier.runner.halt);
-  return {
-    grader,
-    gateway,
-    place,
-    money,
-    estimates,
-    runner,
-    endings,
-    requests,
-    recommendations,
-    regrades,
-    slots,
-    tagSchedules,
-    gates,
-    upkeep,
-    notifier,
-    announceEnd,
-  };
-}
-
-/** All parts of the service, connected and on one database. Nothing listens and no job runs yet. */
-export function createService(options: Options) {
-  const stopping = new AbortController();
-  const ctx = createContext({ ...options, stopping: stopping.signal });
-  const { config, log, disk } = ctx;
-  const deliveryQueue = createQueue(ctx, "deliveries");
-  const outbox = createOutbox(ctx, { queue: deliveryQueue });
-  const features = createFeatures(ctx, { userAgent, threadProgram: options.threadProgram, outbox });
-  const follow = createFollow(ctx, { runs: features.runs, stopping: stopping.signal });
-  const queue = createQueue(ctx);
-  const telemetry = createTelemetry(ctx, options.workers ?? null);
-  const work = createWork(ctx, { features, queue, outbox, deliveryQueue, telemetry, options });
-  const { gateway, grader, place, ...parts } = work;
-  const { runner, gates, slots, notifier } = parts;
+  signals.evaluationEnded.subscribe(({ tx, org, promptId }) => announceScore(ctx, tx, org, promptId));
+  disk.failed.subscribe(runner.halt);
+  disk.failed.subscribe(notifier.runner.halt);
 
   let sweeping: Promise<void> | undefined;
 
-  const findProblem = createReadiness({ ...ctx, ...disk, findRunnerProblem: runner.findProblem });
-
   return {
     ctx,
-    workers: createWorkers(ctx, {
-      place: options.workers ?? null,
-      countOrgs: () => listOrgs(ctx).length,
-    }),
-    ...features,
-    ...parts,
-    follow,
-    streams: createStreams(disk.onError),
-    queue,
-    commit: ctx.commit,
-    onError: disk.onError,
+    workers: createWorkers(ctx, { place: workers, countOrgs: () => listOrgs(ctx).length }),
+    exports,
     telemetry,
+    runner,
+    notifier,
+    scheduler,
+    gateLoop,
+    upkeep,
     /** Answers a model call of a run on a worker. */
     answerModelCall: async (request: Request): Promise<Response> => (await gateway.open()).answer(request),
-    isBroken: () => disk.broken() !== null,
-    findProblem,
+    /** Says in a sentence why the service isn't ready; null if it is. */
+    findProblem: createReadiness({ ...ctx, ...disk, findRunnerProblem: runner.findProblem }),
+
     /** Recovers what a previous process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
       // Old temporary folders don't matter in the meantime.
-      sweeping = place
+      sweeping = local
         .sweep()
         .catch((error) => log.warn({ err: error }, "could not remove leftovers of a killed process"));
       disk.start();
       telemetry.start();
       await runner.start();
       await notifier.start();
-      gates.start();
-      slots.start();
+      gateLoop.start();
+      scheduler.start();
     },
+
     /** Prepares in advance what the next run needs. */
     prepare(): void {
-      options.standby?.start(place, config.concurrency);
+      options.standby?.start(local, config.concurrency);
       if (config.agentModel === null) return;
-      place.prepare();
+      local.prepare();
       // The first run that needs it reports errors.
       gateway.open().catch(() => {});
     },
+
     /** Starts nothing more, waits up to `drainMs` for active work, and requeues the rest. */
     async stop(drainMs: number): Promise<void> {
       stopping.abort();
       disk.stop();
       await Promise.all([
         options.standby?.stop(),
-        slots.stop(),
-        gates.stop(),
+        scheduler.stop(),
+        gateLoop.stop(),
         runner.stop(drainMs),
         notifier.stop(drainMs),
       ]);
-      await options.workers?.close();
-      await Promise.all([
-        grader.close(),
-        features.exports.close(),
-        place.close(),
-        gateway.close(),
-        telemetry.stop(),
-        sweeping,
-      ]);
+      await workers?.close();
+      await Promise.all([grader.close(), exports.close(), local.close(), gateway.close(), telemetry.stop(), sweeping]);
     },
   };
 }

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { fixBrief } from "../src/reports/fix-brief.ts";
 import type { Report } from "../src/reports/schema.ts";
+import { createShare } from "../src/shares/shares.ts";
 import { goal, guessedPathAnswer, guessedPathSession, guide } from "./support/guessed-path.ts";
 import { judgedApp, says } from "./support/judged.ts";
 import { signedIn } from "./support/people.ts";
@@ -107,7 +108,7 @@ describe("the page of a report", async () => {
   });
 
   test("names the product, the organization and the expiry when it is shared", async () => {
-    const { url, expiresAt } = app.service.shares.createShare(app.a.org, report.slug, { days: 7, withSession: false });
+    const { url, expiresAt } = createShare(app.service.ctx, app.a.org, report.slug, { days: 7, withSession: false });
     const { body } = await app.send("GET", new URL(url).pathname, { headers: { authorization: "" } });
     for (const words of ["docs.notes.example", "Shared by A.", `datetime="${expiresAt}"`])
       expect(body).toContain(words);

@@ -7,6 +7,7 @@ import { gzipSync } from "node:zlib";
 import { create } from "tar";
 import { readArchive } from "../src/archives/archives.ts";
 import { listMembers } from "../src/auth/members.ts";
+import { getPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { join as becomeMember, browse, signedIn } from "./support/people.ts";
 
@@ -205,14 +206,14 @@ describe("the form of a prompt", () => {
     expect([preview.status, preview.body.includes(`<option value="${stored.id}" selected`)]).toEqual([200, true]);
     const { location } = await submit(person, action, fields);
     const id = location?.split("/").at(-1) ?? "";
-    expect(service.prompts.getPrompt(a.org, id).workspace).toEqual({ archive: stored.id });
+    expect(getPrompt(service.ctx, a.org, id).workspace).toEqual({ archive: stored.id });
     const skills = await packed({ "SKILL.md": "---\nname: x\n---" });
     await submit(person, actionOf((await person.get(`/prompts/${id}/edit`)).body), {
       text,
       "upload.skillsArchive": file(skills),
     });
     const both = (await send("GET", "/api/v1/archives")).body;
-    expect([both.length, service.prompts.getPrompt(a.org, id).workspace]).toEqual([
+    expect([both.length, getPrompt(service.ctx, a.org, id).workspace]).toEqual([
       2,
       { skills: { archive: both[0].id } },
     ]);
@@ -246,7 +247,7 @@ describe("the form of a prompt", () => {
     expect([unsent.status, actionOf(unsent.body)]).toEqual([401, action]);
     const again = keptIn(unsent.body);
     const { location } = await submit(person, actionOf(unsent.body), again);
-    const prompt = service.prompts.getPrompt(a.org, location?.split("/").at(-1) ?? "");
+    const prompt = getPrompt(service.ctx, a.org, location?.split("/").at(-1) ?? "");
     expect(readArchive(service.ctx, a.org, prompt.workspace?.archive ?? "").equals(data)).toBe(true);
   });
 
@@ -273,7 +274,7 @@ describe("the form of a prompt", () => {
     expect(unsent.status).toBe(401);
     const { status, location } = await submit(person, actionOf(unsent.body), keptIn(unsent.body));
     const id = location?.split("/").at(-1) ?? "";
-    const { endGoal, workspace } = service.prompts.getPrompt(a.org, id);
+    const { endGoal, workspace } = getPrompt(service.ctx, a.org, id);
     expect([status, endGoal]).toEqual([303, long.endGoal]);
     const stored = readArchive(service.ctx, a.org, workspace?.skills?.archive ?? "");
     expect(stored.equals(skills as Uint8Array)).toBe(true);

@@ -3,7 +3,9 @@ import { Value } from "@sinclair/typebox/value";
 import { Comparison } from "../src/comparisons/compare.ts";
 import { ReportsComparison } from "../src/comparisons/side-by-side.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { Report } from "../src/reports/schema.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { EvalRequest } from "../src/runs/schema.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
@@ -21,7 +23,7 @@ const moved = (score: number): Grade =>
 function setUp() {
   const app = testApp({ agents: noisy });
   const prompt = (text = "Upload a file. https://docs.example.com") =>
-    app.service.prompts.createPrompt(app.a.org, { text, agent: "noisy" }).id;
+    createPrompt(app.service.ctx, app.a.org, { text, agent: "noisy" }).id;
   const promptId = prompt();
   const get = async (path: string) => (await app.send("GET", path)).body;
   const evaluate = (ends: (Grade | string)[], of = promptId, more = {}) => {
@@ -79,7 +81,7 @@ describe("the result of an evaluation", () => {
       sd: null,
       smallestChange: null,
     });
-    const waiting = await app.service.requests.requestEval(app.a.org, app.promptId, { urlMap: {}, trigger: "api" });
+    const waiting = await requestEval(app.service.ctx, app.a.org, app.promptId, { urlMap: {}, trigger: "api" });
     expect((await app.get(`/api/v1/eval-requests/${waiting.evalRequestId}`)).result).toMatchObject({
       label: "0 runs",
       unfinished: 1,
@@ -187,7 +189,7 @@ describe("two sides", () => {
 
   test("can be reports, evaluations or prompts, filtered by agent, model and arguments", async () => {
     const app = setUp();
-    const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
+    const { id: promptId } = createPrompt(app.service.ctx, app.a.org, {
       agent: "noisy",
       text: "Use {{language}}. https://docs.example.com",
     });

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { findLatest } from "../src/comparisons/latest.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -10,7 +12,7 @@ const scored = (score: number, more: Partial<Grade> = {}): Grade => ({ ...niceGr
 function prompted(now?: () => number) {
   const app = testApp({ now, agents: noisy });
   const { call } = rpc(app);
-  const { id } = app.service.prompts.createPrompt(app.a.org, {
+  const { id } = createPrompt(app.service.ctx, app.a.org, {
     agent: "noisy",
     text: "Upload a file. https://docs.example.com",
   });
@@ -264,7 +266,7 @@ test("omitted friction points are counted", async () => {
 
 test("the state of a prompt is that of its live docs, regardless of later previews", async () => {
   const app = testApp({ agents: noisy });
-  const { id } = app.service.prompts.createPrompt(app.a.org, {
+  const { id } = createPrompt(app.service.ctx, app.a.org, {
     agent: "noisy",
     title: "Upload",
     text: "https://docs.example.com",
@@ -274,7 +276,7 @@ test("the state of a prompt is that of its live docs, regardless of later previe
   evaluation(app, id, four(70));
   const previews = evaluation(app, id, four(20), { urlMap: { "docs.example.com": "https://preview.example.com" } });
   for (let i = 0; i < 15; i++) evaluation(app, id, four(20), { urlMap: { "docs.example.com": "https://p.example" } });
-  expect(app.service.latest.findLatest(app.a.org, id)).toMatchObject({
+  expect(findLatest(app.service.ctx, app.a.org, id)).toMatchObject({
     score: 73,
     points: [{ score: 81.5, runs: 4 }, { score: 71.5 }],
     change: { verdict: "regressed", delta: -10 },

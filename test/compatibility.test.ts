@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { testApp } from "./support/app.ts";
 import { fieldsOf } from "./support/form-fields.ts";
 import { signedIn } from "./support/people.ts";
@@ -11,7 +13,7 @@ const preview = { urlMap: { "docs.example.com": "https://preview.example.com" } 
 function setUp() {
   const app = testApp();
   const newKey = (isCompatible: boolean) => createKey(app.service.ctx, app.a.org, "ci", { isCompatible }).key;
-  const newPrompt = (more = {}) => app.service.prompts.createPrompt(app.a.org, { text: "x {{v}}", ...more }).id;
+  const newPrompt = (more = {}) => createPrompt(app.service.ctx, app.a.org, { text: "x {{v}}", ...more }).id;
   const using = (key: string) => async (method: string, path: string, body?: unknown) =>
     await app.send(method, path, { body, headers: { authorization: `Bearer ${key}` } });
   return { app, newKey, newPrompt, using };
@@ -44,8 +46,8 @@ describe("runs that supersede by default", () => {
     }
     // Only runs that are requested over REST: an evaluation has several.
     const id = newPrompt({ supersedesByDefault: true });
-    const { runIds } = await app.service.requests.requestEval(app.a.org, id, { ...preview, ...args, trigger: "mcp" });
-    await app.service.requests.requestEval(app.a.org, id, { ...preview, ...args, trigger: "schedule" });
+    const { runIds } = await requestEval(app.service.ctx, app.a.org, id, { ...preview, ...args, trigger: "mcp" });
+    await requestEval(app.service.ctx, app.a.org, id, { ...preview, ...args, trigger: "schedule" });
     expect(await statusOf(runIds[0] as string)).toBe("pending");
   });
 
@@ -58,7 +60,7 @@ describe("runs that supersede by default", () => {
         headers: { "idempotency-key": "one" },
       });
     const first = await start();
-    app.service.prompts.updatePrompt(app.a.org, id, { supersedesByDefault: true });
+    updatePrompt(app.service.ctx, app.a.org, id, { supersedesByDefault: true });
     expect((await start()).body).toEqual(first.body);
   });
 });
@@ -105,7 +107,7 @@ describe("the outcome of a run whose goal was not tested", () => {
     ["was met", { outcome: "succeeded", scope: "goal", score: 50 }, bar, "succeeded"],
   ])("%s", async (_, grade, successBar, expected) => {
     const { app } = setUp();
-    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "x", successBar });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "x", successBar });
     const [run] = evaluation(app, id, [{ ...untested, ...grade }]);
     const isByBar = expected === "succeeded" && grade.outcome === undefined;
     const decided = { outcome: expected, passedBar: isByBar ? bar : null };
@@ -121,7 +123,7 @@ describe("the outcome of a run whose goal was not tested", () => {
 
   test("follows the bar when it changes, which must be valid", async () => {
     const { app } = setUp();
-    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "x" });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "x" });
     const [run] = evaluation(app, id, [untested]);
     const outcomeOf = async () => (await app.send("GET", `/api/v1/runs/${run?.runId}`)).body.report.outcome;
     const change = async (successBar: unknown) =>

@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { testApp } from "./support/app.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
 
@@ -39,8 +41,8 @@ describe("compression", () => {
   test("leaves small responses, streams and responses to forms alone", async () => {
     const gzip = { "accept-encoding": "gzip" };
     expect((await fetch("/api/v1/whoami", gzip)).headers.get("content-encoding")).toBeNull();
-    const prompt = app.service.prompts.createPrompt(app.a.org, { text: "See https://docs.test/" });
-    const { runIds } = await app.service.requests.requestEval(app.a.org, prompt.id, { urlMap: {}, trigger: "api" });
+    const prompt = createPrompt(app.service.ctx, app.a.org, { text: "See https://docs.test/" });
+    const { runIds } = await requestEval(app.service.ctx, app.a.org, prompt.id, { urlMap: {}, trigger: "api" });
     const stream = await fetch(`/api/v1/runs/${runIds[0]}/events`, gzip);
     expect(stream.headers.get("content-encoding")).toBeNull();
     await stream.body?.cancel();

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
@@ -8,7 +9,7 @@ const reason = "The page moved on purpose.";
 test("dismissed friction stays out of lists and fixes of all reports until the dismissal is undone", async () => {
   const app = testApp();
   const { send, service, a, b } = app;
-  const prompt = service.prompts.createPrompt(a.org, { title: "Upload", text: "Upload. https://docs.example.com" });
+  const prompt = createPrompt(service.ctx, a.org, { title: "Upload", text: "Upload. https://docs.example.com" });
   const [first] = evaluation(app, prompt.id, [niceGrade]);
   const list = async (more = "") =>
     (await send("GET", `/api/v1/friction?promptId=${prompt.id}${more}`)).body.map(

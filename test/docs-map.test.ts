@@ -3,6 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { DocsMap } from "../src/friction/docs-map.ts";
 import type { Visit } from "../src/grading/grade.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 import { type Site, serveSite } from "./support/site.ts";
@@ -76,7 +77,7 @@ test("counts published runs on the live docs by month and agent, and separates g
   let now = Date.UTC(2026, 7, 15);
   const app = testApp({ now: () => now });
   const { send, service, a } = app;
-  const { id } = service.prompts.createPrompt(a.org, { text: "Upload. https://docs.example.com" });
+  const { id } = createPrompt(service.ctx, a.org, { text: "Upload. https://docs.example.com" });
   const [quickstart] = niceGrade.exposure.visits as [Visit];
   const guess = { ...quickstart, page: "https://docs.example.com/sdk", url: "https://docs.example.com/sdk" };
   const missed = { ...guess, reads: 0, errors: 0, misses: 2, guesses: 2, found: {} };

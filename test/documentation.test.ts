@@ -13,6 +13,7 @@ import type { Lease } from "../src/jobs/queue.ts";
 import { toTools } from "../src/mcp-endpoints.ts";
 import { events } from "../src/notifications/events.ts";
 import type { WorkerStatus } from "../src/places/roster.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { PromptPatch, PromptSummary } from "../src/prompts/schema.ts";
 import { JudgeVariance } from "../src/reports/judge-variance.ts";
 import { RunReport } from "../src/reports/schema.ts";
@@ -369,7 +370,7 @@ test.each(texts)("every URL, setting and field in %s exists", async (_, text) =>
     Object.values(value).forEach(collect);
   };
   collect(document);
-  for (const { input, output } of toTools(app.service)) collect([input, output]);
+  for (const { input, output } of toTools(app.service.ctx)) collect([input, output]);
   const fields = [...text.matchAll(/^\| ((?:`[A-Za-z]+`(?:, )?)+) +\|/gm)]
     .flatMap(([, cell = ""]) => cell.match(/[A-Za-z]+/g) ?? [])
     .filter((word) => /[a-z][A-Z]/.test(word));
@@ -380,7 +381,7 @@ describe("metrics", () => {
   /** A scrape of a service with a worker, in which everything that has labels was counted. */
   async function scrape(): Promise<string> {
     const app = testApp();
-    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "See https://docs.example.com/" });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "See https://docs.example.com/" });
     await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
     await app.runJobs();
     const worker = { name: "worker-1", state: "ready", slots: 2, runIds: [], silentMs: 0 } as unknown as WorkerStatus;
@@ -433,7 +434,7 @@ test("the README is short and its links work", async () => {
 test.each([
   ["configuration.md", "settings", settingsTable()],
   ["cli.md", "commands", commandsTable()],
-  ["mcp.md", "tools", toolsTable(toTools(app.service))],
+  ["mcp.md", "tools", toolsTable(toTools(app.service.ctx))],
 ])("%s has the %s of the code; bun run docs writes them", async (file, name, table) => {
   expect(partOf(await Bun.file(docFile(file)).text(), name)).toBe(table);
 });

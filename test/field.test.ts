@@ -4,7 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKey } from "../src/auth/keys.ts";
 import { fieldFriction } from "../src/db/tables/field.ts";
+import { importFile } from "../src/exchange/import.ts";
+import { changeFieldFriction, listFieldFriction } from "../src/field/field.ts";
+import { reportFriction } from "../src/field/reports.ts";
 import { fingerprint } from "../src/grading/findings/finding.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { signedIn } from "./support/people.ts";
@@ -96,7 +100,7 @@ describe("a report", () => {
       expect(stored).not.toContain(text);
     expect(latest[0].tried).toContain("\n");
     expect((await send("GET", `/friction/field/${id}`)).body).toContain("&lt;script>alert(1)&lt;/script>");
-    expect(service.field.listField(a.org, {}, { limit: 9, offset: 0 }).total).toBe(1);
+    expect(listFieldFriction(service.ctx, a.org, {}, { limit: 9, offset: 0 }).total).toBe(1);
   });
 
   test.each([
@@ -128,7 +132,7 @@ describe("a report", () => {
 
   test("is verified if a published run hit friction at the same place", async () => {
     const { service, a, post, list, send, ...app } = setUp();
-    const prompt = service.prompts.createPrompt(a.org, { title: "Upload", text: "Upload. https://docs.example.com" });
+    const prompt = createPrompt(service.ctx, a.org, { title: "Upload", text: "Upload. https://docs.example.com" });
     await post(report);
     await post({ ...report, category: "slow" });
     expect((await list("verified=true")).length).toBe(0);
@@ -182,8 +186,8 @@ describe("field friction", () => {
 
   test("is deleted for room only once it is closed", async () => {
     const { service, a, db } = setUp();
-    const add = (where: string) => service.field.reportFriction(a.org, "k", { ...report, where });
-    const list = () => service.field.listField(a.org, {}, { limit: 1000, offset: 0 });
+    const add = (where: string) => reportFriction(service.ctx, a.org, "k", { ...report, where });
+    const list = () => listFieldFriction(service.ctx, a.org, {}, { limit: 1000, offset: 0 });
     add(page);
     const [row] = db.select().from(fieldFriction).all() as [typeof fieldFriction.$inferSelect];
     db.transaction((tx) => {
@@ -201,7 +205,7 @@ describe("field friction", () => {
     expect(() => add("one more")).toThrow("1000 open");
     add(page);
     const closed = list().items.find(({ where }) => where === "7")?.id ?? "";
-    service.field.changeField(a.org, closed, { state: "resolved" }, "Ada");
+    changeFieldFriction(service.ctx, a.org, closed, { state: "resolved" }, "Ada");
     add("one more");
     const { items, total } = list();
     expect([total, items.some(({ where }) => where === "one more"), items.some(({ id }) => id === closed)]).toEqual([
@@ -218,10 +222,10 @@ describe("field friction", () => {
       const file = join(folder, "a.jsonl");
       writeFileSync(file, [...service.exports.exportOrg(a.org, {})].join(""));
       const other = setUp();
-      const { rows } = other.service.imports.importFile(other.a.org, file);
+      const { rows } = importFile(other.service.ctx, other.a.org, file);
       expect(rows).toMatchObject({ field_friction: 2, field_report: 2 });
       expect(await other.list()).toEqual(await list());
-      expect(other.service.imports.importFile(other.a.org, file)).toMatchObject({ rows: {}, there: 4 });
+      expect(importFile(other.service.ctx, other.a.org, file)).toMatchObject({ rows: {}, there: 4 });
     } finally {
       rmSync(folder, { recursive: true });
     }

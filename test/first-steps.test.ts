@@ -2,14 +2,21 @@ import { expect, test } from "bun:test";
 import { createKey, flushLastUsed } from "../src/auth/keys.ts";
 import { updateOrg } from "../src/auth/orgs.ts";
 import { setupPath } from "../src/auth/setup.ts";
+import { findLatest } from "../src/comparisons/latest.ts";
+import { listPrompts } from "../src/prompts/lists.ts";
+import { createPrompt, getPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
+import { getReport } from "../src/reports/reports.ts";
+import { listNewestRuns } from "../src/runs/lists.ts";
+import { requestEval } from "../src/runs/requests.ts";
+import { getRunTask } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { browse, password, signedIn } from "./support/people.ts";
 import { evaluation, finishRuns, niceGrade } from "./support/reports.ts";
 
 const docs = "https://docs.example.com/";
 const countOf = (app: ReturnType<typeof testApp>) =>
-  app.service.prompts.listPrompts(app.a.org, { limit: 10, offset: 0, includeArchived: true }).total;
+  listPrompts(app.service.ctx, app.a.org, { limit: 10, offset: 0, includeArchived: true }).total;
 
 test("a prompt without any URL is refused at its docs URL, and with one it is created and run", async () => {
   const app = testApp();
@@ -34,9 +41,9 @@ test("a prompt without any URL is refused at its docs URL, and with one it is cr
 
   const made = await person.post("/prompts", { ...form, docsUrl: docs });
   expect(made.location).toStartWith("/runs/");
-  const [run] = app.service.runs.listNewest(app.a.org, {}, { limit: 2 }).items;
-  expect(app.service.runs.getTask(app.a.org, run?.runId ?? "").task.startUrls).toEqual([docs]);
-  const prompt = app.service.prompts.getPrompt(app.a.org, run?.promptId ?? "");
+  const [run] = listNewestRuns(app.service.ctx, app.a.org, {}, { limit: 2 }).items;
+  expect(getRunTask(app.service.ctx, app.a.org, run?.runId ?? "").task.startUrls).toEqual([docs]);
+  const prompt = getPrompt(app.service.ctx, app.a.org, run?.promptId ?? "");
   expect(prompt.additionalUrls as unknown).toEqual([{ url: docs, kind: "docs" }]);
   // Values of variables are asked for on the page of the prompt.
   expect((await person.post("/prompts", { ...form, docsUrl: docs, text: "{{a}}" })).location).toStartWith("/prompts/");
@@ -49,18 +56,18 @@ test("owners see the first steps, checked one by one, until they are done or hid
   const done = async () => (await owner.get("/")).body.match(/<li class="done"/g)?.length ?? 0;
   expect(await done()).toBe(0);
   const example = createProvider(service.ctx, a.org, { name: "Example", docsUrl: `${app.baseUrl}/example` });
-  const shown = service.prompts.createPrompt(a.org, { text: "x", targetProviderId: example.id });
+  const shown = createPrompt(service.ctx, a.org, { text: "x", targetProviderId: example.id });
   const [{ slug } = {}] = evaluation(app, shown.id, [niceGrade]);
   expect(await done()).toBe(0);
   // The example is no reason to hide the form for one's own docs.
   const home = (await owner.get("/")).body;
   expect([home.includes('name="docsUrl"'), home.includes(`/reports/${slug}"`)]).toEqual([true, true]);
-  const { id } = service.prompts.createPrompt(a.org, { text: docs });
+  const { id } = createPrompt(service.ctx, a.org, { text: docs });
   expect(await done()).toBe(1);
   expect((await owner.get("/")).body).not.toContain('name="docsUrl"');
   evaluation(app, id, [niceGrade]);
   expect(await done()).toBe(2);
-  service.prompts.updatePrompt(a.org, id, { frequency: "daily" });
+  updatePrompt(service.ctx, a.org, id, { frequency: "daily" });
   await app.send("GET", "/api/v1/whoami");
   flushLastUsed(service.ctx, true);
   expect(await done()).toBe(4);
@@ -71,7 +78,7 @@ test("owners see the first steps, checked one by one, until they are done or hid
   expect((await owner.get("/")).body).not.toContain('id="steps"');
 
   const other = await signedIn(app, { org: app.b.org, email: "c@example.com" });
-  service.prompts.createPrompt(app.b.org, { text: docs });
+  createPrompt(service.ctx, app.b.org, { text: docs });
   expect((await other.get("/")).body).toContain('id="steps"');
   expect((await other.post("/first-steps/hide")).location).toBe("/");
   expect((await other.get("/")).body).not.toContain('id="steps"');
@@ -79,10 +86,10 @@ test("owners see the first steps, checked one by one, until they are done or hid
 
 test("home counts regressed prompts, failed and running runs, and includes level changes", async () => {
   const app = testApp();
-  const { id } = app.service.prompts.createPrompt(app.a.org, { text: docs, title: "Upload" });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { text: docs, title: "Upload" });
   for (const score of [80, 80, 80, 80, 80, 80, 60, 60, 60, 60, 60, 60]) evaluation(app, id, [{ ...niceGrade, score }]);
   evaluation(app, id, ["infrastructure: no network", "timeout: too long"]);
-  await app.service.requests.requestEval(app.a.org, id, { urlMap: {}, trigger: "api", runs: 3 });
+  await requestEval(app.service.ctx, app.a.org, id, { urlMap: {}, trigger: "api", runs: 3 });
   const { body } = await (await signedIn(app)).get("/");
   const figures = [...body.matchAll(/data-figure="(\w+)".*?<strong>(.*?)<\/strong>/gs)].map(([, name, value = ""]) => [
     name,
@@ -95,10 +102,10 @@ test("home counts regressed prompts, failed and running runs, and includes level
     ["next", "–"],
   ]);
   expect(body).toContain("change-regressed");
-  const change = app.service.latest.findLatest(app.a.org, id)?.change;
+  const change = findLatest(app.service.ctx, app.a.org, id)?.change;
   expect(change).toMatchObject({ verdict: "regressed", delta: -20 });
   // Its two reports are the last before and the first after the change.
-  const scores = change?.slugs.map((slug) => app.service.reports.getReport(app.a.org, slug).score);
+  const scores = change?.slugs.map((slug) => getReport(app.service.ctx, app.a.org, slug).score);
   expect(scores).toEqual([80, 60]);
   finishRuns(app, () => 60);
 });
@@ -117,7 +124,7 @@ test("times are shown in the time zone of the organization, with its name", asyn
   const app = testApp({ now: () => at });
   const { org } = app.a;
   updateOrg(app.service.ctx, org, { timeZone: "Asia/Tokyo" });
-  const { id } = app.service.prompts.createPrompt(org, { text: docs });
+  const { id } = createPrompt(app.service.ctx, org, { text: docs });
   const [run, reported] = evaluation(app, id, ["timeout: too long", niceGrade]);
   const person = await signedIn(app);
   const report = `/reports/${reported?.slug}`;

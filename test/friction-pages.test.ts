@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
@@ -10,7 +11,7 @@ const print = friction.fingerprint;
 
 describe("friction", () => {
   const app = testApp();
-  const { id } = app.service.prompts.createPrompt(app.a.org, {
+  const { id } = createPrompt(app.service.ctx, app.a.org, {
     title: "Upload",
     text: "Upload. https://docs.example.com",
   });
@@ -109,7 +110,7 @@ describe("providers", () => {
     const docs = "https://docs.example.com";
     const provider = createProvider(app.service.ctx, app.a.org, { name: "Docs", docsUrl: `${docs}/` });
     const input = { text: "Upload.", targetProviderId: provider.id };
-    const { id } = app.service.prompts.createPrompt(app.a.org, input);
+    const { id } = createPrompt(app.service.ctx, app.a.org, input);
     const visit = { reads: 0, misses: 0, guesses: 0, errors: 0, found: {} };
     const visits = [
       { ...visit, page: `${docs}/start`, url: `${docs}/start`, reads: 2, errors: 1, found: { given: 1, link: 1 } },

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
@@ -38,7 +39,7 @@ function docs(now?: () => number) {
   });
   const { service, a, send } = app;
   const provider = createProvider(service.ctx, a.org, { name: "Acme", docsUrl: `${site.url}/` });
-  const prompt = service.prompts.createPrompt(a.org, {
+  const prompt = createPrompt(service.ctx, a.org, {
     title: "Install",
     text: "Install the client.",
     targetProviderId: provider.id,
@@ -145,7 +146,7 @@ test("a run that never reached the page proves nothing", async () => {
   await run();
   expect((await dead()).map(({ title }) => title)).toEqual(["Dead link on Acme: /guide/setup (404)"]);
   // Another start URL: the page with the dead link is not read, so nobody knows whether it is still there.
-  app.service.prompts.updatePrompt(app.a.org, prompt.id, {
+  updatePrompt(app.service.ctx, app.a.org, prompt.id, {
     targetProviderId: null,
     additionalUrls: [{ url: `${site.url}/install` }],
   });
@@ -165,7 +166,7 @@ describe("what counts", () => {
 
   function prompted() {
     const app = testApp();
-    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     const evaluate = (...ends: (Grade | string)[]) => evaluation(app, id, ends);
     const told = async () => {
       const [thing] = (await app.send("GET", `/api/v1/friction?promptId=${id}`)).body;
@@ -187,7 +188,7 @@ describe("what counts", () => {
     await set(first?.slug ?? "", "published");
     await set(second?.slug ?? "", "published");
     expect(await told()).toEqual(["fixed", 1, 2]);
-    app.service.prompts.updatePrompt(app.a.org, id, { reviewBeforePublishing: true });
+    updatePrompt(app.service.ctx, app.a.org, id, { reviewBeforePublishing: true });
     const [draft] = evaluate(withPoint);
     expect(await told()).toEqual(["fixed", 1, 2]);
     await set(draft?.slug ?? "", "published");

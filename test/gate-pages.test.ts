@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { advanceGates } from "../src/gates/progress.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { finishRuns } from "./support/reports.ts";
@@ -6,7 +8,7 @@ import { finishRuns } from "./support/reports.ts";
 test("a gate has a page with its verdict and both sides, reached from lists and its evaluations", async () => {
   const app = testApp({ agents: noisy });
   const { service, a } = app;
-  const { id } = service.prompts.createPrompt(a.org, {
+  const { id } = createPrompt(service.ctx, a.org, {
     title: "Upload",
     text: "https://docs.example.com",
     agent: "noisy",
@@ -19,7 +21,7 @@ test("a gate has a page with its verdict and both sides, reached from lists and 
   expect((await person.get(path)).body).toContain('data-status="running"');
   for (let i = 0; i < 5; i++) {
     finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 40 : 80));
-    await service.gates.tick();
+    await advanceGates(service.ctx);
   }
   const done = (await person.get(path)).body;
   expect(done).toContain('data-status="failed"');
@@ -32,7 +34,7 @@ test("a gate has a page with its verdict and both sides, reached from lists and 
   // The sentence isn't repeated after another reason either.
   const { body: low } = await app.send("POST", "/api/v1/gates", { body: { ...body, urlMap: {}, minScore: 95 } });
   finishRuns(app, () => 80);
-  await service.gates.tick();
+  await advanceGates(service.ctx);
   const below = (await person.get(`/gates/${low.id}`)).body;
   expect(below).toContain('data-status="failed"');
   expect(below.split("a change needs at least").length).toBeLessThanOrEqual(2);

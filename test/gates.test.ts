@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
+import { advanceGates } from "../src/gates/progress.ts";
 import { Gate } from "../src/gates/schema.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { normal, randomOf } from "./support/random.ts";
@@ -16,7 +18,7 @@ function setUp(
   agent = "noisy",
 ) {
   const app = testApp({ agents: noisy });
-  const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
+  const { id: promptId } = createPrompt(app.service.ctx, app.a.org, {
     agent,
     title: "Upload",
     text: "Upload a file. https://docs.example.com",
@@ -38,7 +40,7 @@ function setUp(
         },
         costUsd,
       );
-      await app.service.gates.tick();
+      await advanceGates(app.service.ctx);
     }
   }
   const gate = async (body: object) => await decided((await ask(body)).body.id);
@@ -151,7 +153,7 @@ describe("a gate", () => {
   test("adds a warning to evaluations of all its prompts, and names each baseline that is too small", async () => {
     const app = setUp((_, nth) => 80 + (nth % 3));
     const text = "Upload a file. https://docs.example.com";
-    const other = app.service.prompts.createPrompt(app.a.org, { agent: "noisy", title: "Download", text }).id;
+    const other = createPrompt(app.service.ctx, app.a.org, { agent: "noisy", title: "Download", text }).id;
     const promptIds = [app.promptId, other];
     const warnings = async (id: string) => (await app.send("GET", `/api/v1/prompts/${id}`)).body.warnings.length;
     // Their published runs are the baselines: two each.
@@ -175,10 +177,10 @@ describe("a gate", () => {
   test("takes all prompts with a tag, and the same ones again for the same Idempotency-Key", async () => {
     const app = setUp(steady(80, 50));
     const text = "Upload a file. https://docs.example.com";
-    const create = (tags: string[]) => app.service.prompts.createPrompt(app.a.org, { agent: "noisy", text, tags }).id;
+    const create = (tags: string[]) => createPrompt(app.service.ctx, app.a.org, { agent: "noisy", text, tags }).id;
     const [one, two] = [create(["sdk"]), create(["sdk", "docs"])];
     create(["docs"]);
-    app.service.prompts.updatePrompt(app.a.org, create(["sdk"]), { status: "archived" });
+    updatePrompt(app.service.ctx, app.a.org, create(["sdk"]), { status: "archived" });
     const headers = { "idempotency-key": "commit-1" };
     const tagged = { promptId: undefined, tag: "sdk", urlMap: preview };
     const { status, body } = await app.ask(tagged, headers);
@@ -204,14 +206,14 @@ describe("a gate", () => {
   test("in which only one prompt got worse reports that they disagree", async () => {
     const app = testApp({ agents: noisy });
     const text = "Upload a file. https://docs.example.com";
-    const promptIds = [1, 2].map(() => app.service.prompts.createPrompt(app.a.org, { agent: "noisy", text }).id);
+    const promptIds = [1, 2].map(() => createPrompt(app.service.ctx, app.a.org, { agent: "noisy", text }).id);
     const asked = await app.send("POST", "/api/v1/gates", { body: { promptIds, urlMap: preview } });
     let nth = 0;
     finishRuns(app, ({ urlMap, promptId }) => {
       const isWorse = promptId === promptIds[0] && Object.keys(urlMap).length > 0;
       return (isWorse ? 50 : 80) + (nth++ % 3);
     });
-    await app.service.gates.tick();
+    await advanceGates(app.service.ctx);
     const { body: gate } = await app.send("GET", `/api/v1/gates/${asked.body.id}`);
     expect(gate).toMatchObject({
       status: "error",
@@ -324,7 +326,7 @@ describe("a gate", () => {
       "update reports set dimensions = 'x' where run_id in (select id from runs where eval_request_id = ?)",
       [broken.prompts[0].headRequestId],
     );
-    await app.service.gates.tick();
+    await advanceGates(app.service.ctx);
     const defect = "internal error; see the server log";
     expect(await app.get(broken.id)).toMatchObject({ status: "error", reason: defect, comparison: null });
     expect((await app.get(whole.id)).status).toBe("failed");
@@ -382,7 +384,7 @@ describe("a gate that must not pass", () => {
   test("if five prompts all lose 30 points", async () => {
     const app = setUp(steady(80, 50));
     const text = "Upload a file. https://docs.example.com";
-    const others = [1, 2, 3, 4].map(() => app.service.prompts.createPrompt(app.a.org, { agent: "noisy", text }).id);
+    const others = [1, 2, 3, 4].map(() => createPrompt(app.service.ctx, app.a.org, { agent: "noisy", text }).id);
     const asked = await app.ask({ promptId: undefined, promptIds: [app.promptId, ...others], urlMap: preview });
     const gate = await app.decided(asked.body.id);
     expect([gate.status, gate.prompts.length, gate.progress.of]).toEqual(["failed", 5, 50]);

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import pino from "pino";
 import { type Agent, AgentFailure } from "../src/agents/agent.ts";
 import { createChildAgent } from "../src/agents/child.ts";
@@ -12,9 +12,12 @@ import { attempts, jobs } from "../src/db/tables/jobs.ts";
 import { reports } from "../src/db/tables/reports.ts";
 import { runs } from "../src/db/tables/runs.ts";
 import type { Limits } from "../src/jobs/claim-order.ts";
-import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
+import type { Lease, Return } from "../src/jobs/queue.ts";
+import { countUnfinishedJobs } from "../src/jobs/queue.ts";
+import { getRun } from "../src/runs/runs.ts";
 import { createService } from "../src/service.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
+import { queueContext, queueOf } from "./support/queue.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "evald-jobs-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -34,7 +37,8 @@ describe("the states of a job", () => {
     let time = 1_000_000;
     let ids = 0;
     const db = openDb(":memory:");
-    const queue = createQueue({ db, now: () => time, newId: () => `job-${++ids}` });
+    const ctx = queueContext(db, { now: () => time, newId: () => `job-${++ids}` });
+    const queue = queueOf(ctx);
     const job = { kind: "run", orgId: "o", host: "h", maxAttempts: 3 };
     const claimAll = (most: number) =>
       transaction(db, (tx) => queue.claim(tx, most, "me", 30_000, { org: ofOrg, host }));
@@ -296,7 +300,7 @@ describe("the runner", () => {
     await until(() => gates.length === 3);
     for (let i = 0; i < 20; i++) await turn();
     expect([running, gates.length]).toEqual([3, 3]);
-    while (service.queue.countUnfinished() > 0) {
+    while (countUnfinishedJobs(service.ctx, "runs") > 0) {
       gates.shift()?.();
       await turn();
     }
@@ -312,12 +316,7 @@ describe("the runner", () => {
     });
     const { trigger, service, get, db, jobOf } = await setUp(agent);
     const runId = await trigger();
-    const insert = service.reports.insertReport;
-    let broken = true;
-    service.reports.insertReport = (...args) => {
-      insert(...args);
-      if (broken) throw new Error("the disk is full");
-    };
+    db.run(sql`create temp trigger broken after insert on reports begin select raise(abort, 'broken'); end`);
     await service.runner.start();
     const seen = new Set<string>();
     const look = () => {
@@ -328,7 +327,7 @@ describe("the runner", () => {
       look();
       return jobOf(runId)?.attempt === 2;
     });
-    broken = false;
+    db.run(sql`drop trigger broken`);
     await until(() => {
       look();
       return jobOf(runId)?.state === "done";
@@ -555,18 +554,18 @@ describe("the runner", () => {
     const after = createService({ db, config, log: pino({ level: "silent" }), agents: { explorer: quick }, baseUrl });
     await after.runner.start();
     await until(() => before.jobOf(runId)?.attempt === 2);
-    const held = after.runs.getRun(before.a.org, runId);
+    const held = getRun(after.ctx, before.a.org, runId);
     expect([held.status, held.attempt]).toEqual(["running", 1]);
 
     finish();
     await before.service.runner.stop(60_000);
-    expect(after.runs.getRun(before.a.org, runId)).toEqual(held);
+    expect(getRun(after.ctx, before.a.org, runId)).toEqual(held);
     expect(db.select().from(reports).all()).toEqual([]);
 
     finishNew();
-    await until(() => after.queue.countUnfinished() === 0);
+    await until(() => countUnfinishedJobs(after.ctx, "runs") === 0);
     await after.runner.stop(0);
-    const run = after.runs.getRun(before.a.org, runId);
+    const run = getRun(after.ctx, before.a.org, runId);
     expect([run.status, run.attempt, run.report?.outcome]).toEqual(["completed", 1, "not_judged"]);
     expect(db.select().from(reports).all().length).toBe(1);
   });

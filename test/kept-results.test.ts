@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -12,7 +13,7 @@ test("trends, friction and docs maps are recomputed after each change, including
   let at = Date.UTC(2026, 10, 30, 23, 59);
   const app = testApp({ dataDir, now: () => at });
   const { id: targetProviderId } = createProvider(app.service.ctx, app.a.org, { name: "Acme" });
-  const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload a file.", targetProviderId });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload a file.", targetProviderId });
   const read = async () => {
     const got = async (path: string) => (await app.send("GET", path)).body;
     const { points } = await got(`/api/v1/trends?promptId=${id}`);

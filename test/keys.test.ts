@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKey, flushLastUsed, isKeyShaped, listKeys, revokeKey, revokeKeysOfTrust } from "../src/auth/keys.ts";
 import { closeDb, openDb } from "../src/db/open.ts";
+import { listPrompts } from "../src/prompts/lists.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 
@@ -189,7 +190,7 @@ describe("objects of another organization", async () => {
     const unknown = await send("POST", "/api/v1/prompts", { body: { text: "x", targetProviderId: nowhere } });
     expect([chosen.status, unknown.status]).toEqual([400, 400]);
     expect(chosen.body.detail.replace(providerId, "ID")).toBe(unknown.body.detail.replace(nowhere, "ID"));
-    expect(service.prompts.listPrompts(a.org, { limit: 1, offset: 0, includeArchived: true }).total).toBe(0);
+    expect(listPrompts(service.ctx, a.org, { limit: 1, offset: 0, includeArchived: true }).total).toBe(0);
   });
 });
 

@@ -2,7 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { createKey } from "../src/auth/keys.ts";
 import { runs } from "../src/db/tables/runs.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
+import { setReportStatus } from "../src/reports/reports.ts";
+import { listNewestRuns } from "../src/runs/lists.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
@@ -25,7 +28,7 @@ const headOf = (html: string, label: string) =>
 
 // Three prompts; each has two evaluations, and the scores of the last ones are 60, 95 and 78.4.
 const prompts = ["Bravo", "alpha", "Charlie"].map(
-  (title) => app.service.prompts.createPrompt(app.a.org, { title, text: "Do it. https://docs.example.com" }).id,
+  (title) => createPrompt(app.service.ctx, app.a.org, { title, text: "Do it. https://docs.example.com" }).id,
 );
 const ended = prompts.flatMap((id, i) =>
   [30, [60, 95, 78.4][i] as number].map((score, nth) => {
@@ -78,11 +81,10 @@ describe("sorting", () => {
   });
 
   test.each(["duration", "-duration", "created", "-created"] as const)("pages of runs follow on by %s", (sort) => {
-    const { listNewest } = app.service.runs;
     for (const filter of [{}, { trigger: "api" as const }, { status: "completed" as const, agent: "explorer" }]) {
       const seen: string[] = [];
       for (let before: string | undefined; ; ) {
-        const { items, next } = listNewest(app.a.org, { ...filter, sort }, { limit: 2, before });
+        const { items, next } = listNewestRuns(app.service.ctx, app.a.org, { ...filter, sort }, { limit: 2, before });
         seen.push(...items.map(({ runId }) => runId));
         if (next === null) break;
         before = next;
@@ -119,12 +121,12 @@ test("items of a preview are marked", async () => {
   expect(await marks(`/evals/${run?.evalRequestId}`)).toBe(1);
   expect(await marks(`/compare?slugs=${live?.slug},${run?.slug}`)).toBe(1);
   expect(await marks(`/evals/${live?.evalRequestId}`)).toBe(0);
-  app.service.reports.setStatus(app.a.org, run?.slug ?? "", "archived");
+  setReportStatus(app.service.ctx, app.a.org, run?.slug ?? "", "archived");
 });
 
 test("runs of one evaluation are listed under it", async () => {
   const app = testApp();
-  const { id } = app.service.prompts.createPrompt(app.a.org, {
+  const { id } = createPrompt(app.service.ctx, app.a.org, {
     title: "Group",
     text: "Do it. https://docs.example.com",
   });

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import pino from "pino";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 
 // The HTTP side of the endpoint: revisions, headers, sizes, and errors.
@@ -46,7 +47,7 @@ test.each([
 
 test("no text in an ID or a result is taken for another part of the response", async () => {
   const text = '"content":[] $& \\u0000';
-  const { id } = app.service.prompts.createPrompt(app.b.org, { title: text, text: `Upload. ${text}` });
+  const { id } = createPrompt(app.service.ctx, app.b.org, { title: text, text: `Upload. ${text}` });
   const body = { jsonrpc: "2.0", id: text, method: "tools/call", params: { name: "list_prompts", arguments: {} } };
   const headers = { authorization: `Bearer ${app.b.key}` };
   const answers = [
@@ -72,7 +73,7 @@ test("no text in an ID or a result is taken for another part of the response", a
 });
 
 test("a client that doesn't accept streams gets request_eval as one JSON body too", async () => {
-  const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
   const params = { name: "request_eval", arguments: { promptId: id }, _meta: { progressToken: 1 } };
   const legacy = await post({ jsonrpc: "2.0", id: 1, method: "tools/call", params }, { accept: "application/json" });
   expect(legacy.body.result.structuredContent.status).toBe("pending");
@@ -301,7 +302,7 @@ test("2026-07-28: discovery, envelope, headers and errors", async () => {
 });
 
 test("responses never reach another caller, however many requests are sent at once", async () => {
-  const { id } = app.service.prompts.createPrompt(app.b.org, {
+  const { id } = createPrompt(app.service.ctx, app.b.org, {
     title: "B's own",
     text: "Upload. https://docs.example.com",
   });
@@ -335,7 +336,7 @@ test("the log contains changes by tools and rejected requests; reads are at debu
   const lines: { msg: string; tool?: string; status?: number }[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const logged = testApp({ log });
-  const { id } = logged.service.prompts.createPrompt(logged.a.org, { text: "Upload. https://docs.example.com" });
+  const { id } = createPrompt(logged.service.ctx, logged.a.org, { text: "Upload. https://docs.example.com" });
   const tool = (name: string, args: object) =>
     logged.send("POST", "/api/mcp", { body: { ...list, method: "tools/call", params: { name, arguments: args } } });
   await tool("list_prompts", {});

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import { toTools } from "../src/mcp-endpoints.ts";
+import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
+import { getRun } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { rpc, stable } from "./support/mcp.ts";
 import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
@@ -23,7 +25,7 @@ const moment = Date.UTC(2026, 10, 21, 9, 30);
 function furnished() {
   const app = testApp({ now: () => moment });
   const { runId, slug } = runWithReport(app, niceGrade);
-  const promptId = app.service.runs.getRun(app.a.org, runId).prompt.id;
+  const promptId = getRun(app.service.ctx, app.a.org, runId).prompt.id;
   const [second] = evaluation(app, promptId, [{ ...niceGrade, score: 83.1, grade: "B" }]);
   return { app, ...rpc(app), promptId, slug, second: second?.slug ?? "" };
 }
@@ -61,7 +63,7 @@ describe("the tools", () => {
     const world = furnished();
     const result = await world.call(name, goodArguments(world)[name]);
     const { service } = world.app;
-    const schema = toTools(service).find((tool) => tool.name === name)?.output;
+    const schema = toTools(service.ctx).find((tool) => tool.name === name)?.output;
     expect(schema && [...Value.Errors(schema, result)]).toEqual([]);
     expect(stable(result, world.app.baseUrl)).toMatchSnapshot();
   });
@@ -206,7 +208,7 @@ describe("invalid arguments", () => {
 describe("request_eval", () => {
   const asking = (text = "Upload a file. https://docs.example.com") => {
     const app = testApp();
-    const prompt = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text, runsPerEval: 3 });
+    const prompt = createPrompt(app.service.ctx, app.a.org, { title: "Upload", text, runsPerEval: 3 });
     return { app, ...rpc(app), promptId: prompt.id };
   };
 
@@ -225,7 +227,7 @@ describe("request_eval", () => {
   test("a repeated call is the same evaluation, even if the prompt changed or the call is written differently", async () => {
     const { app, call, promptId } = asking();
     const first = await call("request_eval", { promptId, idempotencyKey: "monday" });
-    app.service.prompts.updatePrompt(app.a.org, promptId, { runsPerEval: 5 });
+    updatePrompt(app.service.ctx, app.a.org, promptId, { runsPerEval: 5 });
     for (const spelled of [{ promptId }, { promptId: promptId.toUpperCase() }, { promptId, templateArgs: {} }])
       expect(await call("request_eval", { ...spelled, idempotencyKey: "monday" })).toEqual(first);
     expect((await call("request_eval", { promptId, idempotencyKey: "tuesday" })).runs.length).toBe(5);
@@ -279,7 +281,7 @@ describe("request_eval", () => {
       error: "missing_template_vars",
       detail: expect.stringMatching(/ language\.$/),
     });
-    app.service.prompts.updatePrompt(app.a.org, promptId, { status: "archived" });
+    updatePrompt(app.service.ctx, app.a.org, promptId, { status: "archived" });
     expect((await call("request_eval", { promptId, templateArgs: { language: "Go" } })).error).toBe("conflict");
     expect((await call("list_prompts")).total).toBe(0);
     expect((await call("list_prompts", { includeArchived: true })).prompts[0].status).toBe("archived");
@@ -294,7 +296,7 @@ describe("list_eval_requests", () => {
   ] as const)("%s is derived from the runs, in the list and in its filter", async (status, ends) => {
     const app = testApp();
     const { call } = rpc(app);
-    const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const prompt = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     if (ends.length > 0) evaluation(app, prompt.id, [...ends]);
     else await call("request_eval", { promptId: prompt.id });
     const { evalRequests } = await call("list_eval_requests", { status });
@@ -306,7 +308,7 @@ describe("list_eval_requests", () => {
   test("it is running from the start of the first run to the end of the last", async () => {
     const app = testApp();
     const { call } = rpc(app);
-    const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const prompt = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     const [done] = evaluation(app, prompt.id, [niceGrade, "timeout: too long"]);
     app.db.$client.run(
       "update runs set status = 'pending', completed_at = null, failure_cause = null, failure_detail = null where status = 'failed'",
@@ -321,7 +323,7 @@ describe("long results", () => {
     const app = testApp();
     const { call } = rpc(app);
     for (let i = 0; i < 5; i++)
-      app.service.prompts.createPrompt(app.a.org, { text: `Task ${i}. ${"long ".repeat(i === 2 ? 9000 : 1)}` });
+      createPrompt(app.service.ctx, app.a.org, { text: `Task ${i}. ${"long ".repeat(i === 2 ? 9000 : 1)}` });
     const seen: string[] = [];
     const pages: number[] = [];
     for (let offset: number | null = 0; offset !== null; ) {
@@ -354,7 +356,7 @@ describe("friction", () => {
   test("over the reports of a prompt is merged, with its state", async () => {
     const app = testApp();
     const { call } = rpc(app);
-    const { id: promptId } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const { id: promptId } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
     const withPoints = (...names: string[]) => ({
       ...niceGrade,
@@ -397,7 +399,7 @@ describe("friction over repeats", () => {
     recommendations: [],
     frictions: names.map((name) => ({ ...friction, fingerprint: name.padEnd(16, "0"), title: name })),
   });
-  const newPrompt = () => app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" }).id;
+  const newPrompt = () => createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" }).id;
   const states = async (args: object) => {
     const { frictionPoints } = await call("get_friction_points", args);
     return Object.fromEntries(frictionPoints.map(({ title, state, seenIn }: Point) => [title, [state, seenIn]]));
@@ -490,7 +492,7 @@ describe("resources and prompts", () => {
   test("the two prompts request the same evaluation again: variables, hosts and urlMap", async () => {
     const app = testApp();
     const { ask, call } = rpc(app);
-    const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
+    const { id: promptId } = createPrompt(app.service.ctx, app.a.org, {
       text: "Upload with {{language}}. https://docs.example.com/start",
     });
     const [run] = evaluation(app, promptId, [niceGrade], {

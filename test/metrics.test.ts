@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { AgentFailure } from "../src/agents/agent.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { openSession } from "../src/runs/session.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 
@@ -25,7 +27,7 @@ describe("metrics", () => {
       yield end;
     });
     const app = testApp({ env, agent });
-    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "See https://docs.example.com/" });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "See https://docs.example.com/" });
     const start = (body: object) => app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {}, ...body } });
     await start({});
     await start({});
@@ -70,8 +72,8 @@ describe("metrics", () => {
 
   test("count spending since the start", async () => {
     const app = testApp({ env });
-    const { id } = app.service.prompts.createPrompt(app.b.org, { text: "See https://docs.example.com/" });
-    const { runIds } = await app.service.requests.requestEval(app.b.org, id, { urlMap: {}, trigger: "api" });
+    const { id } = createPrompt(app.service.ctx, app.b.org, { text: "See https://docs.example.com/" });
+    const { runIds } = await requestEval(app.service.ctx, app.b.org, id, { urlMap: {}, trigger: "api" });
     const writer = openSession(
       { db: app.db, now: Date.now, secrets: [] },
       { orgId: app.b.org, runId: runIds[0] as string, attempt: 1 },

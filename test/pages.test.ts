@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { createKey, revokeKey } from "../src/auth/keys.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { reportMarkdown } from "../src/reports/markdown.ts";
+import { getReport } from "../src/reports/reports.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { hostileGrade, judge, niceGrade, runWithReport } from "./support/reports.ts";
@@ -142,9 +145,9 @@ describe("reports and runs", () => {
     expect(done.body).toContain(`href="/reports/${slug}"`);
     expect(done.body).not.toContain(refresh);
     expect(done.body).not.toContain("hx-sse:connect");
-    const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Wait. https://docs.example.com" });
+    const prompt = createPrompt(app.service.ctx, app.a.org, { text: "Wait. https://docs.example.com" });
     const asked = { urlMap: {}, trigger: "api" } as const;
-    const [waiting] = (await app.service.requests.requestEval(app.a.org, prompt.id, asked)).runIds;
+    const [waiting] = (await requestEval(app.service.ctx, app.a.org, prompt.id, asked)).runIds;
     const page = await app.send("GET", `/runs/${waiting}`);
     expect(page.body).toContain(refresh);
     expect(page.body).toContain(`hx-sse:connect="/runs/${waiting}/events?after=0.-1"`);
@@ -203,7 +206,7 @@ describe("text of a target", () => {
   });
 
   test("is escaped in Markdown, however it is rendered", async () => {
-    const markdown = reportMarkdown(app.service.reports.getReport(app.a.org, slug));
+    const markdown = reportMarkdown(getReport(app.service.ctx, app.a.org, slug));
     expect((await app.send("GET", `/reports/${slug}.md`)).body).toBe(markdown);
     const html = Bun.markdown.html(markdown);
     expect(html).not.toMatch(/<(script|img|iframe|b|em|del)\b/i);
@@ -229,7 +232,7 @@ describe("text of a target", () => {
 test("a report as Markdown reads as plain text", () => {
   const app = testApp();
   const { slug } = runWithReport(app, niceGrade);
-  const lines = reportMarkdown(app.service.reports.getReport(app.a.org, slug)).split("\n");
+  const lines = reportMarkdown(getReport(app.service.ctx, app.a.org, slug)).split("\n");
   expect(lines[0]).toBe("# C+ (78.4 of 100): Upload a file");
   expect(lines[2]).toStartWith("Goal not judged · 45% of the scoring weight measured · explorer test · ");
   expect(lines).toContain("| Docs discoverability | 20%    | 88.2  | B+ |");

@@ -1,8 +1,16 @@
 import { expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
+import { compareSides } from "../src/comparisons/compare.ts";
 import { closeDb } from "../src/db/open.ts";
+import { getGate, listGates, requestGate } from "../src/gates/gates.ts";
+import { advanceGates } from "../src/gates/progress.ts";
+import { updatePrompt } from "../src/prompts/prompts.ts";
 import type { ReportSort } from "../src/reports/lists.ts";
+import { listReports } from "../src/reports/lists.ts";
+import { getReport } from "../src/reports/reports.ts";
 import type { ReportFilter } from "../src/reports/schema.ts";
+import { listAttempts } from "../src/runs/endings.ts";
+import { getEvalRequest, listEvalRequests } from "../src/runs/evals.ts";
 import { seed } from "./bench/seed.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
@@ -11,7 +19,7 @@ test("computations over stored reports use indexes, and scan no table", async ()
   const dataDir = emptyFolder();
   const { org, promptIds, evalRequestIds } = seed(dataDir, 3000, { withReport: 3000, runsPerEval: 5 });
   const app = testApp({ dataDir });
-  const { compare, endings, evals, gates, reports, prompts } = app.service;
+  const { ctx } = app.service;
   const asked = new Set<string>();
   const { $client } = app.db;
   const prepare = $client.prepare.bind($client);
@@ -21,13 +29,13 @@ test("computations over stored reports use indexes, and scan no table", async ()
   }) as typeof $client.prepare);
   const [promptId = ""] = promptIds;
   const [base = "", head = ""] = evalRequestIds.slice(-2);
-  expect(compare.compareSides(org, { of: [base] }, { of: [head] }).evidence.sides.map(({ n }) => n)).toEqual([5, 5]);
-  expect(compare.compareSides(org, { of: ["baseline"] }, { of: [promptId] }).base.runs).toBe(10);
-  const [report] = evals.getEvalRequest(org, head).runs;
-  expect(reports.getReport(org, report?.report?.slug ?? "").baseline).toMatchObject({ kind: "window", n: 10 });
-  expect(evals.listEvalRequests(org, { promptId }, { limit: 20, offset: 0 }).items.length).toBe(20);
-  expect(endings.listAttempts(org, report?.runId ?? "")).toEqual([]);
-  const gate = await gates.requestGate(org, {
+  expect(compareSides(ctx, org, { of: [base] }, { of: [head] }).evidence.sides.map(({ n }) => n)).toEqual([5, 5]);
+  expect(compareSides(ctx, org, { of: ["baseline"] }, { of: [promptId] }).base.runs).toBe(10);
+  const [report] = getEvalRequest(ctx, org, head).runs;
+  expect(getReport(ctx, org, report?.report?.slug ?? "").baseline).toMatchObject({ kind: "window", n: 10 });
+  expect(listEvalRequests(ctx, org, { promptId }, { limit: 20, offset: 0 }).items.length).toBe(20);
+  expect(listAttempts(ctx, org, report?.runId ?? "")).toEqual([]);
+  const gate = await requestGate(ctx, org, {
     promptId,
     urlMap: { "docs.example.com": "https://x.example" },
     trigger: "api",
@@ -35,12 +43,12 @@ test("computations over stored reports use indexes, and scan no table", async ()
   app.db.$client.run(
     "update runs set status = 'failed', failure_cause = 'timeout', failure_detail = 'x', completed_at = 1 where status = 'pending'",
   );
-  await gates.tick();
-  expect(gates.listGates(org, { promptId }, { limit: 20, offset: 0 }).items.map(({ status }) => status)).toEqual([
+  await advanceGates(ctx);
+  expect(listGates(ctx, org, { promptId }, { limit: 20, offset: 0 }).items.map(({ status }) => status)).toEqual([
     "error",
   ]);
-  expect(gates.getGate(org, gate.id).status).toBe("error");
-  prompts.updatePrompt(org, promptId, { baselineRequestId: head });
+  expect(getGate(ctx, org, gate.id).status).toBe("error");
+  updatePrompt(ctx, org, promptId, { baselineRequestId: head });
   spy.mockRestore();
 
   const scans = [...asked]
@@ -48,7 +56,7 @@ test("computations over stored reports use indexes, and scan no table", async ()
     .filter((sql) => /^(select|update|with)/i.test(sql) && !/where false$/.test(sql))
     .flatMap((sql) =>
       $client
-        .query<{ detail: string }, []>(`explain query plan ${sql.replaceAll("?", "null")}`)
+        .query<{ detail: string }, []>(`explain query plan ${sql.replaceAll(/\?\d*/g, "null")}`)
         .all()
         .filter(
           ({ detail }) =>
@@ -91,12 +99,12 @@ test("each list of reports is selected and counted with one index, with and with
       asked.push(sql);
       return prepare(sql);
     }) as typeof $client.prepare);
-    const { items } = app.service.reports.listReports(org, filter, { limit: 2, offset });
+    const { items } = listReports(app.service.ctx, org, filter, { limit: 2, offset });
     spy.mockRestore();
     return { items: items.length, asked };
   };
   const indexOf = (sql: string) => {
-    const plan = $client.query<{ detail: string }, []>(`explain query plan ${sql.replaceAll("?", "null")}`).all();
+    const plan = $client.query<{ detail: string }, []>(`explain query plan ${sql.replaceAll(/\?\d*/g, "null")}`).all();
     const [index] = plan.map(({ detail }) => /^SEARCH reports USING COVERING INDEX reports_(\w+)/.exec(detail)?.[1]);
     return plan.length === 1 ? index : plan;
   };

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import type { Agent } from "../src/agents/agent.ts";
 import { updateOrg } from "../src/auth/orgs.ts";
+import { listPrompts } from "../src/prompts/lists.ts";
+import { createPrompt, getPrompt, updatePrompt } from "../src/prompts/prompts.ts";
+import { getEvalRequest } from "../src/runs/evals.ts";
+import { listNewestRuns } from "../src/runs/lists.ts";
+import { countRuns, getRun, getRunTask } from "../src/runs/runs.ts";
 import { instantAgent, testApp } from "./support/app.ts";
 import { decode, fieldsOf } from "./support/form-fields.ts";
 import { browse, signedIn } from "./support/people.ts";
@@ -9,11 +14,11 @@ import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
 type App = ReturnType<typeof testApp>;
 const docs = "https://docs.example.com";
 const newest = (app: App) => {
-  const { items } = app.service.prompts.listPrompts(app.a.org, { limit: 1, offset: 0, includeArchived: true });
-  return app.service.prompts.getPrompt(app.a.org, items[0]!.id);
+  const { items } = listPrompts(app.service.ctx, app.a.org, { limit: 1, offset: 0, includeArchived: true });
+  return getPrompt(app.service.ctx, app.a.org, items[0]!.id);
 };
 const countPrompts = (app: App) =>
-  app.service.prompts.listPrompts(app.a.org, { limit: 1, offset: 0, includeArchived: true }).total;
+  listPrompts(app.service.ctx, app.a.org, { limit: 1, offset: 0, includeArchived: true }).total;
 const full = {
   title: "Upload",
   text: `Upload with {{language}}.\r\n${docs}`,
@@ -248,15 +253,15 @@ describe("Run now", () => {
     const one = await person.post(`/prompts/${id}/run`, { ...form, runs: "1" });
     expect(one.location).toMatch(/^\/runs\/[0-9a-f-]{36}$/);
     expect((await person.post(`/prompts/${id}/run`, { ...form, runs: "1" })).location).toBe(one.location);
-    const run = app.service.runs.getRun(app.a.org, one.location?.slice(6) ?? "");
+    const run = getRun(app.service.ctx, app.a.org, one.location?.slice(6) ?? "");
     expect(run.templateArgs).toEqual({ file: "a", language: "Go" });
-    expect(app.service.evals.getEvalRequest(app.a.org, run.evalRequestId).trigger).toBe("web");
+    expect(getEvalRequest(app.service.ctx, app.a.org, run.evalRequestId).trigger).toBe("web");
     const map = { "urlMap.from": ["docs.example.com", ""], "urlMap.to": ["https://preview.example.com", ""] };
     const many = await person.post(`/prompts/${id}/run`, { ...form, ...map, key: "other", runs: "4", supersede: "on" });
     expect(many.location).toMatch(/^\/evals\/[0-9a-f-]{36}$/);
-    const { runs } = app.service.evals.getEvalRequest(app.a.org, many.location?.slice(7) ?? "");
+    const { runs } = getEvalRequest(app.service.ctx, app.a.org, many.location?.slice(7) ?? "");
     expect(runs).toHaveLength(4);
-    expect(app.service.runs.getTask(app.a.org, runs[0]!.runId).urlMap).toEqual({
+    expect(getRunTask(app.service.ctx, app.a.org, runs[0]!.runId).urlMap).toEqual({
       "docs.example.com": "https://preview.example.com",
     });
   });
@@ -275,7 +280,7 @@ describe("Run now", () => {
       expect(answer.status).toBe(status);
       expect(/role="alert">([^<]*)/.exec(answer.body)?.[1]).toContain(message);
       expect(fieldsOf(answer.body)).toMatchObject({ "arg.language": "Go" });
-      expect(app.service.runs.countRuns(app.a.org)).toBe(0);
+      expect(countRuns(app.service.ctx, app.a.org)).toBe(0);
     },
   );
 
@@ -294,7 +299,7 @@ describe("Run now", () => {
     const { body } = await person.get(`/prompts/${id}`);
     expect(body).toMatch(/name="agreed"[^>]*> [^<]*openai\/gpt-5[^<]*30 min[^<]*\$3\.00/);
     const refused = await person.post(`/prompts/${id}/run`, { runs: "1" });
-    expect([refused.status, app.service.runs.countRuns(app.a.org)]).toEqual([400, 0]);
+    expect([refused.status, countRuns(app.service.ctx, app.a.org)]).toEqual([400, 0]);
     expect((await person.post(`/prompts/${id}/run`, { runs: "1", agreed: "on" })).status).toBe(303);
   });
 });
@@ -302,10 +307,10 @@ describe("Run now", () => {
 describe("pages of prompts", () => {
   test("list prompts: by search, by status, in pages", async () => {
     const app = testApp();
-    const make = (title: string) => app.service.prompts.createPrompt(app.a.org, { title, text: `Do it. ${docs}` });
+    const make = (title: string) => createPrompt(app.service.ctx, app.a.org, { title, text: `Do it. ${docs}` });
     const [first, second, third] = ["Upload a file", "Search 100%", "Delete"].map(make);
-    app.service.prompts.updatePrompt(app.a.org, second!.id, { status: "paused" });
-    app.service.prompts.updatePrompt(app.a.org, third!.id, { status: "archived" });
+    updatePrompt(app.service.ctx, app.a.org, second!.id, { status: "paused" });
+    updatePrompt(app.service.ctx, app.a.org, third!.id, { status: "archived" });
     const shown = async (query: string) => {
       const { body } = await app.send("GET", `/prompts${query}`);
       return [...body.matchAll(/<td class="title"><a class="plain" href="\/prompts\/([^"]+)">/g)].map(([, id]) => id);
@@ -325,7 +330,7 @@ describe("pages of prompts", () => {
 
   test("show the state of a prompt: better or worse only if a comparison shows it", async () => {
     const app = testApp();
-    const { id } = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text: `Do it. ${docs}` });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Upload", text: `Do it. ${docs}` });
     const scores = (...all: number[]) => all.map((score) => ({ ...niceGrade, score }));
     evaluation(app, id, scores(60, 61));
     evaluation(app, id, scores(90, 91));
@@ -346,13 +351,13 @@ describe("pages of prompts", () => {
   test("a prompt shows the outcomes of its slots, its ID and the command that runs it", async () => {
     let time = Date.parse("2026-11-21T09:30:00Z");
     const app = testApp({ now: () => time });
-    const { id } = app.service.prompts.createPrompt(app.a.org, {
+    const { id } = createPrompt(app.service.ctx, app.a.org, {
       text: `It's {{x}}. ${docs}`,
       templateDefaults: { x: "it's" },
       frequency: "0 * * * *",
     });
     time += 3 * 3600_000;
-    await app.service.slots.tick();
+    await app.service.scheduler.tick();
     const { body } = await app.send("GET", `/prompts/${id}`);
     expect(listIn(body, "slots")).toEqual([
       "Sat 21 Nov 2026, 13:00in 30 minutes",
@@ -367,7 +372,7 @@ describe("pages of prompts", () => {
 
   test("are restricted to their organization, and forms to people with the role and a page of this service", async () => {
     const app = testApp();
-    const { id } = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text: `Do it. ${docs}` });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Upload", text: `Do it. ${docs}` });
     const [own, foreign] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
     for (const path of [`/prompts/${id}`, `/prompts/${id}/edit`, `/prompts/new?from=${id}`])
       expect([path, (await own.get(path)).status, (await foreign.get(path)).status]).toEqual([path, 200, 404]);
@@ -381,14 +386,14 @@ describe("pages of prompts", () => {
     const taken = await foreign.post("/prompts", { id, text: `Mine. ${docs}` });
     expect(taken.location).toMatch(/^\/prompts\//);
     expect(taken.location).not.toBe(`/prompts/${id}`);
-    expect(app.service.prompts.getPrompt(app.a.org, id)).toMatchObject({ title: "Upload", status: "active" });
-    expect(app.service.runs.countRuns(app.a.org)).toBe(0);
+    expect(getPrompt(app.service.ctx, app.a.org, id)).toMatchObject({ title: "Upload", status: "active" });
+    expect(countRuns(app.service.ctx, app.a.org)).toBe(0);
   });
 
   test("escape the text of people", async () => {
     const app = testApp();
     const evil = '</textarea><script>alert(1)</script>"><img src=x onerror=alert(1)>';
-    const { id } = app.service.prompts.createPrompt(app.a.org, { title: evil, text: `${evil} ${docs}`, endGoal: evil });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { title: evil, text: `${evil} ${docs}`, endGoal: evil });
     const { runId } = runWithReport(app, niceGrade, evil);
     const person = await signedIn(app);
     for (const path of ["/", "/prompts", `/prompts/${id}`, `/prompts/${id}/edit`, "/runs", `/runs/${runId}`]) {
@@ -428,7 +433,7 @@ test("a run on a page can use another agent and model, whose cost must be accept
     },
   };
   const app = testApp({ agents: { other }, env: { OPENAI_API_KEY: "sk-0123456789abcdef" } });
-  const { id } = app.service.prompts.createPrompt(app.a.org, { text: docs, agent: "explorer" });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { text: docs, agent: "explorer" });
   const visitor = await signedIn(app);
   expect((await visitor.get(`/prompts/${id}`)).body).toContain('<option value="other">other</option>');
   const form = { runs: "1", agent: "other", model: "openai/gpt-5" };
@@ -438,6 +443,6 @@ test("a run on a page can use another agent and model, whose cost must be accept
     "No API key for google",
   );
   const { status } = await visitor.post(`/prompts/${id}/run`, { ...form, agreed: "on" });
-  const [run] = app.service.runs.listNewest(app.a.org, { promptId: id }, { limit: 2 }).items;
+  const [run] = listNewestRuns(app.service.ctx, app.a.org, { promptId: id }, { limit: 2 }).items;
   expect([status, run?.agent]).toEqual([303, "other"]);
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { runs } from "../src/db/tables/runs.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { createProvider, listProviders } from "../src/providers/providers.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
@@ -485,8 +486,7 @@ describe("a badge", () => {
   function badged(grades: Grade[], more: { agent?: string } = {}) {
     let time = noon;
     const app = testApp({ now: () => time, agents: noisy });
-    const { prompts } = app.service;
-    const prompt = prompts.createPrompt(app.a.org, { text: "x", hasPublicBadge: true, ...more });
+    const prompt = createPrompt(app.service.ctx, app.a.org, { text: "x", hasPublicBadge: true, ...more });
     if (grades.length > 0) evaluation(app, prompt.id, grades);
     const get = (path: string, headers = {}) => app.send("GET", path, { headers: { authorization: "", ...headers } });
     const pathOf = (url: string | null) => new URL(url ?? "http://localhost/none").pathname;
@@ -529,16 +529,16 @@ describe("a badge", () => {
     });
     expect(await badged([]).shields()).toMatchObject({ message: "no report yet", color: gray });
     const { app, prompt, shields } = badged([tested]);
-    app.service.prompts.updatePrompt(app.a.org, prompt.id, { status: "archived" });
+    updatePrompt(app.service.ctx, app.a.org, prompt.id, { status: "archived" });
     expect(await shields()).toMatchObject({ message: "archived", color: gray });
   });
 
   test("has a secret URL that turning it off revokes for good", async () => {
     const { app, prompt, get, svg, pathOf } = badged([tested]);
     const update = (hasPublicBadge: boolean) =>
-      app.service.prompts.updatePrompt(app.a.org, prompt.id, { hasPublicBadge }).badgeUrl;
+      updatePrompt(app.service.ctx, app.a.org, prompt.id, { hasPublicBadge }).badgeUrl;
     expect(pathOf(update(true))).toBe(svg);
-    expect(pathOf(app.service.prompts.updatePrompt(app.a.org, prompt.id, { title: "y" }).badgeUrl)).toBe(svg);
+    expect(pathOf(updatePrompt(app.service.ctx, app.a.org, prompt.id, { title: "y" }).badgeUrl)).toBe(svg);
     expect(update(false)).toBeNull();
     expect((await get(svg)).status).toBe(404);
     const renewed = pathOf(update(true));

@@ -9,7 +9,8 @@ import { createCommit } from "../src/db/commit.ts";
 import { openDb, type Tx, transaction } from "../src/db/open.ts";
 import { attempts, jobs } from "../src/db/tables/jobs.ts";
 import type { OrgLimits } from "../src/jobs/claim-order.ts";
-import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
+import type { Lease, Return } from "../src/jobs/queue.ts";
+import { queueContext, queueOf } from "./support/queue.ts";
 import { isThorough } from "./support/thorough.ts";
 
 const numRuns = (isThorough ? 600 : 40) * Number(process.env.TORTURE ?? 1);
@@ -236,7 +237,7 @@ describe("the queue equals its model over any history", () => {
     const clock = { now: 1_790_000_000_000 };
     let made = 0;
     let nextId = "";
-    const queue = createQueue({ db, now: () => clock.now, newId: () => nextId });
+    const queue = queueOf(queueContext(db, { now: () => clock.now, newId: () => nextId }));
     const model = createModel(clock);
     const limits = { org: model.limitsOf, host: model.limits.host };
     /** All leases so far, newest first: most have expired. */

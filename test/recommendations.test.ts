@@ -4,7 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { openDb } from "../src/db/open.ts";
+import { listDoneFixes, markFixDone } from "../src/fixes/done-fixes.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { createService } from "../src/service.ts";
 import { testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -37,13 +40,13 @@ async function evaluated(dataDir?: string) {
     env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` },
     dataDir,
   });
-  const prompt = app.service.prompts.createPrompt(app.a.org, {
+  const prompt = createPrompt(app.service.ctx, app.a.org, {
     title: "Install",
     text: `Install the client. ${site.url}/`,
     runsPerEval: 2,
   });
   const run = async () => {
-    await app.service.requests.requestEval(app.a.org, prompt.id, { urlMap: {}, runs: 2, trigger: "api" });
+    await requestEval(app.service.ctx, app.a.org, prompt.id, { urlMap: {}, runs: 2, trigger: "api" });
     await app.runJobs();
   };
   await run();
@@ -95,9 +98,7 @@ test("a fix marked as done is verified by new runs", async () => {
   const { config, log, baseUrl } = app.service.ctx;
   const again = createService({ db: openDb(folder), config, log, agents: {}, baseUrl });
   const filter = { promptId: prompt.id, status: "verified" } as const;
-  expect(again.recommendations.listDone(app.a.org, filter, { limit: 9, offset: 0 }).items.map(told)).toEqual([
-    verified,
-  ]);
+  expect(listDoneFixes(again.ctx, app.a.org, filter, { limit: 9, offset: 0 }).items.map(told)).toEqual([verified]);
   state.isMended = false;
   await run();
   const [[reopened, why]] = await list();
@@ -116,17 +117,12 @@ test("runs that failed, or never reached the page, decide nothing", async () => 
 
 test("a few runs of a model that miss it decide nothing if it may be chance, nor do runs of another model", async () => {
   const app = testApp();
-  const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
   const byModel = { ...niceGrade, exposure: { ...niceGrade.exposure, byRules: false } };
   const none = { ...byModel, frictions: [], recommendations: [] };
   const [point] = niceGrade.frictions as [Grade["frictions"][number]];
   const mark = (runs: number) =>
-    app.service.recommendations.markDone(
-      app.a.org,
-      point.fingerprint,
-      { promptId: id, runs },
-      { by: "Ada", trigger: "web" },
-    );
+    markFixDone(app.service.ctx, app.a.org, point.fingerprint, { promptId: id, runs }, { by: "Ada", trigger: "web" });
   /** The runs of the newest evaluation end with this grade, without an agent. */
   const end = (grade: Grade, model: string | null = null) => {
     const [done] = evaluation(app, id, [grade, grade, grade]);
@@ -135,8 +131,7 @@ test("a few runs of a model that miss it decide nothing if it may be chance, nor
       done?.evalRequestId ?? "",
     ]);
   };
-  const last = () =>
-    app.service.recommendations.listDone(app.a.org, { promptId: id }, { limit: 1, offset: 0 }).items[0];
+  const last = () => listDoneFixes(app.service.ctx, app.a.org, { promptId: id }, { limit: 1, offset: 0 }).items[0];
   evaluation(app, id, [byModel]);
   const asked = await mark(3);
   expect([asked.doneBy, asked.after.runs]).toEqual(["Ada", 3]);

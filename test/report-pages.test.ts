@@ -2,6 +2,8 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { transaction } from "../src/db/open.ts";
 import type { DimensionPart, Grade } from "../src/grading/grade.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { addGrading } from "../src/reports/gradings.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
@@ -174,7 +176,7 @@ test("lists its gradings, and an admin pins one", async () => {
   const { id } = app.db.$client.query<{ id: string }, []>("select id from reports").get() ?? { id: "" };
   const methodology = { ...niceGrade.methodology, id: "acme-1", hash: "b".repeat(64) };
   const other = { ...niceGrade, score: 41.5, grade: "F", methodology } as Grade;
-  transaction(app.db, (tx) => app.service.gradings.addGrading(tx, id, other, 1, null));
+  transaction(app.db, (tx) => addGrading(app.service.ctx, tx, id, other, 1, null));
   const cells = async (who: Browser) => {
     const { body } = await who.get(path);
     const table = body.slice(body.indexOf('id="gradings"'));
@@ -396,7 +398,7 @@ describe("a share link", () => {
 
 describe("a comparison of reports", () => {
   const app = testApp();
-  const prompt = app.service.prompts.createPrompt(app.a.org, {
+  const prompt = createPrompt(app.service.ctx, app.a.org, {
     title: "Upload",
     text: "Upload. https://docs.example.com",
   });
@@ -451,14 +453,14 @@ describe("a comparison of reports", () => {
       '<span class="worse">−51.8</span>',
     ])
       expect(body).toContain(shown);
-    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "https://docs.example.com" });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "https://docs.example.com" });
     const [before, after] = [90, 60].map((score) => evaluation(app, id, Array(5).fill(scored(score)))[0]);
     const isMarked = async (slug = "") => (await app.send("GET", `/reports/${slug}`)).body.includes("change-regressed");
     expect([await isMarked(before?.slug), await isMarked(after?.slug)]).toEqual([false, true]);
     // Equal scores have no interval.
     const [same] = evaluation(
       app,
-      app.service.prompts.createPrompt(app.a.org, { text: "https://docs.example.com" }).id,
+      createPrompt(app.service.ctx, app.a.org, { text: "https://docs.example.com" }).id,
       Array(4).fill(scored(78.3)),
     );
     const equal = (await app.send("GET", `/reports/${same?.slug}`)).body;
@@ -488,7 +490,7 @@ describe("a comparison of reports", () => {
 describe("trends", () => {
   let now = Date.parse("2026-11-02T09:00:00Z");
   const app = testApp({ now: () => now });
-  const { id } = app.service.prompts.createPrompt(app.a.org, {
+  const { id } = createPrompt(app.service.ctx, app.a.org, {
     title: "<b>Upload</b>",
     text: "Upload. https://docs.example.com",
   });
@@ -527,7 +529,7 @@ describe("trends", () => {
   });
 
   test("of another methodology are a line and a table of their own", async () => {
-    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     const before = { methodology: { id: "0", hash: "000000000000", judge: null } };
     for (const grade of [{ ...niceGrade, ...before, score: 40 }, niceGrade]) {
       evaluation(app, id, [grade, grade]);
@@ -541,7 +543,7 @@ describe("trends", () => {
   });
 
   test("of two agent versions are two lines, with a mark between them", async () => {
-    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     for (const score of [40, 80]) {
       evaluation(app, id, [{ ...niceGrade, score }]);
       now += 7 * 24 * 3600_000;

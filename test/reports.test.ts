@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
@@ -9,7 +10,7 @@ type Listed = { slug: string };
 function listed() {
   let now = Date.UTC(2026, 10, 1, 12);
   const app = testApp({ now: () => now });
-  const { id } = app.service.prompts.createPrompt(app.a.org, { title: "First", text: "Read https://docs.example.com" });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { title: "First", text: "Read https://docs.example.com" });
   const slugs = [
     { ...niceGrade, score: 60 },
     { ...niceGrade, score: 75, outcome: "succeeded" as const },

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { updateOrg } from "../src/auth/orgs.ts";
+import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
+import { setReportStatus } from "../src/reports/reports.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -12,7 +14,7 @@ function setUp() {
   const app = testApp({ now: () => at });
   const { service, a } = app;
   const newPrompt = (title: string | null, isOnResultsPage = true) =>
-    service.prompts.createPrompt(a.org, { title, text: "Secret task. https://docs.example.com", isOnResultsPage }).id;
+    createPrompt(service.ctx, a.org, { title, text: "Secret task. https://docs.example.com", isOnResultsPage }).id;
   const turn = (hasResultsPage: boolean) => updateOrg(service.ctx, a.org, { hasResultsPage }).resultsPath ?? "";
   const stranger = browse(app);
   return { app, newPrompt, turn, get: stranger.get, pass: (days: number) => (at += days * 24 * 3600_000) };
@@ -62,13 +64,13 @@ describe("the public results page", () => {
     pass(31);
     expect((await get(path)).body).toContain("(outdated)");
     const [run] = evaluation(app, id, [{ ...goal, score: 22.5 }]);
-    app.service.reports.setStatus(app.a.org, run?.slug ?? "", "draft");
+    setReportStatus(app.service.ctx, app.a.org, run?.slug ?? "", "draft");
     expect((await get(path)).body).not.toContain("22.5");
-    app.service.prompts.updatePrompt(app.a.org, id, { status: "archived" });
+    updatePrompt(app.service.ctx, app.a.org, id, { status: "archived" });
     expect((await get(path)).body).not.toContain("Upload a file");
-    app.service.prompts.updatePrompt(app.a.org, id, { status: "active" });
+    updatePrompt(app.service.ctx, app.a.org, id, { status: "active" });
     expect((await get(path)).body).toContain("Upload a file");
-    app.service.prompts.updatePrompt(app.a.org, id, { isOnResultsPage: false });
+    updatePrompt(app.service.ctx, app.a.org, id, { isOnResultsPage: false });
     expect((await get(path)).body).not.toContain("Upload a file");
   });
 
@@ -96,7 +98,7 @@ describe("the public results page", () => {
 
   test("has no scores of other organizations", async () => {
     const { app, turn, get } = setUp();
-    app.service.prompts.createPrompt(app.b.org, { title: "Of B", text: "x", isOnResultsPage: true });
+    createPrompt(app.service.ctx, app.b.org, { title: "Of B", text: "x", isOnResultsPage: true });
     expect((await get(turn(true))).body).not.toContain("Of B");
   });
 });

@@ -34,21 +34,11 @@ const layers: [string, (file: string) => boolean][] = [
   ["app", isApp],
   ["adapters", isAdapter],
   ...[
-    ...[
-      "cli",
-      "web",
-      "service",
-      "features",
-      "mcp",
-      "trusts",
-      "workers",
-      "gates",
-      "regrades",
-      "exchange",
-      "comparisons",
-    ],
+    ...["cli", "web", "service", "mcp", "trusts", "workers", "gates", "regrades", "exchange", "comparisons"],
     ...[
       "trends",
+      "schedules",
+      "fixes",
       "runs",
       "shares",
       "telemetry",
@@ -62,6 +52,7 @@ const layers: [string, (file: string) => boolean][] = [
     ],
     ...["auth", "models", "jobs", "http", "context", "db"],
     ...[
+      "cron",
       "places",
       "stats",
       "grading",
@@ -71,6 +62,7 @@ const layers: [string, (file: string) => boolean][] = [
       "once",
       "poll",
       "signal",
+      "redaction",
       "turns",
       "config",
       "schema",
@@ -82,7 +74,7 @@ const layers: [string, (file: string) => boolean][] = [
   ]),
 ];
 /** From the top: the adapters of features are between the service and MCP. */
-const order = ["main", "cli", "app", "web", "service", "features", "adapters"];
+const order = ["main", "cli", "app", "web", "service", "adapters"];
 const rank = new Map(
   [...order, ...layers.map(([name]) => name).filter((name) => !order.includes(name))].map((name, i) => [name, i]),
 );
@@ -148,7 +140,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|gates|runs|reports|shares|trends|regrades|exchange|telemetry|notifications)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|regrades|exchange|telemetry|notifications)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(

@@ -3,6 +3,9 @@ import { gt } from "drizzle-orm";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { createKey, revokeKey } from "../src/auth/keys.ts";
 import { sessionEvents } from "../src/db/tables/runs.ts";
+import * as promptLists from "../src/prompts/lists.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -10,9 +13,9 @@ import { evaluation, niceGrade } from "./support/reports.ts";
 type App = ReturnType<typeof testApp>;
 const docs = "https://docs.example.com";
 const promptOf = (app: App, title = "Upload") =>
-  app.service.prompts.createPrompt(app.a.org, { title, text: `Do it. ${docs}` });
+  createPrompt(app.service.ctx, app.a.org, { title, text: `Do it. ${docs}` });
 const ask = async (app: App, promptId: string, more = {}) =>
-  (await app.service.requests.requestEval(app.a.org, promptId, { urlMap: {}, trigger: "api", ...more })).runIds;
+  (await requestEval(app.service.ctx, app.a.org, promptId, { urlMap: {}, trigger: "api", ...more })).runIds;
 
 /** An agent that says one thing for each time that it is released, then ends. */
 function steps() {
@@ -155,7 +158,7 @@ describe("progress over REST", () => {
   test("renders a part once per change for all viewers, and again for later viewers", async () => {
     const app = testApp();
     promptOf(app, "First");
-    const render = spyOn(app.service.prompts, "listDue");
+    const render = spyOn(promptLists, "listScheduledPrompts");
     const streams = await Promise.all(Array.from({ length: 50 }, () => listen(app, "/live")));
     for (const stream of streams) await stream.until(({ data }) => data.includes("First"));
     expect(render).toHaveBeenCalledTimes(1);
@@ -164,7 +167,7 @@ describe("progress over REST", () => {
     expect(render).toHaveBeenCalledTimes(2);
     const foreign = await listen(app, "/live", { authorization: `Bearer ${app.b.key}` });
     await foreign.until(() => true);
-    expect(render.mock.calls.map(([org]) => org)).toEqual([app.a.org, app.a.org, app.b.org]);
+    expect(render.mock.calls.map(([_, org]) => org)).toEqual([app.a.org, app.a.org, app.b.org]);
     for (const stream of [...streams, foreign]) await stream.leave();
     const again = await listen(app, "/live");
     expect(await again.until(({ data }) => data.includes("Second"))).not.toBeNull();

@@ -1,11 +1,14 @@
 import { describe, expect, test } from "bun:test";
+import { createPrompt, getPrompt } from "../src/prompts/prompts.ts";
+import { getReport } from "../src/reports/reports.ts";
+import { countRuns } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
 const app = testApp({ env: { OPENAI_API_KEY: "sk-test" } });
 const make = (title: string, more = {}) =>
-  app.service.prompts.createPrompt(app.a.org, { title, text: "Do it. https://docs.example.com", ...more }).id;
+  createPrompt(app.service.ctx, app.a.org, { title, text: "Do it. https://docs.example.com", ...more }).id;
 const [upload, stream] = [make("Upload"), make("Stream")];
 const [one, two, failed] = evaluation(app, upload, [niceGrade, niceGrade, "timeout: too slow"]);
 const owner = await signedIn(app);
@@ -17,7 +20,7 @@ const hiddenOf = (page: string, html = page.slice(page.indexOf(`class="confirm"`
   Object.fromEntries(
     [...html.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name, value]) => [name, value]),
   );
-const runCount = () => app.service.runs.countRuns(app.a.org);
+const runCount = () => countRuns(app.service.ctx, app.a.org);
 
 describe("selected rows", () => {
   test("are checkboxes in a form, whose buttons depend on the role", async () => {
@@ -58,11 +61,11 @@ describe("selected rows", () => {
     const asked = await owner.post("/reports/selected/archive", on(one?.slug, two?.slug));
     expect(asked.status).toBe(200);
     for (const each of [one, two]) expect(asked.body).toContain(each?.slug);
-    expect(app.service.reports.getReport(app.a.org, one?.slug ?? "").status).toBe("published");
+    expect(getReport(app.service.ctx, app.a.org, one?.slug ?? "").status).toBe("published");
     const done = await owner.post("/reports/selected/archive", { ...hiddenOf(asked.body), confirmed: "1" });
     expect([done.status, done.location]).toEqual([303, "/reports"]);
     for (const each of [one, two])
-      expect(app.service.reports.getReport(app.a.org, each?.slug ?? "").status).toBe("archived");
+      expect(getReport(app.service.ctx, app.a.org, each?.slug ?? "").status).toBe("archived");
     expect((await owner.post("/reports/selected/archive")).status).toBe(400);
   });
 
@@ -87,7 +90,7 @@ describe("selected rows", () => {
     expect((await member.post("/prompts/selected/archive", on(upload))).status).toBe(403);
     const asked = await owner.post("/prompts/selected/archive", on(upload));
     await owner.post("/prompts/selected/archive", { ...hiddenOf(asked.body), confirmed: "1" });
-    expect(app.service.prompts.getPrompt(app.a.org, upload).status).toBe("archived");
+    expect(getPrompt(app.service.ctx, app.a.org, upload).status).toBe("archived");
     expect((await owner.post("/runs/selected/rerun", on(one?.runId))).status).toBe(409);
   });
 });

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import type { Agent } from "../src/agents/agent.ts";
+import { findLatest } from "../src/comparisons/latest.ts";
+import { advanceGates } from "../src/gates/progress.ts";
 import { gradeSession } from "../src/grading/score.ts";
+import { getPrompt } from "../src/prompts/prompts.ts";
+import { getEvalRequest, listEvalRequests } from "../src/runs/evals.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import type { EvalRequest } from "../src/runs/schema.ts";
 import { end, milestone, session } from "./fixtures/grading/session.ts";
 import { testApp } from "./support/app.ts";
@@ -27,14 +32,14 @@ const get = async (path: string) => (await send("GET", path)).body;
 /** An evaluation of both agents, five runs each, with scores around these. */
 async function evaluated(promptId: string, scores: Record<string, number>) {
   const asked = { urlMap: {}, trigger: "api", runs: 5 } as const;
-  const { evalRequestId } = await service.requests.requestEval(a.org, promptId, asked);
+  const { evalRequestId } = await requestEval(service.ctx, a.org, promptId, asked);
   const counts: Record<string, number> = {};
   finishRuns(app, ({ agent }) => {
     const nth = counts[agent] ?? 0;
     counts[agent] = nth + 1;
     return (scores[agent] ?? 0) + (nth % 3);
   });
-  return service.evals.getEvalRequest(a.org, evalRequestId);
+  return getEvalRequest(service.ctx, a.org, evalRequestId);
 }
 const slugOf = (request: EvalRequest, id: string) =>
   request.runs.find((run) => run.agent.id === id)?.report?.slug ?? "";
@@ -94,7 +99,7 @@ describe("a prompt with two agents", () => {
   test("is scheduled with each", async () => {
     const { body: prompt } = await create({ runsPerEval: 2, frequency: "hourly" });
     time += 3600_000;
-    await service.slots.tick();
+    await service.scheduler.tick();
     const [request] = await get(`/api/v1/eval-requests?promptId=${prompt.id}`);
     expect([request.trigger, request.runs.map((run: { agent: { id: string } }) => run.agent.id)]).toEqual([
       "schedule",
@@ -125,7 +130,7 @@ describe("a prompt with two agents", () => {
       expect(listed.length).toBe(5);
     }
     expect(await get(`/api/v1/reports?promptId=${prompt.id}&agentVersion=other`)).toEqual([]);
-    expect(service.latest.findLatest(a.org, prompt.id)?.points.map(({ score, runs }) => [score, runs])).toEqual([
+    expect(findLatest(service.ctx, a.org, prompt.id)?.points.map(({ score, runs }) => [score, runs])).toEqual([
       [40.8, 5],
     ]);
     const next = await evaluated(prompt.id, { red: 40, blue: 80 });
@@ -172,7 +177,7 @@ describe("a prompt with two agents", () => {
     const { body: prompt } = await create();
     const { body: started } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
     finishRuns(app, () => 70);
-    const request = service.evals.getEvalRequest(a.org, started.evalRequestId);
+    const request = getEvalRequest(service.ctx, a.org, started.evalRequestId);
     const compared = (more: string) =>
       get(`/api/v1/compare/reports?slugs=${slugOf(request, "red")},${slugOf(request, "blue")}${more}`);
     expect((await compared("")).verdict).toBe("not_comparable");
@@ -213,7 +218,7 @@ describe("a prompt with two agents", () => {
       const { body } = await send("POST", "/api/v1/gates", { body: asked });
       for (let i = 0; i < 3; i++) {
         finishRuns(app, (run) => (Object.keys(run.urlMap).length > 0 ? head : {})[run.agent] ?? 80);
-        await service.gates.tick();
+        await advanceGates(service.ctx);
       }
       return await get(`/api/v1/gates/${body.id}`);
     };
@@ -236,7 +241,7 @@ test("a form without JavaScript sets several agents, and the pages show each", a
   const form = { text, agent: "red", "also.agent": ["blue", ""], "also.model": ["", ""], runsPerEval: "2" };
   const { location } = await person.post("/prompts", form);
   const id = location?.split("/").at(-1) ?? "";
-  expect(service.prompts.getPrompt(a.org, id).agents?.map(({ agent }) => agent)).toEqual(["red", "blue"]);
+  expect(getPrompt(service.ctx, a.org, id).agents?.map(({ agent }) => agent)).toEqual(["red", "blue"]);
   const { body } = await person.get(`/prompts/${id}/edit`);
   expect(body).toMatch(/<select name="also.agent" aria-label="Agent 2">.*?<option value="blue" selected/s);
   const wrong = await person.post("/prompts", { ...form, agent: "" });
@@ -250,7 +255,7 @@ test("a form without JavaScript sets several agents, and the pages show each", a
   ]);
   const list = (await person.get(`/runs?promptId=${id}`)).body;
   expect(["red test", "blue test"].map((label) => list.split(`>${label}<`).length - 1)).toEqual([2, 2]);
-  const { runs } = service.evals.listEvalRequests(a.org, { promptId: id }, { limit: 1, offset: 0 })
+  const { runs } = listEvalRequests(service.ctx, a.org, { promptId: id }, { limit: 1, offset: 0 })
     .items[0] as EvalRequest;
   const slugs = runs.slice(0, 2).map(({ report }) => report?.slug);
   const compared = (await person.get(`/compare?slugs=${slugs}`)).body;

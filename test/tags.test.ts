@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { signedIn } from "./support/people.ts";
@@ -9,7 +10,7 @@ const text = "Upload. https://docs.example.com";
 function setUp() {
   const app = testApp();
   const create = (title: string, more: object = {}) =>
-    app.service.prompts.createPrompt(app.a.org, { title, text, tags: ["nightly"], ...more }).id;
+    createPrompt(app.service.ctx, app.a.org, { title, text, tags: ["nightly"], ...more }).id;
   const schedule = async (body: object) => await app.send("POST", "/api/v1/prompts/schedule", { body });
   const get = async (path: string) => (await app.send("GET", `/api/v1/${path}`)).body;
   return { ...app, create, schedule, get };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { updateOrg } from "../src/auth/orgs.ts";
+import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
@@ -16,7 +17,7 @@ function setUp() {
   const { service, a } = app;
   updateOrg(service.ctx, a.org, { name: "Acme", timeZone: zone });
   const shown = { isOnResultsPage: true, hasPublicBadge: true };
-  const prompt = service.prompts.createPrompt(a.org, { text: "Upload. https://docs.example.com", ...shown });
+  const prompt = createPrompt(service.ctx, a.org, { text: "Upload. https://docs.example.com", ...shown });
   const [before] = evaluation(app, prompt.id, [niceGrade]);
   now = Date.parse(november);
   const [after] = evaluation(app, prompt.id, [niceGrade]);
@@ -78,7 +79,7 @@ describe("a date in since or until begins at midnight in the time zone of the or
 test("pages, badges and the public results page show dates of the organization, and name the zone with the time", async () => {
   const { app, prompt, after, at } = setUp();
   at("2026-10-31T12:30:00Z");
-  app.service.prompts.updatePrompt(app.a.org, prompt.id, { frequency: "0 6 * * *" });
+  updatePrompt(app.service.ctx, app.a.org, prompt.id, { frequency: "0 6 * * *" });
   const owner = await signedIn(app);
   const found = async (path: string) => (await owner.get(path)).body;
   const event = await found(`/reports/${after}/session/0`);

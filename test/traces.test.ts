@@ -3,6 +3,9 @@ import { afterEach, describe, expect, test } from "bun:test";
 import * as generated from "@opentelemetry/otlp-transformer/build/src/generated/root";
 import { type Logger, pino } from "pino";
 import { AgentFailure } from "../src/agents/agent.ts";
+import { countUnfinishedJobs } from "../src/jobs/queue.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { requestEval } from "../src/runs/requests.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
 import { modelSession, rows } from "./support/judged.ts";
 import { until } from "./support/until.ts";
@@ -57,7 +60,7 @@ function tracedApp(url: string, { env = {}, agent = instantAgent, log }: Options
     const response = await app.service.telemetry.metrics?.answer(new Request("http://localhost/metrics"));
     return Number(line.exec((await response?.text()) ?? "")?.[1] ?? 0);
   };
-  const { id } = app.service.prompts.createPrompt(app.a.org, { text: `Print ${rows}. https://docs.example.com/` });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { text: `Print ${rows}. https://docs.example.com/` });
   stops.push(() => app.service.stop(0));
   return {
     ...app,
@@ -65,8 +68,8 @@ function tracedApp(url: string, { env = {}, agent = instantAgent, log }: Options
     async run(times = 1): Promise<string[]> {
       await app.service.start();
       const runs = { urlMap: {}, trigger: "api", runs: times } as const;
-      const { runIds } = await app.service.requests.requestEval(app.a.org, id, runs);
-      await until("the runs end", () => app.service.queue.countUnfinished() === 0);
+      const { runIds } = await requestEval(app.service.ctx, app.a.org, id, runs);
+      await until("the runs end", () => countUnfinishedJobs(app.service.ctx, "runs") === 0);
       return runIds;
     },
     counted: (result: "sent" | "dropped") =>

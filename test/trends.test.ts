@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { updateOrg } from "../src/auth/orgs.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
+import { setReportStatus } from "../src/reports/reports.ts";
 import { changePoints } from "../src/stats/change-points.ts";
 import { getTrends } from "../src/trends/trends.ts";
 import { noisy, testApp } from "./support/app.ts";
@@ -16,7 +18,7 @@ function dated() {
   const app = testApp({ now: () => now });
   const { call } = rpc(app);
   const newPrompt = (isCanary = false) =>
-    app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com", isCanary }).id;
+    createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com", isCanary }).id;
   const promptId = newPrompt();
   const at = (day: string | number, ends: (Grade | string)[], of = promptId) => {
     now = typeof day === "number" ? day : Date.parse(`${day}T12:00:00Z`);
@@ -269,9 +271,9 @@ describe("changes of a line", () => {
     const ran = (score: number, column: string, value: string) => {
       const [{ slug, runId } = { slug: "", runId: "" }] = at("2026-11-02", [scored(score)]);
       // Withdrawn and published again, so that it counts with its changed properties.
-      app.service.reports.setStatus(app.a.org, slug, "draft");
+      setReportStatus(app.service.ctx, app.a.org, slug, "draft");
       app.db.$client.run(`update runs set ${column} = ? where id = ?`, [value, runId]);
-      app.service.reports.setStatus(app.a.org, slug, "published");
+      setReportStatus(app.service.ctx, app.a.org, slug, "published");
       return slug;
     };
     const slugs = [ran(60, "agent_version", "0.169.0+preset.1"), ran(90, "agent_version", "0.170.0+preset.1")];
@@ -342,7 +344,7 @@ describe("change points", () => {
 test("the series with the most runs is shown by default, and changes over all prompts are on the scale of scores", async () => {
   const app = testApp({ agents: noisy });
   const { service, a } = app;
-  const ids = ["One", "Two"].map((title) => service.prompts.createPrompt(a.org, { title, text: "https://x.test" }).id);
+  const ids = ["One", "Two"].map((title) => createPrompt(service.ctx, a.org, { title, text: "https://x.test" }).id);
   const [first = "", second = ""] = ids;
   for (const at of [90, 90, 90, 90, 90, 90, 70, 70, 70, 70, 70, 70])
     for (const id of ids) evaluation(app, id, [{ ...niceGrade, score: id === first ? at : at - 40 }]);

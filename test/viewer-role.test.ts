@@ -2,6 +2,10 @@ import { expect, test } from "bun:test";
 import { listInvitations } from "../src/auth/invitations.ts";
 import { createKey, listKeys } from "../src/auth/keys.ts";
 import { listMembers } from "../src/auth/members.ts";
+import { createPrompt, getPrompt } from "../src/prompts/prompts.ts";
+import { listNewestRuns } from "../src/runs/lists.ts";
+import { requestEval } from "../src/runs/requests.ts";
+import { getRun } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -12,7 +16,7 @@ const { service, a } = app;
 test("a viewer reads every page and submits no form of the organization", async () => {
   const viewer = await signedIn(app, { role: "viewer", email: "viewer@example.com" });
   const { runId, slug, evalRequestId } = runWithReport(app, niceGrade);
-  const { promptId } = service.runs.listNewest(a.org, {}, { limit: 1 }).items[0] ?? { promptId: "" };
+  const { promptId } = listNewestRuns(service.ctx, a.org, {}, { limit: 1 }).items[0] ?? { promptId: "" };
   const paths = ["", "prompts", "runs", "reports", "friction", "trends", "providers", "settings", "settings/members"];
   const all = ["settings/keys", "settings/models", `runs/${runId}`, `reports/${slug}`, `evals/${evalRequestId}`];
   for (const path of [...paths, ...all, `prompts/${promptId}`]) {
@@ -39,18 +43,18 @@ test("owners invite viewers and change roles to viewer", async () => {
 
 test("destructive actions ask for confirmation, name what is lost, and run once confirmed", async () => {
   const owner = await signedIn(app, { email: "owner@example.com" });
-  const { id } = service.prompts.createPrompt(a.org, { title: "To archive", text: "https://docs.example.com" });
+  const { id } = createPrompt(service.ctx, a.org, { title: "To archive", text: "https://docs.example.com" });
   const { apiKey } = createKey(service.ctx, a.org, "to revoke");
-  const { evalRequestId: _, runIds } = await service.requests.requestEval(a.org, id, { urlMap: {}, trigger: "api" });
+  const { evalRequestId: _, runIds } = await requestEval(service.ctx, a.org, id, { urlMap: {}, trigger: "api" });
   const [member] = listMembers(service.ctx, a.org).filter(({ role }) => role === "viewer");
   const forms: [path: string, form: Record<string, string>, isGone: () => boolean][] = [
-    [`/prompts/${id}/archive`, {}, () => service.prompts.getPrompt(a.org, id).status === "archived"],
+    [`/prompts/${id}/archive`, {}, () => getPrompt(service.ctx, a.org, id).status === "archived"],
     [
       `/settings/keys/${apiKey.id}/revoke`,
       {},
       () => listKeys(service.ctx, a.org).find((key) => key.id === apiKey.id)?.revokedAt !== null,
     ],
-    [`/runs/${runIds[0]}/cancel`, {}, () => service.runs.getRun(a.org, runIds[0] ?? "").status === "failed"],
+    [`/runs/${runIds[0]}/cancel`, {}, () => getRun(service.ctx, a.org, runIds[0] ?? "").status === "failed"],
     [
       "/settings/members/change",
       { member: member?.memberId ?? "", do: "remove" },
@@ -68,12 +72,12 @@ test("destructive actions ask for confirmation, name what is lost, and run once 
 
 test("the page after a change shows a message once, with Undo", async () => {
   const owner = await signedIn(app, { email: "third@example.com" });
-  const { id } = service.prompts.createPrompt(a.org, { text: "https://docs.example.com" });
+  const { id } = createPrompt(service.ctx, a.org, { text: "https://docs.example.com" });
   const { location } = await owner.post(`/prompts/${id}/status`, { status: "paused" });
   const { body } = await owner.get(location ?? "");
   expect(body).toMatch(/<div class="toast" role="status">/);
   expect(body).toContain(`action="/prompts/${id}/status"><input type="hidden"`);
   expect((await owner.get(location ?? "")).body).not.toContain('class="toast"');
   await owner.post(`/prompts/${id}/status`, { status: "active" });
-  expect(service.prompts.getPrompt(a.org, id).status).toBe("active");
+  expect(getPrompt(service.ctx, a.org, id).status).toBe("active");
 });

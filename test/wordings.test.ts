@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { importFile } from "../src/exchange/import.ts";
+import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { serveSite } from "./support/site.ts";
 
@@ -55,7 +57,7 @@ test("a report compares what each wording of the goal finds, and exports keep th
   const path = join(folder, "export.jsonl");
   writeFileSync(path, file);
   const other = testApp();
-  await other.service.imports.importFile(other.a.org, path, {});
+  await importFile(other.service.ctx, other.a.org, path, {});
   expect((await other.send("GET", `/api/v1/prompts/${prompt.id}`)).body.wordings).toEqual(wordings);
   expect((await other.send("GET", `/api/v1/reports/${slug}`)).body.wordings).toEqual(report.wordings);
 });
@@ -63,7 +65,7 @@ test("a report compares what each wording of the goal finds, and exports keep th
 test("without other wordings there is nothing to compare", async () => {
   const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` };
   const app = testApp({ agent: createExplorer({ version: "test" }), env });
-  const { id } = app.service.prompts.createPrompt(app.a.org, { text: `Revoke an access token. ${site.url}/` });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { text: `Revoke an access token. ${site.url}/` });
   await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
   await app.runJobs();
   const { slug } = (await app.send("GET", "/api/v1/reports")).body[0];

@@ -16,17 +16,19 @@ export type AgentChoice = {
   objection: string | null;
 };
 
-/** How long the list of agents is kept: every request that starts a run reads it. */
-const keptMs = 1_000;
+/** How long the list of agents is cached: every request that starts a run reads it. */
+const cacheMs = 1_000;
 
-/** Lists agents. They are looked up once a second, because coding agents are installed and updated while the service runs. */
-export function createAgentList(agents: Record<string, Agent>): () => AgentChoice[] {
-  let last: { choices: AgentChoice[]; at: number } | null = null;
-  return () => {
-    if (last === null || performance.now() - last.at > keptMs)
-      last = { choices: Object.entries(agents).map(([id, agent]) => toChoice(id, agent)), at: performance.now() };
-    return last.choices;
-  };
+const cached = new WeakMap<Record<string, Agent>, { choices: AgentChoice[]; at: number }>();
+
+/** All agents, the default first. They are looked up once a second, because coding agents are installed and updated while the service runs. */
+export function listAgentChoices(agents: Record<string, Agent>): AgentChoice[] {
+  let latest = cached.get(agents);
+  if (!latest || performance.now() - latest.at > cacheMs) {
+    latest = { choices: Object.entries(agents).map(([id, agent]) => toChoice(id, agent)), at: performance.now() };
+    cached.set(agents, latest);
+  }
+  return latest.choices;
 }
 
 const toChoice = (id: string, agent: Agent): AgentChoice => {

@@ -13,11 +13,11 @@ import type {
   NewDestination,
 } from "../notifications/schema.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "../prompts/schema.ts";
-import type { TagSchedule, TagScheduled } from "../prompts/tag-schedules.ts";
 import type { Provider, ProviderInput } from "../providers/schema.ts";
 import type { Regrade, RegradeRequest } from "../regrades/schema.ts";
 import type { Report } from "../reports/schema.ts";
 import type { Run, RunRequest, RunResponse } from "../runs/schema.ts";
+import type { TagSchedule, TagScheduled } from "../schedules/tag-schedules.ts";
 import type { Trust, TrustInput } from "../trusts/schema.ts";
 
 type Query = Record<string, string | number | undefined>;

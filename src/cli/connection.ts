@@ -103,7 +103,7 @@ async function openLocal(
   const startWork = async () => {
     isWorking = true;
     await service.runner.start();
-    service.gates.start();
+    service.gateLoop.start();
   };
   let [wasUnlocked, checkedAt] = [false, performance.now()];
   /** Takes over from a service that is gone: nobody else would finish the work. */

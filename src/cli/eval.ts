@@ -7,9 +7,13 @@ import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { createCommandLog } from "../log.ts";
+import { createPrompt } from "../prompts/prompts.ts";
 import { createProvider } from "../providers/providers.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
-import { describeEstimate } from "../runs/estimates.ts";
+import { getReport } from "../reports/reports.ts";
+import { describeEstimate, getEstimate } from "../runs/estimates.ts";
+import { requestEval } from "../runs/requests.ts";
+import { getRun, getRunFailure } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
 import { exits, print, say, sayFailure, toAllowRule, toOwnUrl } from "./terminal.ts";
@@ -81,7 +85,7 @@ async function evaluate(
   });
   const org = createOrg(service.ctx, "This terminal").id;
   const provider = createProvider(service.ctx, org, { name: new URL(url).hostname, docsUrl: url });
-  const prompt = service.prompts.createPrompt(org, {
+  const prompt = createPrompt(service.ctx, org, {
     title: goal.slice(0, 200),
     text: literal(task ?? goal),
     endGoal: literal(goal),
@@ -90,8 +94,8 @@ async function evaluate(
     agent,
     model,
   });
-  say(`Estimate: ${describeEstimate(await service.estimates.getEstimate(org, prompt.id))}`);
-  const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
+  say(`Estimate: ${describeEstimate(await getEstimate(service.ctx, org, prompt.id))}`);
+  const { runIds } = await requestEval(service.ctx, org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
   await service.start();
   const stop = async (code: number) => {
@@ -100,13 +104,13 @@ async function evaluate(
   };
   process.once("SIGINT", () => stop(130));
   process.once("SIGTERM", () => stop(143));
-  while (service.runs.getRun(org, runId).completedAt === null) await Bun.sleep(20);
+  while (getRun(service.ctx, org, runId).completedAt === null) await Bun.sleep(20);
   await service.stop(0);
-  const run = service.runs.getRun(org, runId);
-  const report = run.report ? service.reports.getReport(org, run.report.slug) : null;
+  const run = getRun(service.ctx, org, runId);
+  const report = run.report ? getReport(service.ctx, org, run.report.slug) : null;
 
   if (!report) {
-    const { failureCause } = service.runs.getFailure(org, runId);
+    const { failureCause } = getRunFailure(service.ctx, org, runId);
     sayFailure({ error: failureCause ?? "internal", detail: `The run failed: ${run.failureReason}` }, json);
     closeDb(db);
     return exits.error;

@@ -91,7 +91,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     try {
       flushLastUsed(service.ctx, all);
     } catch (error) {
-      service.onError(error);
+      service.ctx.disk.onError(error);
       log.error({ err: error }, "could not store when API keys were last used");
     }
   };

@@ -6,7 +6,10 @@ import type { Config } from "../config/config.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { createCommandLog } from "../log.ts";
+import { createPrompt } from "../prompts/prompts.ts";
 import { readSession } from "../reports/session-events.ts";
+import { requestEval } from "../runs/requests.ts";
+import { getRun } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { counted, toAllowRule } from "./terminal.ts";
 
@@ -50,14 +53,14 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
   try {
     const org = createOrg(service.ctx, "Trial").id;
     const text = `Read https://${host}/guide, run a command, and write a file.`;
-    const prompt = service.prompts.createPrompt(org, { text, agent: id, model: name });
+    const prompt = createPrompt(service.ctx, org, { text, agent: id, model: name });
     const urlMap = { [host]: siteUrl };
-    const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap, trigger: "cli" });
+    const { runIds } = await requestEval(service.ctx, org, prompt.id, { urlMap, trigger: "cli" });
     const runId = runIds[0] as string;
     await service.start();
-    while (service.runs.getRun(org, runId).completedAt === null) await Bun.sleep(20);
+    while (getRun(service.ctx, org, runId).completedAt === null) await Bun.sleep(20);
     await service.stop(0);
-    const { failureReason, attempt } = service.runs.getRun(org, runId);
+    const { failureReason, attempt } = getRun(service.ctx, org, runId);
     const events = readSession(db, { orgId: org, runId, attempt });
     return { failureReason, steps: stepsIn(events), events: events.map(describe) };
   } finally {

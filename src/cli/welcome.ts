@@ -4,8 +4,12 @@ import { createOrg, listOrgs } from "../auth/orgs.ts";
 import { setupPath } from "../auth/setup.ts";
 import type { OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
+import { createPrompt } from "../prompts/prompts.ts";
 import { createProvider } from "../providers/providers.ts";
 import { scoreSummary } from "../reports/labels.ts";
+import { getReport } from "../reports/reports.ts";
+import { acceptEval } from "../runs/requests.ts";
+import { getRun } from "../runs/runs.ts";
 import type { Service } from "../service.ts";
 import { print, say } from "./terminal.ts";
 
@@ -18,7 +22,7 @@ export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = createExample(service, ownUrl);
   if (!example) return;
   service.ctx.signals.jobQueued.emit();
-  const { runs, reports, ctx } = service;
+  const { ctx } = service;
   const { org, runId } = example;
   const url = ctx.baseUrl();
   say(`
@@ -32,16 +36,16 @@ Welcome to evald. This is the first start, so an example organization was create
 
 Running an example prompt on the docs of a made-up product…
 `);
-  let run = runs.getRun(org, runId);
+  let run = getRun(ctx, org, runId);
   while (run.completedAt === null) {
     await Bun.sleep(50);
-    run = runs.getRun(org, runId);
+    run = getRun(ctx, org, runId);
   }
   if (!run.report) {
     say(`The example run failed: ${run.failureReason}. See ${run.runUrl}`);
     return;
   }
-  const report = reports.getReport(org, run.report.slug);
+  const report = getReport(ctx, org, run.report.slug);
   const first = report.recommendations[0];
   say(`  Example report        ${scoreSummary(report) ?? report.nullNotice}. ${report.keyFinding}${first ? `\n  Recommended fix       ${first.title}` : ""}
   Read it               ${run.report.url}
@@ -52,14 +56,14 @@ Running an example prompt on the docs of a made-up product…
  * Creates everything in one transaction, and prints the key as its last step, so that a stored organization always had its key shown. If the
  * process ends before the commit, the printed key is void, and the next start is a first start again.
  */
-function createExample({ prompts, requests, ctx }: Service, ownUrl: string): { org: OrgId; runId: string } | null {
+function createExample({ ctx }: Service, ownUrl: string): { org: OrgId; runId: string } | null {
   return transaction(ctx.db, (tx) => {
     if (listOrgs(ctx).length > 0) return null;
     const url = ctx.baseUrl();
     const org = createOrg(ctx, "Example").id;
     const { key } = createKey(ctx, org, "first start");
     const provider = createProvider(ctx, org, { name: "Acme Files (example)", docsUrl: `${url}/example` });
-    const prompt = prompts.createPrompt(org, {
+    const prompt = createPrompt(ctx, org, {
       title: "Upload a file",
       text: "Upload a file to a bucket with the Acme Files API and print its URL.",
       endGoal: "A file was uploaded to a bucket, and its URL was printed.",
@@ -69,7 +73,7 @@ function createExample({ prompts, requests, ctx }: Service, ownUrl: string): { o
     });
     const { origin } = new URL(url);
     const urlMap = origin === ownUrl ? {} : { [origin]: ownUrl };
-    const { runIds } = requests.accept(tx, org, prompt.id, { urlMap, trigger: "cli" });
+    const { runIds } = acceptEval(ctx, tx, org, prompt.id, { urlMap, trigger: "cli" });
     print(key);
     return { org, runId: runIds[0] as string };
   });

@@ -6,8 +6,8 @@ import type { RunRow } from "../reports/run-rows.ts";
 import { Id } from "../schema.ts";
 import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
 import { byWeight, mergeFriction, readFriction } from "./friction.ts";
-import { createSideBySide } from "./side-by-side.ts";
-import { createSides, type Side, type SideParts, type SideQuery } from "./sides.ts";
+import type { Side, SideQuery } from "./sides.ts";
+import { baselineOf, sideOf, sideOfEvals, sideOfRuns } from "./sides.ts";
 import { judgeTogether, type Terms } from "./together.ts";
 
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
@@ -40,77 +40,72 @@ export const Comparison = Type.Object(
 );
 export type Comparison = Static<typeof Comparison>;
 
-export type Compare = ReturnType<typeof createCompare>;
+/** Runs of the head are excluded from the base. Throws not_found, and bad_request for a side without runs. */
+export function compareSides(
+  ctx: Context,
+  org: OrgId,
+  base: SideQuery,
+  head: SideQuery,
+  terms: Terms = {},
+): Comparison {
+  const after = sideOf(ctx, org, head);
+  const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
+  const before = isBaseline ? baselineOf(ctx, org, after) : sideOf(ctx, org, base);
+  // A run on both sides would be compared with itself.
+  const ids = new Set(after.runs.map(({ runId }) => runId));
+  const runs = before.runs.filter(({ runId }) => !ids.has(runId));
+  if (runs.length === 0 && before.runs.length > 0)
+    throw badRequest("Invalid base: all of its runs also belong to the head. Choose other runs, or baseline.");
+  return compare(ctx, { ...before, runs }, after, terms);
+}
 
-/** Compares reports, evaluations and prompts. */
-export function createCompare({ db }: Pick<Context, "db">, parts: SideParts) {
-  const sides = createSides({ db }, parts);
-  const { sideOf, sideOfEvals, sideOfRuns, baselineOf } = sides;
+/** Compares the runs of evaluations that `keeps` accepts with those of others and with `runIds`. */
+export function compareEvals(
+  ctx: Context,
+  org: OrgId,
+  { evalRequestIds = [], runIds = [] }: { evalRequestIds?: string[]; runIds?: string[] },
+  headIds: string[],
+  { keeps = () => true, ...terms }: Terms & { keeps?: (run: RunRow) => boolean } = {},
+): Comparison {
+  const kept = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
+  const evals = sideOfEvals(ctx, org, evalRequestIds);
+  const others = sideOfRuns(ctx, org, "the baseline", runIds);
+  const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
+  return compare(ctx, kept(base), kept(sideOfEvals(ctx, org, headIds)), terms);
+}
 
-  function frictionOf(both: Side[]): Comparison["friction"] {
-    const groups = both.map(({ runs }) =>
-      readFriction(
-        { db },
-        runs.flatMap(({ reportId }) => reportId ?? []),
-      ),
+function frictionOf(ctx: Context, both: Side[]): Comparison["friction"] {
+  const groups = both.map(({ runs }) =>
+    readFriction(
+      { db: ctx.db },
+      runs.flatMap(({ reportId }) => reportId ?? []),
+    ),
+  );
+  // Without a report on one side, nothing is gone or new.
+  if (groups.some(({ of }) => of === 0)) return { shared: [], gone: [], new: [] };
+  const [before, after] = groups.map(({ of }, i) => (seenIn: string[][]) => ({ runs: seenIn[i]?.length ?? 0, of }));
+  const merged = mergeFriction(groups)
+    .sort(byWeight)
+    .flatMap(({ seenIn, ...name }) =>
+      before && after ? [{ ...name, before: before(seenIn), after: after(seenIn) }] : [],
     );
-    // Without a report on one side, nothing is gone or new.
-    if (groups.some(({ of }) => of === 0)) return { shared: [], gone: [], new: [] };
-    const [before, after] = groups.map(({ of }, i) => (seenIn: string[][]) => ({ runs: seenIn[i]?.length ?? 0, of }));
-    const merged = mergeFriction(groups)
-      .sort(byWeight)
-      .flatMap(({ seenIn, ...name }) =>
-        before && after ? [{ ...name, before: before(seenIn), after: after(seenIn) }] : [],
-      );
-    return {
-      shared: merged.filter(({ before, after }) => before.runs > 0 && after.runs > 0),
-      gone: merged.filter(({ after }) => after.runs === 0),
-      new: merged.filter(({ before }) => before.runs === 0),
-    };
-  }
-
-  function compare(before: Side, after: Side, terms: Terms): Comparison {
-    const { comparability, judged } = judgeTogether([before, after], [], terms);
-    const { verdict = null, evidence = noEvidence("at least two reports are needed") } = judged ?? {};
-    return {
-      base: toName(before),
-      head: toName(after),
-      comparability,
-      verdict,
-      evidence,
-      friction: frictionOf([before, after]),
-    };
-  }
-
   return {
-    compareReports: createSideBySide(parts.reports, sides),
+    shared: merged.filter(({ before, after }) => before.runs > 0 && after.runs > 0),
+    gone: merged.filter(({ after }) => after.runs === 0),
+    new: merged.filter(({ before }) => before.runs === 0),
+  };
+}
 
-    /** Runs of the head are excluded from the base. Throws not_found, and bad_request for a side without runs. */
-    compareSides(org: OrgId, base: SideQuery, head: SideQuery, terms: Terms = {}): Comparison {
-      const after = sideOf(org, head);
-      const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
-      const before = isBaseline ? baselineOf(org, after) : sideOf(org, base);
-      // A run on both sides would be compared with itself.
-      const ids = new Set(after.runs.map(({ runId }) => runId));
-      const runs = before.runs.filter(({ runId }) => !ids.has(runId));
-      if (runs.length === 0 && before.runs.length > 0)
-        throw badRequest("Invalid base: all of its runs also belong to the head. Choose other runs, or baseline.");
-      return compare({ ...before, runs }, after, terms);
-    },
-
-    /** Compares the runs of evaluations that `keeps` accepts with those of others and with `runIds`. */
-    compareEvals(
-      org: OrgId,
-      { evalRequestIds = [], runIds = [] }: { evalRequestIds?: string[]; runIds?: string[] },
-      headIds: string[],
-      { keeps = () => true, ...terms }: Terms & { keeps?: (run: RunRow) => boolean } = {},
-    ): Comparison {
-      const kept = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
-      const evals = sideOfEvals(org, evalRequestIds);
-      const others = sideOfRuns(org, "the baseline", runIds);
-      const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
-      return compare(kept(base), kept(sideOfEvals(org, headIds)), terms);
-    },
+function compare(ctx: Context, before: Side, after: Side, terms: Terms): Comparison {
+  const { comparability, judged } = judgeTogether([before, after], [], terms);
+  const { verdict = null, evidence = noEvidence("at least two reports are needed") } = judged ?? {};
+  return {
+    base: toName(before),
+    head: toName(after),
+    comparability,
+    verdict,
+    evidence,
+    friction: frictionOf(ctx, [before, after]),
   };
 }
 

@@ -1,16 +1,18 @@
-import type { OrgId } from "../context.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import type { reports } from "../db/tables/reports.ts";
 import type { Scope } from "../grading/grade.ts";
-import { type Baselines, isAlike } from "../reports/baseline.ts";
+import { isAlike } from "../reports/baseline.ts";
 import { comparedScope } from "../reports/differences.ts";
 import type { Seen } from "../reports/run-rows.ts";
+import { seenRows } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { changePoints } from "../stats/change-points.ts";
 import { minRuns } from "../stats/power.ts";
-import type { Compare, Comparison } from "./compare.ts";
+import type { Comparison } from "./compare.ts";
+import { compareEvals } from "./compare.ts";
 
 /** Maximum number of the newest published live reports of a prompt to read. */
-const looked = 60;
+const maxReportsRead = 60;
 const maxPoints = 20;
 const maxKept = 2_000;
 
@@ -67,80 +69,79 @@ function lastLevel(points: Point[]): LatestChange | null {
   return before && after ? { verdict, delta, at: after.at, slugs: [before.slug, after.slug] } : null;
 }
 
-/** The current scores of prompts. */
-export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }: Pick<Compare, "compareEvals">) {
-  /** The last result of each prompt with what it is the result of, because comparing is slow. */
-  const kept = new Map<string, { basis: string; change: LatestChange | null }>();
+/** The last result of each prompt with what it is the result of, because comparing is slow. */
+const lastChanges = perContext(() => new Map<string, { basis: string; change: LatestChange | null }>());
 
-  /** The change between the last two evaluations. */
-  function lastStep(
-    org: OrgId,
-    { agent, model }: Pick<Seen, "agent" | "model">,
-    before: ScorePoint | undefined,
-    after: ScorePoint | undefined,
-  ): LatestChange | null {
-    if (!before || !after || Math.min(before.runs, after.runs) < minRuns) return null;
-    const { verdict, evidence } = compareEvals(org, { evalRequestIds: [before.evalRequestId] }, [after.evalRequestId], {
+/** null: the prompt has no published live report. */
+export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest | null {
+  const found = seenRows(ctx, org, promptId, maxReportsRead, { limit: maxReportsRead });
+  const [newest] = found;
+  if (!newest) return null;
+  // Of several agents, the first one of the prompt.
+  const isFirst = (run: Seen) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
+  const last = found.find(isFirst) ?? newest;
+  const sameKind = found.filter((run) =>
+    isAlike(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
+  );
+  const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(([evalRequestId, all]) => {
+    const scored = all.flatMap(({ score }) => score ?? []);
+    const [newest] = all;
+    if (!newest || scored.length === 0) return [];
+    const score = scored.reduce((sum, each) => sum + each, 0) / scored.length;
+    const { slug, createdAt } = newest;
+    return { evalRequestId, slug, score, scores: scored.reverse(), runs: scored.length, at: toIso(createdAt) };
+  });
+  const all = points.toReversed();
+  const { slug, score, scope, grade, outcome, createdAt } = last;
+  return {
+    slug,
+    score,
+    scope,
+    grade,
+    outcome,
+    at: toIso(createdAt),
+    points: all.slice(-maxPoints).map(({ scores: _, ...point }) => point),
+    change: changeOf(ctx, org, promptId, last, all),
+  };
+}
+
+/** The change between the last two evaluations. */
+function lastStep(
+  ctx: Context,
+  org: OrgId,
+  { agent, model }: Pick<Seen, "agent" | "model">,
+  before: ScorePoint | undefined,
+  after: ScorePoint | undefined,
+): LatestChange | null {
+  if (!before || !after || Math.min(before.runs, after.runs) < minRuns) return null;
+  const { verdict, evidence } = compareEvals(
+    ctx,
+    org,
+    { evalRequestIds: [before.evalRequestId] },
+    [after.evalRequestId],
+    {
       // A run without a report names the model that was requested.
       keeps: (run) => run.agent === agent && (run.report === null || run.model === model),
-    });
-    return verdict && { verdict, delta: evidence.delta?.value ?? 0, at: after.at, slugs: [before.slug, after.slug] };
-  }
-
-  /** `points`: oldest first, at least the last two. */
-  function changeOf(
-    org: OrgId,
-    promptId: string,
-    of: Pick<Seen, "agent" | "model">,
-    points: Point[],
-  ): LatestChange | null {
-    const basis = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(
-      " ",
-    );
-    const known = kept.get(promptId);
-    if (known?.basis === basis) return known.change;
-    const step = lastStep(org, of, points.at(-2), points.at(-1));
-    const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
-    const change = isClear ? step : (lastLevel(points) ?? step);
-    if (kept.size >= maxKept) kept.clear();
-    kept.set(promptId, { basis, change });
-    return change;
-  }
-
-  return {
-    /** null: the prompt has no published live report. */
-    findLatest(org: OrgId, promptId: string): Latest | null {
-      const found = rows.seen(org, promptId, looked, { limit: looked });
-      const [newest] = found;
-      if (!newest) return null;
-      // Of several agents, the first one of the prompt.
-      const isFirst = (run: Seen) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
-      const last = found.find(isFirst) ?? newest;
-      const sameKind = found.filter((run) =>
-        isAlike(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
-      );
-      const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(
-        ([evalRequestId, all]) => {
-          const scored = all.flatMap(({ score }) => score ?? []);
-          const [newest] = all;
-          if (!newest || scored.length === 0) return [];
-          const score = scored.reduce((sum, each) => sum + each, 0) / scored.length;
-          const { slug, createdAt } = newest;
-          return { evalRequestId, slug, score, scores: scored.reverse(), runs: scored.length, at: toIso(createdAt) };
-        },
-      );
-      const all = points.toReversed();
-      const { slug, score, scope, grade, outcome, createdAt } = last;
-      return {
-        slug,
-        score,
-        scope,
-        grade,
-        outcome,
-        at: toIso(createdAt),
-        points: all.slice(-maxPoints).map(({ scores: _, ...point }) => point),
-        change: changeOf(org, promptId, last, all),
-      };
     },
-  };
+  );
+  return verdict && { verdict, delta: evidence.delta?.value ?? 0, at: after.at, slugs: [before.slug, after.slug] };
+}
+
+/** `points`: oldest first, at least the last two. */
+function changeOf(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  of: Pick<Seen, "agent" | "model">,
+  points: Point[],
+): LatestChange | null {
+  const basis = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(" ");
+  const known = lastChanges(ctx).get(promptId);
+  if (known?.basis === basis) return known.change;
+  const step = lastStep(ctx, org, of, points.at(-2), points.at(-1));
+  const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
+  const change = isClear ? step : (lastLevel(points) ?? step);
+  if (lastChanges(ctx).size >= maxKept) lastChanges(ctx).clear();
+  lastChanges(ctx).set(promptId, { basis, change });
+  return change;
 }

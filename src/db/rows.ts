@@ -1,6 +1,7 @@
 import { and, eq, getTableColumns, gte, lt, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Db } from "./open.ts";
+import { perConnection } from "./per-connection.ts";
 import { prepared } from "./prepared.ts";
 import { orgs } from "./tables/orgs.ts";
 
@@ -23,6 +24,10 @@ export function preparedInsert<T extends SQLiteTable>(db: Db, table: T): (row: T
     query.run(row);
   };
 }
+
+/** The same as a module constant: `const insertRun = insertStatement(runs)`, used as `insertRun(ctx.db)(row)`. */
+export const insertStatement = <T extends SQLiteTable>(table: T) =>
+  perConnection((db: Db) => preparedInsert(db, table));
 
 /** IDs are UUIDv7, so all IDs of an earlier moment are less than this one. */
 export function firstIdOf(atMs: number): string {

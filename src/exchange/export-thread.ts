@@ -1,14 +1,12 @@
+import { readConfig } from "../config/config.ts";
 import type { Context } from "../context.ts";
+import { createContext } from "../context.ts";
 import { openReader } from "../db/open.ts";
-import { createField } from "../field/field.ts";
-import { createDismissals } from "../friction/dismissals.ts";
-import { createFriction } from "../friction/friction.ts";
 import { createThread } from "../jobs/thread.ts";
-import { createBaselines } from "../reports/baseline.ts";
-import { reportMarkdown } from "../reports/markdown.ts";
-import { createReports } from "../reports/reports.ts";
+import { createLog } from "../log.ts";
 import { nextTurn } from "../turns.ts";
-import { createExportWriter, type ExportOrder, type WriteExport } from "./writer.ts";
+import type { ExportOrder } from "./writer.ts";
+import { writeExport } from "./writer.ts";
 
 /** Size of a piece of a file, and the time after which a smaller one is returned. */
 const piece = { chars: 256 * 1024, ms: 100 };
@@ -28,10 +26,8 @@ export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void }
  * turns. A piece is made when the last one was taken, so a slow reader uses no memory. `program`: the file that the thread starts with; null:
  * exports in the caller's thread.
  */
-export function createExportStreams(
-  { db, baseUrl }: Pick<Context, "db" | "baseUrl">,
-  { program, write }: { program: string | null; write: WriteExport },
-) {
+export function createExportStreams(ctx: Context, program: string | null) {
+  const { db, baseUrl } = ctx;
   const open = new Set<number>();
   let lastId = 0;
   let thread: ReturnType<typeof createThread<Step, Uint8Array | null>> | null = null;
@@ -46,7 +42,7 @@ export function createExportStreams(
   }
 
   function inOwnThread(order: ExportOrder): ExportPieces {
-    const texts = write(order);
+    const texts = writeExport(ctx, order);
     return {
       async next() {
         await nextTurn();
@@ -97,16 +93,13 @@ function readPiece(texts: Iterator<string>, { chars, ms }: typeof piece): Uint8A
 
 /** In the thread of exports: how it answers. */
 export function createExportAnswers({ file, baseUrl }: Data, now: () => number): (step: Step) => Uint8Array | null {
-  const ctx = { db: openReader(file), now, newId: () => "", baseUrl: () => baseUrl };
-  const friction = createFriction(ctx, { ...createDismissals(ctx), ...createField(ctx) });
-  // Nothing is published here, so nothing is counted or announced.
-  const nothing = { countReport: () => {}, announceReport: () => {} };
-  const reports = createReports(ctx, { friction, baselines: createBaselines(ctx), ...nothing });
-  const write = createExportWriter(ctx, { reports, toMarkdown: reportMarkdown });
+  const log = createLog({ logLevel: "silent", logFormat: "json" });
+  const config = readConfig({});
+  const ctx = createContext({ db: openReader(file), config, log, agents: {}, baseUrl: () => baseUrl, now });
   const open = new Map<number, Generator<string>>();
 
   return ({ id, order, isClosed }) => {
-    if (order) open.set(id, write(order));
+    if (order) open.set(id, writeExport(ctx, order));
     const texts = open.get(id);
     if (!isClosed && !texts) throw new Error("the export was interrupted");
     let next: Uint8Array | null = null;

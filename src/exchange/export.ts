@@ -4,28 +4,19 @@ import { firstIdOf, timeZoneOf } from "../db/rows.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
-import type { Models } from "../models/models.ts";
-import type { Reports } from "../reports/reports.ts";
-import type { Report } from "../reports/schema.ts";
+import { listModelSecrets } from "../models/models.ts";
 import { toInstant } from "../schema.ts";
 import { createExportStreams, type ExportPieces } from "./export-thread.ts";
 import type { ExportFilter } from "./schema.ts";
-import { createExportWriter, type ExportOrder } from "./writer.ts";
+import type { ExportOrder } from "./writer.ts";
+import { writeExport } from "./writer.ts";
 
-type Parts = {
-  reports: Reports;
-  models: Pick<Models, "secretsOf">;
-  toMarkdown: (report: Report) => string;
-  /** The file that the thread of exports starts with; null: exports in the caller's thread. */
-  program: string | null;
-};
 export type Exports = ReturnType<typeof createExports>;
 
-/** Exports an organization's data. */
-export function createExports(ctx: Pick<Context, "db" | "now" | "baseUrl">, { models, program, ...parts }: Parts) {
+/** Exports an organization's data. `program`: the file that the thread of exports starts with; null: exports in the caller's thread. */
+export function createExports(ctx: Context, program: string | null) {
   const { db, now } = ctx;
-  const write = createExportWriter(ctx, parts);
-  const { streamExport, close } = createExportStreams(ctx, { program, write });
+  const { streamExport, close } = createExportStreams(ctx, program);
 
   /** Throws bad_request or not_found. */
   function toOrder(org: OrgId, filter: ExportFilter): ExportOrder {
@@ -46,13 +37,13 @@ export function createExports(ctx: Pick<Context, "db" | "now" | "baseUrl">, { mo
       span: { org, promptId, from, to, endedBy: now() },
       bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
       organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
-      secrets: models.secretsOf(org),
+      secrets: listModelSecrets(ctx, org),
     };
   }
 
   return {
     /** Yields the export in chunks. It includes every run that ended before the export started. Throws bad_request or not_found before the first chunk. */
-    exportOrg: (org: OrgId, filter: ExportFilter): Iterable<string> => write(toOrder(org, filter)),
+    exportOrg: (org: OrgId, filter: ExportFilter): Iterable<string> => writeExport(ctx, toOrder(org, filter)),
     /** The same, written in a thread. */
     streamOrg: (org: OrgId, filter: ExportFilter): ExportPieces => streamExport(toOrder(org, filter)),
     close,

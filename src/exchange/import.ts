@@ -1,15 +1,15 @@
 import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Context, OrgId } from "../context.ts";
+import { frequencyProblem, nextSlot } from "../cron.ts";
 import { codeOf } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
 import { preparedInsert, timeZoneOf } from "../db/rows.ts";
 import type { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict } from "../errors.ts";
-import { frequencyProblem, nextSlot } from "../jobs/schedule.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import type { CountReport } from "../reports/counts.ts";
+import { countReport } from "../reports/counts.ts";
 import { type Line, linesOf } from "./lines.ts";
 import { columnsOf, findReserved, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
 
@@ -25,8 +25,15 @@ type Bundle = Line[];
 /** Counts of imported rows by type, or with `check` of rows that would be imported. `there`: rows the organization already has, left unchanged. */
 export type Imported = { rows: Partial<Record<RowType, number>>; there: number; scheduled: number };
 
-/** Imports an export file into an organization. The whole file is validated before the first row is stored. */
-export function createImports({ db, now }: Pick<Context, "db" | "now">, count: CountReport) {
+/**
+ * Imports an export file into an organization, or only validates it with `check`. Throws bad_request or conflict with the line number. The
+ * whole file is validated before the first row is stored, so a rejected file stores nothing.
+ */
+export const importFile = (ctx: Context, org: OrgId, file: string, options: { check?: boolean } = {}): Imported =>
+  createImport(ctx).importFile(org, file, options);
+
+function createImport(ctx: Context) {
+  const { db, now } = ctx;
   const insertOf = new Map<RowType, (row: never) => void>();
   const insert = (type: RowType) => {
     const made = insertOf.get(type) ?? preparedInsert(db, shapes[type].table as SQLiteTable);
@@ -84,7 +91,6 @@ export function createImports({ db, now }: Pick<Context, "db" | "now">, count: C
   }
 
   return {
-    /** Imports a file, or only validates it. Throws bad_request or conflict with the line number; a rejected file stores nothing. */
     importFile(org: OrgId, file: string, { check = false } = {}): Imported {
       const timeZone = timeZoneOf(db, org);
       const first = add(org, bundlesOf(file), () => {});
@@ -100,7 +106,8 @@ export function createImports({ db, now }: Pick<Context, "db" | "now">, count: C
               if (type === "event") subtractSpending(org, row);
             }
             for (const { type, row } of lines)
-              if (type === "report" && row.status === "published") count(tx, row.id, 1);
+              if (type === "report" && row.status === "published")
+                countReport(ctx, tx, row.id, 1, { announces: false });
           });
         } catch (error) {
           if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { limitPerOrg } from "../http/limit-per-org.ts";
 import { errors, operation } from "../http/operation.ts";
@@ -10,9 +11,7 @@ import { exportQuery, mediaOf } from "./schema.ts";
 /** Exports of one organization in progress. One to a slow client holds up to a few MiB, a large archive even more. */
 const maxPerOrg = 10;
 
-type Parts = { exports: Exports; onError: (error: unknown) => void };
-
-export const exchangeRoutes = ({ exports, onError }: Parts) => {
+export const exchangeRoutes = (ctx: Context, exports: Exports) => {
   const enter = limitPerOrg(maxPerOrg, "exports");
   return new Elysia({ name: "exchange" }).get(
     "/api/v1/export",
@@ -23,7 +22,7 @@ export const exchangeRoutes = ({ exports, onError }: Parts) => {
       const leave = enter(org);
       try {
         const pieces = exports.streamOrg(org, query);
-        return new Response(toStream(pieces, leave, onError), {
+        return new Response(toStream(pieces, leave, ctx.disk.onError), {
           headers: { "content-type": type, "content-disposition": disposition, "cache-control": "no-store" },
         });
       } catch (error) {

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
+import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
 import { shownUrlMap } from "../net/mapping.ts";
-import type { Reports } from "../reports/reports.ts";
-import type { Report } from "../reports/schema.ts";
 import { redactKeys, redactSecrets, toIso } from "../schema.ts";
-import { type Bar, createFormats } from "./formats.ts";
+import type { Bar } from "./formats.ts";
+import { exportCsv, exportJunit, exportMarkdown } from "./formats.ts";
 import { createRowReader } from "./reading.ts";
 import { columnsOf, formatVersion, rowTypes } from "./rows.ts";
 import type { ExportFormat } from "./schema.ts";
@@ -22,44 +23,36 @@ export type ExportOrder = {
   secrets: string[];
 };
 
-export type WriteExport = ReturnType<typeof createExportWriter>;
+const rowReaders = perConnection((db: Db) => createRowReader({ db }));
 
-/** Writes exports as a stream of lines, so memory use stays constant and concurrent writes do no harm. */
-export function createExportWriter(
-  ctx: Pick<Context, "db">,
-  { reports: ofReports, toMarkdown }: { reports: Pick<Reports, "getReport">; toMarkdown: (report: Report) => string },
-) {
-  const readRows = createRowReader(ctx);
-  const formats = createFormats(ctx, ofReports, toMarkdown);
+/** Yields an export in pieces. */
+export function writeExport(ctx: Context, order: ExportOrder): Generator<string> {
+  const { format, span, bar } = order;
+  if (format === "csv") return exportCsv(ctx, span);
+  if (format === "junit") return exportJunit(ctx, span, bar);
+  return format === "markdown" ? exportMarkdown(ctx, span) : lines(ctx, order);
+}
 
-  /** Yields a header line, a line per row, and an end line with the row count and checksum. */
-  function* lines({ span, organization, secrets: own }: ExportOrder): Generator<string> {
-    const secrets = own.map((secret) => JSON.stringify(secret).slice(1, -1));
-    const exportedAt = toIso(span.endedBy);
-    yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organization, exportedAt })}\n`;
-    const hash = createHash("sha256");
-    let rows = 0;
-    const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
-    for (const [type, row] of readRows(span)) {
-      const kept: Record<string, unknown> = {};
-      for (const name of columns.get(type) ?? [])
-        kept[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];
-      if (type === "run") kept.urlMap = shownUrlMap(row.urlMap as Record<string, string>);
-      const baseline = kept.baselineRequestId;
-      if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) kept.baselineRequestId = null;
-      // Stored rows should hold no secrets, but a person may have pasted one into a prompt.
-      const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: kept })), secrets)}\n`;
-      hash.update(line);
-      rows++;
-      yield line;
-    }
-    yield `${JSON.stringify({ type: "end", rows, sha256: hash.digest("hex") })}\n`;
+/** Yields a header line, a line per row, and an end line with the row count and checksum. */
+function* lines(ctx: Context, { span, organization, secrets: own }: ExportOrder): Generator<string> {
+  const secrets = own.map((secret) => JSON.stringify(secret).slice(1, -1));
+  const exportedAt = toIso(span.endedBy);
+  yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organization, exportedAt })}\n`;
+  const hash = createHash("sha256");
+  let rows = 0;
+  const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
+  for (const [type, row] of rowReaders(ctx.db)(span)) {
+    const kept: Record<string, unknown> = {};
+    for (const name of columns.get(type) ?? [])
+      kept[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];
+    if (type === "run") kept.urlMap = shownUrlMap(row.urlMap as Record<string, string>);
+    const baseline = kept.baselineRequestId;
+    if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) kept.baselineRequestId = null;
+    // Stored rows should hold no secrets, but a person may have pasted one into a prompt.
+    const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: kept })), secrets)}\n`;
+    hash.update(line);
+    rows++;
+    yield line;
   }
-
-  return function write(order: ExportOrder): Generator<string> {
-    const { format, span, bar } = order;
-    if (format === "csv") return formats.csv(span);
-    if (format === "junit") return formats.junit(span, bar);
-    return format === "markdown" ? formats.markdown(span) : lines(order);
-  };
+  yield `${JSON.stringify({ type: "end", rows, sha256: hash.digest("hex") })}\n`;
 }

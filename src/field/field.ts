@@ -10,98 +10,110 @@ import { maxReports } from "./reports.ts";
 import type { FieldFilter, FieldFrictionChange, FieldFrictionDetail, FieldFriction as Friction } from "./schema.ts";
 
 type Row = typeof fieldFriction.$inferSelect;
-export type Field = ReturnType<typeof createField>;
 
-/** Friction that agents in the field reported. Nobody checks it, so it never counts toward scores, trends and gates. */
-export function createField({ db, now }: Pick<Context, "db" | "now">) {
-  const own = (org: OrgId, id: string) => and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, id.toLowerCase()));
+/** Fingerprints of a row that published runs hit. */
+const hit = sql`(select distinct l.fingerprint from ${frictionLifecycles} l where l.org_id = ${fieldFriction.orgId} and l.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
 
-  /** Fingerprints of a row that published runs hit. */
-  const hit = sql`(select distinct l.fingerprint from ${frictionLifecycles} l where l.org_id = ${fieldFriction.orgId} and l.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
-  const columns = { row: fieldFriction, found: sql<string>`(select json_group_array(fingerprint) from ${hit})` };
+const columns = { row: fieldFriction, found: sql<string>`(select json_group_array(fingerprint) from ${hit})` };
 
-  const toFriction = ({ row, found }: { row: Row; found: string }): Friction => {
-    const { id, title, category, place, state, reports, reason, changedBy } = row;
-    const friction: string[] = JSON.parse(found);
-    return {
-      ...{ id, title, category, where: place, state, isVerified: friction.length > 0, friction, reports },
-      firstReportedAt: toIso(row.firstReportedAt),
-      lastReportedAt: toIso(row.lastReportedAt),
-      ...{ reason, changedBy, changedAt: toIso(row.changedAt) },
-    };
-  };
+/** The most recently reported first. Dismissed ones only on request. */
+export function listFieldFriction(
+  ctx: Context,
+  org: OrgId,
+  { state, verified, category }: FieldFilter,
+  { limit, offset }: Page,
+): Paged<Friction> {
+  const filter = and(
+    eq(fieldFriction.orgId, org),
+    state ? eq(fieldFriction.state, state) : ne(fieldFriction.state, "dismissed"),
+    category ? eq(fieldFriction.category, category) : undefined,
+    verified === undefined ? undefined : sql`${verified === "true" ? sql`` : sql`not `}exists ${hit}`,
+  );
+  const rows = ctx.db
+    .select(columns)
+    .from(fieldFriction)
+    .where(filter)
+    .orderBy(desc(fieldFriction.lastReportedAt), desc(fieldFriction.id))
+    .limit(limit)
+    .offset(offset)
+    .all();
+  const total = ctx.db.select({ n: count() }).from(fieldFriction).where(filter).get()?.n ?? 0;
+  return { items: rows.map(toFriction), total };
+}
 
-  function getField(org: OrgId, id: string): Friction {
-    const row = db.select(columns).from(fieldFriction).where(own(org, id)).get();
-    if (!row) throw notFound(`No friction from the field has the ID ${id}.`);
-    return toFriction(row);
-  }
-
+/** With its newest reports. Throws not_found. */
+export function getFieldFriction(ctx: Context, org: OrgId, id: string): FieldFrictionDetail {
+  const friction = getFriction(ctx, org, id);
+  const latest = ctx.db
+    .select()
+    .from(fieldReports)
+    .where(and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, friction.id)))
+    .orderBy(desc(fieldReports.id))
+    .limit(maxReports)
+    .all();
   return {
-    /** The most recently reported first. Dismissed ones only on request. */
-    listField(org: OrgId, { state, verified, category }: FieldFilter, { limit, offset }: Page): Paged<Friction> {
-      const filter = and(
-        eq(fieldFriction.orgId, org),
-        state ? eq(fieldFriction.state, state) : ne(fieldFriction.state, "dismissed"),
-        category ? eq(fieldFriction.category, category) : undefined,
-        verified === undefined ? undefined : sql`${verified === "true" ? sql`` : sql`not `}exists ${hit}`,
-      );
-      const rows = db
-        .select(columns)
-        .from(fieldFriction)
-        .where(filter)
-        .orderBy(desc(fieldFriction.lastReportedAt), desc(fieldFriction.id))
-        .limit(limit)
-        .offset(offset)
-        .all();
-      const total = db.select({ n: count() }).from(fieldFriction).where(filter).get()?.n ?? 0;
-      return { items: rows.map(toFriction), total };
-    },
-
-    /** With its newest reports. Throws not_found. */
-    getField(org: OrgId, id: string): FieldFrictionDetail {
-      const friction = getField(org, id);
-      const latest = db
-        .select()
-        .from(fieldReports)
-        .where(and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, friction.id)))
-        .orderBy(desc(fieldReports.id))
-        .limit(maxReports)
-        .all();
-      return {
-        ...friction,
-        latest: latest.map(({ id, tried, happened, agent, createdAt }) => ({
-          ...{ id, tried, happened, agent },
-          createdAt: toIso(createdAt),
-        })),
-      };
-    },
-
-    /** Resolves, dismisses or reopens it. Throws not_found, and bad_request if it is dismissed without a reason. */
-    changeField(org: OrgId, id: string, { state, reason = null }: FieldFrictionChange, by: string): Friction {
-      const why = line(reason ?? "", 2000) || null;
-      if (state === "dismissed" && why === null) throw invalidField("reason", "must say why it is not a problem");
-      getField(org, id);
-      db.update(fieldFriction)
-        .set({ state, reason: state === "open" ? null : why, changedBy: by, changedAt: now() })
-        .where(own(org, id))
-        .run();
-      return getField(org, id);
-    },
-
-    /** The open field friction at the place of a friction point, the most recently reported first. */
-    fieldOf(org: OrgId, fingerprint: string): Pick<Friction, "id" | "title" | "reports" | "lastReportedAt">[] {
-      const at = sql`exists (select 1 from json_each(${fieldFriction.fingerprints}) where value = ${fingerprint})`;
-      const rows = db
-        .select(columns)
-        .from(fieldFriction)
-        .where(and(eq(fieldFriction.orgId, org), inArray(fieldFriction.state, ["open", "regressed"]), at))
-        .orderBy(desc(fieldFriction.lastReportedAt))
-        .limit(20)
-        .all();
-      return rows.map(toFriction).map(({ id, title, reports, lastReportedAt }) => ({
-        ...{ id, title, reports, lastReportedAt },
-      }));
-    },
+    ...friction,
+    latest: latest.map(({ id, tried, happened, agent, createdAt }) => ({
+      ...{ id, tried, happened, agent },
+      createdAt: toIso(createdAt),
+    })),
   };
+}
+
+/** Resolves, dismisses or reopens it. Throws not_found, and bad_request if it is dismissed without a reason. */
+export function changeFieldFriction(
+  ctx: Context,
+  org: OrgId,
+  id: string,
+  { state, reason = null }: FieldFrictionChange,
+  by: string,
+): Friction {
+  const why = line(reason ?? "", 2000) || null;
+  if (state === "dismissed" && why === null) throw invalidField("reason", "must say why it is not a problem");
+  getFriction(ctx, org, id);
+  ctx.db
+    .update(fieldFriction)
+    .set({ state, reason: state === "open" ? null : why, changedBy: by, changedAt: ctx.now() })
+    .where(own(org, id))
+    .run();
+  return getFriction(ctx, org, id);
+}
+
+/** The open field friction at the place of a friction point, the most recently reported first. */
+export function fieldFrictionAt(
+  ctx: Context,
+  org: OrgId,
+  fingerprint: string,
+): Pick<Friction, "id" | "title" | "reports" | "lastReportedAt">[] {
+  const at = sql`exists (select 1 from json_each(${fieldFriction.fingerprints}) where value = ${fingerprint})`;
+  const rows = ctx.db
+    .select(columns)
+    .from(fieldFriction)
+    .where(and(eq(fieldFriction.orgId, org), inArray(fieldFriction.state, ["open", "regressed"]), at))
+    .orderBy(desc(fieldFriction.lastReportedAt))
+    .limit(20)
+    .all();
+  return rows.map(toFriction).map(({ id, title, reports, lastReportedAt }) => ({
+    ...{ id, title, reports, lastReportedAt },
+  }));
+}
+
+const own = (org: OrgId, id: string) => and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, id.toLowerCase()));
+
+function toFriction({ row, found }: { row: Row; found: string }): Friction {
+  const { id, title, category, place, state, reports, reason, changedBy } = row;
+  const friction: string[] = JSON.parse(found);
+  return {
+    ...{ id, title, category, where: place, state, isVerified: friction.length > 0, friction, reports },
+    firstReportedAt: toIso(row.firstReportedAt),
+    lastReportedAt: toIso(row.lastReportedAt),
+    ...{ reason, changedBy, changedAt: toIso(row.changedAt) },
+  };
+}
+
+/** Throws not_found. */
+function getFriction(ctx: Context, org: OrgId, id: string): Friction {
+  const row = ctx.db.select(columns).from(fieldFriction).where(own(org, id)).get();
+  if (!row) throw notFound(`No friction from the field has the ID ${id}.`);
+  return toFriction(row);
 }

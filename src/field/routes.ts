@@ -1,12 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
 import { callerOf, orgOf, requesterOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
-import type { Field } from "./field.ts";
-import type { createFieldReports } from "./reports.ts";
+import { changeFieldFriction, getFieldFriction, listFieldFriction } from "./field.ts";
+import { reportFriction } from "./reports.ts";
 import {
   FieldFriction,
   FieldFrictionChange,
@@ -16,23 +17,19 @@ import {
   Received,
 } from "./schema.ts";
 
-type Parts = {
-  field: Field & ReturnType<typeof createFieldReports>;
-};
-
 /** Path of the reports, the only REST path that keys for reporting can use. */
 export const fieldPath = "/api/v1/field-friction";
 
 const fieldId = { params: Type.Object({ fieldId: PathId("ID of the field friction") }) };
 
 /** Friction that agents report outside of runs. */
-export const fieldRoutes = ({ field }: Parts) =>
+export const fieldRoutes = (ctx: Context) =>
   new Elysia({ name: "field" })
     .post(
       fieldPath,
       ({ request, body, set }) => {
         set.status = 201;
-        return field.reportFriction(orgOf(request, "report_friction"), callerOf(request).keyId, body);
+        return reportFriction(ctx, orgOf(request, "report_friction"), callerOf(request).keyId, body);
       },
       {
         ...jsonBody(FrictionReportInput),
@@ -45,7 +42,7 @@ export const fieldRoutes = ({ field }: Parts) =>
     .get(
       fieldPath,
       ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, field.listField(orgOf(request), filter, pageOf({ limit, offset }))),
+        listAnswer(set, listFieldFriction(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
       {
         query: Type.Object({ ...fieldFilter, ...pageQuery }),
         ...operation("Friction", "listFieldFriction", "List friction that agents in the field reported", {
@@ -54,7 +51,7 @@ export const fieldRoutes = ({ field }: Parts) =>
         }),
       },
     )
-    .get(`${fieldPath}/:fieldId`, ({ request, params }) => field.getField(orgOf(request), params.fieldId), {
+    .get(`${fieldPath}/:fieldId`, ({ request, params }) => getFieldFriction(ctx, orgOf(request), params.fieldId), {
       ...fieldId,
       ...operation("Friction", "getFieldFriction", "Get field friction with its newest reports", {
         200: FieldFrictionDetail,
@@ -63,7 +60,8 @@ export const fieldRoutes = ({ field }: Parts) =>
     })
     .patch(
       `${fieldPath}/:fieldId`,
-      ({ request, params, body }) => field.changeField(orgOf(request), params.fieldId, body, requesterOf(request)),
+      ({ request, params, body }) =>
+        changeFieldFriction(ctx, orgOf(request), params.fieldId, body, requesterOf(request)),
       {
         ...fieldId,
         ...jsonBody(FieldFrictionChange),

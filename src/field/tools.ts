@@ -1,10 +1,11 @@
 import { Type } from "@sinclair/typebox";
+import type { Context } from "../context.ts";
 import { type Tool, tool } from "../mcp/tool.ts";
-import type { createFieldReports } from "./reports.ts";
+import { reportFriction } from "./reports.ts";
 import { frictionReport, Received } from "./schema.ts";
 
 /** The tool of keys that can only report friction. No other key lists it. */
-export const fieldTools = ({ reportFriction }: ReturnType<typeof createFieldReports>): Tool[] => [
+export const fieldTools = (ctx: Context): Tool[] => [
   tool({
     name: "report_friction",
     title: "Report friction",
@@ -13,6 +14,6 @@ export const fieldTools = ({ reportFriction }: ReturnType<typeof createFieldRepo
     input: Type.Object(frictionReport),
     output: Received,
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
-    run: (report, { caller }) => reportFriction(caller.org, caller.keyId, report),
+    run: (report, { caller }) => reportFriction(ctx, caller.org, caller.keyId, report),
   }),
 ];

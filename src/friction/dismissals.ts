@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { and, desc, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { prepared } from "../db/prepared.ts";
+import { statement } from "../db/prepared.ts";
 import { dismissals, frictionPoints } from "../db/tables/friction.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { conflict, notFound } from "../errors.ts";
@@ -52,74 +52,73 @@ const toDismissal = ({ id, fingerprints, title, reason, dismissedBy, createdAt }
   createdAt: toIso(createdAt),
 });
 
-export type Dismissals = ReturnType<typeof createDismissals>;
+const active = statement((db) =>
+  db
+    .select()
+    .from(dismissals)
+    .where(and(eq(dismissals.orgId, sql.placeholder("org")), isNull(dismissals.withdrawnAt)))
+    .orderBy(desc(dismissals.id)),
+);
 
-/** Decisions that friction points are not a problem. They apply to every report of the organization, old and new. */
-export function createDismissals({ db, now, newId }: Pick<Context, "db" | "now" | "newId">) {
-  const active = prepared(
-    db
-      .select()
-      .from(dismissals)
-      .where(and(eq(dismissals.orgId, sql.placeholder("org")), isNull(dismissals.withdrawnAt)))
-      .orderBy(desc(dismissals.id)),
-  );
-  const activeOf = (org: OrgId) => active.all({ org });
+/** The active dismissal of each dismissed fingerprint. */
+export const activeDismissals = (ctx: Context, org: OrgId): Map<string, Dismissal> =>
+  new Map(activeOf(ctx, org).flatMap((row) => row.fingerprints.map((each) => [each, toDismissal(row)] as const)));
 
-  return {
-    /** The active dismissal of each dismissed fingerprint. */
-    activeByFingerprint: (org: OrgId): Map<string, Dismissal> =>
-      new Map(activeOf(org).flatMap((row) => row.fingerprints.map((each) => [each, toDismissal(row)] as const))),
-
-    /** Active dismissals, newest first. */
-    listDismissals(org: OrgId, { limit, offset }: Page): Paged<Dismissal> {
-      const rows = activeOf(org);
-      return { items: rows.slice(offset, offset + limit).map(toDismissal), total: rows.length };
-    },
-
-    /** Throws not_found for an unknown fingerprint, and conflict if all of them are dismissed already. */
-    dismiss(org: OrgId, { fingerprints, reason }: DismissalInput, by: string): Dismissal {
-      return transaction(db, (tx) => {
-        const wanted = [...new Set(fingerprints)];
-        const ofOrg = tx.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org));
-        const own = and(
-          eq(frictionPoints.orgId, org),
-          inArray(frictionPoints.promptId, ofOrg),
-          inArray(frictionPoints.fingerprint, wanted),
-        );
-        const { fingerprint, title } = frictionPoints;
-        const known = tx.selectDistinct({ fingerprint, title }).from(frictionPoints).where(own).all();
-        const titles = new Map(known.map((row) => [row.fingerprint, row.title]));
-        const unknown = wanted.find((each) => !titles.has(each));
-        if (unknown) throw notFound(`No friction point has the fingerprint ${unknown}.`);
-        const active = new Set(activeOf(org).flatMap((row) => row.fingerprints));
-        if (wanted.every((each) => active.has(each))) throw conflict("These friction points are already dismissed.");
-        const createdAt = now();
-        const row: Row = {
-          id: newId(createdAt),
-          orgId: org,
-          fingerprints: wanted,
-          title: titles.get(wanted[0] ?? "") ?? "",
-          reason: reason.trim(),
-          dismissedBy: by,
-          createdAt,
-          withdrawnBy: null,
-          withdrawnAt: null,
-        };
-        tx.insert(dismissals).values(row).run();
-        return toDismissal(row);
-      });
-    },
-
-    /** Undoes a dismissal; repeating it changes nothing. Throws not_found. */
-    withdraw(org: OrgId, id: string, by: string): Dismissal {
-      const own = and(eq(dismissals.orgId, org), eq(dismissals.id, id));
-      return transaction(db, (tx) => {
-        const row = tx.select().from(dismissals).where(own).get();
-        if (!row) throw notFound(`No dismissal has the ID ${id}.`);
-        if (row.withdrawnAt === null)
-          tx.update(dismissals).set({ withdrawnAt: now(), withdrawnBy: by }).where(own).run();
-        return toDismissal(row);
-      });
-    },
-  };
+/** Active dismissals, newest first. */
+export function listDismissals(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Dismissal> {
+  const rows = activeOf(ctx, org);
+  return { items: rows.slice(offset, offset + limit).map(toDismissal), total: rows.length };
 }
+
+/** Throws not_found for an unknown fingerprint, and conflict if all of them are dismissed already. */
+export function dismissFriction(
+  ctx: Context,
+  org: OrgId,
+  { fingerprints, reason }: DismissalInput,
+  by: string,
+): Dismissal {
+  return transaction(ctx.db, (tx) => {
+    const wanted = [...new Set(fingerprints)];
+    const ofOrg = tx.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org));
+    const own = and(
+      eq(frictionPoints.orgId, org),
+      inArray(frictionPoints.promptId, ofOrg),
+      inArray(frictionPoints.fingerprint, wanted),
+    );
+    const { fingerprint, title } = frictionPoints;
+    const known = tx.selectDistinct({ fingerprint, title }).from(frictionPoints).where(own).all();
+    const titles = new Map(known.map((row) => [row.fingerprint, row.title]));
+    const unknown = wanted.find((each) => !titles.has(each));
+    if (unknown) throw notFound(`No friction point has the fingerprint ${unknown}.`);
+    const active = new Set(activeOf(ctx, org).flatMap((row) => row.fingerprints));
+    if (wanted.every((each) => active.has(each))) throw conflict("These friction points are already dismissed.");
+    const createdAt = ctx.now();
+    const row: Row = {
+      id: ctx.newId(createdAt),
+      orgId: org,
+      fingerprints: wanted,
+      title: titles.get(wanted[0] ?? "") ?? "",
+      reason: reason.trim(),
+      dismissedBy: by,
+      createdAt,
+      withdrawnBy: null,
+      withdrawnAt: null,
+    };
+    tx.insert(dismissals).values(row).run();
+    return toDismissal(row);
+  });
+}
+
+/** Undoes a dismissal; repeating it changes nothing. Throws not_found. */
+export function withdrawDismissal(ctx: Context, org: OrgId, id: string, by: string): Dismissal {
+  const own = and(eq(dismissals.orgId, org), eq(dismissals.id, id));
+  return transaction(ctx.db, (tx) => {
+    const row = tx.select().from(dismissals).where(own).get();
+    if (!row) throw notFound(`No dismissal has the ID ${id}.`);
+    if (row.withdrawnAt === null)
+      tx.update(dismissals).set({ withdrawnAt: ctx.now(), withdrawnBy: by }).where(own).run();
+    return toDismissal(row);
+  });
+}
+
+const activeOf = (ctx: Context, org: OrgId) => active(ctx.db).all({ org });

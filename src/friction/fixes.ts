@@ -1,7 +1,7 @@
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
-import { prepared } from "../db/prepared.ts";
+import { statement } from "../db/prepared.ts";
 import { exposures, fixes, frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { evalRequests, runs } from "../db/tables/runs.ts";
@@ -15,147 +15,140 @@ import type { Done, Fix } from "./fix-schema.ts";
 import { placeOf } from "./lifecycle-rows.ts";
 
 type Row = typeof fixes.$inferSelect;
-type Ended = ReturnType<ReturnType<typeof createFixes>["runsOf"]>[number];
+type Ended = ReturnType<typeof runsOfFix>[number];
 
-/**
- * Verification of recommended fixes that were marked done. Computed from the runs each time, so neither a crash nor an
- * archived report can make it wrong.
- */
-export function createFixes({ db }: Pick<Context, "db">) {
-  /** The runs of an evaluation, with what the reported ones met and reached. */
-  function runsOf(org: string, evalRequestId: string) {
-    const rows = db
-      .select({ run: runs, report: reports, exposure: exposures })
-      .from(runs)
-      .leftJoin(reports, eq(reports.runId, runs.id))
-      .leftJoin(exposures, eq(exposures.reportId, reports.id))
-      .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
-      .all()
-      .filter(({ report }) => report?.status !== "archived");
-    const ids = rows.flatMap(({ report }) => report?.id ?? []);
-    const points = db.select().from(frictionPoints).where(inArray(frictionPoints.reportId, ids)).all();
-    const byReport = Map.groupBy(points, ({ reportId }) => reportId);
-    return rows.map((row) => ({ ...row, points: byReport.get(row.report?.id ?? "") ?? [] }));
-  }
+const ofPrompt = statement((db) =>
+  db
+    .select()
+    .from(fixes)
+    .where(and(eq(fixes.orgId, sql.placeholder("org")), eq(fixes.promptId, sql.placeholder("promptId"))))
+    .orderBy(desc(fixes.id)),
+);
 
-  function toFix(row: Row): Fix {
-    const [before, after] = [runsOf(row.orgId, row.beforeId), runsOf(row.orgId, row.afterId)];
-    const scores = (side: Ended[]) => side.flatMap(({ report }) => report?.score ?? []);
-    const sideOf = (evalRequestId: string, side: Ended[]) => ({
-      evalRequestId,
-      runs: side.length,
-      met: side.filter((one) => hasMet(one, row.fingerprints)).length,
-      score: scores(side).length === 0 ? null : Number(mean(scores(side)).toFixed(1)),
-    });
-    const isRepeated = Math.min(scores(before).length, scores(after).length) > 1;
-    const { id, promptId, title, fingerprints, doneBy, note } = row;
+/** The runs of an evaluation, with what the reported ones met and reached. */
+export function runsOfFix(ctx: Context, org: string, evalRequestId: string) {
+  const rows = ctx.db
+    .select({ run: runs, report: reports, exposure: exposures })
+    .from(runs)
+    .leftJoin(reports, eq(reports.runId, runs.id))
+    .leftJoin(exposures, eq(exposures.reportId, reports.id))
+    .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
+    .all()
+    .filter(({ report }) => report?.status !== "archived");
+  const ids = rows.flatMap(({ report }) => report?.id ?? []);
+  const points = ctx.db.select().from(frictionPoints).where(inArray(frictionPoints.reportId, ids)).all();
+  const byReport = Map.groupBy(points, ({ reportId }) => reportId);
+  return rows.map((row) => ({ ...row, points: byReport.get(row.report?.id ?? "") ?? [] }));
+}
+
+export function toFix(ctx: Context, row: Row): Fix {
+  const [before, after] = [runsOfFix(ctx, row.orgId, row.beforeId), runsOfFix(ctx, row.orgId, row.afterId)];
+  const scores = (side: Ended[]) => side.flatMap(({ report }) => report?.score ?? []);
+  const sideOf = (evalRequestId: string, side: Ended[]) => ({
+    evalRequestId,
+    runs: side.length,
+    met: side.filter((one) => hasMet(one, row.fingerprints)).length,
+    score: scores(side).length === 0 ? null : Number(mean(scores(side)).toFixed(1)),
+  });
+  const isRepeated = Math.min(scores(before).length, scores(after).length) > 1;
+  const { id, promptId, title, fingerprints, doneBy, note } = row;
+  return {
+    id,
+    promptId,
+    title,
+    fingerprints,
+    doneBy,
+    createdAt: toIso(row.createdAt),
+    note,
+    ...verdictOf(ctx, row, before, after),
+    before: sideOf(row.beforeId, before),
+    after: sideOf(row.afterId, after),
+    delta: isRepeated ? rounded(welch(scores(before), scores(after)), 1) : null,
+  };
+}
+
+export const fixRowsOf = (ctx: Context, org: OrgId, promptId: string): Row[] => ofPrompt(ctx.db).all({ org, promptId });
+
+/** The verification of each recommended fix of a prompt, by its fingerprints, since it was last marked done; null if it wasn't. */
+export function doneFixesOf(ctx: Context, org: OrgId, promptId: string, recommended: string[][]): Done[] {
+  const rows = fixRowsOf(ctx, org, promptId);
+  return recommended.map((fingerprints) => {
+    const row = rows.find((each) => each.fingerprints.some((one) => fingerprints.includes(one)));
+    if (!row) return null;
+    const { id, status, reason, createdAt, doneBy } = toFix(ctx, row);
+    return { id, status, reason, createdAt, doneBy };
+  });
+}
+
+/** The first rule that applies decides. */
+function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Pick<Fix, "status" | "reason"> {
+  const left = after.filter(({ run }) => run.completedAt === null).length;
+  if (left > 0) return { status: "running", reason: `${left} of ${count(after.length, "run")} still in progress` };
+  const made = after.filter(({ report }) => report !== null);
+  const lost = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
+  if (made.length === 0) return { status: "undecided", reason: `no run succeeded${lost ? `: ${lost}` : ""}` };
+  const [a, b] = [before, made].map((side) =>
+    [...new Set(side.flatMap(({ run, report }) => conditionsOf(run, report)))].sort(),
+  );
+  if (String(a) !== String(b))
     return {
-      id,
-      promptId,
-      title,
-      fingerprints,
-      doneBy,
-      createdAt: toIso(row.createdAt),
-      note,
-      ...verdictOf(row, before, after),
-      before: sideOf(row.beforeId, before),
-      after: sideOf(row.afterId, after),
-      delta: isRepeated ? rounded(welch(scores(before), scores(after)), 1) : null,
+      status: "undecided",
+      reason: `the conditions of the runs differ: ${a?.join(", ") || "none"} before, ${b?.join(", ")} now`,
     };
-  }
-
-  /** The first rule that applies decides. */
-  function verdictOf(row: Row, before: Ended[], after: Ended[]): Pick<Fix, "status" | "reason"> {
-    const left = after.filter(({ run }) => run.completedAt === null).length;
-    if (left > 0) return { status: "running", reason: `${left} of ${count(after.length, "run")} still in progress` };
-    const made = after.filter(({ report }) => report !== null);
-    const lost = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
-    if (made.length === 0) return { status: "undecided", reason: `no run succeeded${lost ? `: ${lost}` : ""}` };
-    const [a, b] = [before, made].map((side) =>
-      [...new Set(side.flatMap(({ run, report }) => conditionsOf(run, report)))].sort(),
-    );
-    if (String(a) !== String(b))
+  const met = made.filter((one) => hasMet(one, row.fingerprints));
+  if (met.length > 0) return { status: "did_not_help", reason: `${met.length} of ${made.length} runs hit it again` };
+  for (const fingerprint of row.fingerprints) {
+    const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
+    const countReached = (side: Ended[]) =>
+      side.filter(({ exposure }) => exposure && point?.grounds && hasReached(exposure, point.grounds)).length;
+    const standing = {
+      met: before.filter((one) => hasMet(one, [fingerprint])).length,
+      of:
+        before.filter((one) => hasMet(one, [fingerprint])).length +
+        countReached(before.filter((one) => !hasMet(one, [fingerprint]))),
+      missed: countReached(made),
+      byModel: before.some(({ exposure }) => exposure?.byRules === false),
+    };
+    const title = JSON.stringify(point?.title ?? fingerprint);
+    if (standing.missed === 0)
+      return { status: "undecided", reason: `none of ${made.length} runs reached its page: ${title}` };
+    if (luckOf(standing) >= maxLuck)
       return {
         status: "undecided",
-        reason: `the conditions of the runs differ: ${a?.join(", ") || "none"} before, ${b?.join(", ")} now`,
+        reason: `${standing.missed} runs reached its page without hitting it, which may be chance, since only ${standing.met} of ${standing.of} hit it before: ${title}`,
       };
-    const met = made.filter((one) => hasMet(one, row.fingerprints));
-    if (met.length > 0) return { status: "did_not_help", reason: `${met.length} of ${made.length} runs hit it again` };
-    for (const fingerprint of row.fingerprints) {
-      const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
-      const countReached = (side: Ended[]) =>
-        side.filter(({ exposure }) => exposure && point?.grounds && hasReached(exposure, point.grounds)).length;
-      const standing = {
-        met: before.filter((one) => hasMet(one, [fingerprint])).length,
-        of:
-          before.filter((one) => hasMet(one, [fingerprint])).length +
-          countReached(before.filter((one) => !hasMet(one, [fingerprint]))),
-        missed: countReached(made),
-        byModel: before.some(({ exposure }) => exposure?.byRules === false),
-      };
-      const title = JSON.stringify(point?.title ?? fingerprint);
-      if (standing.missed === 0)
-        return { status: "undecided", reason: `none of ${made.length} runs reached its page: ${title}` };
-      if (luckOf(standing) >= maxLuck)
-        return {
-          status: "undecided",
-          reason: `${standing.missed} runs reached its page without hitting it, which may be chance, since only ${standing.met} of ${standing.of} hit it before: ${title}`,
-        };
+  }
+  return (
+    reopenedBy(ctx, row, made) ?? {
+      status: "verified",
+      reason: `${made.length} runs reached its page without hitting it`,
     }
-    return (
-      reopenedBy(row, made) ?? { status: "verified", reason: `${made.length} runs reached its page without hitting it` }
-    );
-  }
-
-  /** Met after the runs that didn't meet it. */
-  function reopenedBy(
-    { orgId, promptId, fingerprints, afterId }: Row,
-    [first]: Ended[],
-  ): Pick<Fix, "status" | "reason"> | null {
-    const verification = db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
-    const again = db
-      .select({ lastSeenAt: frictionLifecycles.lastSeenAt, slug: reports.slug })
-      .from(frictionLifecycles)
-      .innerJoin(reports, eq(reports.id, frictionLifecycles.reportId))
-      .where(
-        and(
-          eq(frictionLifecycles.orgId, orgId),
-          eq(frictionLifecycles.promptId, promptId),
-          eq(frictionLifecycles.place, placeOf(first?.run.urlMap ?? {})),
-          inArray(frictionLifecycles.fingerprint, fingerprints),
-        ),
-      )
-      .all()
-      .find(({ lastSeenAt }) => verification && lastSeenAt >= verification.createdAt);
-    if (!again) return null;
-    return { status: "reopened", reason: `hit again at ${toIso(again.lastSeenAt)} in ${again.slug}` };
-  }
-
-  const ofPrompt = prepared(
-    db
-      .select()
-      .from(fixes)
-      .where(and(eq(fixes.orgId, sql.placeholder("org")), eq(fixes.promptId, sql.placeholder("promptId"))))
-      .orderBy(desc(fixes.id)),
   );
-  const rowsOf = (org: OrgId, promptId: string): Row[] => ofPrompt.all({ org, promptId });
+}
 
-  return {
-    runsOf,
-    toFix,
-    rowsOf,
-
-    /** The verification of each recommended fix of a prompt, by its fingerprints, since it was last marked done; null if it wasn't. */
-    doneOf(org: OrgId, promptId: string, recommended: string[][]): Done[] {
-      const rows = rowsOf(org, promptId);
-      return recommended.map((fingerprints) => {
-        const row = rows.find((each) => each.fingerprints.some((one) => fingerprints.includes(one)));
-        if (!row) return null;
-        const { id, status, reason, createdAt, doneBy } = toFix(row);
-        return { id, status, reason, createdAt, doneBy };
-      });
-    },
-  };
+/** Met after the runs that didn't meet it. */
+function reopenedBy(
+  ctx: Context,
+  { orgId, promptId, fingerprints, afterId }: Row,
+  [first]: Ended[],
+): Pick<Fix, "status" | "reason"> | null {
+  const verification = ctx.db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
+  const again = ctx.db
+    .select({ lastSeenAt: frictionLifecycles.lastSeenAt, slug: reports.slug })
+    .from(frictionLifecycles)
+    .innerJoin(reports, eq(reports.id, frictionLifecycles.reportId))
+    .where(
+      and(
+        eq(frictionLifecycles.orgId, orgId),
+        eq(frictionLifecycles.promptId, promptId),
+        eq(frictionLifecycles.place, placeOf(first?.run.urlMap ?? {})),
+        inArray(frictionLifecycles.fingerprint, fingerprints),
+      ),
+    )
+    .all()
+    .find(({ lastSeenAt }) => verification && lastSeenAt >= verification.createdAt);
+  if (!again) return null;
+  return { status: "reopened", reason: `hit again at ${toIso(again.lastSeenAt)} in ${again.slug}` };
 }
 
 const hasMet = ({ points }: Ended, fingerprints: string[]) =>

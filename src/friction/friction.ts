@@ -1,14 +1,17 @@
 import type { Context, OrgId } from "../context.ts";
+import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
 import type { frictionPoints } from "../db/tables/friction.ts";
 import { whileUnchanged } from "../db/unchanged.ts";
 import { notFound } from "../errors.ts";
-import type { Field } from "../field/field.ts";
+import { fieldFrictionAt } from "../field/field.ts";
 import { severities } from "../grading/kinds.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { columnOf, isDescending, type Sort, sorted } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
 import { standingOf } from "../stats/lifecycle.ts";
-import type { Dismissal, Dismissals } from "./dismissals.ts";
+import type { Dismissal } from "./dismissals.ts";
+import { activeDismissals } from "./dismissals.ts";
 import { agentsOf, placeOf } from "./lifecycle-rows.ts";
 import { type LifecycleRow, prepareFriction } from "./queries.ts";
 import type { FrictionDetail, FrictionFilter, FrictionPoint, FrictionThing, Scope } from "./schema.ts";
@@ -20,7 +23,7 @@ type SortedFilter = FrictionFilter & { sort?: Sort<(typeof frictionColumns)[numb
 type PointRow = typeof frictionPoints.$inferSelect;
 type State = FrictionPoint["state"];
 
-type Dismissed = ReturnType<Dismissals["activeByFingerprint"]>;
+type Dismissed = ReturnType<typeof activeDismissals>;
 const toDismissed = (dismissal: Dismissal | undefined): FrictionPoint["dismissed"] => {
   if (!dismissal) return null;
   const { id, reason, dismissedBy, createdAt } = dismissal;
@@ -34,144 +37,146 @@ const sum = (values: (number | null)[], digits: number) => {
   return known.length === 0 ? null : Number(known.reduce((a, b) => a + b, 0).toFixed(digits));
 };
 
-export type FrictionLists = ReturnType<typeof createFriction>;
+const frictionQueries = perConnection((db: Db) => prepareFriction(db));
 
-export function createFriction(
-  { db }: Pick<Context, "db">,
-  { activeByFingerprint, fieldOf }: Pick<Dismissals, "activeByFingerprint"> & Pick<Field, "fieldOf">,
-) {
-  const queries = prepareFriction(db);
+/** The friction points of a report, worst first, each with its current status. In a draft, those without a published report are new. */
+export function frictionOfReport(
+  ctx: Context,
+  org: OrgId,
+  id: string,
+  urlMap: Record<string, string>,
+): FrictionPoint[] {
+  const dismissed = activeDismissals(ctx, org);
+  return frictionQueries(ctx.db)
+    .ofReport.all({ report: id, place: placeOf(urlMap) })
+    .map(({ point, state, met, reached }) => ({
+      ...toPoint(point),
+      seenIn: { runs: met ?? 1, of: reached ?? 1 },
+      state: state ?? "new",
+      dismissed: toDismissed(dismissed.get(point.fingerprint)),
+    }));
+}
 
-  /**
-   * Friction points without duplicates, each with the rows of its prompts. The row to show is first: live docs before
-   * previews, then the newest.
-   */
-  function thingsOf(org: OrgId, scope: Scope, fingerprint?: string): [LifecycleRow, ...LifecycleRow[]][] {
-    const found = promptsWithin({ db }, org, scope).flatMap((prompt) =>
-      fingerprint === undefined
-        ? [...queries.live.all({ org, prompt }), ...queries.previews.all({ org, prompt })]
-        : queries.one.all({ org, prompt, fingerprint }),
-    );
-    const live = found.filter(({ place }) => place === "");
-    const previews = found.filter(({ place }) => place !== "").sort((a, b) => b.lastSeenAt - a.lastSeenAt);
-    const things = Map.groupBy(live, (row) => row.fingerprint);
-    for (const row of previews) if (!things.has(row.fingerprint)) things.set(row.fingerprint, [row]);
-    return [...things.values()].map(
-      (rows) =>
-        rows.sort((a, b) => b.lastSeenAt - a.lastSeenAt || (a.promptId < b.promptId ? -1 : 1)) as [LifecycleRow],
-    );
-  }
+/**
+ * The friction points in the published reports of a prompt or of a provider's prompts, without duplicates, worst
+ * and most frequent first unless sorted. Those found only on previews come last. Dismissed ones only on request.
+ */
+export function listFriction(
+  ctx: Context,
+  org: OrgId,
+  filter: SortedFilter,
+  { limit, offset }: Page,
+): Paged<FrictionThing> {
+  const { severity, state, agent, dismissed, everything, promptId, providerId, sort } = filter;
+  const which = [promptId, providerId, severity, state, agent, dismissed, everything];
+  const question = ["friction", org, ...which, sort, limit, offset];
+  return whileUnchanged(ctx.db, question, () => makeList(ctx, org, filter, { limit, offset }));
+}
 
-  /** A friction point according to its newest report, with its status. */
-  function toThings(things: [LifecycleRow, ...LifecycleRow[]][], dismissed: Dismissed): FrictionThing[] {
-    return things.flatMap((rows) => {
-      const [first] = rows;
-      const found = queries.newest.get({ report: first.reportId, fingerprint: first.fingerprint });
-      if (!found) return [];
-      const fixedAt = Math.max(...rows.map((row) => row.fixedAt ?? 0));
-      const state = stateOf(rows);
-      return {
-        ...toPoint(found.point),
-        seenIn: { runs: total(rows, "met"), of: total(rows, "reached") },
-        state,
-        slug: found.slug,
-        isPreview: first.place !== "",
-        firstSeenAt: toIso(Math.min(...rows.map((row) => row.firstSeenAt))),
-        lastSeenAt: toIso(first.lastSeenAt),
-        fixedAt: state === "fixed" ? toIso(fixedAt) : null,
-        cost: {
-          points: sum(
-            rows.map((row) => row.lostPoints),
-            1,
-          ),
-          seconds: sum(
-            rows.map((row) => row.lostSeconds),
-            1,
-          ),
-          usd: sum(
-            rows.map((row) => row.lostUsd),
-            6,
-          ),
-        },
-        promptIds: rows.map((row) => row.promptId),
-        agents: agentsOf(rows),
-        dismissed: toDismissed(dismissed.get(first.fingerprint)),
-      };
-    });
-  }
-
-  function makeList(org: OrgId, { sort, ...filter }: SortedFilter, { limit, offset }: Page) {
-    const { severity, state, agent, dismissed = "false", ...scope } = filter;
-    const known = activeByFingerprint(org);
-    const wanted = thingsOf(org, scope)
-      .filter((rows) => agent === undefined || agentsOf(rows).includes(agent))
-      .filter(([first]) => known.has(first.fingerprint) === (dismissed === "true"))
-      .map((rows) => ({
-        rows,
-        rank: severities.indexOf(rows[0].severity) + (rows[0].place === "" ? 0 : severities.length),
-        state: stateOf(rows),
-        met: total(rows, "met"),
-      }))
-      .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
-      .filter((thing) => (state ?? thing.state) === thing.state)
-      .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
-    const ordered = sort ? sorted(wanted, sortValues[columnOf(sort)], isDescending(sort)) : wanted;
-    const shown = ordered.slice(offset, offset + limit).map(({ rows }) => rows);
-    return { items: toThings(shown, known), total: wanted.length };
-  }
-
+/** A friction point with its evaluations, oldest first. Throws not_found. */
+export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope: Scope): FrictionDetail {
+  const [rows] = thingsOf(ctx, org, scope, fingerprint);
+  const [thing] = rows ? toThings(ctx.db, [rows], activeDismissals(ctx, org)) : [];
+  if (!rows || !thing) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
+  const lifecycles = rows.flatMap(({ promptId, place }) => {
+    const row = frictionQueries(ctx.db).life.get({ org, prompt: promptId, place, fingerprint });
+    return row ? [{ promptId, life: row.life }] : [];
+  });
   return {
-    /** The friction points of a report, worst first, each with its current status. In a draft, those without a published report are new. */
-    ofReport(org: OrgId, id: string, urlMap: Record<string, string>): FrictionPoint[] {
-      const dismissed = activeByFingerprint(org);
-      return queries.ofReport.all({ report: id, place: placeOf(urlMap) }).map(({ point, state, met, reached }) => ({
-        ...toPoint(point),
-        seenIn: { runs: met ?? 1, of: reached ?? 1 },
-        state: state ?? "new",
-        dismissed: toDismissed(dismissed.get(point.fingerprint)),
-      }));
-    },
-
-    /**
-     * The friction points in the published reports of a prompt or of a provider's prompts, without duplicates, worst
-     * and most frequent first unless sorted. Those found only on previews come last. Dismissed ones only on request.
-     */
-    list(org: OrgId, filter: SortedFilter, { limit, offset }: Page): Paged<FrictionThing> {
-      const { severity, state, agent, dismissed, everything, promptId, providerId, sort } = filter;
-      const which = [promptId, providerId, severity, state, agent, dismissed, everything];
-      const question = ["friction", org, ...which, sort, limit, offset];
-      return whileUnchanged(db, question, () => makeList(org, filter, { limit, offset }));
-    },
-
-    /** A friction point with its evaluations, oldest first. Throws not_found. */
-    get(org: OrgId, fingerprint: string, scope: Scope): FrictionDetail {
-      const [rows] = thingsOf(org, scope, fingerprint);
-      const [thing] = rows ? toThings([rows], activeByFingerprint(org)) : [];
-      if (!rows || !thing) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
-      const lifecycles = rows.flatMap(({ promptId, place }) => {
-        const row = queries.life.get({ org, prompt: promptId, place, fingerprint });
-        return row ? [{ promptId, life: row.life }] : [];
-      });
+    ...thing,
+    field: fieldFrictionAt(ctx, org, fingerprint),
+    prompts: lifecycles.map(({ promptId, life }) => {
+      const { state, met, of, missed } = standingOf(life);
       return {
-        ...thing,
-        field: fieldOf(org, fingerprint),
-        prompts: lifecycles.map(({ promptId, life }) => {
-          const { state, met, of, missed } = standingOf(life);
-          return {
-            promptId,
-            state: state ?? "new",
-            since: { met, of, missed },
-            evaluations: life.evaluations.map(({ id, at, met, passed }) => ({
-              evalRequestId: id,
-              at: toIso(at),
-              met,
-              of: met + passed,
-            })),
-          };
-        }),
+        promptId,
+        state: state ?? "new",
+        since: { met, of, missed },
+        evaluations: life.evaluations.map(({ id, at, met, passed }) => ({
+          evalRequestId: id,
+          at: toIso(at),
+          met,
+          of: met + passed,
+        })),
       };
-    },
+    }),
   };
+}
+
+/**
+ * Friction points without duplicates, each with the rows of its prompts. The row to show is first: live docs before
+ * previews, then the newest.
+ */
+function thingsOf(ctx: Context, org: OrgId, scope: Scope, fingerprint?: string): [LifecycleRow, ...LifecycleRow[]][] {
+  const found = promptsWithin({ db: ctx.db }, org, scope).flatMap((prompt) =>
+    fingerprint === undefined
+      ? [...frictionQueries(ctx.db).live.all({ org, prompt }), ...frictionQueries(ctx.db).previews.all({ org, prompt })]
+      : frictionQueries(ctx.db).one.all({ org, prompt, fingerprint }),
+  );
+  const live = found.filter(({ place }) => place === "");
+  const previews = found.filter(({ place }) => place !== "").sort((a, b) => b.lastSeenAt - a.lastSeenAt);
+  const things = Map.groupBy(live, (row) => row.fingerprint);
+  for (const row of previews) if (!things.has(row.fingerprint)) things.set(row.fingerprint, [row]);
+  return [...things.values()].map(
+    (rows) => rows.sort((a, b) => b.lastSeenAt - a.lastSeenAt || (a.promptId < b.promptId ? -1 : 1)) as [LifecycleRow],
+  );
+}
+
+/** A friction point according to its newest report, with its status. */
+function toThings(db: Db, things: [LifecycleRow, ...LifecycleRow[]][], dismissed: Dismissed): FrictionThing[] {
+  return things.flatMap((rows) => {
+    const [first] = rows;
+    const found = frictionQueries(db).newest.get({ report: first.reportId, fingerprint: first.fingerprint });
+    if (!found) return [];
+    const fixedAt = Math.max(...rows.map((row) => row.fixedAt ?? 0));
+    const state = stateOf(rows);
+    return {
+      ...toPoint(found.point),
+      seenIn: { runs: total(rows, "met"), of: total(rows, "reached") },
+      state,
+      slug: found.slug,
+      isPreview: first.place !== "",
+      firstSeenAt: toIso(Math.min(...rows.map((row) => row.firstSeenAt))),
+      lastSeenAt: toIso(first.lastSeenAt),
+      fixedAt: state === "fixed" ? toIso(fixedAt) : null,
+      cost: {
+        points: sum(
+          rows.map((row) => row.lostPoints),
+          1,
+        ),
+        seconds: sum(
+          rows.map((row) => row.lostSeconds),
+          1,
+        ),
+        usd: sum(
+          rows.map((row) => row.lostUsd),
+          6,
+        ),
+      },
+      promptIds: rows.map((row) => row.promptId),
+      agents: agentsOf(rows),
+      dismissed: toDismissed(dismissed.get(first.fingerprint)),
+    };
+  });
+}
+
+function makeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter, { limit, offset }: Page) {
+  const { severity, state, agent, dismissed = "false", ...scope } = filter;
+  const known = activeDismissals(ctx, org);
+  const wanted = thingsOf(ctx, org, scope)
+    .filter((rows) => agent === undefined || agentsOf(rows).includes(agent))
+    .filter(([first]) => known.has(first.fingerprint) === (dismissed === "true"))
+    .map((rows) => ({
+      rows,
+      rank: severities.indexOf(rows[0].severity) + (rows[0].place === "" ? 0 : severities.length),
+      state: stateOf(rows),
+      met: total(rows, "met"),
+    }))
+    .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
+    .filter((thing) => (state ?? thing.state) === thing.state)
+    .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
+  const ordered = sort ? sorted(wanted, sortValues[columnOf(sort)], isDescending(sort)) : wanted;
+  const shown = ordered.slice(offset, offset + limit).map(({ rows }) => rows);
+  return { items: toThings(ctx.db, shown, known), total: wanted.length };
 }
 
 type Sortable = { rows: [LifecycleRow, ...LifecycleRow[]]; rank: number; state: State; met: number };

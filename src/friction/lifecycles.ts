@@ -1,6 +1,7 @@
 import { and, asc, eq, sql } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { prepared } from "../db/prepared.ts";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/open.ts";
+import { statement } from "../db/prepared.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { evalRequests } from "../db/tables/runs.ts";
 import { hasReached } from "../grading/exposure.ts";
@@ -27,102 +28,98 @@ export type AnnounceFriction = (
   point: PointRow,
 ) => void;
 
-/** Maintains the lifecycles of friction points. Called in the transaction that publishes or withdraws a report. */
-export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction = () => {}) {
-  const pointsOf = prepared(
-    db
-      .select()
-      .from(frictionPoints)
-      .where(eq(frictionPoints.reportId, sql.placeholder("report")))
-      .orderBy(asc(frictionPoints.position)),
-  );
+const pointsOf = statement((db) =>
+  db
+    .select()
+    .from(frictionPoints)
+    .where(eq(frictionPoints.reportId, sql.placeholder("report")))
+    .orderBy(asc(frictionPoints.position)),
+);
 
-  /** A report starts (`by` 1) or stops (-1) counting. Its status is already stored. */
-  return function count(tx: Tx, counted: Counted, by: 1 | -1): void {
-    const { report, run, exposure } = counted;
-    const place = placeOf(run.urlMap);
-    const agent = agentKey(run);
-    const points = pointsOf.all({ report: report.id });
-    const met = new Set(points.map(({ fingerprint }) => fingerprint));
-    const lifecycles = tx.select().from(frictionLifecycles).where(ofPlace(report, place)).all();
-    const known = new Map(lifecycles.map((row) => [row.fingerprint, row]));
-    const evalRequest = tx.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
-    const evaluation = {
-      id: run.evalRequestId,
-      at: evalRequest?.createdAt ?? run.createdAt,
-      byModel: exposure?.byRules === false,
-    };
-    const meeting: Evaluation = { ...evaluation, met: by, passed: 0 };
-    const passing: Evaluation = { ...evaluation, met: 0, passed: by };
-    let siblings: ReturnType<typeof siblingsOf> | undefined;
-
-    /** Adds the runs of the evaluation that missed it before it was first met. */
-    function startLife({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
-      siblings ??= siblingsOf(tx, counted);
-      const missed = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
-      const passed = missed.length;
-      return { life: withRuns(life, { ...meeting, passed }) ?? life, passed };
-    }
-
-    function add(point: PointRow): void {
-      const before = known.get(point.fingerprint);
-      const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
-      const isKnown = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
-      const isAsleep = before === undefined || (!isKnown && standingOf(before.life).state === "fixed");
-      const current = isAsleep
-        ? startLife(point, before?.life ?? unmet)
-        : { life: withRuns(before.life, meeting) ?? before.life, passed: 0 };
-      const key = { orgId: report.orgId, promptId: report.promptId, place, fingerprint };
-      const newest = { ...detailsOf(point), lastSeenAt: report.createdAt };
-      if (!before) {
-        const { state, fixedAt } = standingOf(current.life);
-        const lost = { lostPoints, lostSeconds, lostUsd };
-        const counts = { met: 1, reached: 1 + current.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
-        const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
-        tx.insert(frictionLifecycles).values(row).run();
-        if (place === "") announce(tx, "friction.opened", counted, point);
-        return;
-      }
-      const isBack = before.state !== "regressed" && standingOf(current.life).state === "regressed";
-      if (isBack && place === "") announce(tx, "friction.regressed", counted, point);
-      write(tx, key, {
-        ...(report.createdAt >= before.lastSeenAt ? newest : {}),
-        firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),
-        met: before.met + 1,
-        reached: before.reached + 1 + current.passed,
-        ...plus(before, point, 1),
-        metBy: [...new Set([...before.metBy, agent])],
-        grounds,
-        life: current.life,
-      });
-    }
-
-    function remove(point: PointRow): void {
-      const before = known.get(point.fingerprint);
-      if (!before) return;
-      const last = lastOf(tx, before, report.id);
-      if (!last) {
-        tx.delete(frictionLifecycles)
-          .where(and(ofPlace(report, place), eq(frictionLifecycles.fingerprint, point.fingerprint)))
-          .run();
-        return;
-      }
-      const counts = { met: Math.max(1, before.met - 1), reached: Math.max(1, before.reached - 1) };
-      const life = withRuns(before.life, meeting) ?? before.life;
-      write(tx, before, { ...last, ...counts, ...plus(before, point, -1), life });
-    }
-
-    for (const point of points) (by > 0 ? add : remove)(point);
-    for (const row of lifecycles) {
-      const { fingerprint, metBy, grounds, state, life } = row;
-      if (!exposure || met.has(fingerprint) || !metBy.includes(agent)) continue;
-      // Once it was fixed in an earlier evaluation, it isn't updated until it is met again.
-      const isRemembered = findEvaluation(life, evaluation.id) !== null;
-      if ((state === "fixed" && !isRemembered) || !hasReached(exposure, grounds)) continue;
-      const changed = withRuns(life, passing);
-      if (changed) write(tx, row, { reached: Math.max(row.met, row.reached + by), life: changed });
-    }
+export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | -1, announce: AnnounceFriction): void {
+  const { report, run, exposure } = counted;
+  const place = placeOf(run.urlMap);
+  const agent = agentKey(run);
+  const points = pointsOf(ctx.db).all({ report: report.id });
+  const met = new Set(points.map(({ fingerprint }) => fingerprint));
+  const lifecycles = tx.select().from(frictionLifecycles).where(ofPlace(report, place)).all();
+  const known = new Map(lifecycles.map((row) => [row.fingerprint, row]));
+  const evalRequest = tx.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
+  const evaluation = {
+    id: run.evalRequestId,
+    at: evalRequest?.createdAt ?? run.createdAt,
+    byModel: exposure?.byRules === false,
   };
+  const meeting: Evaluation = { ...evaluation, met: by, passed: 0 };
+  const passing: Evaluation = { ...evaluation, met: 0, passed: by };
+  let siblings: ReturnType<typeof siblingsOf> | undefined;
+
+  /** Adds the runs of the evaluation that missed it before it was first met. */
+  function startLife({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
+    siblings ??= siblingsOf(tx, counted);
+    const missed = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
+    const passed = missed.length;
+    return { life: withRuns(life, { ...meeting, passed }) ?? life, passed };
+  }
+
+  function add(point: PointRow): void {
+    const before = known.get(point.fingerprint);
+    const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
+    const isKnown = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
+    const isAsleep = before === undefined || (!isKnown && standingOf(before.life).state === "fixed");
+    const current = isAsleep
+      ? startLife(point, before?.life ?? unmet)
+      : { life: withRuns(before.life, meeting) ?? before.life, passed: 0 };
+    const key = { orgId: report.orgId, promptId: report.promptId, place, fingerprint };
+    const newest = { ...detailsOf(point), lastSeenAt: report.createdAt };
+    if (!before) {
+      const { state, fixedAt } = standingOf(current.life);
+      const lost = { lostPoints, lostSeconds, lostUsd };
+      const counts = { met: 1, reached: 1 + current.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
+      const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
+      tx.insert(frictionLifecycles).values(row).run();
+      if (place === "") announce(tx, "friction.opened", counted, point);
+      return;
+    }
+    const isBack = before.state !== "regressed" && standingOf(current.life).state === "regressed";
+    if (isBack && place === "") announce(tx, "friction.regressed", counted, point);
+    write(tx, key, {
+      ...(report.createdAt >= before.lastSeenAt ? newest : {}),
+      firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),
+      met: before.met + 1,
+      reached: before.reached + 1 + current.passed,
+      ...plus(before, point, 1),
+      metBy: [...new Set([...before.metBy, agent])],
+      grounds,
+      life: current.life,
+    });
+  }
+
+  function remove(point: PointRow): void {
+    const before = known.get(point.fingerprint);
+    if (!before) return;
+    const last = lastOf(tx, before, report.id);
+    if (!last) {
+      tx.delete(frictionLifecycles)
+        .where(and(ofPlace(report, place), eq(frictionLifecycles.fingerprint, point.fingerprint)))
+        .run();
+      return;
+    }
+    const counts = { met: Math.max(1, before.met - 1), reached: Math.max(1, before.reached - 1) };
+    const life = withRuns(before.life, meeting) ?? before.life;
+    write(tx, before, { ...last, ...counts, ...plus(before, point, -1), life });
+  }
+
+  for (const point of points) (by > 0 ? add : remove)(point);
+  for (const row of lifecycles) {
+    const { fingerprint, metBy, grounds, state, life } = row;
+    if (!exposure || met.has(fingerprint) || !metBy.includes(agent)) continue;
+    // Once it was fixed in an earlier evaluation, it isn't updated until it is met again.
+    const isRemembered = findEvaluation(life, evaluation.id) !== null;
+    if ((state === "fixed" && !isRemembered) || !hasReached(exposure, grounds)) continue;
+    const changed = withRuns(life, passing);
+    if (changed) write(tx, row, { reached: Math.max(row.met, row.reached + by), life: changed });
+  }
 }
 
 type Lost = Pick<LifecycleRow, "lostPoints" | "lostSeconds" | "lostUsd">;

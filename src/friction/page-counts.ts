@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { prepared } from "../db/prepared.ts";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/open.ts";
+import { statement } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import type { runs } from "../db/tables/runs.ts";
 import { namedPages, pageMonths } from "../db/tables/trends.ts";
@@ -17,52 +18,53 @@ const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length ==
 
 type Numbers = Omit<typeof pageMonths.$inferInsert, "orgId" | "promptId" | "month" | "agent" | "page" | "url">;
 
-/** Aggregates what agents did with each page, per month. Called in the transaction that publishes or withdraws a report. */
-export function createPageCounts({ db }: { db: Db }) {
-  const numbers = {
-    runs: 0,
-    reads: 0,
-    misses: 0,
-    guesses: 0,
-    errors: 0,
-    given: 0,
-    llmsTxt: 0,
-    sitemap: 0,
-    link: 0,
-    search: 0,
-    guessed: 0,
-  };
-  const names = Object.keys(numbers) as (keyof Numbers)[];
-  const added = Object.fromEntries(
-    names.map((name) => [name, sql`${pageMonths[name]} + ${sql.raw(`excluded."${pageMonths[name].name}"`)}`]),
-  );
-  const keyNames = ["orgId", "promptId", "month", "agent", "page", "url"] as const;
-  const add = prepared(
-    db
-      .insert(pageMonths)
-      .values(
-        Object.fromEntries(
-          [...keyNames, ...names].map((name) => [name, sql.placeholder(name)]),
-        ) as unknown as typeof pageMonths.$inferInsert,
-      )
-      .onConflictDoUpdate({
-        target: [pageMonths.orgId, pageMonths.promptId, pageMonths.month, pageMonths.agent, pageMonths.page],
-        set: added,
-      }),
-  );
+const numbers = {
+  runs: 0,
+  reads: 0,
+  misses: 0,
+  guesses: 0,
+  errors: 0,
+  given: 0,
+  llmsTxt: 0,
+  sitemap: 0,
+  link: 0,
+  search: 0,
+  guessed: 0,
+};
 
-  return function countPages(_: Tx, { run, exposure }: Counted, by: 1 | -1): void {
-    if (!exposure || !isLive(run)) return;
-    const month = monthOf(run.createdAt, timeZoneOf(db, run.orgId));
-    const key = { orgId: run.orgId, promptId: run.promptId, month, agent: run.agent };
-    add.run({ ...key, page: "", url: "", ...numbers, runs: by });
-    for (const { page, url, reads, misses, guesses, errors, found } of exposure.visits) {
-      const { "llms.txt": llmsTxt = 0, given = 0, sitemap = 0, link = 0, search = 0, guessed = 0 } = found;
-      const all = { reads, misses, guesses, errors, given, llmsTxt, sitemap, link, search, guessed };
-      const signed = Object.fromEntries(Object.entries(all).map(([name, n]) => [name, by * n]));
-      add.run({ ...key, page, url, ...signed, runs: reads > 0 ? by : 0 });
-    }
-  };
+const names = Object.keys(numbers) as (keyof Numbers)[];
+
+const added = Object.fromEntries(
+  names.map((name) => [name, sql`${pageMonths[name]} + ${sql.raw(`excluded."${pageMonths[name].name}"`)}`]),
+);
+
+const keyNames = ["orgId", "promptId", "month", "agent", "page", "url"] as const;
+
+const add = statement((db) =>
+  db
+    .insert(pageMonths)
+    .values(
+      Object.fromEntries(
+        [...keyNames, ...names].map((name) => [name, sql.placeholder(name)]),
+      ) as unknown as typeof pageMonths.$inferInsert,
+    )
+    .onConflictDoUpdate({
+      target: [pageMonths.orgId, pageMonths.promptId, pageMonths.month, pageMonths.agent, pageMonths.page],
+      set: added,
+    }),
+);
+
+export function countPages(ctx: Context, _: Tx, { run, exposure }: Counted, by: 1 | -1): void {
+  if (!exposure || !isLive(run)) return;
+  const month = monthOf(run.createdAt, timeZoneOf(ctx.db, run.orgId));
+  const key = { orgId: run.orgId, promptId: run.promptId, month, agent: run.agent };
+  add(ctx.db).run({ ...key, page: "", url: "", ...numbers, runs: by });
+  for (const { page, url, reads, misses, guesses, errors, found } of exposure.visits) {
+    const { "llms.txt": llmsTxt = 0, given = 0, sitemap = 0, link = 0, search = 0, guessed = 0 } = found;
+    const all = { reads, misses, guesses, errors, given, llmsTxt, sitemap, link, search, guessed };
+    const signed = Object.fromEntries(Object.entries(all).map(([name, n]) => [name, by * n]));
+    add(ctx.db).run({ ...key, page, url, ...signed, runs: reads > 0 ? by : 0 });
+  }
 }
 
 /** Records which pages were linked or listed in a run, regardless of its report. */

@@ -6,27 +6,18 @@ import { orgOf, requesterOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
-import { Dismissal, DismissalInput, type Dismissals } from "./dismissals.ts";
+import { Dismissal, DismissalInput, dismissFriction, listDismissals, withdrawDismissal } from "./dismissals.ts";
 import { DocsMap, getDocsMap, mapQuery } from "./docs-map.ts";
-import { Fix } from "./fix-schema.ts";
-import type { FrictionLists } from "./friction.ts";
-import { DoneInput, fixFilter, type Recommendations } from "./recommendations.ts";
+import { getFriction, listFriction } from "./friction.ts";
 import { FrictionDetail, FrictionThing, frictionFilter, scopeQuery } from "./schema.ts";
 
-type Parts = {
-  friction: FrictionLists;
-  recommendations: Recommendations;
-  dismissals: Dismissals;
-  ctx: Pick<Context, "db" | "now">;
-};
-
-/** Friction points over many reports, the docs map, and recommended fixes that were marked done. */
-export const frictionRoutes = ({ friction, recommendations, dismissals, ctx }: Parts) =>
+/** Friction points over many reports, and the docs map. */
+export const frictionRoutes = (ctx: Context) =>
   new Elysia({ name: "friction" })
     .get(
       "/api/v1/friction",
       ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, friction.list(orgOf(request), filter, pageOf({ limit, offset }))),
+        listAnswer(set, listFriction(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
       {
         query: Type.Object({ ...frictionFilter, ...pageQuery }),
         ...operation("Friction", "listFriction", "List friction points merged over runs, most severe first", {
@@ -37,7 +28,7 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, ctx }: P
     )
     .get(
       "/api/v1/friction/:fingerprint",
-      ({ request, params, query }) => friction.get(orgOf(request), params.fingerprint, query),
+      ({ request, params, query }) => getFriction(ctx, orgOf(request), params.fingerprint, query),
       {
         params: Type.Object({ fingerprint: Type.String() }),
         query: Type.Object(scopeQuery),
@@ -48,45 +39,10 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, ctx }: P
       },
     )
     .post(
-      "/api/v1/recommendations/:fingerprint/done",
-      async ({ request, params, body, set }) => {
-        set.status = 201;
-        const who = { by: requesterOf(request), trigger: "api" as const };
-        return recommendations.markDone(orgOf(request), params.fingerprint, body, who);
-      },
-      {
-        params: Type.Object({
-          fingerprint: Type.String({ description: "Fingerprint of a friction point that the recommended fix removes" }),
-        }),
-        ...jsonBody(DoneInput),
-        ...operation("Friction", "markDone", "Mark a recommended fix as done and verify it", {
-          201: Fix,
-          ...errors(400, 404, 409, 413),
-        }),
-      },
-    )
-    .get(
-      "/api/v1/recommendations/done",
-      ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, recommendations.listDone(orgOf(request), filter, pageOf({ limit, offset }))),
-      {
-        query: Type.Object({ ...fixFilter, ...pageQuery }),
-        ...operation(
-          "Friction",
-          "listDone",
-          "List the recommended fixes of a prompt that were marked as done, newest first",
-          {
-            200: listOf(Fix, "Recommended fixes with the result of their verification"),
-            ...errors(400, 404),
-          },
-        ),
-      },
-    )
-    .post(
       "/api/v1/dismissals",
       ({ request, body, set }) => {
         set.status = 201;
-        return dismissals.dismiss(orgOf(request), body, requesterOf(request));
+        return dismissFriction(ctx, orgOf(request), body, requesterOf(request));
       },
       {
         ...jsonBody(DismissalInput),
@@ -98,7 +54,7 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, ctx }: P
     )
     .get(
       "/api/v1/dismissals",
-      ({ request, query, set }) => listAnswer(set, dismissals.listDismissals(orgOf(request), pageOf(query))),
+      ({ request, query, set }) => listAnswer(set, listDismissals(ctx, orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("Friction", "listDismissals", "List dismissals, newest first", {
@@ -109,7 +65,7 @@ export const frictionRoutes = ({ friction, recommendations, dismissals, ctx }: P
     )
     .delete(
       "/api/v1/dismissals/:dismissalId",
-      ({ request, params }) => dismissals.withdraw(orgOf(request), params.dismissalId, requesterOf(request)),
+      ({ request, params }) => withdrawDismissal(ctx, orgOf(request), params.dismissalId, requesterOf(request)),
       {
         params: Type.Object({ dismissalId: PathId("ID of the dismissal") }),
         ...operation("Friction", "undoDismissal", "Undo a dismissal", { 200: Dismissal, ...errors(404) }),

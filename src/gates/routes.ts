@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
@@ -7,10 +8,10 @@ import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { IdempotencyKey } from "../runs/schema.ts";
 import { triggerOf } from "../runs/trigger.ts";
 import { PathId } from "../schema.ts";
-import type { Gates } from "./gates.ts";
+import { getGate, listGates, requestGate } from "./gates.ts";
 import { Gate, GateRequest } from "./schema.ts";
 
-export const gateRoutes = (gates: Gates) =>
+export const gateRoutes = (ctx: Context) =>
   new Elysia({ name: "gates" })
     .post(
       "/api/v1/gates",
@@ -18,7 +19,7 @@ export const gateRoutes = (gates: Gates) =>
         set.status = 201;
         const idempotencyKey = headers["idempotency-key"];
         const trigger = triggerOf(request);
-        return await gates.requestGate(orgOf(request, "run"), { ...body, trigger, idempotencyKey });
+        return await requestGate(ctx, orgOf(request, "run"), { ...body, trigger, idempotencyKey });
       },
       {
         headers: Type.Object({
@@ -43,7 +44,7 @@ export const gateRoutes = (gates: Gates) =>
       "/api/v1/gates",
       ({ request, query, set }) => {
         const promptId = query.promptId?.toLowerCase();
-        return listAnswer(set, gates.listGates(orgOf(request), { promptId }, pageOf(query, 20)));
+        return listAnswer(set, listGates(ctx, orgOf(request), { promptId }, pageOf(query, 20)));
       },
       {
         query: Type.Object({
@@ -59,7 +60,7 @@ export const gateRoutes = (gates: Gates) =>
         }),
       },
     )
-    .get("/api/v1/gates/:gateId", ({ request, params }) => gates.getGate(orgOf(request), params.gateId), {
+    .get("/api/v1/gates/:gateId", ({ request, params }) => getGate(ctx, orgOf(request), params.gateId), {
       params: Type.Object({ gateId: PathId("ID of the gate") }),
       ...operation("Gates", "getGate", "Get a gate with its progress and verdict", {
         200: Gate,

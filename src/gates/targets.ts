@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, inArray, isNotNull, ne, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
-import type { Compare, Comparison } from "../comparisons/compare.ts";
+import type { Comparison } from "../comparisons/compare.ts";
+import { compareEvals } from "../comparisons/compare.ts";
 import { alpha } from "../comparisons/evidence.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
@@ -11,7 +12,7 @@ import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
 import { comparedScope } from "../reports/differences.ts";
 import type { RunRow } from "../reports/run-rows.ts";
-import type { Requests } from "../runs/requests.ts";
+import { addRuns } from "../runs/requests.ts";
 import { type EvalResult, resultOf } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 import { levelAt } from "./steps.ts";
@@ -42,144 +43,147 @@ export const basesOf = (gate: GateRow): string[] => targetsOf(gate).flatMap(({ b
 /** An agent of the gate's prompts. `model`: as requested. */
 export type GateAgentGroup = { agentIndex: number; agent: string; model: string | null };
 
-export type GateRuns = ReturnType<typeof createGateRuns>;
+/** The request behind the head's runs. */
+export function askedOf(ctx: Context, gate: GateRow): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs"> {
+  const { urlMap, templateArgs } = runs;
+  const found = ctx.db
+    .select({ urlMap, templateArgs })
+    .from(runs)
+    .where(ofEvals(gate, headsOf(gate)))
+    .get();
+  if (!found) throw new Error(`the gate ${gate.id} has no run`);
+  return found;
+}
 
-/** The runs of gates: their progress, cost and results. */
-export function createGateRuns({ db }: Pick<Context, "db">, compare: Pick<Compare, "compareEvals">) {
-  /** `group`: only runs of one agent. */
-  const ofEvals = ({ orgId }: GateRow, ids: string[], group?: GateAgentGroup) =>
-    and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids), group && eq(runs.agentIndex, group.agentIndex));
-  const ofBoth = (gate: GateRow) => ofEvals(gate, [...headsOf(gate), ...basesOf(gate)]);
+/** The agents of the gate's prompts, in their order. Each is compared with itself only. */
+export function groupsOf(ctx: Context, gate: GateRow): GateAgentGroup[] {
+  const rows = ctx.db
+    .select({ agentIndex: runs.agentIndex, agent: runs.agent, task: runs.task })
+    .from(runs)
+    .where(ofEvals(gate, [gate.headRequestId]))
+    .orderBy(asc(runs.agentIndex), asc(runs.id))
+    .all();
+  const firsts = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
+  // A finished run names the model that answered.
+  return firsts.map(({ agentIndex, agent, task }) => ({
+    agentIndex,
+    agent,
+    model: firsts.length > 1 ? (task.chosen?.model ?? null) : gate.model,
+  }));
+}
 
-  /** The request behind the head's runs. */
-  function askedOf(gate: GateRow): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs"> {
-    const { urlMap, templateArgs } = runs;
-    const found = db
-      .select({ urlMap, templateArgs })
-      .from(runs)
-      .where(ofEvals(gate, headsOf(gate)))
-      .get();
-    if (!found) throw new Error(`the gate ${gate.id} has no run`);
-    return found;
-  }
+export function progressOf(ctx: Context, gate: GateRow): Gate["progress"] {
+  const found = ctx.db
+    .select({ of: count(), ended: count(runs.completedAt) })
+    .from(runs)
+    .where(ofBoth(gate))
+    .get();
+  return { ended: found?.ended ?? 0, of: found?.of ?? 0 };
+}
 
+/** The cost of all attempts of all runs so far, in USD; null if any is unknown. */
+export function spentOf(ctx: Context, gate: GateRow): number | null {
+  const subjects = ctx.db.select({ id: runs.id }).from(runs).where(ofBoth(gate));
+  const ofRuns = ctx.db
+    .select({ id: jobs.id })
+    .from(jobs)
+    .where(and(eq(jobs.kind, "run"), inArray(jobs.subject, subjects)));
+  const found = ctx.db
+    .select({ n: count(), known: count(attempts.costUsd), usd: sql<number>`coalesce(sum(${attempts.costUsd}), 0)` })
+    .from(attempts)
+    .where(and(inArray(attempts.jobId, ofRuns), isNotNull(attempts.completedAt)))
+    .get();
+  return found && found.n === found.known ? found.usd : null;
+}
+
+/** The number of a side's runs that ended without a report, and their most common cause; null: none did. */
+export function lostOf(
+  ctx: Context,
+  gate: GateRow,
+  ids: string[],
+  group: GateAgentGroup,
+): { n: number; reason: string | null } {
+  const lost = ctx.db
+    .select({ failureCause: runs.failureCause, failureDetail: runs.failureDetail, n: count() })
+    .from(runs)
+    .where(and(ofEvals(gate, ids, group), isNotNull(runs.failureCause)))
+    .groupBy(runs.failureCause, runs.failureDetail)
+    .orderBy(desc(count()), asc(runs.failureCause), asc(runs.failureDetail))
+    .all();
   return {
-    askedOf,
-
-    /** The agents of the gate's prompts, in their order. Each is compared with itself only. */
-    groupsOf(gate: GateRow): GateAgentGroup[] {
-      const rows = db
-        .select({ agentIndex: runs.agentIndex, agent: runs.agent, task: runs.task })
-        .from(runs)
-        .where(ofEvals(gate, [gate.headRequestId]))
-        .orderBy(asc(runs.agentIndex), asc(runs.id))
-        .all();
-      const firsts = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
-      // A finished run names the model that answered.
-      return firsts.map(({ agentIndex, agent, task }) => ({
-        agentIndex,
-        agent,
-        model: firsts.length > 1 ? (task.chosen?.model ?? null) : gate.model,
-      }));
-    },
-
-    progressOf(gate: GateRow): Gate["progress"] {
-      const found = db
-        .select({ of: count(), ended: count(runs.completedAt) })
-        .from(runs)
-        .where(ofBoth(gate))
-        .get();
-      return { ended: found?.ended ?? 0, of: found?.of ?? 0 };
-    },
-
-    /** The cost of all attempts of all runs so far, in USD; null if any is unknown. */
-    spentOf(gate: GateRow): number | null {
-      const subjects = db.select({ id: runs.id }).from(runs).where(ofBoth(gate));
-      const ofRuns = db
-        .select({ id: jobs.id })
-        .from(jobs)
-        .where(and(eq(jobs.kind, "run"), inArray(jobs.subject, subjects)));
-      const found = db
-        .select({ n: count(), known: count(attempts.costUsd), usd: sql<number>`coalesce(sum(${attempts.costUsd}), 0)` })
-        .from(attempts)
-        .where(and(inArray(attempts.jobId, ofRuns), isNotNull(attempts.completedAt)))
-        .get();
-      return found && found.n === found.known ? found.usd : null;
-    },
-
-    /** The number of a side's runs that ended without a report, and their most common cause; null: none did. */
-    lostOf(gate: GateRow, ids: string[], group: GateAgentGroup): { n: number; reason: string | null } {
-      const lost = db
-        .select({ failureCause: runs.failureCause, failureDetail: runs.failureDetail, n: count() })
-        .from(runs)
-        .where(and(ofEvals(gate, ids, group), isNotNull(runs.failureCause)))
-        .groupBy(runs.failureCause, runs.failureDetail)
-        .orderBy(desc(count()), asc(runs.failureCause), asc(runs.failureDetail))
-        .all();
-      return {
-        n: lost.reduce((sum, { n }) => sum + n, 0),
-        reason: lost[0] ? (toFailureReason(lost[0])?.slice(0, maxReasonChars) ?? null) : null,
-      };
-    },
-
-    /** The combined results of the head's runs with one agent. */
-    headOf(gate: GateRow, group: GateAgentGroup): EvalResult {
-      const found = db
-        .select({
-          failureCause: runs.failureCause,
-          completedAt: runs.completedAt,
-          report: {
-            outcome: reports.outcome,
-            score: reports.score,
-            seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
-            costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
-          },
-        })
-        .from(runs)
-        .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
-        .where(ofEvals(gate, headsOf(gate), group))
-        .all();
-      const ended = found.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
-      return resultOf(
-        ended.map(({ failureCause, report }) => ({
-          failureCause,
-          report: report?.outcome == null ? null : report,
-        })),
-        found.filter(({ completedAt }) => completedAt === null).length,
-      );
-    },
-
-    /** The scopes of the head's scores with one agent. */
-    scopesOf(gate: GateRow, group: GateAgentGroup): Scope[] {
-      const found = db
-        .selectDistinct({
-          scope: reports.scope,
-          judge: sql<string | null>`json_extract(${reports.methodology}, '$.judge')`,
-        })
-        .from(runs)
-        .innerJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived"), isNotNull(reports.score)))
-        .where(ofEvals(gate, headsOf(gate), group))
-        .all();
-      return [...new Set(found.map(comparedScope))];
-    },
-
-    /**
-     * Compares this many runs per side of head and base, made with one of `of` agents; null if there is no base. Several agents
-     * share the level, because one regression is enough to fail.
-     */
-    comparisonOf(gate: GateRow, done: number, group: GateAgentGroup, of: number): Comparison | null {
-      const runIds = targetsOf(gate).flatMap(({ baseRunIds }) => baseRunIds ?? []);
-      const base = { evalRequestIds: basesOf(gate), runIds };
-      if (base.evalRequestIds.length + runIds.length === 0) return null;
-      const level = levelAt(done, gate.adaptive) ?? alpha;
-      const { agentIndex, agent, model } = group;
-      const keeps = (run: RunRow) =>
-        of === 1 ||
-        (runIds.includes(run.runId) ? run.agent === agent && run.model === model : run.agentIndex === agentIndex);
-      return compare.compareEvals(gate.orgId as OrgId, base, headsOf(gate), { level: level / of, keeps });
-    },
+    n: lost.reduce((sum, { n }) => sum + n, 0),
+    reason: lost[0] ? (toFailureReason(lost[0])?.slice(0, maxReasonChars) ?? null) : null,
   };
 }
+
+/** The combined results of the head's runs with one agent. */
+export function headOf(ctx: Context, gate: GateRow, group: GateAgentGroup): EvalResult {
+  const found = ctx.db
+    .select({
+      failureCause: runs.failureCause,
+      completedAt: runs.completedAt,
+      report: {
+        outcome: reports.outcome,
+        score: reports.score,
+        seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+        costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
+      },
+    })
+    .from(runs)
+    .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
+    .where(ofEvals(gate, headsOf(gate), group))
+    .all();
+  const ended = found.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
+  return resultOf(
+    ended.map(({ failureCause, report }) => ({
+      failureCause,
+      report: report?.outcome == null ? null : report,
+    })),
+    found.filter(({ completedAt }) => completedAt === null).length,
+  );
+}
+
+/** The scopes of the head's scores with one agent. */
+export function scopesOf(ctx: Context, gate: GateRow, group: GateAgentGroup): Scope[] {
+  const found = ctx.db
+    .selectDistinct({
+      scope: reports.scope,
+      judge: sql<string | null>`json_extract(${reports.methodology}, '$.judge')`,
+    })
+    .from(runs)
+    .innerJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived"), isNotNull(reports.score)))
+    .where(ofEvals(gate, headsOf(gate), group))
+    .all();
+  return [...new Set(found.map(comparedScope))];
+}
+
+/**
+ * Compares this many runs per side of head and base, made with one of `of` agents; null if there is no base. Several agents
+ * share the level, because one regression is enough to fail.
+ */
+export function comparisonOf(
+  ctx: Context,
+  gate: GateRow,
+  done: number,
+  group: GateAgentGroup,
+  of: number,
+): Comparison | null {
+  const runIds = targetsOf(gate).flatMap(({ baseRunIds }) => baseRunIds ?? []);
+  const base = { evalRequestIds: basesOf(gate), runIds };
+  if (base.evalRequestIds.length + runIds.length === 0) return null;
+  const level = levelAt(done, gate.adaptive) ?? alpha;
+  const { agentIndex, agent, model } = group;
+  const keeps = (run: RunRow) =>
+    of === 1 ||
+    (runIds.includes(run.runId) ? run.agent === agent && run.model === model : run.agentIndex === agentIndex);
+  return compareEvals(ctx, gate.orgId as OrgId, base, headsOf(gate), { level: level / of, keeps });
+}
+
+/** `group`: only runs of one agent. */
+const ofEvals = ({ orgId }: GateRow, ids: string[], group?: GateAgentGroup) =>
+  and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids), group && eq(runs.agentIndex, group.agentIndex));
+
+const ofBoth = (gate: GateRow) => ofEvals(gate, [...headsOf(gate), ...basesOf(gate)]);
 
 /** The agent that decides a gate: the first that failed, or else the first that is inconclusive. */
 export function decidingIndex(agents: { status: GateRow["status"] }[]): number {
@@ -188,14 +192,9 @@ export function decidingIndex(agents: { status: GateRow["status"] }[]): number {
 }
 
 /** Adds runs to each prompt up to this many per side, alternating between base and head. */
-export function extendGate(
-  tx: Tx,
-  { addRun }: Pick<Requests, "addRun">,
-  gate: GateRow,
-  from: number,
-  to: number,
-): void {
+export function extendGate(ctx: Context, tx: Tx, gate: GateRow, from: number, to: number): void {
   for (let i = from; i < to; i++)
     for (const { baseRequestId, headRequestId, model } of targetsOf(gate))
-      for (const id of [baseRequestId, headRequestId]) if (id !== null) addRun(tx, gate.orgId as OrgId, id, model);
+      for (const id of [baseRequestId, headRequestId])
+        if (id !== null) addRuns(ctx, tx, gate.orgId as OrgId, id, model);
 }

@@ -1,4 +1,4 @@
-import type { OrgId } from "../context.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import { limitPerOrg } from "./limit-per-org.ts";
 import { securityHeaders } from "./security-headers.ts";
 
@@ -24,22 +24,20 @@ const headers = {
   "x-accel-buffering": "no",
 };
 
-export type Streams = ReturnType<typeof createStreams>;
+const openStreams = perContext(() => ({ enter: limitPerOrg(maxPerOrg, "event streams") }));
 
-/** Responses that stream server-sent events (WHATWG HTML §9.2). */
-export function createStreams(onError: (error: unknown) => void) {
-  const enter = limitPerOrg(maxPerOrg, "event streams");
-
-  return {
-    /**
-     * Streams messages until there are no more or the client disconnects, which aborts `signal`. The next message is made when the client
-     * has taken the last one. Throws rate_limited if the organization has too many open streams.
-     */
-    answer(org: OrgId, messages: (signal: AbortSignal) => AsyncIterable<Message>): Response {
-      const body = toStream(messages, enter(org), onError);
-      return new Response(body, { headers });
-    },
-  };
+/**
+ * A response that streams server-sent events (WHATWG HTML §9.2) until there are no more messages or the client disconnects, which aborts
+ * `signal`. The next message is made when the client has taken the last one. Throws rate_limited if the organization has too many open
+ * streams.
+ */
+export function answerStream(
+  ctx: Context,
+  org: OrgId,
+  messages: (signal: AbortSignal) => AsyncIterable<Message>,
+): Response {
+  const body = toStream(messages, openStreams(ctx).enter(org), ctx.disk.onError);
+  return new Response(body, { headers });
 }
 
 /** `onEnd` is called once, and `onError` if the messages fail: the response has started, so nobody else sees that. */

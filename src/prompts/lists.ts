@@ -110,100 +110,99 @@ const orderOf = (sort: PromptSort | undefined): SQL[] => {
 /** Prompts on a results page. */
 const maxResults = 100;
 
-/** Lists of prompts, newest first unless sorted. */
-export function createPromptLists({ db }: Pick<Context, "db">) {
-  const totalOf = (where: SQL | undefined) => db.select({ n: count() }).from(prompts).where(where).get()?.n ?? 0;
-
-  function listLines(
-    org: OrgId,
-    { sort, ...filter }: PromptFilter & { sort?: PromptSort },
-    { limit, offset }: Page,
-  ): Paged<PromptLine> {
-    const where = matching(org, filter);
-    const rows = db
-      .select(lineColumns)
-      .from(prompts)
-      .where(where)
-      .orderBy(...orderOf(sort))
-      .limit(limit)
-      .offset(offset);
-    return { items: rows.all().map(toLine), total: totalOf(where) };
-  }
-
-  return {
-    listPrompts(
-      org: OrgId,
-      { limit, offset, includeArchived, tag }: Page & { includeArchived: boolean; tag?: string },
-    ): Paged<PromptSummary> {
-      const where = matching(org, { status: includeArchived ? "all" : undefined, tag });
-      const rows = db
-        .select(promptSummaryColumns)
-        .from(prompts)
-        .where(where)
-        .orderBy(desc(prompts.id))
-        .limit(limit)
-        .offset(offset);
-      return { items: rows.all().map(toPromptSummary), total: totalOf(where) };
-    },
-
-    listLines,
-
-    /** The prompt whose public badge has this token; null: none, or it was revoked. */
-    findBadge(token: string): { org: OrgId; promptId: string; isArchived: boolean } | null {
-      const row = db
-        .select({ org: prompts.orgId, promptId: prompts.id, status: prompts.status })
-        .from(prompts)
-        .where(eq(prompts.badgeToken, token))
-        .get();
-      return row ? { org: row.org as OrgId, promptId: row.promptId, isArchived: row.status === "archived" } : null;
-    },
-
-    /** The prompts on the results page of an organization, without archived ones, in alphabetical order of their titles; at most 100. */
-    listOnResultsPage: (org: OrgId): { id: string; title: string | null }[] =>
-      db
-        .select({ id: prompts.id, title: prompts.title })
-        .from(prompts)
-        .where(and(matching(org, {}), eq(prompts.isOnResultsPage, true)))
-        .orderBy(sql`lower(${prompts.title}) nulls last`, asc(prompts.id))
-        .limit(maxResults)
-        .all(),
-
-    /** The tags of the prompts that are not archived, in alphabetical order. */
-    listTags: (org: OrgId): string[] =>
-      db
-        .selectDistinct({ tag: sql<string>`value` })
-        .from(sql`${prompts}, json_each(${prompts.tags})`)
-        .where(matching(org, {}))
-        .orderBy(sql`value`)
-        .all()
-        .map(({ tag }) => tag),
-
-    /** Options of a filter by prompt: the newest 200, including archived ones. */
-    listChoices: (org: OrgId): PromptLine[] =>
-      listLines(org, { status: "all" }, { limit: maxChoices, offset: 0 }).items,
-
-    /** The ID of the first prompt that is not archived and not of one of these providers; null if there is none. */
-    findFirst(org: OrgId, exceptProviders: string[]): string | null {
-      const isOther = or(isNull(prompts.targetProviderId), notInArray(prompts.targetProviderId, exceptProviders));
-      const found = db
-        .select({ id: prompts.id })
-        .from(prompts)
-        .where(and(matching(org, {}), isOther))
-        .orderBy(asc(prompts.id))
-        .limit(1)
-        .get();
-      return found?.id ?? null;
-    },
-
-    /** The prompts whose schedule runs next, soonest first. */
-    listDue: (org: OrgId, limit: number): PromptLine[] =>
-      db
-        .select(lineColumns)
-        .from(prompts)
-        .where(and(eq(prompts.orgId, org), isNotNull(prompts.nextSlotAt)))
-        .orderBy(asc(prompts.nextSlotAt))
-        .limit(limit)
-        .all()
-        .map(toLine),
-  };
+export function listPromptLines(
+  ctx: Context,
+  org: OrgId,
+  { sort, ...filter }: PromptFilter & { sort?: PromptSort },
+  { limit, offset }: Page,
+): Paged<PromptLine> {
+  const where = matching(org, filter);
+  const rows = ctx.db
+    .select(lineColumns)
+    .from(prompts)
+    .where(where)
+    .orderBy(...orderOf(sort))
+    .limit(limit)
+    .offset(offset);
+  return { items: rows.all().map(toLine), total: totalOf(ctx, where) };
 }
+
+export function listPrompts(
+  ctx: Context,
+  org: OrgId,
+  { limit, offset, includeArchived, tag }: Page & { includeArchived: boolean; tag?: string },
+): Paged<PromptSummary> {
+  const where = matching(org, { status: includeArchived ? "all" : undefined, tag });
+  const rows = ctx.db
+    .select(promptSummaryColumns)
+    .from(prompts)
+    .where(where)
+    .orderBy(desc(prompts.id))
+    .limit(limit)
+    .offset(offset);
+  return { items: rows.all().map(toPromptSummary), total: totalOf(ctx, where) };
+}
+
+/** The prompt whose public badge has this token; null: none, or it was revoked. */
+export function findBadgeOfPrompt(
+  ctx: Context,
+  token: string,
+): { org: OrgId; promptId: string; isArchived: boolean } | null {
+  const row = ctx.db
+    .select({ org: prompts.orgId, promptId: prompts.id, status: prompts.status })
+    .from(prompts)
+    .where(eq(prompts.badgeToken, token))
+    .get();
+  return row ? { org: row.org as OrgId, promptId: row.promptId, isArchived: row.status === "archived" } : null;
+}
+
+/** The prompts on the results page of an organization, without archived ones, in alphabetical order of their titles; at most 100. */
+export const listPromptsOnResultsPage = (ctx: Context, org: OrgId): { id: string; title: string | null }[] =>
+  ctx.db
+    .select({ id: prompts.id, title: prompts.title })
+    .from(prompts)
+    .where(and(matching(org, {}), eq(prompts.isOnResultsPage, true)))
+    .orderBy(sql`lower(${prompts.title}) nulls last`, asc(prompts.id))
+    .limit(maxResults)
+    .all();
+
+/** The tags of the prompts that are not archived, in alphabetical order. */
+export const listTags = (ctx: Context, org: OrgId): string[] =>
+  ctx.db
+    .selectDistinct({ tag: sql<string>`value` })
+    .from(sql`${prompts}, json_each(${prompts.tags})`)
+    .where(matching(org, {}))
+    .orderBy(sql`value`)
+    .all()
+    .map(({ tag }) => tag);
+
+/** Options of a filter by prompt: the newest 200, including archived ones. */
+export const listPromptChoices = (ctx: Context, org: OrgId): PromptLine[] =>
+  listPromptLines(ctx, org, { status: "all" }, { limit: maxChoices, offset: 0 }).items;
+
+/** The ID of the first prompt that is not archived and not of one of these providers; null if there is none. */
+export function findFirstPrompt(ctx: Context, org: OrgId, exceptProviders: string[]): string | null {
+  const isOther = or(isNull(prompts.targetProviderId), notInArray(prompts.targetProviderId, exceptProviders));
+  const found = ctx.db
+    .select({ id: prompts.id })
+    .from(prompts)
+    .where(and(matching(org, {}), isOther))
+    .orderBy(asc(prompts.id))
+    .limit(1)
+    .get();
+  return found?.id ?? null;
+}
+
+/** The prompts whose schedule runs next, soonest first. */
+export const listScheduledPrompts = (ctx: Context, org: OrgId, limit: number): PromptLine[] =>
+  ctx.db
+    .select(lineColumns)
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), isNotNull(prompts.nextSlotAt)))
+    .orderBy(asc(prompts.nextSlotAt))
+    .limit(limit)
+    .all()
+    .map(toLine);
+
+const totalOf = (ctx: Context, where: SQL | undefined) =>
+  ctx.db.select({ n: count() }).from(prompts).where(where).get()?.n ?? 0;

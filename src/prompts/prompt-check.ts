@@ -1,14 +1,17 @@
 import { and, count, eq, ne } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { AgentChoice } from "../agents/choice.ts";
+import { listAgentChoices } from "../agents/choice.ts";
+import { hasArchive } from "../archives/archives.ts";
 import { checkLimits } from "../config/limits.ts";
 import { parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
+import { frequencyProblem } from "../cron.ts";
 import { type prompts, providers } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { AppError, invalidField } from "../errors.ts";
-import { frequencyProblem } from "../jobs/schedule.ts";
+import { getModel } from "../models/models.ts";
 import { checkHttpUrl } from "../schema.ts";
 import type { DeclaredCheck } from "./schema.ts";
 import { ownStarts } from "./starts.ts";
@@ -62,16 +65,6 @@ export function checkSchedule(
     );
 }
 
-export type AgentParts = {
-  /** All agents, the default first; prompts with an unknown or unavailable one are rejected. */
-  listAgents: () => AgentChoice[];
-  /** The default model. */
-  agentModel: string | null;
-  /** Throws an AppError if an organization can't call a model. */
-  checkModel: (org: OrgId, model: string) => void;
-  hasArchive: (org: OrgId, id: string) => boolean;
-};
-
 type Choice = Pick<PromptRow, "agent" | "model">;
 type Named = Pick<PromptRow, "agent" | "model" | "agents">;
 type Chosen = { agent: string; model: string | null };
@@ -85,146 +78,139 @@ const usable = (agent: AgentChoice | undefined, model: string | null): boolean =
   );
 };
 
-/** Validation of a prompt, and the choice of the agent for its runs. */
-export function createPromptCheck(
-  { db, config }: Pick<Context, "db" | "config">,
-  { listAgents, agentModel, checkModel, hasArchive }: AgentParts,
-) {
-  /** Throws bad_request that names the field. */
-  function checkAgent(org: OrgId, { agent: id, model }: Choice): void {
-    const agents = listAgents();
-    const agent = agents.find((each) => each.id === id);
-    const available = agents.filter(({ objection }) => objection === null);
-    if (id !== null && !agent) {
-      const ids = available.map((each) => each.id).join(" or ");
-      throw invalidField("agent", `${JSON.stringify(id)} is not available on this server; use ${ids}`);
+/** Returns the row to store, with IDs in lower case. `given`: the fields that a change has. Throws bad_request that names the field. */
+export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, given?: readonly string[]): PromptRow {
+  const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
+  const { docsUrl, productUrl } = providers;
+  const own = and(eq(providers.orgId, org), eq(providers.id, targetProviderId ?? ""));
+  const provider = ctx.db.select({ docsUrl, productUrl }).from(providers).where(own).get() ?? null;
+  if (targetProviderId !== null && provider === null)
+    throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
+  for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
+  for (const [i, declared] of (row.declaredChecks ?? []).entries()) checkDeclaredCheck(`declaredChecks.${i}`, declared);
+  for (const [i, wording] of (row.wordings ?? []).entries()) {
+    const unknown = templateVarsOf(wording)?.filter((name) => !row.templateVars?.includes(name)) ?? [];
+    if (unknown.length > 0)
+      throw invalidField(`wordings.${i}`, `text and endGoal have no variable named ${unknown.join(", ")}`);
+  }
+  if (row.workspace !== null) checkWorkspace(row.workspace, (id) => hasArchive(ctx, org, id));
+  if (row.templateVars?.includes("__proto__"))
+    throw invalidField(
+      templateVarsOf(row.text)?.includes("__proto__") ? "text" : "endGoal",
+      "a template variable cannot be named __proto__; rename it",
+    );
+  checkSchedule(row, provider, given);
+  checkLimits(row.limits, ctx.config);
+  if (row.agents === null) checkAgent(ctx, org, row);
+  else checkAgents(ctx, org, row.agents);
+  for (const { agent } of row.agents ?? [row]) checkParts(listAgentChoices(ctx.agents), agent, row.workspace);
+  const baselineRequestId = row.baselineRequestId?.toLowerCase() ?? null;
+  if (baselineRequestId !== null) checkBaseline(ctx, org, row.id, baselineRequestId);
+  return { ...row, targetProviderId, baselineRequestId };
+}
+
+/** The agent and model of a new run: an agent with a model if a model is set and has a key. */
+export function agentOfPrompt(ctx: Context, org: OrgId, row: Choice): Chosen {
+  const agents = listAgentChoices(ctx.agents);
+  const available = agents.filter(({ objection }) => objection === null);
+  const model = row.model ?? ctx.config.agentModel;
+  const isCallable = () => {
+    try {
+      if (model !== null) getModel(ctx, org, model);
+      return model !== null;
+    } catch (error) {
+      if (error instanceof AppError) return false;
+      throw error;
     }
-    if (agent && agent.objection !== null)
-      throw invalidField("agent", `${agent.id} is not available on this server: ${agent.objection}`);
-    const takers = available.filter(({ hasModel }) => hasModel).map((each) => each.id);
-    if (model !== null && takers.length === 0)
-      throw invalidField("model", "no available agent uses a model; leave it null");
-    if (model !== null && agent?.hasModel === false)
-      throw invalidField(
-        "model",
-        `the agent ${agent.id} does not use a model; leave it null, or use the agent ${takers.join(" or ")}`,
-      );
-    if (model !== null) named("model", () => checkModel(org, model));
-    else if (agent?.hasModel) {
-      if (agentModel === null)
-        throw invalidField("agent", `${agent.id} needs a model; set model, or EVALD_AGENT_MODEL on the server`);
-      named("agent", () => checkModel(org, agentModel));
-    }
-    const used = model ?? agentModel;
-    const provider = parseModelId(used ?? "")?.provider;
-    if (agent?.providers && provider && !agent.providers.includes(provider))
-      throw invalidField(
-        "model",
-        `the agent ${agent.id} cannot use ${used}; use a model of ${agent.providers.join(" or ")}`,
-      );
-  }
+  };
+  const agent =
+    agents.find(({ id }) => id === row.agent) ??
+    available.find(({ hasModel }) => hasModel && (row.model !== null || isCallable())) ??
+    available.find(({ hasModel }) => !hasModel);
+  return { agent: row.agent ?? agent?.id ?? "explorer", model: agent?.hasModel ? model : null };
+}
 
-  /** Returns the row to store, with IDs in lower case. `given`: the fields that a change has. Throws bad_request that names the field. */
-  function check(org: OrgId, row: PromptRow, given?: readonly string[]): PromptRow {
-    const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
-    const { docsUrl, productUrl } = providers;
-    const own = and(eq(providers.orgId, org), eq(providers.id, targetProviderId ?? ""));
-    const provider = db.select({ docsUrl, productUrl }).from(providers).where(own).get() ?? null;
-    if (targetProviderId !== null && provider === null)
-      throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
-    for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
-    for (const [i, declared] of (row.declaredChecks ?? []).entries())
-      checkDeclaredCheck(`declaredChecks.${i}`, declared);
-    for (const [i, wording] of (row.wordings ?? []).entries()) {
-      const unknown = templateVarsOf(wording)?.filter((name) => !row.templateVars?.includes(name)) ?? [];
-      if (unknown.length > 0)
-        throw invalidField(`wordings.${i}`, `text and endGoal have no variable named ${unknown.join(", ")}`);
-    }
-    if (row.workspace !== null) checkWorkspace(row.workspace, (id) => hasArchive(org, id));
-    if (row.templateVars?.includes("__proto__"))
-      throw invalidField(
-        templateVarsOf(row.text)?.includes("__proto__") ? "text" : "endGoal",
-        "a template variable cannot be named __proto__; rename it",
-      );
-    checkSchedule(row, provider, given);
-    checkLimits(row.limits, config);
-    if (row.agents === null) checkAgent(org, row);
-    else checkAgents(org, row.agents);
-    for (const { agent } of row.agents ?? [row]) checkParts(listAgents, agent, row.workspace);
-    const baselineRequestId = row.baselineRequestId?.toLowerCase() ?? null;
-    if (baselineRequestId !== null) checkBaseline({ db }, org, row.id, baselineRequestId);
-    return { ...row, targetProviderId, baselineRequestId };
-  }
+/** The agents and models of a prompt, whether or not they can run it. */
+export function agentsOfPrompt(ctx: Context, org: OrgId, row: Named): [Chosen, ...Chosen[]] {
+  const [first = row, ...others] = row.agents ?? [];
+  return [agentOfPrompt(ctx, org, first), ...others.map((each) => agentOfPrompt(ctx, org, each))];
+}
 
-  function checkAgents(org: OrgId, agents: NonNullable<PromptRow["agents"]>): void {
-    const seen = new Set<string>();
-    for (const [i, choice] of agents.entries()) {
-      inField(`agents.${i}`, () => checkAgent(org, choice));
-      const { agent, model } = agentOf(org, choice);
-      if (seen.has(`${agent} ${model}`))
-        throw invalidField(`agents.${i}`, `${[agent, model].filter(Boolean).join(" with ")} is listed twice`);
-      seen.add(`${agent} ${model}`);
-    }
-  }
+/**
+ * The agents and models of a new evaluation: those of its prompt, or the one that the request names. Throws bad_request that
+ * names the field.
+ */
+export function agentsForRun(
+  ctx: Context,
+  org: OrgId,
+  row: Named & Pick<PromptRow, "workspace">,
+  given: Partial<Choice> = {},
+): [Chosen, ...Chosen[]] {
+  const chosen = chosenFor(ctx, org, row, given);
+  for (const { agent } of chosen) checkParts(listAgentChoices(ctx.agents), agent, row.workspace);
+  return chosen;
+}
 
-  /** The agent and model of a new run: an agent with a model if a model is set and has a key. */
-  function agentOf(org: OrgId, row: Choice): Chosen {
-    const agents = listAgents();
-    const available = agents.filter(({ objection }) => objection === null);
-    const model = row.model ?? agentModel;
-    const isCallable = () => {
-      try {
-        if (model !== null) checkModel(org, model);
-        return model !== null;
-      } catch (error) {
-        if (error instanceof AppError) return false;
-        throw error;
-      }
-    };
-    const agent =
-      agents.find(({ id }) => id === row.agent) ??
-      available.find(({ hasModel }) => hasModel && (row.model !== null || isCallable())) ??
-      available.find(({ hasModel }) => !hasModel);
-    return { agent: row.agent ?? agent?.id ?? "explorer", model: agent?.hasModel ? model : null };
+/** Throws bad_request that names the field. */
+function checkAgent(ctx: Context, org: OrgId, { agent: id, model }: Choice): void {
+  const agents = listAgentChoices(ctx.agents);
+  const agent = agents.find((each) => each.id === id);
+  const available = agents.filter(({ objection }) => objection === null);
+  if (id !== null && !agent) {
+    const ids = available.map((each) => each.id).join(" or ");
+    throw invalidField("agent", `${JSON.stringify(id)} is not available on this server; use ${ids}`);
   }
-
-  /** The agents and models of a prompt, whether or not they can run it. */
-  function agentsOf(org: OrgId, row: Named): [Chosen, ...Chosen[]] {
-    const [first = row, ...others] = row.agents ?? [];
-    return [agentOf(org, first), ...others.map((each) => agentOf(org, each))];
+  if (agent && agent.objection !== null)
+    throw invalidField("agent", `${agent.id} is not available on this server: ${agent.objection}`);
+  const takers = available.filter(({ hasModel }) => hasModel).map((each) => each.id);
+  if (model !== null && takers.length === 0)
+    throw invalidField("model", "no available agent uses a model; leave it null");
+  if (model !== null && agent?.hasModel === false)
+    throw invalidField(
+      "model",
+      `the agent ${agent.id} does not use a model; leave it null, or use the agent ${takers.join(" or ")}`,
+    );
+  if (model !== null) named("model", () => getModel(ctx, org, model));
+  else if (agent?.hasModel) {
+    const { agentModel } = ctx.config;
+    if (agentModel === null)
+      throw invalidField("agent", `${agent.id} needs a model; set model, or EVALD_AGENT_MODEL on the server`);
+    named("agent", () => getModel(ctx, org, agentModel));
   }
+  const used = model ?? ctx.config.agentModel;
+  const provider = parseModelId(used ?? "")?.provider;
+  if (agent?.providers && provider && !agent.providers.includes(provider))
+    throw invalidField(
+      "model",
+      `the agent ${agent.id} cannot use ${used}; use a model of ${agent.providers.join(" or ")}`,
+    );
+}
 
-  /**
-   * The agents and models of a new evaluation: those of its prompt, or the one that the request names. Throws bad_request that
-   * names the field.
-   */
-  function agentsFor(
-    org: OrgId,
-    row: Named & Pick<PromptRow, "workspace">,
-    given: Partial<Choice> = {},
-  ): [Chosen, ...Chosen[]] {
-    const chosen = chosenFor(org, row, given);
-    for (const { agent } of chosen) checkParts(listAgents, agent, row.workspace);
-    return chosen;
+function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["agents"]>): void {
+  const choices = new Set<string>();
+  for (const [i, choice] of agents.entries()) {
+    inField(`agents.${i}`, () => checkAgent(ctx, org, choice));
+    const { agent, model } = agentOfPrompt(ctx, org, choice);
+    if (choices.has(`${agent} ${model}`))
+      throw invalidField(`agents.${i}`, `${[agent, model].filter(Boolean).join(" with ")} is listed twice`);
+    choices.add(`${agent} ${model}`);
   }
+}
 
-  function chosenFor(org: OrgId, row: Named, given: Partial<Choice>): [Chosen, ...Chosen[]] {
-    if (!given.agent && !given.model) return agentsOf(org, row);
-    const agent = given.agent ?? row.agent;
-    const isOther = given.agent != null && given.agent !== row.agent;
-    const known = listAgents().find(({ id }) => id === agent);
-    // The prompt's model was chosen for its own agent.
-    const takesModel = !isOther || usable(known, row.model);
-    const choice = { agent, model: given.model ?? (takesModel ? row.model : null) };
-    checkAgent(org, choice);
-    return [agentOf(org, choice)];
-  }
-
-  return { check, agentOf, agentsOf, agentsFor };
+function chosenFor(ctx: Context, org: OrgId, row: Named, given: Partial<Choice>): [Chosen, ...Chosen[]] {
+  if (!given.agent && !given.model) return agentsOfPrompt(ctx, org, row);
+  const agent = given.agent ?? row.agent;
+  const isOther = given.agent != null && given.agent !== row.agent;
+  const agentChoice = listAgentChoices(ctx.agents).find(({ id }) => id === agent);
+  // The prompt's model was chosen for its own agent.
+  const takesModel = !isOther || usable(agentChoice, row.model);
+  const choice = { agent, model: given.model ?? (takesModel ? row.model : null) };
+  checkAgent(ctx, org, choice);
+  return [agentOfPrompt(ctx, org, choice)];
 }
 
 /** Throws bad_request. */
-function checkBaseline({ db }: Pick<Context, "db">, org: OrgId, promptId: string, evalRequestId: string): void {
+function checkBaseline({ db }: Context, org: OrgId, promptId: string, evalRequestId: string): void {
   const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
   const scored = db
     .select({ n: count(reports.score), agent: runs.agent })

@@ -1,27 +1,26 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { AgentInfo } from "./agent-schema.ts";
-import type { Prompts } from "./prompts.ts";
+import { listPrompts } from "./lists.ts";
+import { createPrompt, getPrompt, listAgents, updatePrompt } from "./prompts.ts";
 import { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
-import { TagSchedule, TagScheduled, type TagSchedules } from "./tag-schedules.ts";
-
-type Parts = { prompts: Prompts; tagSchedules: TagSchedules };
 
 const path = Type.Object({ promptId: PathId("ID of the prompt") });
 
-export const promptRoutes = ({ prompts, tagSchedules }: Parts) =>
+export const promptRoutes = (ctx: Context) =>
   new Elysia({ name: "prompts" })
     .get(
       "/api/v1/prompts",
       ({ request, query, set }) => {
         const includeArchived = query.includeArchived === "1";
         const { tag } = query;
-        return listAnswer(set, prompts.listPrompts(orgOf(request), { includeArchived, tag, ...pageOf(query) }));
+        return listAnswer(set, listPrompts(ctx, orgOf(request), { includeArchived, tag, ...pageOf(query) }));
       },
       {
         query: Type.Object({
@@ -40,7 +39,7 @@ export const promptRoutes = ({ prompts, tagSchedules }: Parts) =>
       ({ request, query, set }) => {
         orgOf(request);
         const { limit, offset } = pageOf(query);
-        const all = prompts.listAgents();
+        const all = listAgents(ctx);
         return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
       },
       {
@@ -55,27 +54,20 @@ export const promptRoutes = ({ prompts, tagSchedules }: Parts) =>
       "/api/v1/prompts",
       ({ request, body, set }) => {
         set.status = 201;
-        return prompts.createPrompt(orgOf(request), body);
+        return createPrompt(ctx, orgOf(request), body);
       },
       {
         ...jsonBody(PromptInput),
         ...operation("Prompts", "createPrompt", "Create a prompt", { 201: Prompt, ...errors(400, 413) }),
       },
     )
-    .post("/api/v1/prompts/schedule", async ({ request, body }) => tagSchedules.scheduleTag(orgOf(request), body), {
-      ...jsonBody(TagSchedule),
-      ...operation("Prompts", "scheduleTag", "Schedule all prompts with a tag", {
-        200: TagScheduled,
-        ...errors(400, 413),
-      }),
-    })
-    .get("/api/v1/prompts/:promptId", ({ request, params }) => prompts.getPrompt(orgOf(request), params.promptId), {
+    .get("/api/v1/prompts/:promptId", ({ request, params }) => getPrompt(ctx, orgOf(request), params.promptId), {
       params: path,
       ...operation("Prompts", "getPrompt", "Get a prompt", { 200: Prompt, ...errors(404) }),
     })
     .patch(
       "/api/v1/prompts/:promptId",
-      ({ request, params, body }) => prompts.updatePrompt(orgOf(request), params.promptId, body),
+      ({ request, params, body }) => updatePrompt(ctx, orgOf(request), params.promptId, body),
       {
         params: path,
         ...jsonBody(PromptPatch),

@@ -1,9 +1,10 @@
 import { Type } from "@sinclair/typebox";
+import type { Context } from "../context.ts";
 import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
-import type { Prompts } from "./prompts.ts";
+import { listPrompts } from "./lists.ts";
 import { PromptSummary } from "./schema.ts";
 
-export const promptTools = (prompts: Prompts): Tool[] => [
+export const promptTools = (ctx: Context): Tool[] => [
   tool({
     name: "list_prompts",
     title: "List eval prompts",
@@ -17,7 +18,7 @@ export const promptTools = (prompts: Prompts): Tool[] => [
     annotations: readOnly,
     run({ includeArchived = false, tag, limit, offset }, { caller }) {
       const page = toPage({ limit, offset });
-      return toRows("prompts", prompts.listPrompts(caller.org, { ...page, includeArchived, tag }), offset);
+      return toRows("prompts", listPrompts(ctx, caller.org, { ...page, includeArchived, tag }), offset);
     },
   }),
 ];

@@ -1,12 +1,13 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
-import { bound, literal, prepared } from "../db/prepared.ts";
+import { bound, literal, statement } from "../db/prepared.ts";
 import { gates } from "../db/tables/gates.ts";
 import { providers } from "../db/tables/prompts.ts";
 import { slots } from "../db/tables/slots.ts";
 import { minRuns } from "../stats/power.ts";
 import type { PromptRow } from "./prompt-check.ts";
+import { agentsOfPrompt } from "./prompt-check.ts";
 import { ownStarts } from "./starts.ts";
 
 /** Failed scheduled evaluations in a row after which a prompt is paused. */
@@ -14,84 +15,84 @@ export const maxFailures = 5;
 /** Reason of the slot that was not run because its prompt was paused. */
 export const pausedReason = `paused, because ${maxFailures} scheduled evaluations in a row failed`;
 
-/** Warnings about schedules and prompts without a start URL that fail, settings that its agent ignores, and about too few runs per evaluation for a prompt with a pinned baseline or gates. */
-export function createPromptWarnings(
-  { db }: Pick<Context, "db">,
-  agentsOf: (org: OrgId, row: PromptRow) => { agent: string }[],
-) {
-  const [org, id] = [bound("org"), bound("id")];
-  const gate = prepared(
-    db
-      .select({ id: gates.id })
-      .from(gates)
-      .where(and(eq(gates.orgId, org), eq(gates.promptId, id)))
-      .limit(literal(1)),
-  );
-  const gateOfSeveral = prepared(
-    db
-      .select({ id: gates.id })
-      .from(gates)
-      .where(
-        and(
-          eq(gates.orgId, org),
-          sql`exists (select 1 from json_each(${gates.others}) where value ->> 'promptId' = ${id})`,
-        ),
-      )
-      .limit(literal(1)),
-  );
+const [org, id] = [bound("org"), bound("id")];
 
-  const latestSlot = prepared(
-    db
-      .select({ reason: slots.reason })
-      .from(slots)
-      .where(and(eq(slots.orgId, org), eq(slots.promptId, id)))
-      .orderBy(desc(slots.scheduledAt))
-      .limit(literal(1)),
-  );
-  const providerOf = prepared(
-    db
-      .select({ docsUrl: providers.docsUrl, productUrl: providers.productUrl })
-      .from(providers)
-      .where(and(eq(providers.orgId, org), eq(providers.id, id))),
-  );
+const gate = statement((db) =>
+  db
+    .select({ id: gates.id })
+    .from(gates)
+    .where(and(eq(gates.orgId, org), eq(gates.promptId, id)))
+    .limit(literal(1)),
+);
 
-  /**
-   * A prompt without an address is accepted if it has no schedule, because a urlMap or the value of a variable may give its
-   * runs one. A scheduled one may lose it with its provider.
-   */
-  function ofStart(row: PromptRow): string[] {
-    if (row.frequency === null && row.templateVars !== null) return [];
-    const own = { org: row.orgId, id: row.id };
-    if (row.frequency !== null && row.status === "paused" && latestSlot.get(own)?.reason === pausedReason)
-      return [
-        `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`,
-      ];
-    const provider = providerOf.get({ org: row.orgId, id: row.targetProviderId ?? "" }) ?? null;
-    if (ownStarts(row, provider).length > 0) return [];
-    const which = row.frequency === null ? "Runs without a urlMap" : "Scheduled runs";
+const gateOfSeveral = statement((db) =>
+  db
+    .select({ id: gates.id })
+    .from(gates)
+    .where(
+      and(
+        eq(gates.orgId, org),
+        sql`exists (select 1 from json_each(${gates.others}) where value ->> 'promptId' = ${id})`,
+      ),
+    )
+    .limit(literal(1)),
+);
+
+const latestSlot = statement((db) =>
+  db
+    .select({ reason: slots.reason })
+    .from(slots)
+    .where(and(eq(slots.orgId, org), eq(slots.promptId, id)))
+    .orderBy(desc(slots.scheduledAt))
+    .limit(literal(1)),
+);
+
+const providerOf = statement((db) =>
+  db
+    .select({ docsUrl: providers.docsUrl, productUrl: providers.productUrl })
+    .from(providers)
+    .where(and(eq(providers.orgId, org), eq(providers.id, id))),
+);
+
+export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): string[] => [
+  ...ofStart(ctx, row),
+  ...ofAgent(ctx, row, runs),
+];
+
+/**
+ * A prompt without an address is accepted if it has no schedule, because a urlMap or the value of a variable may give its
+ * runs one. A scheduled one may lose it with its provider.
+ */
+function ofStart(ctx: Context, row: PromptRow): string[] {
+  if (row.frequency === null && row.templateVars !== null) return [];
+  const own = { org: row.orgId, id: row.id };
+  if (row.frequency !== null && row.status === "paused" && latestSlot(ctx.db).get(own)?.reason === pausedReason)
     return [
-      `${which} will fail, because they have no start URL. Set additionalUrls or a targetProviderId whose provider has a docsUrl, or name a URL in text.`,
+      `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`,
     ];
-  }
+  const provider = providerOf(ctx.db).get({ org: row.orgId, id: row.targetProviderId ?? "" }) ?? null;
+  if (ownStarts(row, provider).length > 0) return [];
+  const which = row.frequency === null ? "Runs without a urlMap" : "Scheduled runs";
+  return [
+    `${which} will fail, because they have no start URL. Set additionalUrls or a targetProviderId whose provider has a docsUrl, or name a URL in text.`,
+  ];
+}
 
-  return (row: PromptRow, runs: number): string[] => [...ofStart(row), ...ofAgent(row, runs)];
+function ofAgent(ctx: Context, row: PromptRow, runs: number): string[] {
+  const own = { org: row.orgId, id: row.id };
+  const agents = agentsOfPrompt(ctx, row.orgId as OrgId, row).map(({ agent }) => agent);
+  const ignored = agents.some(isRuleBased) ? ignoredByExplorer(row) : [];
+  if (agents.every(isRuleBased)) return ignored;
+  return [...ignored, ...tooFew(ctx, row, own, runs)];
+}
 
-  function ofAgent(row: PromptRow, runs: number): string[] {
-    const own = { org: row.orgId, id: row.id };
-    const agents = agentsOf(row.orgId as OrgId, row).map(({ agent }) => agent);
-    const ignored = agents.some(isRuleBased) ? ignoredByExplorer(row) : [];
-    if (agents.every(isRuleBased)) return ignored;
-    return [...ignored, ...tooFew(row, own, runs)];
-  }
-
-  function tooFew(row: PromptRow, own: { org: string; id: string }, runs: number): string[] {
-    if (runs >= minRuns) return [];
-    const isCompared = row.baselineRequestId !== null || gate.get(own) || gateOfSeveral.get(own);
-    if (!isCompared) return [];
-    return [
-      `Comparisons need at least ${minRuns} runs per evaluation, and this prompt makes ${runs}. Set runsPerEval to 5.`,
-    ];
-  }
+function tooFew(ctx: Context, row: PromptRow, own: { org: string; id: string }, runs: number): string[] {
+  if (runs >= minRuns) return [];
+  const isCompared = row.baselineRequestId !== null || gate(ctx.db).get(own) || gateOfSeveral(ctx.db).get(own);
+  if (!isCompared) return [];
+  return [
+    `Comparisons need at least ${minRuns} runs per evaluation, and this prompt makes ${runs}. Set runsPerEval to 5.`,
+  ];
 }
 
 function ignoredByExplorer({ workspace, declaredChecks }: PromptRow): string[] {

@@ -44,9 +44,9 @@ export const leadsOut = (path: string): boolean =>
 const partNames: Record<OptionalPart, string> = { skills: "skills", mcpServers: "MCP servers" };
 
 /** Throws bad_request if an agent can't use a part of the workspace. */
-export function checkParts(listAgents: () => AgentChoice[], id: string | null, workspace: WorkspaceSetup | null): void {
+export function checkParts(agents: AgentChoice[], id: string | null, workspace: WorkspaceSetup | null): void {
   if (workspace === null) return;
-  const { lacks = [] } = listAgents().find((each) => each.id === id) ?? {};
+  const { lacks = [] } = agents.find((each) => each.id === id) ?? {};
   const part = lacks.find((each) => workspace[each] !== undefined);
   if (part) throw invalidField(`workspace.${part}`, `the agent ${id} does not support ${partNames[part]}`);
 }

@@ -3,7 +3,7 @@ import { priceOf } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { gradings, reports } from "../db/tables/reports.ts";
 import { runs, sessionEvents } from "../db/tables/runs.ts";
-import type { Models } from "../models/models.ts";
+import { getModel } from "../models/models.ts";
 import { splitVariance } from "../reports/judge-variance.ts";
 import { meant } from "./job.ts";
 import type { RegradeRow as Row } from "./regrade-row.ts";
@@ -12,69 +12,64 @@ import type { Regrade } from "./schema.ts";
 /** Maximum number of the newest sessions for variance, and of judgments for an estimate. */
 const maxSampled = 10_000;
 
-/** What a regrade would do and cost, and how much its judge varies. */
-export function createForecast({ db }: Pick<Context, "db">, models: Pick<Models, "getModel">) {
-  /** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */
-  function plan(row: Row): Row {
-    const first = and(
-      eq(sessionEvents.runId, reports.runId),
-      eq(sessionEvents.attempt, reports.attempt),
-      eq(sessionEvents.seq, 0),
-    );
-    const joined = (where: ReturnType<typeof and>) =>
-      db.select({ n: count() }).from(reports).leftJoin(sessionEvents, first).where(where).get()?.n ?? 0;
-    const withoutEvents = joined(and(meant(row), isNull(sessionEvents.seq)));
-    const known = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
-    const unchanged = row.repeats > 1 ? 0 : joined(and(meant(row), known, sql`${sessionEvents.seq} is not null`));
-    return { ...row, withoutEvents, unchanged, graded: row.total - withoutEvents - unchanged };
-  }
+/** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */
+export function planRegrade(ctx: Context, row: Row): Row {
+  const first = and(
+    eq(sessionEvents.runId, reports.runId),
+    eq(sessionEvents.attempt, reports.attempt),
+    eq(sessionEvents.seq, 0),
+  );
+  const joined = (where: ReturnType<typeof and>) =>
+    ctx.db.select({ n: count() }).from(reports).leftJoin(sessionEvents, first).where(where).get()?.n ?? 0;
+  const withoutEvents = joined(and(meant(row), isNull(sessionEvents.seq)));
+  const known = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
+  const unchanged = row.repeats > 1 ? 0 : joined(and(meant(row), known, sql`${sessionEvents.seq} is not null`));
+  return { ...row, withoutEvents, unchanged, graded: row.total - withoutEvents - unchanged };
+}
 
-  /** The cost of judging this many sessions, by the tokens of earlier judgments; null if unknown. */
-  function estimate(org: OrgId, { judge, repeats, total }: Row, done: number): number | null {
-    if (judge === null || done >= total) return 0;
-    const tokens = (name: string) => avg(sql`json_extract(${reports.judge}, ${`$.${name}`})`).mapWith(Number);
-    const taken = db
-      .select({ input: tokens("inputTokens"), output: tokens("outputTokens"), n: count() })
-      .from(reports)
-      .where(and(eq(reports.orgId, org), sql`${reports.judge} is not null`))
-      .get();
-    if (!taken?.n) return null;
-    const usage = { input: taken.input ?? 0, output: taken.output ?? 0, cached: 0, cacheWritten: 0 };
-    try {
-      const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, models.getModel(org, judge));
-      return price === null ? null : Number((price * repeats * (total - done)).toFixed(4));
-    } catch {
-      // The key was removed meanwhile.
-      return null;
-    }
+/** The cost of judging this many sessions, by the tokens of earlier judgments; null if unknown. */
+export function estimateRegrade(ctx: Context, org: OrgId, { judge, repeats, total }: Row, done: number): number | null {
+  if (judge === null || done >= total) return 0;
+  const tokens = (name: string) => avg(sql`json_extract(${reports.judge}, ${`$.${name}`})`).mapWith(Number);
+  const taken = ctx.db
+    .select({ input: tokens("inputTokens"), output: tokens("outputTokens"), n: count() })
+    .from(reports)
+    .where(and(eq(reports.orgId, org), sql`${reports.judge} is not null`))
+    .get();
+  if (!taken?.n) return null;
+  const usage = { input: taken.input ?? 0, output: taken.output ?? 0, cached: 0, cacheWritten: 0 };
+  try {
+    const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, getModel(ctx, org, judge));
+    return price === null ? null : Number((price * repeats * (total - done)).toFixed(4));
+  } catch {
+    // The key was removed meanwhile.
+    return null;
   }
+}
 
-  /** How much its judge varies, and how much runs of one evaluation differ. */
-  function varianceOf(row: Row): Regrade["variance"] {
-    const rows =
-      row.judge === null || row.repeats < 2
-        ? []
-        : db
-            .select({
-              reportId: gradings.reportId,
-              evalRequestId: runs.evalRequestId,
-              score: sql<number | null>`json_extract(${gradings.grade}, '$.score')`,
-            })
-            .from(gradings)
-            .innerJoin(reports, eq(reports.id, gradings.reportId))
-            .innerJoin(runs, eq(runs.id, reports.runId))
-            .where(and(eq(gradings.orgId, row.orgId), eq(gradings.hash, row.hash), meant(row)))
-            .orderBy(desc(gradings.reportId))
-            .limit(maxSampled)
-            .all();
-    const ofReports = Map.groupBy(rows, ({ reportId }) => reportId);
-    return splitVariance(
-      [...ofReports.values()].map((group) => ({
-        evalRequestId: group[0]?.evalRequestId ?? "",
-        scores: group.flatMap(({ score }) => score ?? []),
-      })),
-    );
-  }
-
-  return { plan, estimate, varianceOf };
+/** How much its judge varies, and how much runs of one evaluation differ. */
+export function judgeVarianceOf(ctx: Context, row: Row): Regrade["variance"] {
+  const rows =
+    row.judge === null || row.repeats < 2
+      ? []
+      : ctx.db
+          .select({
+            reportId: gradings.reportId,
+            evalRequestId: runs.evalRequestId,
+            score: sql<number | null>`json_extract(${gradings.grade}, '$.score')`,
+          })
+          .from(gradings)
+          .innerJoin(reports, eq(reports.id, gradings.reportId))
+          .innerJoin(runs, eq(runs.id, reports.runId))
+          .where(and(eq(gradings.orgId, row.orgId), eq(gradings.hash, row.hash), meant(row)))
+          .orderBy(desc(gradings.reportId))
+          .limit(maxSampled)
+          .all();
+  const ofReports = Map.groupBy(rows, ({ reportId }) => reportId);
+  return splitVariance(
+    [...ofReports.values()].map((group) => ({
+      evalRequestId: group[0]?.evalRequestId ?? "",
+      scores: group.flatMap(({ score }) => score ?? []),
+    })),
+  );
 }

@@ -1,6 +1,5 @@
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
-import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { madeWithin } from "../db/rows.ts";
 import { regrades, reports } from "../db/tables/reports.ts";
@@ -8,27 +7,15 @@ import { runs } from "../db/tables/runs.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import { listMethodologies, type Methodology, stampOf } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
-import type { Models } from "../models/models.ts";
+import type { Lease } from "../jobs/queue.ts";
+import { enqueue } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
-import type { Gradings } from "../reports/gradings.ts";
-import type { RunAnnouncements } from "../runs/announcements.ts";
-import type { Judging } from "../runs/judging.ts";
-import type { Money } from "../runs/spending.ts";
-import { createJudgeBudget } from "./judge-budget.ts";
+import type { Judging } from "../runs/judge-call.ts";
+import { judgeCostOf } from "./judge-budget.ts";
 import { getRegradeRow, type RegradeRow as Row } from "./regrade-row.ts";
-import { createReportRegrade, type RegradeResult } from "./report-regrade.ts";
+import type { RegradeResult } from "./report-regrade.ts";
+import { regradeReport, storeIfHeld } from "./report-regrade.ts";
 
-type Parts = {
-  models: Pick<Models, "getModel">;
-  money: Pick<Money, "getSpending" | "objection">;
-  gradings: Gradings;
-  grader: Grader;
-  judging: Judging;
-  queue: Queue;
-  commit: Commit;
-  announceSpending: RunAnnouncements["announceSpending"];
-};
 /** The last processed report, and the number of results of each kind since the last save. */
 type Progress = Record<RegradeResult, number> & { cursor: string };
 
@@ -45,6 +32,7 @@ const pageRows = 50;
 
 /** The job of a regrade: its next batch. */
 export const jobOf = ({ id, orgId, batch }: Pick<Row, "id" | "orgId" | "batch">) => ({
+  pool: "runs" as const,
   kind,
   subject: `${id}/${batch}`,
   orgId,
@@ -65,105 +53,101 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
     gt(reports.id, after),
   );
 
-/** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
-export function createRegradeJob(
-  ctx: Context,
-  { grader, models, money, gradings, judging, queue, commit, announceSpending }: Parts,
-): JobHandler {
-  const { db, config, now } = ctx;
-  const budget = createJudgeBudget(ctx, { models, money, commit, announceSpending });
-  const { regrade, store } = createReportRegrade(ctx, { grader, gradings, judging, queue, commit, budget });
-  const methodologies = listMethodologies(config.methodology);
-  const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;
-  const getRow = (lease: Lease): Row => getRegradeRow(db, idOf(lease));
-  const own = (lease: Lease) => eq(regrades.id, idOf(lease));
-  const listNext = (row: Row, after: string) =>
-    db
-      .select({ report: reports, run: runs })
-      .from(reports)
-      .innerJoin(runs, eq(runs.id, reports.runId))
-      .where(meant(row, after))
-      .orderBy(asc(reports.id))
-      .limit(pageRows)
-      .all();
-
-  /** Throws a JobFailure if the request no longer applies. */
-  function methodologyOf({ methodology: id, judge, hash }: Row): Methodology {
-    const found = methodologies.find((each) => each.id === id);
-    if (found && targetOf(found, judge).hash === hash) return found;
-    const why = found
-      ? "has changed since the regrade was requested; request it again"
-      : "is unknown to the service; set EVALD_METHODOLOGY";
-    throw new JobFailure({ cause: "infrastructure", detail: `methodology ${id} ${why}` }, "never");
-  }
-
-  /** Saves the progress of a regrade. */
-  function advance(tx: Tx, lease: Lease, { cursor, ...counts }: Progress): void {
-    const added = Object.entries(counts).map(([name, n]) => [name, sql`${regrades[name as RegradeResult]} + ${n}`]);
+/** The job of a regrade processes one report after another and stores each immediately, so that a crash loses at most one. */
+export const createRegradeJob = (ctx: Context, host: Judging & { grader: Grader }): JobHandler => ({
+  started(tx, lease) {
+    tx.update(regrades).set({ status: "running" }).where(ofJob(lease)).run();
+  },
+  run: (lease, stop) => regradeBatch(ctx, host, lease, stop),
+  returned(tx, lease) {
+    tx.update(regrades).set({ status: "pending" }).where(ofJob(lease)).run();
+  },
+  failed(tx, lease, { cause: failureCause, detail: failureDetail }) {
     tx.update(regrades)
-      .set({ cursor, ...Object.fromEntries(added) })
-      .where(own(lease))
+      .set({ status: "failed", failureCause, failureDetail, completedAt: ctx.now() })
+      .where(ofJob(lease))
       .run();
-  }
+  },
+  costOf: (lease) => costOfRegradeAttempt(ctx, lease),
+});
 
-  return {
-    started(tx, lease) {
-      tx.update(regrades).set({ status: "running" }).where(own(lease)).run();
-    },
-
-    async run(lease, stop) {
-      const row = getRow(lease);
-      const methodology = methodologyOf(row);
-      const began = performance.now();
-      let [storedAt, restedAt] = [began, began];
-      let progress = from(row.cursor);
-      for (;;) {
-        const page = listNext(row, progress.cursor);
-        for (const next of page) {
-          const { result, write } = await regrade(next, row, methodology, lease, stop);
-          progress = { ...progress, cursor: next.report.id, [result]: progress[result] + 1 };
-          if (write || row.judge !== null || performance.now() - storedAt > storeMs) {
-            const reached = progress;
-            await store(lease, (tx) => {
-              write?.(tx);
-              advance(tx, lease, reached);
-            });
-            progress = from(reached.cursor);
-            storedAt = performance.now();
-          }
-          // Yields for as long as it worked.
-          if (performance.now() - restedAt > restMs) {
-            await Bun.sleep(row.judge === null ? performance.now() - restedAt : 0);
-            restedAt = performance.now();
-          }
-          stop.throwIfAborted();
-          if (performance.now() - began > batchMs)
-            return (tx) => {
-              advance(tx, lease, progress);
-              const batch = row.batch + 1;
-              tx.update(regrades).set({ batch, status: "pending" }).where(own(lease)).run();
-              queue.enqueue(tx, jobOf({ ...row, batch }));
-            };
-        }
-        if (page.length < pageRows)
-          return (tx) => {
-            advance(tx, lease, progress);
-            tx.update(regrades).set({ status: "completed", completedAt: now() }).where(own(lease)).run();
-          };
+async function regradeBatch(ctx: Context, host: Judging & { grader: Grader }, lease: Lease, stop: AbortSignal) {
+  const row = getRow(ctx, lease);
+  const methodology = methodologyOf(ctx, row);
+  const began = performance.now();
+  let [storedAt, restedAt] = [began, began];
+  let progress = from(row.cursor);
+  for (;;) {
+    const page = listNext(ctx, row, progress.cursor);
+    for (const next of page) {
+      const { result, write } = await regradeReport(ctx, host, next, row, methodology, lease, stop);
+      progress = { ...progress, cursor: next.report.id, [result]: progress[result] + 1 };
+      if (write || row.judge !== null || performance.now() - storedAt > storeMs) {
+        const reached = progress;
+        await storeIfHeld(ctx, lease, (tx) => {
+          write?.(tx);
+          advance(tx, lease, reached);
+        });
+        progress = from(reached.cursor);
+        storedAt = performance.now();
       }
-    },
+      // Yields for as long as it worked.
+      if (performance.now() - restedAt > restMs) {
+        await Bun.sleep(row.judge === null ? performance.now() - restedAt : 0);
+        restedAt = performance.now();
+      }
+      stop.throwIfAborted();
+      if (performance.now() - began > batchMs)
+        return (tx: Tx) => {
+          advance(tx, lease, progress);
+          const batch = row.batch + 1;
+          tx.update(regrades).set({ batch, status: "pending" }).where(ofJob(lease)).run();
+          enqueue(ctx, tx, jobOf({ ...row, batch }));
+        };
+    }
+    if (page.length < pageRows)
+      return (tx: Tx) => {
+        advance(tx, lease, progress);
+        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(ofJob(lease)).run();
+      };
+  }
+}
 
-    returned(tx, lease) {
-      tx.update(regrades).set({ status: "pending" }).where(own(lease)).run();
-    },
+/** Cost of an attempt of a regrade so far in USD; null if unknown. */
+export const costOfRegradeAttempt = (ctx: Context, lease: Lease): number | null =>
+  judgeCostOf(ctx, lease) ?? (getRow(ctx, lease).judge === null ? 0 : null);
 
-    failed(tx, lease, { cause: failureCause, detail: failureDetail }) {
-      tx.update(regrades)
-        .set({ status: "failed", failureCause, failureDetail, completedAt: now() })
-        .where(own(lease))
-        .run();
-    },
+const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;
 
-    costOf: (lease) => budget.spentBy(lease) ?? (getRow(lease).judge === null ? 0 : null),
-  };
+const getRow = (ctx: Context, lease: Lease): Row => getRegradeRow(ctx.db, idOf(lease));
+
+const ofJob = (lease: Lease) => eq(regrades.id, idOf(lease));
+
+const listNext = (ctx: Context, row: Row, after: string) =>
+  ctx.db
+    .select({ report: reports, run: runs })
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .where(meant(row, after))
+    .orderBy(asc(reports.id))
+    .limit(pageRows)
+    .all();
+
+/** Throws a JobFailure if the request no longer applies. */
+function methodologyOf(ctx: Context, { methodology: id, judge, hash }: Row): Methodology {
+  const found = listMethodologies(ctx.config.methodology).find((each) => each.id === id);
+  if (found && targetOf(found, judge).hash === hash) return found;
+  const why = found
+    ? "has changed since the regrade was requested; request it again"
+    : "is unknown to the service; set EVALD_METHODOLOGY";
+  throw new JobFailure({ cause: "infrastructure", detail: `methodology ${id} ${why}` }, "never");
+}
+
+/** Saves the progress of a regrade. */
+function advance(tx: Tx, lease: Lease, { cursor, ...counts }: Progress): void {
+  const added = Object.entries(counts).map(([name, n]) => [name, sql`${regrades[name as RegradeResult]} + ${n}`]);
+  tx.update(regrades)
+    .set({ cursor, ...Object.fromEntries(added) })
+    .where(ofJob(lease))
+    .run();
 }

@@ -6,73 +6,65 @@ import { prompts } from "../db/tables/prompts.ts";
 import { regrades, reports } from "../db/tables/reports.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { getMethodology, listMethodologies } from "../grading/methodology.ts";
-import type { Models } from "../models/models.ts";
+import { getModel } from "../models/models.ts";
 import { toInstant } from "../schema.ts";
 import { meant, targetOf } from "./job.ts";
 import type { RegradeRow as Row } from "./regrade-row.ts";
 import type { RegradeRequest } from "./schema.ts";
 
-/** Validation of a regrade before it is accepted. */
-export function createRegradeCheck(
-  { db, config, now, newId }: Pick<Context, "db" | "config" | "now" | "newId">,
-  models: Pick<Models, "getModel">,
-) {
-  /** The row of a valid request. Throws bad_request, not_found. */
-  function toRow(org: OrgId, input: RegradeRequest): Row {
-    const { judge = null, repeats = 1, maxUsd = null } = input;
-    const createdAt = now();
-    const zone = timeZoneOf(db, org);
-    const since = toInstant("since", input.since, zone);
-    const until = input.until === undefined ? createdAt + 1 : toInstant("until", input.until, zone);
-    if (since >= until) throw badRequest("Invalid since: must be before until and not in the future.");
-    const promptId = input.promptId?.toLowerCase() ?? null;
-    if (promptId !== null) {
-      const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
-      if (!db.select({ id: prompts.id }).from(prompts).where(own).get())
-        throw notFound(`No prompt has the ID ${input.promptId}.`);
-    }
-    const [current] = listMethodologies(config.methodology);
-    const methodology = getMethodology(config.methodology, input.methodology ?? current.id);
-    if (judge === null && repeats > 1) throw badRequest("repeats needs a judge. Set judge, or leave repeats out.");
-    if (judge === null && maxUsd !== null) throw badRequest("maxUsd needs a judge. Set judge, or leave maxUsd out.");
-    if (judge !== null) {
-      if (maxUsd === null) throw badRequest("maxUsd is required with judge. Set the maximum total cost.");
-      if (!hasPrice(models.getModel(org, judge)))
-        throw badRequest(
-          `Invalid judge: the price of ${judge} is unknown, so maxUsd cannot be enforced. Set its price in EVALD_MODEL_PRICES.`,
-        );
-    }
-    const counts = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
-    const end = { failureCause: null, failureDetail: null, createdAt, completedAt: null };
-    const { hash } = targetOf(methodology, judge);
-    const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
-    const row: Row = {
-      id: newId(createdAt),
-      orgId: org,
-      ...request,
-      ...counts,
-      ...end,
-      status: "pending",
-      batch: 1,
-      cursor: "",
-      total: 0,
-    };
-    return { ...row, total: db.select({ n: count() }).from(reports).where(meant(row)).get()?.n ?? 0 };
+/** The row of a valid request. Throws bad_request, not_found. */
+export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): Row {
+  const { judge = null, repeats = 1, maxUsd = null } = input;
+  const createdAt = ctx.now();
+  const zone = timeZoneOf(ctx.db, org);
+  const since = toInstant("since", input.since, zone);
+  const until = input.until === undefined ? createdAt + 1 : toInstant("until", input.until, zone);
+  if (since >= until) throw badRequest("Invalid since: must be before until and not in the future.");
+  const promptId = input.promptId?.toLowerCase() ?? null;
+  if (promptId !== null) {
+    const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
+    if (!ctx.db.select({ id: prompts.id }).from(prompts).where(own).get())
+      throw notFound(`No prompt has the ID ${input.promptId}.`);
   }
-
-  /** Two regrades with the same judge and sessions would both pay for them. Throws conflict. */
-  function checkAlone(row: Row): void {
-    if (row.judge === null) return;
-    const { orgId, promptId, since, until, completedAt, hash } = regrades;
-    const overlaps = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
-    const samePrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
-    const own = and(overlaps, gt(until, row.since), samePrompt);
-    const found = db.select({ id: regrades.id }).from(regrades).where(own).get();
-    if (found)
-      throw conflict(
-        `Regrade ${found.id} is already judging these sessions with the same judge. Wait for it to end, or cancel it.`,
+  const [current] = listMethodologies(ctx.config.methodology);
+  const methodology = getMethodology(ctx.config.methodology, input.methodology ?? current.id);
+  if (judge === null && repeats > 1) throw badRequest("repeats needs a judge. Set judge, or leave repeats out.");
+  if (judge === null && maxUsd !== null) throw badRequest("maxUsd needs a judge. Set judge, or leave maxUsd out.");
+  if (judge !== null) {
+    if (maxUsd === null) throw badRequest("maxUsd is required with judge. Set the maximum total cost.");
+    if (!hasPrice(getModel(ctx, org, judge)))
+      throw badRequest(
+        `Invalid judge: the price of ${judge} is unknown, so maxUsd cannot be enforced. Set its price in EVALD_MODEL_PRICES.`,
       );
   }
+  const counts = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
+  const end = { failureCause: null, failureDetail: null, createdAt, completedAt: null };
+  const { hash } = targetOf(methodology, judge);
+  const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
+  const row: Row = {
+    id: ctx.newId(createdAt),
+    orgId: org,
+    ...request,
+    ...counts,
+    ...end,
+    status: "pending",
+    batch: 1,
+    cursor: "",
+    total: 0,
+  };
+  return { ...row, total: ctx.db.select({ n: count() }).from(reports).where(meant(row)).get()?.n ?? 0 };
+}
 
-  return { toRow, checkAlone };
+/** Two regrades with the same judge and sessions would both pay for them. Throws conflict. */
+export function checkNoOtherRegrade(ctx: Context, row: Row): void {
+  if (row.judge === null) return;
+  const { orgId, promptId, since, until, completedAt, hash } = regrades;
+  const overlaps = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
+  const samePrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
+  const own = and(overlaps, gt(until, row.since), samePrompt);
+  const found = ctx.db.select({ id: regrades.id }).from(regrades).where(own).get();
+  if (found)
+    throw conflict(
+      `Regrade ${found.id} is already judging these sessions with the same judge. Wait for it to end, or cancel it.`,
+    );
 }

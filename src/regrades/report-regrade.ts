@@ -1,31 +1,23 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
-import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import type { Grade } from "../grading/grade.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import type { Methodology } from "../grading/methodology.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import type { Lease } from "../jobs/queue.ts";
+import { isHeld } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
-import type { Gradings } from "../reports/gradings.ts";
+import { addGrading, gradingRowsOf, showGradingAgain } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
 import { hasEvents, readSessionInTurns, type SessionId } from "../reports/session-events.ts";
-import { isJudgeable, type Judging } from "../runs/judging.ts";
+import type { Judging } from "../runs/judge-call.ts";
+import { isJudgeable, rejudgeSession } from "../runs/judging.ts";
 import type { RunRow } from "../runs/run-row.ts";
-import type { JudgeBudget } from "./judge-budget.ts";
+import { countJudgeCost, judgeBudgetLeft } from "./judge-budget.ts";
 import { getRegradeRow, type RegradeRow } from "./regrade-row.ts";
 
 /** Result for one report. */
 export type RegradeResult = "graded" | "unchanged" | "withoutEvents" | "failed";
-
-type Parts = {
-  grader: Grader;
-  gradings: Gradings;
-  judging: Judging;
-  queue: Queue;
-  commit: Commit;
-  budget: JudgeBudget;
-};
 
 type Judged = {
   run: RunRow;
@@ -34,94 +26,93 @@ type Judged = {
   row: RegradeRow;
 };
 
-/** Regrades reports, one at a time. */
-export function createReportRegrade({ db, log }: Pick<Context, "db" | "log">, parts: Parts) {
-  const { grader, gradings, judging, queue, commit, budget } = parts;
+/** Stores something if the lease is still valid, else throws. */
+export async function storeIfHeld(ctx: Context, lease: Lease, work: (tx: Tx) => void): Promise<void> {
+  const isStillHeld = await ctx.commit((tx) => {
+    if (!isHeld(ctx, lease)) return false;
+    work(tx);
+    return true;
+  });
+  if (!isStillHeld) throw new Error("the job is no longer held by this process");
+}
 
-  /** Stores something if the lease is still valid, else throws. */
-  async function store(lease: Lease, work: (tx: Tx) => void): Promise<void> {
-    const held = await commit((tx) => {
-      if (!queue.holds(lease)) return false;
-      work(tx);
-      return true;
-    });
-    if (!held) throw new Error("the job is no longer held by this process");
+/**
+ * Regrades one report, unless it already has the requested grading. A judgment is stored as soon as it arrives,
+ * everything else by `write`.
+ */
+export async function regradeReport(
+  ctx: Context,
+  host: Judging & { grader: Grader },
+  { report, run }: { report: ReportRow; run: RunRow },
+  row: RegradeRow,
+  methodology: Methodology,
+  lease: Lease,
+  stop: AbortSignal,
+): Promise<{ result: RegradeResult; write?: (tx: Tx) => void }> {
+  const id = { orgId: run.orgId, runId: run.id, attempt: report.attempt };
+  if (!hasEvents(ctx.db, id)) return { result: "withoutEvents" };
+  const session = row.judge === null ? [] : splitJudging(await readSessionInTurns(ctx.db, id)).session;
+  const known = gradingRowsOf(ctx, report);
+  /** Shows a grading that already exists. */
+  const again = (hash: string) =>
+    report.gradingPinned || report.methodology.hash === hash
+      ? { result: "unchanged" as const }
+      : { result: "graded" as const, write: (tx: Tx) => showGradingAgain(ctx, tx, report.id, hash) };
+  const last = session.at(-1);
+  if (row.judge === null || !last || !isJudgeable(session)) {
+    const shown = known.find(({ id }) => id === (report.gradingId ?? report.id));
+    const judged = shown?.judging ?? null;
+    const grade = await gradeOf(ctx, host.grader, id, judged, methodology);
+    if (grade === null) return { result: "failed" };
+    if (known.some(({ hash }) => hash === grade.methodology.hash)) return again(grade.methodology.hash);
+    return { result: "graded", write: (tx) => addGrading(ctx, tx, report.id, grade, 1, judged) };
   }
-
-  /**
-   * Regrades one report, unless it already has the requested grading. A judgment is stored as soon as it arrives,
-   * everything else by `write`.
-   */
-  async function regrade(
-    { report, run }: { report: ReportRow; run: RunRow },
-    row: RegradeRow,
-    methodology: Methodology,
-    lease: Lease,
-    stop: AbortSignal,
-  ): Promise<{ result: RegradeResult; write?: (tx: Tx) => void }> {
-    const id = { orgId: run.orgId, runId: run.id, attempt: report.attempt };
-    if (!hasEvents(db, id)) return { result: "withoutEvents" };
-    const session = row.judge === null ? [] : splitJudging(await readSessionInTurns(db, id)).session;
-    const known = gradings.rowsOf(report);
-    /** Shows a grading that already exists. */
-    const again = (hash: string) =>
-      report.gradingPinned || report.methodology.hash === hash
-        ? { result: "unchanged" as const }
-        : { result: "graded" as const, write: (tx: Tx) => gradings.showAgain(tx, report.id, hash) };
-    const last = session.at(-1);
-    if (row.judge === null || !last || !isJudgeable(session)) {
-      const shown = known.find(({ id }) => id === (report.gradingId ?? report.id));
-      const judged = shown?.judging ?? null;
-      const grade = await gradeOf(id, judged, methodology);
-      if (grade === null) return { result: "failed" };
-      if (known.some(({ hash }) => hash === grade.methodology.hash)) return again(grade.methodology.hash);
-      return { result: "graded", write: (tx) => gradings.addGrading(tx, report.id, grade, 1, judged) };
-    }
-    const there = new Set(known.filter(({ hash }) => hash === row.hash).map(({ repeat }) => repeat));
-    const missing = Array.from({ length: row.repeats }, (_, i) => i + 1).filter((repeat) => !there.has(repeat));
-    for (const repeat of missing) {
-      const judge = { model: row.judge, maxUsd: budget.leftUsd(getRegradeRow(db, row.id)) };
-      const events = await judgeAgain({ run, session: { id, last }, judge, row }, lease, stop);
-      const grade = await gradeOf(id, events, methodology);
-      if (grade?.judge?.confidence == null) return { result: "failed" };
-      await store(lease, (tx) => gradings.addGrading(tx, report.id, grade, repeat, events));
-    }
-    return missing.length > 0 ? { result: "graded" } : again(row.hash);
+  const there = new Set(known.filter(({ hash }) => hash === row.hash).map(({ repeat }) => repeat));
+  const missing = Array.from({ length: row.repeats }, (_, i) => i + 1).filter((repeat) => !there.has(repeat));
+  for (const repeat of missing) {
+    const judge = { model: row.judge, maxUsd: judgeBudgetLeft(ctx, getRegradeRow(ctx.db, row.id)) };
+    const events = await judgeAgain(ctx, host, { run, session: { id, last }, judge, row }, lease, stop);
+    const grade = await gradeOf(ctx, host.grader, id, events, methodology);
+    if (grade?.judge?.confidence == null) return { result: "failed" };
+    await storeIfHeld(ctx, lease, (tx) => addGrading(ctx, tx, report.id, grade, repeat, events));
   }
+  return missing.length > 0 ? { result: "graded" } : again(row.hash);
+}
 
-  /** Throws if the costs could not be stored. */
-  async function judgeAgain(
-    { run, session, judge, row }: Judged,
-    lease: Lease,
-    stop: AbortSignal,
-  ): Promise<SessionEvent[]> {
-    const costs: Promise<void>[] = [];
-    const onSpent = (usd: number | null) => {
-      const stored = budget.count(lease, row, usd);
-      // Thrown below, once the judge is done.
-      stored.catch(() => {});
-      costs.push(stored);
-    };
-    try {
-      return await judging.judgeAgain(run, session, judge, lease, stop, onSpent);
-    } finally {
-      await Promise.all(costs);
-    }
+/** Throws if the costs could not be stored. */
+async function judgeAgain(
+  ctx: Context,
+  host: Judging,
+  { run, session, judge, row }: Judged,
+  lease: Lease,
+  stop: AbortSignal,
+): Promise<SessionEvent[]> {
+  const costs: Promise<void>[] = [];
+  const onSpent = (usd: number | null) => {
+    const stored = countJudgeCost(ctx, lease, row, usd);
+    // Thrown below, once the judge is done.
+    stored.catch(() => {});
+    costs.push(stored);
+  };
+  try {
+    return await rejudgeSession(ctx, host, run, session, judge, lease, stop, onSpent);
+  } finally {
+    await Promise.all(costs);
   }
+}
 
-  /** null: events from an import can't be read. Without `judging`, by the stored judgment. */
-  async function gradeOf(
-    session: SessionId,
-    judging: SessionEvent[] | null,
-    methodology: Methodology,
-  ): Promise<Grade | null> {
-    try {
-      return await grader.grade({ session, judging, methodology });
-    } catch (error) {
-      log.error({ run: session.runId, err: error }, "could not regrade session");
-      return null;
-    }
+/** null: events from an import can't be read. Without `judging`, by the stored judgment. */
+async function gradeOf(
+  ctx: Context,
+  grader: Grader,
+  session: SessionId,
+  judging: SessionEvent[] | null,
+  methodology: Methodology,
+): Promise<Grade | null> {
+  try {
+    return await grader.grade({ session, judging, methodology });
+  } catch (error) {
+    ctx.log.error({ run: session.runId, err: error }, "could not regrade session");
+    return null;
   }
-
-  return { regrade, store };
 }

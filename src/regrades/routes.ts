@@ -1,22 +1,19 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
 import { orgOf, requesterOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
-import type { Regrades } from "./regrades.ts";
+import { cancelRegrade, getRegrade, listRegrades, requestRegrade } from "./regrades.ts";
 import { Regrade, RegradeRequest } from "./schema.ts";
-
-type Parts = {
-  regrades: Regrades;
-};
 
 const path = Type.Object({ regradeId: PathId("ID of the regrade") });
 
-export const regradeRoutes = ({ regrades }: Parts) =>
+export const regradeRoutes = (ctx: Context) =>
   new Elysia({ name: "regrades" })
-    .post("/api/v1/regrades", ({ request, body }) => regrades.requestRegrade(orgOf(request), body), {
+    .post("/api/v1/regrades", ({ request, body }) => requestRegrade(ctx, orgOf(request), body), {
       ...jsonBody(RegradeRequest),
       ...operation(
         "Reports",
@@ -31,7 +28,7 @@ export const regradeRoutes = ({ regrades }: Parts) =>
     })
     .get(
       "/api/v1/regrades",
-      ({ request, query, set }) => listAnswer(set, regrades.listRegrades(orgOf(request), pageOf(query))),
+      ({ request, query, set }) => listAnswer(set, listRegrades(ctx, orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("Reports", "listRegrades", "List regrades, newest first", {
@@ -40,20 +37,16 @@ export const regradeRoutes = ({ regrades }: Parts) =>
         }),
       },
     )
-    .get(
-      "/api/v1/regrades/:regradeId",
-      ({ request, params }) => regrades.getRegrade(orgOf(request), params.regradeId),
-      {
-        params: path,
-        ...operation("Reports", "getRegrade", "Get a regrade with its progress and cost", {
-          200: Regrade,
-          ...errors(404),
-        }),
-      },
-    )
+    .get("/api/v1/regrades/:regradeId", ({ request, params }) => getRegrade(ctx, orgOf(request), params.regradeId), {
+      params: path,
+      ...operation("Reports", "getRegrade", "Get a regrade with its progress and cost", {
+        200: Regrade,
+        ...errors(404),
+      }),
+    })
     .post(
       "/api/v1/regrades/:regradeId/cancel",
-      ({ request, params }) => regrades.cancelRegrade(orgOf(request), params.regradeId, requesterOf(request)),
+      ({ request, params }) => cancelRegrade(ctx, orgOf(request), params.regradeId, requesterOf(request)),
       {
         params: path,
         ...operation("Reports", "cancelRegrade", "Cancel a regrade; gradings made so far are kept", {

@@ -1,13 +1,14 @@
 import { eq, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { prepared } from "../db/prepared.ts";
+import { statement } from "../db/prepared.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import type { Scope } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
 import { mean, median, predictionInterval } from "../stats/estimates.ts";
 import { metricNames, round, rounded } from "../stats/repeats.ts";
 import { argsKey, type Comparand, comparedScope, differencesOf, differenceWords } from "./differences.ts";
-import { createRunRows, type RunRow, type Seen } from "./run-rows.ts";
+import type { RunRow, Seen } from "./run-rows.ts";
+import { publishedRunRows, runRowsOfEvals } from "./run-rows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
 
 /** Number of published runs in the rolling window. */
@@ -28,57 +29,47 @@ export type Variant = Pick<
   scope: Scope | null;
 };
 
-export type Baselines = ReturnType<typeof createBaselines>;
+const pinnedOf = statement((db) =>
+  db
+    .select({ id: prompts.baselineRequestId })
+    .from(prompts)
+    .where(eq(prompts.id, sql.placeholder("id"))),
+);
 
-/** The baseline of a prompt: the evaluation that a person pinned, or else the last ten comparable published runs. Never a single run. */
-export function createBaselines({ db }: Pick<Context, "db">) {
-  const rows = createRunRows({ db });
-  const pinnedOf = prepared(
-    db
-      .select({ id: prompts.baselineRequestId })
-      .from(prompts)
-      .where(eq(prompts.id, sql.placeholder("id"))),
-  );
-
-  /** Only runs older than `before`. null if there are fewer than `least`. */
-  function findBaseline(
-    org: OrgId,
-    of: Variant,
-    before: string,
-    exceptEvalRequestId: string,
-    least = 2,
-  ): Baseline | null {
-    const pinned = pinnedOf.get({ id: of.promptId })?.id ?? null;
-    if (pinned !== null && pinned !== exceptEvalRequestId) {
-      const scored = rows.ofEvals(org, [pinned]).filter(({ report }) => report?.score != null);
-      const own = scored.filter(({ agent, model }) => agent === of.agent && model === of.model);
-      const found = own.length > 0 ? own : scored;
-      return found.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: found };
-    }
-    const isOther = (run: Seen) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
-    const newest = rows.published(org, of.promptId, windowRuns, isOther, before);
-    const [last] = newest;
-    const found = newest.filter(
-      (run) =>
-        run.methodology?.hash === last?.methodology?.hash &&
-        run.scope === last?.scope &&
-        run.agentVersion === last?.agentVersion &&
-        run.contextDigest === last?.contextDigest,
-    );
-    return found.length < least ? null : { kind: "window", evalRequestId: null, runs: found };
+/** Only runs older than `before`. null if there are fewer than `least`. */
+export function findBaseline(
+  ctx: Context,
+  org: OrgId,
+  of: Variant,
+  before: string,
+  exceptEvalRequestId: string,
+  least = 2,
+): Baseline | null {
+  const pinned = pinnedOf(ctx.db).get({ id: of.promptId })?.id ?? null;
+  if (pinned !== null && pinned !== exceptEvalRequestId) {
+    const scored = runRowsOfEvals(ctx, org, [pinned]).filter(({ report }) => report?.score != null);
+    const own = scored.filter(({ agent, model }) => agent === of.agent && model === of.model);
+    const found = own.length > 0 ? own : scored;
+    return found.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: found };
   }
+  const isOther = (run: Seen) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
+  const newest = publishedRunRows(ctx, org, of.promptId, windowRuns, isOther, before);
+  const [last] = newest;
+  const found = newest.filter(
+    (run) =>
+      run.methodology?.hash === last?.methodology?.hash &&
+      run.scope === last?.scope &&
+      run.agentVersion === last?.agentVersion &&
+      run.contextDigest === last?.contextDigest,
+  );
+  return found.length < least ? null : { kind: "window", evalRequestId: null, runs: found };
+}
 
-  return {
-    rows,
-    findBaseline,
-
-    /** The difference between a report and its baseline; null without a score or a baseline. */
-    ofReport(org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
-      if (report.score === null) return null;
-      const baseline = findBaseline(org, comparandOf(report), report.run.runId, report.run.evalRequestId);
-      return baseline && toReportBaseline(report, report.score, baseline);
-    },
-  };
+/** The difference between a report and its baseline; null without a score or a baseline. */
+export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
+  if (report.score === null) return null;
+  const baseline = findBaseline(ctx, org, comparandOf(report), report.run.runId, report.run.evalRequestId);
+  return baseline && toReportBaseline(report, report.score, baseline);
 }
 
 /** Whether a run has the same variant and methodology. */

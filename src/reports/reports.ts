@@ -1,27 +1,26 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import type { Db } from "../db/open.ts";
 import { transaction } from "../db/open.ts";
-import { bound, prepared } from "../db/prepared.ts";
+import { perConnection } from "../db/per-connection.ts";
+import { bound, statement } from "../db/prepared.ts";
 import { recommendations } from "../db/tables/friction.ts";
 import { prompts, providers } from "../db/tables/prompts.ts";
 import { type ReportStatus, reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { keptWhileUnchanged } from "../db/unchanged.ts";
-import { createFixes } from "../friction/fixes.ts";
-import type { FrictionLists } from "../friction/friction.ts";
+import { doneFixesOf } from "../friction/fixes.ts";
+import { frictionOfReport } from "../friction/friction.ts";
 import type { FrictionPoint } from "../friction/schema.ts";
 import type { Dimension } from "../grading/grade.ts";
 import { shownUrlMap } from "../net/mapping.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
-import type { Announcements } from "./announcements.ts";
-import type { Baselines } from "./baseline.ts";
-import type { CountReport } from "./counts.ts";
+import { baselineOfReport } from "./baseline.ts";
+import { countReport } from "./counts.ts";
 import { pickGraded, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
-import { createReportLists } from "./lists.ts";
 import { getReportRow, noReport } from "./report-row.ts";
-import { createReportWriter } from "./report-writer.ts";
 import type { Report, RunReport } from "./schema.ts";
 
 const { judge, lost, wordings, context, ...graded } = pickGraded(reports);
@@ -76,107 +75,87 @@ const compact = (report: Report): Report => JSON.parse(JSON.stringify(report));
 const dismissedOf = (each: FrictionPoint["dismissed"][]): FrictionPoint["dismissed"] =>
   each.includes(null) ? null : (each[0] ?? null);
 
-type Parts = {
-  friction: FrictionLists;
-  baselines: Baselines;
-  countReport: CountReport;
-  announceReport: Announcements["announceReport"];
-};
+const cachedReports = perConnection((db: Db) => ({ keep: keptWhileUnchanged<Report>(db, 1000) }));
 
-export type Reports = ReturnType<typeof createReports>;
+const bySlug = statement((db) =>
+  db
+    .select(columns)
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .innerJoin(prompts, eq(prompts.id, reports.promptId))
+    .leftJoin(providers, eq(providers.id, prompts.targetProviderId))
+    .where(and(eq(reports.orgId, bound("org")), eq(reports.slug, bound("slug")))),
+);
 
-export function createReports(
-  { db, now, newId, baseUrl }: Pick<Context, "db" | "now" | "newId" | "baseUrl">,
-  { friction, baselines, countReport, announceReport }: Parts,
-) {
-  const fixes = createFixes({ db });
+const adviceOf = statement((db) =>
+  db
+    .select()
+    .from(recommendations)
+    .where(eq(recommendations.reportId, bound("reportId")))
+    .orderBy(asc(recommendations.priority)),
+);
 
-  const bySlug = prepared(
-    db
-      .select(columns)
-      .from(reports)
-      .innerJoin(runs, eq(runs.id, reports.runId))
-      .innerJoin(prompts, eq(prompts.id, reports.promptId))
-      .leftJoin(providers, eq(providers.id, prompts.targetProviderId))
-      .where(and(eq(reports.orgId, bound("org")), eq(reports.slug, bound("slug")))),
-  );
+/** Throws not_found. Cached, because reports are read far more often than they change. */
+export const getReport = (ctx: Context, org: OrgId, slug: string): Report =>
+  cachedReports(ctx.db).keep(`${org} ${slug}`, () => compact(makeReport(ctx, org, slug)));
 
-  const adviceOf = prepared(
-    db
-      .select()
-      .from(recommendations)
-      .where(eq(recommendations.reportId, bound("reportId")))
-      .orderBy(asc(recommendations.priority)),
-  );
+/** Publishes, withdraws or archives a report. Throws not_found. */
+export function setReportStatus(ctx: Context, org: OrgId, slug: string, status: ReportStatus): Report {
+  transaction(ctx.db, (tx) => {
+    const before = getReportRow(tx, org, slug);
+    tx.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
+    const by = Number(status === "published") - Number(before.status === "published");
+    if (by === 1 || by === -1) countReport(ctx, tx, before.id, by);
+  });
+  return getReport(ctx, org, slug);
+}
 
-  const kept = keptWhileUnchanged<Report>(db, 1000);
-  /** Throws not_found. Cached, because reports are read far more often than they change. */
-  const getReport = (org: OrgId, slug: string): Report => kept(`${org} ${slug}`, () => compact(makeReport(org, slug)));
-  function makeReport(org: OrgId, slug: string): Report {
-    const row = bySlug.get({ org, slug });
-    if (!row) throw noReport(slug);
-    const { report, run, prompt, provider } = row;
-    const { judge, lost, wordings, context, id, createdAt } = row.more;
-    const points = friction.ofReport(org, id, run.urlMap);
-    const byId = new Map(points.map((point) => [point.id, point]));
-    const advice = adviceOf.all({ reportId: id });
-    const recommended = advice.map(({ frictionIds }) => frictionIds.map((id) => byId.get(id)?.fingerprint ?? ""));
-    const done = fixes.doneOf(org, prompt.id, recommended);
-    const whole = {
-      ...toRunReport(report, reportUrl(baseUrl(), slug)),
-      createdAt: toIso(createdAt),
-      run: {
-        runId: run.id,
-        ...runUrls(baseUrl(), run.id),
-        evalRequestId: run.evalRequestId,
-        attempt: run.attempt,
-        urlMap: shownUrlMap(run.urlMap),
-        templateArgs: run.templateArgs,
-        createdAt: toIso(run.createdAt),
-        startedAt: toIso(run.startedAt),
-        completedAt: toIso(run.completedAt),
-      },
-      task: {
-        title: run.task.title,
-        text: run.task.text,
-        endGoal: run.task.endGoal,
-        startUrls: run.task.startUrls,
-      },
-      product: {
-        name: provider?.name ?? null,
-        host: URL.parse(run.task.startUrls[0] ?? "")?.host ?? null,
-      },
-      prompt: toPromptSummary(prompt),
-      agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
-      judge,
-      lost,
-      wordings,
-      context,
-      frictionPoints: points,
-      recommendations: advice.map(({ orgId: _, reportId: __, ...recommendation }, i) => ({
-        ...recommendation,
-        done: done[i] ?? null,
-        dismissed: dismissedOf(recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null)),
-      })),
-    };
-    return { ...whole, baseline: baselines.ofReport(org, whole) };
-  }
-
-  return {
-    ...createReportLists({ db, baseUrl }),
-    insertReport: createReportWriter({ now, newId }, countReport, announceReport),
-    getReport,
-    count: countReport,
-
-    /** Publishes, withdraws or archives a report. Throws not_found. */
-    setStatus(org: OrgId, slug: string, status: ReportStatus): Report {
-      transaction(db, (tx) => {
-        const before = getReportRow(tx, org, slug);
-        tx.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
-        const by = Number(status === "published") - Number(before.status === "published");
-        if (by === 1 || by === -1) countReport(tx, before.id, by);
-      });
-      return getReport(org, slug);
+function makeReport(ctx: Context, org: OrgId, slug: string): Report {
+  const row = bySlug(ctx.db).get({ org, slug });
+  if (!row) throw noReport(slug);
+  const { report, run, prompt, provider } = row;
+  const { judge, lost, wordings, context, id, createdAt } = row.more;
+  const points = frictionOfReport(ctx, org, id, run.urlMap);
+  const byId = new Map(points.map((point) => [point.id, point]));
+  const advice = adviceOf(ctx.db).all({ reportId: id });
+  const recommended = advice.map(({ frictionIds }) => frictionIds.map((id) => byId.get(id)?.fingerprint ?? ""));
+  const done = doneFixesOf(ctx, org, prompt.id, recommended);
+  const whole = {
+    ...toRunReport(report, reportUrl(ctx.baseUrl(), slug)),
+    createdAt: toIso(createdAt),
+    run: {
+      runId: run.id,
+      ...runUrls(ctx.baseUrl(), run.id),
+      evalRequestId: run.evalRequestId,
+      attempt: run.attempt,
+      urlMap: shownUrlMap(run.urlMap),
+      templateArgs: run.templateArgs,
+      createdAt: toIso(run.createdAt),
+      startedAt: toIso(run.startedAt),
+      completedAt: toIso(run.completedAt),
     },
+    task: {
+      title: run.task.title,
+      text: run.task.text,
+      endGoal: run.task.endGoal,
+      startUrls: run.task.startUrls,
+    },
+    product: {
+      name: provider?.name ?? null,
+      host: URL.parse(run.task.startUrls[0] ?? "")?.host ?? null,
+    },
+    prompt: toPromptSummary(prompt),
+    agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
+    judge,
+    lost,
+    wordings,
+    context,
+    frictionPoints: points,
+    recommendations: advice.map(({ orgId: _, reportId: __, ...recommendation }, i) => ({
+      ...recommendation,
+      done: done[i] ?? null,
+      dismissed: dismissedOf(recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null)),
+    })),
   };
+  return { ...whole, baseline: baselineOfReport(ctx, org, whole) };
 }

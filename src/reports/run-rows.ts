@@ -2,7 +2,8 @@ import { and, count, desc, eq, inArray, lt, ne, or, type SQL, sql } from "drizzl
 import { isRuleBased } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
-import { bound, prepared } from "../db/prepared.ts";
+import { perConnection } from "../db/per-connection.ts";
+import { bound, prepared, statement } from "../db/prepared.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
@@ -136,82 +137,89 @@ function toRunRow({ run, report, reportId, metrics, dimensions, methodology, sco
   };
 }
 
-/** Reads runs with everything that comparisons need. */
-export function createRunRows({ db }: Pick<Context, "db">) {
-  const list = (org: OrgId, where: SQL | undefined): RunRow[] =>
-    selectRows(db)
-      .where(and(eq(runs.orgId, org), where))
-      .all()
-      .map(toRunRow);
+const newestRows = perConnection((db: Db) => prepareNewest(db));
 
-  const byIds = prepared(
-    selectRows(db).where(
-      and(eq(runs.orgId, bound("org")), sql`${runs.id} in (select value from json_each(${sql.placeholder("ids")}))`),
-    ),
-  );
+/** Without those whose report was archived. */
+const counts = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
 
-  const newest = prepareNewest(db);
+const byIds = statement((db) =>
+  selectRows(db).where(
+    and(eq(runs.orgId, bound("org")), sql`${runs.id} in (select value from json_each(${sql.placeholder("ids")}))`),
+  ),
+);
 
-  /**
-   * The newest published runs of a prompt on the live docs (no urlMap) that match, up to a maximum number. Reads in
-   * batches, and at most 1,000.
-   */
-  function seen(
-    org: OrgId,
-    promptId: string,
-    most: number,
-    { matches = () => true, before = last, limit = batch }: Looking = {},
-  ): Seen[] {
-    const found: Seen[] = [];
-    let from = before;
-    for (let looked = 0; looked < maxLooked && found.length < most; looked += limit) {
-      const page = newest.all({ org, promptId, from, limit });
-      found.push(...page.filter((run) => Object.keys(run.urlMap).length === 0 && matches(run)));
-      if (page.length < limit) break;
-      from = (page.at(-1) as Seen).runId;
-    }
-    return found.slice(0, most);
+/**
+ * The newest published runs of a prompt on the live docs (no urlMap) that match, up to a maximum number. Reads in
+ * batches, and at most 1,000.
+ */
+export function seenRows(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  most: number,
+  { matches = () => true, before = last, limit = batch }: Looking = {},
+): Seen[] {
+  const found: Seen[] = [];
+  let from = before;
+  for (let looked = 0; looked < maxLooked && found.length < most; looked += limit) {
+    const page = newestRows(ctx.db).all({ org, promptId, from, limit });
+    found.push(...page.filter((run) => Object.keys(run.urlMap).length === 0 && matches(run)));
+    if (page.length < limit) break;
+    from = (page.at(-1) as Seen).runId;
   }
-
-  /** Without those whose report was archived. */
-  const counts = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
-
-  return {
-    /** All finished runs of evaluations, newest first. */
-    ofEvals: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.evalRequestId, ids), counts)),
-
-    ofRuns: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.id, ids), counts)),
-
-    /** The position of a run's agent among those of its evaluation; 0 for an unknown run. */
-    agentIndexOf: (org: OrgId, id: string): number =>
-      db
-        .select({ agentIndex: runs.agentIndex })
-        .from(runs)
-        .where(and(eq(runs.orgId, org), eq(runs.id, id)))
-        .get()?.agentIndex ?? 0,
-
-    /** Number of unfinished runs of evaluations. `agentIndex`: only those of one agent. */
-    countUnfinished: (org: OrgId, ids: string[], agentIndex?: number): number =>
-      db
-        .select({ n: count() })
-        .from(runs)
-        .where(
-          and(
-            eq(runs.orgId, org),
-            inArray(runs.evalRequestId, ids),
-            inArray(runs.status, ["pending", "running"]),
-            agentIndex === undefined ? undefined : eq(runs.agentIndex, agentIndex),
-          ),
-        )
-        .get()?.n ?? 0,
-
-    seen,
-
-    /** Those with a score. For a variant that hasn't run for long, at most 1,000 reports are read. */
-    published(org: OrgId, promptId: string, most: number, matches: (run: Seen) => boolean, before?: string): RunRow[] {
-      const isMeant = (run: Seen) => run.score !== null && matches(run);
-      const ids = seen(org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);
-      return ids.length === 0 ? [] : byIds.all({ org, ids: JSON.stringify(ids) }).map(toRunRow);
-    },
-  };
+  return found.slice(0, most);
 }
+
+/** All finished runs of evaluations, newest first. */
+export const runRowsOfEvals = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
+  list(ctx, org, and(inArray(runs.evalRequestId, ids), counts));
+
+export const runRowsOfRuns = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
+  list(ctx, org, and(inArray(runs.id, ids), counts));
+
+/** The position of a run's agent among those of its evaluation; 0 for an unknown run. */
+export const agentIndexOf = (ctx: Context, org: OrgId, id: string): number =>
+  ctx.db
+    .select({ agentIndex: runs.agentIndex })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), eq(runs.id, id)))
+    .get()?.agentIndex ?? 0;
+
+/** Number of unfinished runs of evaluations. `agentIndex`: only those of one agent. */
+export const countUnfinishedRuns = (ctx: Context, org: OrgId, ids: string[], agentIndex?: number): number =>
+  ctx.db
+    .select({ n: count() })
+    .from(runs)
+    .where(
+      and(
+        eq(runs.orgId, org),
+        inArray(runs.evalRequestId, ids),
+        inArray(runs.status, ["pending", "running"]),
+        agentIndex === undefined ? undefined : eq(runs.agentIndex, agentIndex),
+      ),
+    )
+    .get()?.n ?? 0;
+
+/** Those with a score. For a variant that hasn't run for long, at most 1,000 reports are read. */
+export function publishedRunRows(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  most: number,
+  matches: (run: Seen) => boolean,
+  before?: string,
+): RunRow[] {
+  const isMeant = (run: Seen) => run.score !== null && matches(run);
+  const ids = seenRows(ctx, org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);
+  return ids.length === 0
+    ? []
+    : byIds(ctx.db)
+        .all({ org, ids: JSON.stringify(ids) })
+        .map(toRunRow);
+}
+
+const list = (ctx: Context, org: OrgId, where: SQL | undefined): RunRow[] =>
+  selectRows(ctx.db)
+    .where(and(eq(runs.orgId, org), where))
+    .all()
+    .map(toRunRow);

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { eventTypes } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import { badRequest } from "../errors.ts";
-import type { FrictionLists } from "../friction/friction.ts";
+import { listFriction } from "../friction/friction.ts";
 import { FrictionThing } from "../friction/schema.ts";
 import { frictionStates, severities } from "../grading/kinds.ts";
 import {
@@ -18,14 +18,13 @@ import {
   toRows,
   Undescribed,
 } from "../mcp/tool.ts";
-import type { Prompts } from "../prompts/prompts.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import type { Reports } from "./reports.ts";
+import { listReports } from "./lists.ts";
+import { getReport } from "./reports.ts";
 import { Recommendation, Report, ReportSummary, reportFilter } from "./schema.ts";
 import { getSession, getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./trace-schema.ts";
-
-type Parts = { reports: Reports; friction: FrictionLists; prompts: Prompts; ctx: Pick<Context, "db"> };
 
 const dimension = Report.properties.dimensions.items.properties;
 const BriefReport = Type.Object({
@@ -63,7 +62,7 @@ const BriefFriction = Type.Object({
   agents: Type.Optional(agents),
 });
 
-export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] {
+export function reportTools(ctx: Context): Tool[] {
   return [
     tool({
       name: "list_reports",
@@ -77,8 +76,8 @@ export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] 
       }),
       annotations: readOnly,
       run({ limit, offset, ...filter }, { caller }) {
-        if (filter.promptId !== undefined) prompts.getPromptRow(caller.org, filter.promptId);
-        return toRows("reports", reports.listReports(caller.org, filter, toPage({ limit, offset })), offset);
+        if (filter.promptId !== undefined) getPromptRow(ctx, caller.org, filter.promptId);
+        return toRows("reports", listReports(ctx, caller.org, filter, toPage({ limit, offset })), offset);
       },
     }),
     tool({
@@ -89,7 +88,7 @@ export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] 
       input: Type.Object({ slug: slugArgument }),
       output: BriefReport,
       annotations: readOnly,
-      run: ({ slug }, { caller }) => reports.getReport(caller.org, slug),
+      run: ({ slug }, { caller }) => getReport(ctx, caller.org, slug),
     }),
     tool({
       name: "get_session_trace",
@@ -134,11 +133,14 @@ export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] 
           throw badRequest("Pass either slug, for one report, or promptId, for all reports of a prompt.");
         const page = toPage({ limit, offset });
         if (slug === undefined) {
-          const { id } = prompts.getPromptRow(org, promptId ?? "");
-          return toRows("frictionPoints", friction.list(org, { promptId: id, severity, state, agent }, page), offset);
+          const { id } = getPromptRow(ctx, org, promptId ?? "");
+          return toRows(
+            "frictionPoints",
+            listFriction(ctx, org, { promptId: id, severity, state, agent }, page),
+            offset,
+          );
         }
-        const wanted = reports
-          .getReport(org, slug)
+        const wanted = getReport(ctx, org, slug)
           .frictionPoints.map((point) => ({ ...point, slug }))
           .filter((point) => (severity ?? point.severity) === point.severity && (state ?? point.state) === point.state);
         const items = wanted.slice(page.offset, page.offset + page.limit);

@@ -9,172 +9,171 @@ import type { runs } from "../db/tables/runs.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
-import type { Models } from "../models/models.ts";
+import type { Lease } from "../jobs/queue.ts";
+import { isHeld } from "../jobs/queue.ts";
+import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
+import { userAgent } from "../net/user-agent.ts";
 import type { Place } from "../places/place.ts";
 import { keepArtifact } from "../reports/artifacts.ts";
 import { createBounds } from "./bounds.ts";
 import { openSession } from "./session.ts";
-import type { Money } from "./spending.ts";
+import { budgetObjection, budgetOfRun } from "./spending.ts";
 import { createWaitNotes } from "./waiting.ts";
 
-export type AttemptParts = {
-  queue: Queue;
-  models: Pick<Models, "getModel" | "secretsOf">;
+/** What a session needs besides the context: a model gateway, and where agents run. */
+export type SessionHost = {
   gateway: Pick<GatewayOpener, "open">;
   place: Place;
-  money: Money;
   /** Private addresses that runs may reach. Read per run, because the service knows its port only once it listens. */
   allow: () => AllowRule[];
-  userAgent: string;
 };
 
-/** Runs an agent once and stores its events as they arrive. */
-export function createAttempt(ctx: Context, { queue, models, gateway, place, money, allow, userAgent }: AttemptParts) {
-  const { db, config, log, now } = ctx;
-  /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
-  async function equip(
-    run: typeof runs.$inferSelect,
-    task: Task,
-    mustHavePrice: boolean,
-    onEvent: (event: AgentEvent) => void,
-    end: (failure: JobFailure) => void,
-  ) {
-    const { archive, skills } = task.workspace ?? {};
-    const read = (id: string | undefined) => (id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id));
-    try {
-      const model = models.getModel(run.orgId as OrgId, run.model ?? "");
-      const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
-      const session = (await gateway.open()).openSession({
-        model,
-        mustHavePrice,
-        limits: task.limits.model,
-        // A silent model is reported before the agent counts as idle.
-        silenceMs: task.limits.idleMs / 2,
-        files,
-        onEvent,
-        onFailure: (why) => end(toJobFailure(why)),
-      });
-      const { id, provider, name } = model;
-      const { token, socketPath } = session;
-      return { session, files, model: { id, provider, name, socketPath, token } };
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      const cause = error.code === "not_found" ? "infrastructure" : "credentials";
-      throw new JobFailure({ cause, detail: error.detail }, "never");
-    }
-  }
-
-  /** Returns the version of the agent; null if it did not start. Throws a JobFailure; events until then are stored. */
-  return async function send(
-    run: typeof runs.$inferSelect,
-    { kind, memoryBytes = 0 }: ReturnType<Agent["describe"]>,
-    lease: Lease,
-    stop: AbortSignal,
-  ): Promise<string | null> {
-    const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
-    const decided = decideLimits(run.task.limits, config);
-    const limits = {
-      ...decided,
-      memoryBytes: run.task.limits?.memoryBytes ? decided.memoryBytes : Math.max(decided.memoryBytes, memoryBytes),
-    };
-    const grant = money.grantOf(run);
-    if (run.reservedUsd === 0)
-      throw new JobFailure(
-        {
-          cause: "budget",
-          detail: money.objection(run.orgId) ?? "The rest of the monthly budget is reserved for other runs.",
-        },
-        "never",
-      );
-    const ended = new AbortController();
-    const end = (failure: JobFailure) => ended.abort(failure);
-    const signal = AbortSignal.any([stop, ended.signal]);
-    let isStored = true;
-    const writer = openSession(
-      { db, now, secrets: [...models.secretsOf(run.orgId as OrgId), ...secretsOf(run.urlMap)] },
-      session,
-      () => queue.holds(lease),
-      (error) => {
-        isStored = false;
-        const detail = `the session could not be stored: ${error}`;
-        end(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
+/** Runs an agent once and stores its events as they arrive. Returns the version of the agent; null: unknown. Throws a JobFailure. */
+export async function runAttempt(
+  ctx: Context,
+  { gateway, place, allow }: SessionHost,
+  run: typeof runs.$inferSelect,
+  { kind, memoryBytes = 0 }: ReturnType<Agent["describe"]>,
+  lease: Lease,
+  stop: AbortSignal,
+): Promise<string | null> {
+  const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
+  const decided = decideLimits(run.task.limits, ctx.config);
+  const limits = {
+    ...decided,
+    memoryBytes: run.task.limits?.memoryBytes ? decided.memoryBytes : Math.max(decided.memoryBytes, memoryBytes),
+  };
+  const grant = budgetOfRun(ctx, run);
+  if (run.reservedUsd === 0)
+    throw new JobFailure(
+      {
+        cause: "budget",
+        detail: budgetObjection(ctx, run.orgId) ?? "The rest of the monthly budget is reserved for other runs.",
       },
+      "never",
     );
-    const task = toTask(run, { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } });
-    const noteWait = createWaitNotes({ db, log }, run.id, () => queue.holds(lease));
-    let version: string | null = null;
-    let warn = (_limit: string) => {};
-    const bounds = createBounds(kind, task.limits, {
-      tell: (event) => writer.append(event, "runner"),
-      warn: (limit) => warn(limit),
-      fail: (failure) => end(toJobFailure(failure)),
-    });
-    const hear = (event: AgentEvent, source: EventSource) => {
-      const kept = keepArtifact(db, session, event, { mayWrite: () => queue.holds(lease), clean: writer.clean });
-      writer.append(kept, source);
-      bounds.count(event, source);
-    };
+  const ended = new AbortController();
+  const end = (failure: JobFailure) => ended.abort(failure);
+  const signal = AbortSignal.any([stop, ended.signal]);
+  let isStored = true;
+  const writer = openSession(
+    { db: ctx.db, now: ctx.now, secrets: [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)] },
+    session,
+    () => isHeld(ctx, lease),
+    (error) => {
+      isStored = false;
+      const detail = `the session could not be stored: ${error}`;
+      end(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
+    },
+  );
+  const task = toTask(run, { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } });
+  const noteWait = createWaitNotes(ctx, run.id, () => isHeld(ctx, lease));
+  let version: string | null = null;
+  let warn = (_limit: string) => {};
+  const bounds = createBounds(kind, task.limits, {
+    tell: (event) => writer.append(event, "runner"),
+    warn: (limit) => warn(limit),
+    fail: (failure) => end(toJobFailure(failure)),
+  });
+  const hear = (event: AgentEvent, source: EventSource) => {
+    const kept = keepArtifact(ctx.db, session, event, { mayWrite: () => isHeld(ctx, lease), clean: writer.clean });
+    writer.append(kept, source);
+    bounds.count(event, source);
+  };
+  try {
+    const onCall = (event: AgentEvent) => hear(event, "gateway");
+    const equipment = kind === "model" ? await equip(ctx, gateway, run, task, grant.isCapped, onCall, end) : null;
+    warn = equipment?.session.warn ?? warn;
     try {
-      const onCall = (event: AgentEvent) => hear(event, "gateway");
-      const equipment = kind === "model" ? await equip(run, task, grant.isCapped, onCall, end) : null;
-      warn = equipment?.session.warn ?? warn;
-      try {
-        writer.hide(equipment ? [equipment.model.token] : []);
-        const until = AbortSignal.any([signal, bounds.signal]);
-        const id = `${run.id}-${lease.attempt}`;
-        const events = place.run(
-          {
-            ...{ id, agent: run.agent, task, labels: run.task.workerLabels ?? [] },
-            ...{ allow: allow(), userAgent, model: equipment?.model ?? null },
-            ...{ archive: null, skillsArchive: null, ...equipment?.files },
+      writer.hide(equipment ? [equipment.model.token] : []);
+      const until = AbortSignal.any([signal, bounds.signal]);
+      const id = `${run.id}-${lease.attempt}`;
+      const events = place.run(
+        {
+          ...{ id, agent: run.agent, task, labels: run.task.workerLabels ?? [] },
+          ...{ allow: allow(), userAgent, model: equipment?.model ?? null },
+          ...{ archive: null, skillsArchive: null, ...equipment?.files },
+        },
+        {
+          signal: until,
+          hide: writer.hide,
+          onEgress: (event) => hear(event, "egress"),
+          onWait: ({ failsInMs, ...reason }) =>
+            noteWait({ ...reason, failsAt: failsInMs === null ? null : Math.round(ctx.now() + failsInMs) }),
+          onStart(started) {
+            version = started;
+            noteWait(null);
+            bounds.start();
           },
-          {
-            signal: until,
-            hide: writer.hide,
-            onEgress: (event) => hear(event, "egress"),
-            onWait: ({ failsInMs, ...reason }) =>
-              noteWait({ ...reason, failsAt: failsInMs === null ? null : Math.round(now() + failsInMs) }),
-            onStart(started) {
-              version = started;
-              noteWait(null);
-              bounds.start();
-            },
-            // Cleaning up takes time that does not count as the agent's.
-            onEnd: bounds.stop,
-          },
-        );
-        for await (const event of untilAborted(events, until)) {
-          if ("artifact" in event) await untilUnlocked(db);
-          hear(event, "agent");
-        }
-      } catch (error) {
-        if (signal.aborted || !bounds.hit) throw error;
-      } finally {
-        bounds.stop();
-        const closed = equipment?.session.close();
-        // A cancelled run frees its slot at once; the cost of its last call is counted when known.
-        if (!stop.aborted || queue.holds(lease)) await closed;
+          // Cleaning up takes time that does not count as the agent's.
+          onEnd: bounds.stop,
+        },
+      );
+      for await (const event of untilAborted(events, until)) {
+        if ("artifact" in event) await untilUnlocked(ctx.db);
+        hear(event, "agent");
       }
-      for (const event of bounds.ending()) writer.append(event, "runner");
-      await writer.close(stop);
-      return version;
     } catch (error) {
-      if (stop.aborted) {
-        // If the lease was lost, nothing is stored.
-        await writer.close(stop).catch(() => {});
-        throw error;
-      }
-      // Keep the events so far, unless storing them is what failed.
-      if (isStored) await writer.close(stop);
-      const { failure, retry, retryAfterMs, cause } = toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
-      // Error messages of providers and processes may contain a key.
-      throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
+      if (signal.aborted || !bounds.hit) throw error;
     } finally {
       bounds.stop();
+      const closed = equipment?.session.close();
+      // A cancelled run frees its slot at once; the cost of its last call is counted when known.
+      if (!stop.aborted || isHeld(ctx, lease)) await closed;
     }
-  };
+    for (const event of bounds.ending()) writer.append(event, "runner");
+    await writer.close(stop);
+    return version;
+  } catch (error) {
+    if (stop.aborted) {
+      // If the lease was lost, nothing is stored.
+      await writer.close(stop).catch(() => {});
+      throw error;
+    }
+    // Keep the events so far, unless storing them is what failed.
+    if (isStored) await writer.close(stop);
+    const { failure, retry, retryAfterMs, cause } = toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
+    // Error messages of providers and processes may contain a key.
+    throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
+  } finally {
+    bounds.stop();
+  }
+}
+
+/** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
+async function equip(
+  ctx: Context,
+  gateway: SessionHost["gateway"],
+  run: typeof runs.$inferSelect,
+  task: Task,
+  mustHavePrice: boolean,
+  onEvent: (event: AgentEvent) => void,
+  end: (failure: JobFailure) => void,
+) {
+  const { archive, skills } = task.workspace ?? {};
+  const read = (id: string | undefined) => (id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id));
+  try {
+    const model = getModel(ctx, run.orgId as OrgId, run.model ?? "");
+    const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
+    const session = (await gateway.open()).openSession({
+      model,
+      mustHavePrice,
+      limits: task.limits.model,
+      // A silent model is reported before the agent counts as idle.
+      silenceMs: task.limits.idleMs / 2,
+      files,
+      onEvent,
+      onFailure: (why) => end(toJobFailure(why)),
+    });
+    const { id, provider, name } = model;
+    const { token, socketPath } = session;
+    return { session, files, model: { id, provider, name, socketPath, token } };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    const cause = error.code === "not_found" ? "infrastructure" : "credentials";
+    throw new JobFailure({ cause, detail: error.detail }, "never");
+  }
 }
 
 /** What the agent of a run gets to do. */

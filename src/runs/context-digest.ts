@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import { findArchiveDigest } from "../archives/archives.ts";
 import type { Context, OrgId } from "../context.ts";
-import { bound, literal, prepared } from "../db/prepared.ts";
+import { bound, literal, statement } from "../db/prepared.ts";
 import { type RunTask, sessionEvents } from "../db/tables/runs.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import type { SessionId } from "../reports/session-events.ts";
@@ -20,7 +20,7 @@ type Resolved = {
  * Digest of everything that an agent finds in its workspace when it starts, so that only runs with the same context are
  * compared. Values of variables are excluded. null: an empty workspace.
  */
-function contextDigest(setup: WorkspaceSetup | undefined, { archiveDigest, commit, skills }: Resolved): string | null {
+function digestOf(setup: WorkspaceSetup | undefined, { archiveDigest, commit, skills }: Resolved): string | null {
   if (setup === undefined) return null;
   const { archive, repository, env = {}, mcpServers = {}, skills: _, ...rest } = setup;
   const servers = Object.entries(mcpServers).map(([name, { env, ...server }]) => [
@@ -39,35 +39,35 @@ function contextDigest(setup: WorkspaceSetup | undefined, { archiveDigest, commi
   return hashOf(content).slice(0, 16);
 }
 
-/** The context of finished sessions. */
-export function createContexts(ctx: Context) {
-  const { db } = ctx;
-  const setup = prepared(
-    db
-      .select({
-        commit: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.repository.commit')`,
-        skills: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.skills')`,
-      })
-      .from(sessionEvents)
-      .where(
-        and(
-          eq(sessionEvents.runId, bound("runId")),
-          eq(sessionEvents.attempt, bound("attempt")),
-          sql`${sessionEvents.type} = 'milestone' and json_extract(${sessionEvents.data}, '$.name') = 'workspace_prepared'`,
-        ),
-      )
-      .limit(literal(1)),
-  );
+const setup = statement((db) =>
+  db
+    .select({
+      commit: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.repository.commit')`,
+      skills: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.skills')`,
+    })
+    .from(sessionEvents)
+    .where(
+      and(
+        eq(sessionEvents.runId, bound("runId")),
+        eq(sessionEvents.attempt, bound("attempt")),
+        sql`${sessionEvents.type} = 'milestone' and json_extract(${sessionEvents.data}, '$.name') = 'workspace_prepared'`,
+      ),
+    )
+    .limit(literal(1)),
+);
 
-  return ({ orgId, runId, attempt }: SessionId, { workspace }: Pick<RunTask, "workspace">): string | null => {
-    const archive = workspace?.archive;
-    const { commit = null, skills = null } = setup.get({ runId, attempt }) ?? {};
-    return contextDigest(workspace, {
-      archiveDigest: archive === undefined ? null : findArchiveDigest(ctx, orgId as OrgId, archive),
-      commit,
-      skills: JSON.parse(skills ?? "[]"),
-    });
-  };
+export function contextDigestOf(
+  ctx: Context,
+  { orgId, runId, attempt }: SessionId,
+  { workspace }: Pick<RunTask, "workspace">,
+): string | null {
+  const archive = workspace?.archive;
+  const { commit = null, skills = null } = setup(ctx.db).get({ runId, attempt }) ?? {};
+  return digestOf(workspace, {
+    archiveDigest: archive === undefined ? null : findArchiveDigest(ctx, orgId as OrgId, archive),
+    commit,
+    skills: JSON.parse(skills ?? "[]"),
+  });
 }
 
 /** SHA-256 of a value in hex. The order of keys does not matter. */

@@ -5,114 +5,122 @@ import type { Context, OrgId } from "../context.ts";
 import { reports } from "../db/tables/reports.ts";
 import { type RunTask, runs } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
-import type { Models } from "../models/models.ts";
+import { getModel } from "../models/models.ts";
 import type { PromptRow } from "../prompts/prompt-check.ts";
-import type { Prompts } from "../prompts/prompts.ts";
+import { agentsForRun } from "../prompts/prompt-check.ts";
+import { getPromptRow, listAgents } from "../prompts/prompts.ts";
 import { median } from "../stats/estimates.ts";
 import type { AgentEstimate, Estimate } from "./estimate-schema.ts";
-import type { Money } from "./spending.ts";
+import { budgetOfRun } from "./spending.ts";
 
 /** Number of recent runs that an estimate uses. */
 const mostRuns = 20;
 
-type Parts = { prompts: Prompts; models: Pick<Models, "getModel">; money: Pick<Money, "grantOf"> };
+/** `chosen`: in place of the prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used. */
+export async function getEstimate(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  chosen: RunTask["chosen"] = {},
+): Promise<Estimate> {
+  const prompt = getPromptRow(ctx, org, promptId);
+  const [first, ...others] = agentsForRun(ctx, org, prompt, chosen);
+  return {
+    runs: prompt.runsPerEval ?? 1,
+    ...(await estimateOf(ctx, org, prompt, first)),
+    others: await Promise.all(others.map((each) => estimateOf(ctx, org, prompt, each))),
+  };
+}
 
-export type Estimates = ReturnType<typeof createEstimates>;
+function listEarlier(ctx: Context, org: OrgId, promptId: string, agent: string, model: string | null) {
+  return ctx.db
+    .select({
+      model: runs.model,
+      startedAt: runs.startedAt,
+      completedAt: runs.completedAt,
+      metrics: reports.metrics,
+      judge: reports.judge,
+    })
+    .from(runs)
+    .innerJoin(reports, eq(reports.runId, runs.id))
+    .where(and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent)))
+    .orderBy(desc(runs.id))
+    .limit(5 * mostRuns)
+    .all()
+    .filter((row) => isModel(row.model, model))
+    .slice(0, mostRuns);
+}
 
-/** Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. */
-export function createEstimates({ db, config }: Pick<Context, "db" | "config">, { prompts, models, money }: Parts) {
-  function listEarlier(org: OrgId, promptId: string, agent: string, model: string | null) {
-    return db
-      .select({
-        model: runs.model,
-        startedAt: runs.startedAt,
-        completedAt: runs.completedAt,
-        metrics: reports.metrics,
-        judge: reports.judge,
-      })
-      .from(runs)
-      .innerJoin(reports, eq(reports.runId, runs.id))
-      .where(and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent)))
-      .orderBy(desc(runs.id))
-      .limit(5 * mostRuns)
-      .all()
-      .filter((row) => isModel(row.model, model))
-      .slice(0, mostRuns);
+/** The price of tokens that are read (`input`) or written (`output`), in USD; null: unknown. */
+async function priceOfTokens(
+  ctx: Context,
+  org: OrgId,
+  model: string,
+  { input = 0, output = 0 },
+): Promise<number | null> {
+  try {
+    const { priceOf } = await import("../agents/gateway/prices.ts");
+    const none = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
+    return priceOf({ ...none, input, output }, null, getModel(ctx, org, model));
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
   }
+}
 
-  /** The price of tokens that are read (`input`) or written (`output`), in USD; null: unknown. */
-  async function priceOfTokens(org: OrgId, model: string, { input = 0, output = 0 }): Promise<number | null> {
-    try {
-      const { priceOf } = await import("../agents/gateway/prices.ts");
-      const none = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
-      return priceOf({ ...none, input, output }, null, models.getModel(org, model));
-    } catch (error) {
-      if (error instanceof AppError) return null;
-      throw error;
-    }
-  }
+/** The maximum cost of a run by its limits and its model's price; null if the price is unknown or nothing limits it. */
+async function mostUsd(
+  ctx: Context,
+  org: OrgId,
+  model: string,
+  limits: ReturnType<typeof decideLimits>,
+  capUsd: number | null,
+) {
+  const { tokens } = limits.model;
+  const asInput = await priceOfTokens(ctx, org, model, { input: tokens });
+  const asOutput = await priceOfTokens(ctx, org, model, { output: tokens });
+  if (asInput === null || asOutput === null) return null;
+  return Math.min(Math.max(asInput, asOutput), capUsd ?? Number.POSITIVE_INFINITY);
+}
 
-  /** The maximum cost of a run by its limits and its model's price; null if the price is unknown or nothing limits it. */
-  async function mostUsd(org: OrgId, model: string, limits: ReturnType<typeof decideLimits>, capUsd: number | null) {
-    const { tokens } = limits.model;
-    const asInput = await priceOfTokens(org, model, { input: tokens });
-    const asOutput = await priceOfTokens(org, model, { output: tokens });
-    if (asInput === null || asOutput === null) return null;
-    return Math.min(Math.max(asInput, asOutput), capUsd ?? Number.POSITIVE_INFINITY);
-  }
+const sizeOf = (ctx: Context, agent: string) =>
+  listAgents(ctx).find(({ id }) => id === agent)?.firstRequestTokens ?? null;
 
-  const sizeOf = (agent: string) => prompts.listAgents().find(({ id }) => id === agent)?.firstRequestTokens ?? null;
-
-  async function estimateOf(
-    org: OrgId,
-    prompt: PromptRow,
-    { agent, model }: { agent: string; model: string | null },
-  ): Promise<AgentEstimate> {
-    const all = { agent, model, firstRequestTokens: sizeOf(agent) };
-    const earlier = listEarlier(org, prompt.id, agent, model);
-    if (earlier.length > 0) {
-      const seconds = earlier.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
-      const costs = earlier.flatMap(({ metrics, judge }) =>
-        metrics.costUsd === null || judge?.costUsd === null ? [] : metrics.costUsd + (judge?.costUsd ?? 0),
-      );
-      return {
-        ...all,
-        basis: "earlier runs",
-        of: earlier.length,
-        seconds: rangeOf(seconds),
-        costUsd: costs.length === earlier.length ? rangeOf(costs) : null,
-      };
-    }
-    const limits = decideLimits(prompt.limits, config);
-    const { agentUsd } = money.grantOf({ orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
-    const high = model === null ? 0 : await mostUsd(org, model, limits, agentUsd);
-    const low =
-      model === null || all.firstRequestTokens === null
-        ? null
-        : await priceOfTokens(org, model, { input: all.firstRequestTokens });
+async function estimateOf(
+  ctx: Context,
+  org: OrgId,
+  prompt: PromptRow,
+  { agent, model }: { agent: string; model: string | null },
+): Promise<AgentEstimate> {
+  const all = { agent, model, firstRequestTokens: sizeOf(ctx, agent) };
+  const earlier = listEarlier(ctx, org, prompt.id, agent, model);
+  if (earlier.length > 0) {
+    const seconds = earlier.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
+    const costs = earlier.flatMap(({ metrics, judge }) =>
+      metrics.costUsd === null || judge?.costUsd === null ? [] : metrics.costUsd + (judge?.costUsd ?? 0),
+    );
     return {
       ...all,
-      basis: "limits",
-      of: 0,
-      seconds: { median: null, low: null, high: limits.wallClockMs / 1000 },
-      costUsd:
-        high === null
-          ? null
-          : { median: null, low: low === null ? null : round(Math.min(low, high)), high: round(high) },
+      basis: "earlier runs",
+      of: earlier.length,
+      seconds: rangeOf(seconds),
+      costUsd: costs.length === earlier.length ? rangeOf(costs) : null,
     };
   }
-
+  const limits = decideLimits(prompt.limits, ctx.config);
+  const { agentUsd } = budgetOfRun(ctx, { orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
+  const high = model === null ? 0 : await mostUsd(ctx, org, model, limits, agentUsd);
+  const low =
+    model === null || all.firstRequestTokens === null
+      ? null
+      : await priceOfTokens(ctx, org, model, { input: all.firstRequestTokens });
   return {
-    /** `chosen`: in place of the prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used. */
-    async getEstimate(org: OrgId, promptId: string, chosen: RunTask["chosen"] = {}): Promise<Estimate> {
-      const prompt = prompts.getPromptRow(org, promptId);
-      const [first, ...others] = prompts.agentsFor(org, prompt, chosen);
-      return {
-        runs: prompt.runsPerEval ?? 1,
-        ...(await estimateOf(org, prompt, first)),
-        others: await Promise.all(others.map((each) => estimateOf(org, prompt, each))),
-      };
-    },
+    ...all,
+    basis: "limits",
+    of: 0,
+    seconds: { median: null, low: null, high: limits.wallClockMs / 1000 },
+    costUsd:
+      high === null ? null : { median: null, low: low === null ? null : round(Math.min(low, high)), high: round(high) },
   };
 }
 

@@ -1,37 +1,20 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
-import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { errors, operation } from "../http/operation.ts";
 import { PathId } from "../schema.ts";
 import { Estimate } from "./estimate-schema.ts";
-import type { Estimates } from "./estimates.ts";
+import { getEstimate } from "./estimates.ts";
 import { Spending } from "./schema.ts";
-import { Slot } from "./slot-schema.ts";
-import type { Slots } from "./slots.ts";
-import type { Money } from "./spending.ts";
+import { getSpending } from "./spending.ts";
 
-export type PlanParts = { slots: Slots; estimates: Estimates; money: Money };
-
-/** The schedule of a prompt, and the cost of its runs. */
-export const planRoutes = ({ slots, estimates, money }: PlanParts) =>
-  new Elysia({ name: "slots and spending" })
-    .get(
-      "/api/v1/prompts/:promptId/slots",
-      ({ request, params, query, set }) =>
-        listAnswer(set, slots.listSlots(orgOf(request), params.promptId, pageOf(query))),
-      {
-        params: Type.Object({ promptId: PathId("ID of the prompt") }),
-        query: Type.Object(pageQuery),
-        ...operation("Prompts", "listSlots", "List the scheduled slots of a prompt and their outcomes, newest first", {
-          200: listOf(Slot, "Slots, newest first"),
-          ...errors(400, 404),
-        }),
-      },
-    )
+/** The cost of runs. */
+export const planRoutes = (ctx: Context) =>
+  new Elysia({ name: "spending" })
     .get(
       "/api/v1/prompts/:promptId/estimate",
-      ({ request, params }) => estimates.getEstimate(orgOf(request), params.promptId),
+      ({ request, params }) => getEstimate(ctx, orgOf(request), params.promptId),
       {
         params: Type.Object({ promptId: PathId("ID of the prompt") }),
         ...operation("Prompts", "getEstimate", "Estimate the duration and cost of a run", {
@@ -40,7 +23,7 @@ export const planRoutes = ({ slots, estimates, money }: PlanParts) =>
         }),
       },
     )
-    .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
+    .get("/api/v1/spending", ({ request }) => getSpending(ctx, orgOf(request)), {
       ...operation("System", "getSpending", "Get the model spending and budget of the current month", {
         200: Spending,
         ...errors(),

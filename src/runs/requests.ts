@@ -1,21 +1,21 @@
 import { and, asc, desc, eq, gt } from "drizzle-orm";
 import { mcpUrlsOf } from "../agents/task.ts";
 import type { Context, OrgId } from "../context.ts";
-import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
-import { preparedInsert } from "../db/rows.ts";
+import { insertStatement } from "../db/rows.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
-import type { Queue } from "../jobs/queue.ts";
+import { enqueue } from "../jobs/queue.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
-import type { Prompts } from "../prompts/prompts.ts";
+import { agentsForRun } from "../prompts/prompt-check.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/starts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
 import { getProvider } from "../providers/providers.ts";
 import { hashOf } from "./context-digest.ts";
-import type { Endings } from "./endings.ts";
+import { stopEnded, supersedeRuns } from "./endings.ts";
 import { getRunRow } from "./run-row.ts";
-import type { Money } from "./spending.ts";
+import { checkBudget } from "./spending.ts";
 
 const idempotencyMs = 24 * 3600_000;
 /** Attempts per run. Only a crash of the agent uses one. */
@@ -70,148 +70,141 @@ const notStarted = {
   waitingFor: null,
 } as const;
 
-export type Requests = ReturnType<typeof createRequests>;
+const insertEvalRequest = insertStatement(evalRequests);
 
-type Parts = {
-  prompts: Prompts;
-  endings: Endings;
-  money: Pick<Money, "check">;
-  queue: Queue;
-  commit: Commit;
-};
+const insertRun = insertStatement(runs);
 
-export function createRequests(ctx: Context, { prompts: ofPrompts, endings, money, queue, commit }: Parts) {
-  const { db, now, newId, signals } = ctx;
-  const insertEvalRequest = preparedInsert(db, evalRequests);
-  const insertRun = preparedInsert(db, runs);
-
-  /**
-   * Accepts an evaluation of a prompt within a transaction: its evaluation, runs and jobs become visible together.
-   * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap,
-   * templateArgs, agent, model).
-   */
-  function accept(tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
-    const { urlMap, templateArgs = {}, idempotencyKey, supersede: said = false } = input;
-    const prompt = ofPrompts.getPromptRow(org, promptId);
-    const supersede = typeof said === "function" ? said(prompt) : said;
-    // Hash the input, not the result: a prompt edited in between must not change the digest.
-    const given = { ...input, templateArgs: Object.keys(templateArgs).length > 0 ? templateArgs : undefined };
-    const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId: prompt.id, input: given });
-    const earlier =
-      idempotencyKey && idempotencyHash
-        ? findEarlier(tx, org, idempotencyKey, idempotencyHash, now() - idempotencyMs)
-        : undefined;
-    if (earlier)
-      return { evalRequestId: earlier.evalRequestId, runIds: runsOf(tx, org, earlier.evalRequestId), superseded: [] };
-    if (prompt.status === "archived")
-      throw conflict(
-        `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
-      );
-    const mapped = parseUrlMap(urlMap);
-    const args = argsFor(prompt.templateVars, templateArgs);
-    const fill = (text: string) => fillTemplate(text, args ?? {});
-    const text = fill(prompt.text);
-    const provider = prompt.targetProviderId === null ? null : getProvider(ctx, org, prompt.targetProviderId);
-    const task: RunTask = {
-      title: prompt.title,
-      text,
-      endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
-      ...(prompt.wordings && { wordings: prompt.wordings.map(fill) }),
-      startUrls: startUrls({
-        ...{ mapped, provider, additionalUrls: prompt.additionalUrls, text },
-        mcpUrls: mcpUrlsOf(prompt.workspace ?? undefined),
-      }),
-      productUrl: provider?.productUrl ?? null,
-      declaredChecks: prompt.declaredChecks ?? [],
-      ...(prompt.workspace && { workspace: prompt.workspace }),
-      reviewBeforePublishing: prompt.reviewBeforePublishing,
-      limits: prompt.limits,
-      ...(prompt.workerLabels.length > 0 && { workerLabels: prompt.workerLabels }),
-    };
-    const chosen = { agent: input.agent, model: input.model };
-    const agents = ofPrompts.agentsFor(org, prompt, chosen);
-    if (chosen.agent ?? chosen.model) task.chosen = chosen;
-    if (agents.some(({ model }) => model !== null)) money.check(org);
-    const createdAt = now();
-    const evalRequestId = newId(createdAt);
-    const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
-    const accepted = repeated(agents, repeats).map((each) => ({ id: newId(createdAt), ...each }));
-    const runIds = accepted.map(({ id }) => id);
-    const superseded = supersede ? endings.supersede(tx, org, prompt.id, urlMap, runIds[0] as string) : [];
-    insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
-    const host = loadedHost(task.startUrls, compileMapping(mapped));
-    for (const { id, agentIndex, agent, model } of accepted)
-      insertPending(tx, host, {
-        id,
-        agentIndex,
-        orgId: org,
-        promptId: prompt.id,
-        evalRequestId,
-        urlMap,
-        templateArgs: args,
-        // A retry or a further run uses the same agent as the first.
-        task: agents.length > 1 ? { ...task, chosen: { agent, model: model ?? undefined } } : task,
-        agent,
-        model,
-        createdAt,
-        idempotencyKey: idempotencyKey ?? null,
-        idempotencyHash,
-      });
-    return { evalRequestId, runIds, superseded };
-  }
-
-  /** Inserts a run with its job. `host`: the one that it requests first. */
-  function insertPending(tx: Tx, host: string, run: Pick<typeof runs.$inferSelect, Given>): void {
-    insertRun({ ...run, ...notStarted });
-    queue.enqueue(tx, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
-  }
-
-  /** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */
-  function addRun(tx: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
-    const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
-    const rows = tx.select().from(runs).where(own).orderBy(asc(runs.id)).all();
-    if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
-    const ofAgents = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
-    for (const first of ofAgents)
-      insertPending(tx, loadedHost(first.task.startUrls, createMapping(first.urlMap)), {
-        ...first,
-        id: newId(now()),
-        createdAt: now(),
-        model: ofAgents.length > 1 ? (first.task.chosen?.model ?? null) : model,
-        idempotencyKey: null,
-        idempotencyHash: null,
-      });
-  }
-
-  /** Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `accept` throws. */
-  async function requestEval(org: OrgId, promptId: string, input: EvalRequestInput): Promise<Accepted> {
-    const accepted = await commit((tx) => accept(tx, org, promptId, input));
-    if (accepted.superseded.length > 0) endings.stopEnded(accepted.superseded);
-    signals.jobQueued.emit();
-    return accepted;
-  }
-
-  return {
-    accept,
-    addRun,
-    requestEval,
-
-    /** Retries a run: the prompt in its current version, with the same urlMap and templateArgs. Throws like `requestEval`. */
-    requestAgain(org: OrgId, runId: string, trigger: Trigger, idempotencyKey?: string): Promise<Accepted> {
-      const { id: rerunOf, promptId, urlMap, templateArgs, task } = getRunRow(db, org, runId);
-      return requestEval(org, promptId, {
-        ...task.chosen,
-        urlMap,
-        templateArgs: templateArgs ?? undefined,
-        trigger,
-        idempotencyKey,
-        rerunOf,
-      });
-    },
+/**
+ * Accepts an evaluation of a prompt within a transaction: its evaluation, runs and jobs become visible together.
+ * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap,
+ * templateArgs, agent, model).
+ */
+export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
+  const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
+  const prompt = getPromptRow(ctx, org, promptId);
+  const supersedes = typeof supersede === "function" ? supersede(prompt) : supersede;
+  // Hash the input, not the result: a prompt edited in between must not change the digest.
+  const given = { ...input, templateArgs: Object.keys(templateArgs).length > 0 ? templateArgs : undefined };
+  const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId: prompt.id, input: given });
+  const earlier =
+    idempotencyKey && idempotencyHash
+      ? findEarlier(tx, org, idempotencyKey, idempotencyHash, ctx.now() - idempotencyMs)
+      : undefined;
+  if (earlier)
+    return { evalRequestId: earlier.evalRequestId, runIds: runsOf(tx, org, earlier.evalRequestId), superseded: [] };
+  if (prompt.status === "archived")
+    throw conflict(
+      `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
+    );
+  const mapped = parseUrlMap(urlMap);
+  const args = argsFor(prompt.templateVars, templateArgs);
+  const fill = (text: string) => fillTemplate(text, args ?? {});
+  const text = fill(prompt.text);
+  const provider = prompt.targetProviderId === null ? null : getProvider(ctx, org, prompt.targetProviderId);
+  const task: RunTask = {
+    title: prompt.title,
+    text,
+    endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
+    ...(prompt.wordings && { wordings: prompt.wordings.map(fill) }),
+    startUrls: startUrls({
+      ...{ mapped, provider, additionalUrls: prompt.additionalUrls, text },
+      mcpUrls: mcpUrlsOf(prompt.workspace ?? undefined),
+    }),
+    productUrl: provider?.productUrl ?? null,
+    declaredChecks: prompt.declaredChecks ?? [],
+    ...(prompt.workspace && { workspace: prompt.workspace }),
+    reviewBeforePublishing: prompt.reviewBeforePublishing,
+    limits: prompt.limits,
+    ...(prompt.workerLabels.length > 0 && { workerLabels: prompt.workerLabels }),
   };
+  const chosen = { agent: input.agent, model: input.model };
+  const agents = agentsForRun(ctx, org, prompt, chosen);
+  if (chosen.agent ?? chosen.model) task.chosen = chosen;
+  if (agents.some(({ model }) => model !== null)) checkBudget(ctx, org);
+  const createdAt = ctx.now();
+  const evalRequestId = ctx.newId(createdAt);
+  const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
+  const accepted = repeated(agents, repeats).map((each) => ({ id: ctx.newId(createdAt), ...each }));
+  const runIds = accepted.map(({ id }) => id);
+  const superseded = supersedes ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
+  insertEvalRequest(ctx.db)({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
+  const host = loadedHost(task.startUrls, compileMapping(mapped));
+  for (const { id, agentIndex, agent, model } of accepted)
+    insertPending(ctx, tx, host, {
+      id,
+      agentIndex,
+      orgId: org,
+      promptId: prompt.id,
+      evalRequestId,
+      urlMap,
+      templateArgs: args,
+      // A retry or a further run uses the same agent as the first.
+      task: agents.length > 1 ? { ...task, chosen: { agent, model: model ?? undefined } } : task,
+      agent,
+      model,
+      createdAt,
+      idempotencyKey: idempotencyKey ?? null,
+      idempotencyHash,
+    });
+  return { evalRequestId, runIds, superseded };
 }
 
-/** Every agent with its position, as often as said: alternating, so that no agent runs earlier than the others. */
+/** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */
+export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
+  const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
+  const rows = tx.select().from(runs).where(own).orderBy(asc(runs.id)).all();
+  if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
+  const ofAgents = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
+  for (const first of ofAgents)
+    insertPending(ctx, tx, loadedHost(first.task.startUrls, createMapping(first.urlMap)), {
+      ...first,
+      id: ctx.newId(ctx.now()),
+      createdAt: ctx.now(),
+      model: ofAgents.length > 1 ? (first.task.chosen?.model ?? null) : model,
+      idempotencyKey: null,
+      idempotencyHash: null,
+    });
+}
+
+/** Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `acceptEval` throws. */
+export async function requestEval(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  input: EvalRequestInput,
+): Promise<Accepted> {
+  const accepted = await ctx.commit((tx) => acceptEval(ctx, tx, org, promptId, input));
+  if (accepted.superseded.length > 0) stopEnded(ctx, accepted.superseded);
+  ctx.signals.jobQueued.emit();
+  return accepted;
+}
+
+/** Retries a run: the prompt in its current version, with the same urlMap and templateArgs. Throws like `requestEval`. */
+export function requestRerun(
+  ctx: Context,
+  org: OrgId,
+  runId: string,
+  trigger: Trigger,
+  idempotencyKey?: string,
+): Promise<Accepted> {
+  const { id: rerunOf, promptId, urlMap, templateArgs, task } = getRunRow(ctx.db, org, runId);
+  return requestEval(ctx, org, promptId, {
+    ...task.chosen,
+    urlMap,
+    templateArgs: templateArgs ?? undefined,
+    trigger,
+    idempotencyKey,
+    rerunOf,
+  });
+}
+
+/** Inserts a run with its job. `host`: the one that it requests first. */
+function insertPending(ctx: Context, tx: Tx, host: string, run: Pick<typeof runs.$inferSelect, Given>): void {
+  insertRun(ctx.db)({ ...run, ...notStarted });
+  enqueue(ctx, tx, { pool: "runs", kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
+}
+
+/** Repeats the agents `times` times, interleaved so that none gets a head start. */
 const repeated = <T extends object>(agents: T[], times: number): (T & { agentIndex: number })[] =>
   Array.from({ length: times }, () => agents.map((each, agentIndex) => ({ ...each, agentIndex }))).flat();
 

@@ -1,19 +1,20 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
 import { isCompatible, mayStillRead, orgOf, requesterOf } from "../http/caller.ts";
-import type { Streams } from "../http/event-stream.ts";
+import { answerStream } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
-import type { Endings } from "./endings.ts";
-import type { Evals } from "./evals.ts";
-import { type Follow, formatPlace, toPlace } from "./follow.ts";
-import { type PlanParts, planRoutes } from "./plan-routes.ts";
-import type { Requests } from "./requests.ts";
-import type { Runs } from "./runs.ts";
+import { cancelRun, listAttempts } from "./endings.ts";
+import { getEvalRequest, listEvalRequests } from "./evals.ts";
+import { followRun, formatPlace, toPlace } from "./follow.ts";
+import { planRoutes } from "./plan-routes.ts";
+import { requestEval, requestRerun } from "./requests.ts";
+import { getRun, listRuns } from "./runs.ts";
 import {
   Attempt,
   EvalRequest,
@@ -25,16 +26,6 @@ import {
   runsQuery,
 } from "./schema.ts";
 import { triggerOf } from "./trigger.ts";
-
-type Parts = {
-  runs: Runs;
-  evals: Evals;
-  requests: Requests;
-  endings: Endings;
-  follow: Follow;
-  streams: Streams;
-  baseUrl: () => string;
-};
 
 const idempotent = Type.Object({
   "idempotency-key": Type.Optional(
@@ -49,7 +40,7 @@ const path = Type.Object({ runId: PathId("ID of the run") });
 const ended = "end";
 
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
-async function* toMessages(progress: ReturnType<Follow["follow"]>, mayRead: () => boolean) {
+async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () => boolean) {
   for await (const { run, events, place } of progress) {
     if (!mayRead()) return;
     for (const event of events) {
@@ -73,24 +64,24 @@ Object.assign(followOperation.detail.responses, {
   204: { description: "The stream has ended; do not reconnect" },
 });
 
-function toRunResponse(baseUrl: string, { evalRequestId, runIds }: Awaited<ReturnType<Requests["requestEval"]>>) {
+function toRunResponse(baseUrl: string, { evalRequestId, runIds }: Awaited<ReturnType<typeof requestEval>>) {
   const runs = runIds.map((runId) => ({ runId, ...runUrls(baseUrl, runId) }));
   return { ...(runs[0] as (typeof runs)[number]), ...(runs.length > 1 && { evalRequestId, runs }) };
 }
 
 /** Starts and cancels runs. */
-const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
+const requestRoutes = (ctx: Context) =>
   new Elysia({ name: "run requests" })
     .post(
       "/api/v1/prompts/:promptId/run",
       async ({ request, params, headers, body }) => {
-        const accepted = await requests.requestEval(orgOf(request, "run"), params.promptId, {
+        const accepted = await requestEval(ctx, orgOf(request, "run"), params.promptId, {
           ...body,
           supersede: body.supersede ?? ((prompt) => prompt.supersedesByDefault || isCompatible(request)),
           idempotencyKey: headers["idempotency-key"],
           trigger: triggerOf(request),
         });
-        return toRunResponse(baseUrl(), accepted);
+        return toRunResponse(ctx.baseUrl(), accepted);
       },
       {
         headers: idempotent,
@@ -110,8 +101,8 @@ const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
     .post(
       "/api/v1/runs/:runId/cancel",
       async ({ request, params }) => {
-        await endings.cancelRun(orgOf(request, "run"), params.runId, requesterOf(request));
-        return runs.getRun(orgOf(request, "run"), params.runId);
+        await cancelRun(ctx, orgOf(request, "run"), params.runId, requesterOf(request));
+        return getRun(ctx, orgOf(request, "run"), params.runId);
       },
       {
         params: path,
@@ -130,13 +121,14 @@ const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
     .post(
       "/api/v1/runs/:runId/rerun",
       async ({ request, params, headers }) => {
-        const accepted = await requests.requestAgain(
+        const accepted = await requestRerun(
+          ctx,
           orgOf(request, "run"),
           params.runId,
           triggerOf(request),
           headers["idempotency-key"],
         );
-        return toRunResponse(baseUrl(), accepted);
+        return toRunResponse(ctx.baseUrl(), accepted);
       },
       {
         headers: idempotent,
@@ -155,13 +147,13 @@ const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
     );
 
 /** Lists and shows runs. */
-const readRoutes = ({ runs, endings, follow, streams }: Parts) =>
+const readRoutes = (ctx: Context) =>
   new Elysia({ name: "run reads" })
     .get(
       "/api/v1/runs",
       ({ request, query, set }) => {
         const { promptId, reportStatus } = query;
-        return listAnswer(set, runs.listRuns(orgOf(request), { promptId, reportStatus }, pageOf(query)));
+        return listAnswer(set, listRuns(ctx, orgOf(request), { promptId, reportStatus }, pageOf(query)));
       },
       {
         query: Type.Object(runsQuery),
@@ -175,7 +167,7 @@ const readRoutes = ({ runs, endings, follow, streams }: Parts) =>
       "/api/v1/runs/:runId",
       ({ request, params }) => {
         // Elysia waits for a handler whose source returns a call, which takes a tenth of a read. Bun would inline a variable.
-        const found = { run: runs.getRun(orgOf(request), params.runId) };
+        const found = { run: getRun(ctx, orgOf(request), params.runId) };
         return found.run;
       },
       {
@@ -189,13 +181,13 @@ const readRoutes = ({ runs, endings, follow, streams }: Parts) =>
     .get(
       "/api/v1/runs/:runId/events",
       ({ request, params, headers }) => {
-        const { runId } = runs.getRun(orgOf(request), params.runId);
+        const { runId } = getRun(ctx, orgOf(request), params.runId);
         const last = headers["last-event-id"] ?? null;
         // Clients don't reconnect after this message, because the run has ended.
         if (last === ended) return new Response(null, { status: 204 });
         const org = orgOf(request);
-        return streams.answer(org, (gone) =>
-          toMessages(follow.follow(org, runId, toPlace(last), gone), () => mayStillRead(request)),
+        return answerStream(ctx, org, (gone) =>
+          toMessages(followRun(ctx, org, runId, toPlace(last), gone), () => mayStillRead(request)),
         );
       },
       {
@@ -206,7 +198,7 @@ const readRoutes = ({ runs, endings, follow, streams }: Parts) =>
         ...followOperation,
       },
     )
-    .get("/api/v1/runs/:runId/attempts", ({ request, params }) => endings.listAttempts(orgOf(request), params.runId), {
+    .get("/api/v1/runs/:runId/attempts", ({ request, params }) => listAttempts(ctx, orgOf(request), params.runId), {
       params: path,
       ...operation("Runs", "listAttempts", "List the attempts of a run, oldest first", {
         200: Type.Array(Attempt, { description: "Attempts, oldest first" }),
@@ -215,13 +207,13 @@ const readRoutes = ({ runs, endings, follow, streams }: Parts) =>
     });
 
 /** Evaluations: runs of one prompt that were requested together. */
-const evalRoutes = ({ evals }: Parts) =>
+const evalRoutes = (ctx: Context) =>
   new Elysia({ name: "evaluations" })
     .get(
       "/api/v1/eval-requests",
       ({ request, query, set }) => {
         const { promptId, status } = query;
-        return listAnswer(set, evals.listEvalRequests(orgOf(request), { promptId, status }, pageOf(query, 20)));
+        return listAnswer(set, listEvalRequests(ctx, orgOf(request), { promptId, status }, pageOf(query, 20)));
       },
       {
         query: Type.Object({
@@ -238,7 +230,7 @@ const evalRoutes = ({ evals }: Parts) =>
         }),
       },
     )
-    .get("/api/v1/eval-requests/:id", ({ request, params }) => evals.getEvalRequest(orgOf(request), params.id), {
+    .get("/api/v1/eval-requests/:id", ({ request, params }) => getEvalRequest(ctx, orgOf(request), params.id), {
       params: Type.Object({ id: PathId("ID of the evaluation") }),
       ...operation("Runs", "getEvalRequest", "Get an evaluation with its runs and results", {
         200: EvalRequest,
@@ -246,9 +238,5 @@ const evalRoutes = ({ evals }: Parts) =>
       }),
     });
 
-export const runRoutes = (parts: Parts & PlanParts) =>
-  new Elysia({ name: "runs" })
-    .use(requestRoutes(parts))
-    .use(readRoutes(parts))
-    .use(evalRoutes(parts))
-    .use(planRoutes(parts));
+export const runRoutes = (ctx: Context) =>
+  new Elysia({ name: "runs" }).use(requestRoutes(ctx)).use(readRoutes(ctx)).use(evalRoutes(ctx)).use(planRoutes(ctx));

@@ -4,8 +4,8 @@ import { diskFault, isBusy } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { withoutWaiting } from "../db/write-lock.ts";
+import { createRedaction } from "../redaction/redaction.ts";
 import type { SessionId } from "../reports/session-events.ts";
-import { createRedaction } from "./redaction.ts";
 import { pay } from "./spending.ts";
 
 const batchRows = 100;

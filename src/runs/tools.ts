@@ -1,13 +1,12 @@
 import { Type } from "@sinclair/typebox";
+import type { Context } from "../context.ts";
 import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows, Undescribed } from "../mcp/tool.ts";
-import type { Prompts } from "../prompts/prompts.ts";
+import { getPromptRow, getPromptWarnings } from "../prompts/prompts.ts";
 import { Id, OneOf } from "../schema.ts";
-import { describeEstimate, type Estimates } from "./estimates.ts";
-import type { Evals } from "./evals.ts";
-import type { Requests } from "./requests.ts";
+import { describeEstimate, getEstimate } from "./estimates.ts";
+import { listEvalRequests, waitForEval } from "./evals.ts";
+import { requestEval } from "./requests.ts";
 import { EvalRequest, evalStatuses, IdempotencyKey, RunRequest } from "./schema.ts";
-
-type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
 
 const { urlMap, templateArgs } = RunRequest.properties;
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
@@ -19,7 +18,7 @@ const BriefEvalRequest = Type.Object({
   result: Type.Object({}, { description: "Of the first agent, with medians and detectable change" }),
 });
 
-export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[] => [
+export const runTools = (ctx: Context): Tool[] => [
   tool({
     name: "request_eval",
     title: "Run an evaluation",
@@ -59,8 +58,8 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
       { promptId, urlMap = {}, templateArgs, agent, model, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
-      const estimate = describeEstimate(await estimates.getEstimate(caller.org, promptId, { agent, model }));
-      const { evalRequestId, runIds } = await requests.requestEval(caller.org, promptId, {
+      const estimate = describeEstimate(await getEstimate(ctx, caller.org, promptId, { agent, model }));
+      const { evalRequestId, runIds } = await requestEval(ctx, caller.org, promptId, {
         urlMap,
         templateArgs,
         agent,
@@ -71,13 +70,13 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
       });
       const of = runIds.length;
       progress(0, of, `queued ${of === 1 ? "1 run" : `${of} runs`}`);
-      const request = await evals.waitFor(caller.org, evalRequestId, {
+      const request = await waitForEval(ctx, caller.org, evalRequestId, {
         seconds: waitSeconds,
         signal,
         onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs finished`),
       });
       const { status } = request;
-      const warnings = prompts.warningsOf(caller.org, promptId, of);
+      const warnings = getPromptWarnings(ctx, caller.org, promptId, of);
       return { evalRequestId, status, runs: request.runs, estimate, warnings };
     },
   }),
@@ -93,9 +92,9 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
     output: Type.Object({ evalRequests: Type.Array(BriefEvalRequest), ...pageResult }),
     annotations: readOnly,
     run({ promptId, status, limit, offset }, { caller }) {
-      if (promptId !== undefined) prompts.getPromptRow(caller.org, promptId);
+      if (promptId !== undefined) getPromptRow(ctx, caller.org, promptId);
       const page = toPage({ limit, offset });
-      return toRows("evalRequests", evals.listEvalRequests(caller.org, { promptId, status }, page), offset);
+      return toRows("evalRequests", listEvalRequests(ctx, caller.org, { promptId, status }, page), offset);
     },
   }),
 ];

@@ -1,11 +1,13 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { checkOwner } from "../auth/gate.ts";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer } from "../http/paging.ts";
 import { Id, OneOf, PathId, Time, Url } from "../schema.ts";
-import { type Shares, shareDays, shareStates } from "./shares.ts";
+import { createShare, listShares, revokeShare, shareDays, shareStates } from "./shares.ts";
 
 const link = {
   id: Id,
@@ -45,12 +47,12 @@ type ShareInput = Static<typeof ShareInput>;
 const path = { slug: Type.String() };
 
 /** Links that show a report without signing in. `checkSharer` throws forbidden for keys that may not create or revoke them. */
-export const shareRoutes = (shares: Shares, checkSharer: (request: Request) => void) =>
+export const shareRoutes = (ctx: Context) =>
   new Elysia({ name: "shares" })
     .get(
       "/api/v1/reports/:slug/shares",
       ({ request, params, set }) => {
-        const items = shares.listShares(orgOf(request), params.slug);
+        const items = listShares(ctx, orgOf(request), params.slug);
         return listAnswer(set, { items, total: items.length });
       },
       {
@@ -66,8 +68,8 @@ export const shareRoutes = (shares: Shares, checkSharer: (request: Request) => v
       ({ request, params, body, set }) => {
         const { days, withSession = false } = body as ShareInput;
         const org = orgOf(request);
-        checkSharer(request);
-        const made = shares.createShare(org, params.slug, { days, withSession });
+        checkOwner(ctx, request, "share reports");
+        const made = createShare(ctx, org, params.slug, { days, withSession });
         set.status = 201;
         return made;
       },
@@ -89,8 +91,8 @@ export const shareRoutes = (shares: Shares, checkSharer: (request: Request) => v
       "/api/v1/reports/:slug/shares/:shareId",
       ({ request, params }) => {
         const org = orgOf(request);
-        checkSharer(request);
-        return shares.revokeShare(org, params.slug, params.shareId);
+        checkOwner(ctx, request, "share reports");
+        return revokeShare(ctx, org, params.slug, params.shareId);
       },
       {
         params: Type.Object({ ...path, shareId: PathId("ID of the share link") }),

@@ -23,126 +23,113 @@ export type ShareLink = {
 /** What a link shows. */
 type Shared = { org: OrgId; orgName: string; timeZone: string; slug: string; withSession: boolean; expiresAt: string };
 
-export type Shares = ReturnType<typeof createShares>;
-
 const hashOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
 const gone = () => notFound("This link is not valid, or it has expired. Ask the person who sent it for a new one.");
 
-/** Links that let anyone who has them read a report. */
-export function createShares({ db, now, newId, baseUrl }: Pick<Context, "db" | "now" | "newId" | "baseUrl">) {
-  const toShare = ({
-    id,
+export const sharesOfReport = (ctx: Context, { orgId, id }: Pick<ReportRow, "orgId" | "id">): ShareLink[] =>
+  ctx.db
+    .select()
+    .from(shareLinks)
+    .where(and(eq(shareLinks.orgId, orgId), eq(shareLinks.reportId, id)))
+    .orderBy(desc(shareLinks.id))
+    .all()
+    .map((each) => toShare(ctx, each));
+
+/**
+ * Creates a link that expires after this many days. `url` is the only copy: the database stores a digest. Throws
+ * not_found, bad_request, and conflict for an existing `id`, as when a form is submitted twice.
+ */
+export function createShare(
+  ctx: Context,
+  org: OrgId,
+  slug: string,
+  { days, withSession, id }: { days: number; withSession: boolean; id?: string },
+): ShareLink & { url: string } {
+  if (!shareDays.some((each) => each === days))
+    throw badRequest(`Invalid days: must be one of ${shareDays.join(", ")}.`);
+  const reportId = getReportRow(ctx.db, org, slug).id;
+  const known =
+    id === undefined
+      ? undefined
+      : ctx.db.select({ orgId: shareLinks.orgId }).from(shareLinks).where(eq(shareLinks.id, id)).get();
+  if (known?.orgId === org)
+    throw conflict("This link was already created and is shown only once. Create another one if you did not copy it.");
+  const token = crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true });
+  const createdAt = ctx.now();
+  const row = {
+    tokenHash: hashOf(token),
+    // The ID of another organization's link is as good as none: nobody may learn that it exists.
+    id: known || id === undefined ? ctx.newId(createdAt) : id,
+    orgId: org,
+    reportId,
     withSession,
     createdAt,
-    expiresAt,
-    revokedAt,
-  }: typeof shareLinks.$inferSelect): ShareLink => ({
-    id,
-    withSession,
-    createdAt: toIso(createdAt),
-    expiresAt: toIso(expiresAt),
-    state: revokedAt !== null ? "revoked" : expiresAt <= now() ? "expired" : "active",
-  });
-
-  const listOf = ({ orgId, id }: Pick<ReportRow, "orgId" | "id">): ShareLink[] =>
-    db
-      .select()
-      .from(shareLinks)
-      .where(and(eq(shareLinks.orgId, orgId), eq(shareLinks.reportId, id)))
-      .orderBy(desc(shareLinks.id))
-      .all()
-      .map(toShare);
-
-  return {
-    /**
-     * Creates a link that expires after this many days. `url` is the only copy: the database stores a digest. Throws
-     * not_found, bad_request, and conflict for an existing `id`, as when a form is submitted twice.
-     */
-    createShare(
-      org: OrgId,
-      slug: string,
-      { days, withSession, id }: { days: number; withSession: boolean; id?: string },
-    ): ShareLink & { url: string } {
-      if (!shareDays.some((each) => each === days))
-        throw badRequest(`Invalid days: must be one of ${shareDays.join(", ")}.`);
-      const reportId = getReportRow(db, org, slug).id;
-      const known =
-        id === undefined
-          ? undefined
-          : db.select({ orgId: shareLinks.orgId }).from(shareLinks).where(eq(shareLinks.id, id)).get();
-      if (known?.orgId === org)
-        throw conflict(
-          "This link was already created and is shown only once. Create another one if you did not copy it.",
-        );
-      const token = crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true });
-      const createdAt = now();
-      const row = {
-        tokenHash: hashOf(token),
-        // The ID of another organization's link is as good as none: nobody may learn that it exists.
-        id: known || id === undefined ? newId(createdAt) : id,
-        orgId: org,
-        reportId,
-        withSession,
-        createdAt,
-        expiresAt: createdAt + days * dayMs,
-        revokedAt: null,
-      };
-      db.insert(shareLinks).values(row).run();
-      return { ...toShare(row), url: `${baseUrl()}/shared/${token}` };
-    },
-
-    /** Newest first. */
-    listOf,
-
-    /** Newest first. Throws not_found. */
-    listShares: (org: OrgId, slug: string): ShareLink[] => listOf(getReportRow(db, org, slug)),
-
-    /** Revokes a link; repeating it changes nothing. Throws not_found. */
-    revokeShare(org: OrgId, slug: string, id: string): ShareLink {
-      const [ended] = db
-        .update(shareLinks)
-        .set({ revokedAt: sql`coalesce(${shareLinks.revokedAt}, ${now()})` })
-        .where(
-          and(
-            eq(shareLinks.orgId, org),
-            eq(shareLinks.reportId, getReportRow(db, org, slug).id),
-            eq(shareLinks.id, id),
-          ),
-        )
-        .returning()
-        .all();
-      if (!ended) throw notFound(`No share link of this report has the ID ${id}.`);
-      return toShare(ended);
-    },
-
-    /**
-     * What a token shows, unless the link has expired or was revoked, or its report was archived. Throws not_found, the
-     * same for every reason.
-     */
-    getShared(token: string): Shared {
-      const row = db
-        .select({
-          org: shareLinks.orgId,
-          orgName: orgs.name,
-          timeZone: orgs.timeZone,
-          slug: reports.slug,
-          withSession: shareLinks.withSession,
-          expiresAt: shareLinks.expiresAt,
-        })
-        .from(shareLinks)
-        .innerJoin(orgs, eq(orgs.id, shareLinks.orgId))
-        .innerJoin(reports, eq(reports.id, shareLinks.reportId))
-        .where(
-          and(
-            eq(shareLinks.tokenHash, hashOf(token)),
-            isNull(shareLinks.revokedAt),
-            gt(shareLinks.expiresAt, now()),
-            ne(reports.status, "archived"),
-          ),
-        )
-        .get();
-      if (!row) throw gone();
-      return { ...row, org: row.org as OrgId, expiresAt: toIso(row.expiresAt) };
-    },
+    expiresAt: createdAt + days * dayMs,
+    revokedAt: null,
   };
+  ctx.db.insert(shareLinks).values(row).run();
+  return { ...toShare(ctx, row), url: `${ctx.baseUrl()}/shared/${token}` };
 }
+
+/** Newest first. Throws not_found. */
+export const listShares = (ctx: Context, org: OrgId, slug: string): ShareLink[] =>
+  sharesOfReport(ctx, getReportRow(ctx.db, org, slug));
+
+/** Revokes a link; repeating it changes nothing. Throws not_found. */
+export function revokeShare(ctx: Context, org: OrgId, slug: string, id: string): ShareLink {
+  const [ended] = ctx.db
+    .update(shareLinks)
+    .set({ revokedAt: sql`coalesce(${shareLinks.revokedAt}, ${ctx.now()})` })
+    .where(
+      and(
+        eq(shareLinks.orgId, org),
+        eq(shareLinks.reportId, getReportRow(ctx.db, org, slug).id),
+        eq(shareLinks.id, id),
+      ),
+    )
+    .returning()
+    .all();
+  if (!ended) throw notFound(`No share link of this report has the ID ${id}.`);
+  return toShare(ctx, ended);
+}
+
+/**
+ * What a token shows, unless the link has expired or was revoked, or its report was archived. Throws not_found, the
+ * same for every reason.
+ */
+export function getShared(ctx: Context, token: string): Shared {
+  const row = ctx.db
+    .select({
+      org: shareLinks.orgId,
+      orgName: orgs.name,
+      timeZone: orgs.timeZone,
+      slug: reports.slug,
+      withSession: shareLinks.withSession,
+      expiresAt: shareLinks.expiresAt,
+    })
+    .from(shareLinks)
+    .innerJoin(orgs, eq(orgs.id, shareLinks.orgId))
+    .innerJoin(reports, eq(reports.id, shareLinks.reportId))
+    .where(
+      and(
+        eq(shareLinks.tokenHash, hashOf(token)),
+        isNull(shareLinks.revokedAt),
+        gt(shareLinks.expiresAt, ctx.now()),
+        ne(reports.status, "archived"),
+      ),
+    )
+    .get();
+  if (!row) throw gone();
+  return { ...row, org: row.org as OrgId, expiresAt: toIso(row.expiresAt) };
+}
+
+const toShare = (
+  ctx: Context,
+  { id, withSession, createdAt, expiresAt, revokedAt }: typeof shareLinks.$inferSelect,
+): ShareLink => ({
+  id,
+  withSession,
+  createdAt: toIso(createdAt),
+  expiresAt: toIso(expiresAt),
+  state: revokedAt !== null ? "revoked" : expiresAt <= ctx.now() ? "expired" : "active",
+});

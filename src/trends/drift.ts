@@ -4,12 +4,12 @@ import type { OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { methodologyWords } from "../reports/differences.ts";
+import { readScoreDays, type ScoreDay } from "../reports/score-days.ts";
 import { Nullable, OneOf, Time, toIso } from "../schema.ts";
 import { type ChangePoint, changePoints } from "../stats/change-points.ts";
 import { mean, welch } from "../stats/estimates.ts";
 import { permutationTest } from "../stats/hypothesis-tests.ts";
 import { pWords, rounded } from "../stats/repeats.ts";
-import { readScoreDays, type ScoreDay } from "./score-days.ts";
 
 /** Maximum number of scores to search for change points, the newest. */
 export const maxScores = 300;

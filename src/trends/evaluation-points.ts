@@ -4,9 +4,9 @@ import { madeWithin } from "../db/rows.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { comparedScope } from "../reports/differences.ts";
+import type { ScoreDay } from "../reports/score-days.ts";
 import { toIso } from "../schema.ts";
 import { sumUp } from "../stats/repeats.ts";
-import type { ScoreDay } from "./score-days.ts";
 
 /** Maximum number of runs to read per request, newest first: an evaluation has at most 50. */
 const maxRuns = 2000;

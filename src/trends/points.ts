@@ -1,8 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
+import type { Failed, ScoreDay } from "../reports/score-days.ts";
 import { Id, Time, toIso } from "../schema.ts";
 import { mean, meanInterval, median, wilson } from "../stats/estimates.ts";
 import { infraFailuresOf, Repeats, rounded, unsuccessfulOf } from "../stats/repeats.ts";
-import type { Failed, ScoreDay } from "./score-days.ts";
 
 export const Points = Type.Array(
   Type.Object({

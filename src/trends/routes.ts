@@ -5,7 +5,7 @@ import { orgOf } from "../http/caller.ts";
 import { errors, operation } from "../http/operation.ts";
 import { getTrends, Trends, trendFilter } from "./trends.ts";
 
-export const trendRoutes = (ctx: Pick<Context, "db" | "now">) =>
+export const trendRoutes = (ctx: Context) =>
   new Elysia({ name: "trends" }).get("/api/v1/trends", ({ request, query }) => getTrends(ctx, orgOf(request), query), {
     query: Type.Object(trendFilter),
     ...operation("Reports", "getTrends", "Show results over time, and when they changed", {

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
 import { fitting, promptIdArgument, readOnly, type Tool, tool, Undescribed } from "../mcp/tool.ts";
-import type { Prompts } from "../prompts/prompts.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
 import { Nullable } from "../schema.ts";
 import { getTrends, Trends, trendFilter } from "./trends.ts";
 
@@ -18,7 +18,7 @@ const BriefTrends = Type.Object({
   nextUntil,
 });
 
-export const trendTools = ({ prompts, ctx }: { prompts: Prompts; ctx: Pick<Context, "db" | "now"> }): Tool[] => [
+export const trendTools = (ctx: Context): Tool[] => [
   tool({
     name: "get_trends",
     title: "Show trends",
@@ -28,7 +28,7 @@ export const trendTools = ({ prompts, ctx }: { prompts: Prompts; ctx: Pick<Conte
     output: BriefTrends,
     annotations: readOnly,
     run(filter, { caller }) {
-      if (filter.promptId !== undefined) prompts.getPromptRow(caller.org, filter.promptId);
+      if (filter.promptId !== undefined) getPromptRow(ctx, caller.org, filter.promptId);
       const trends = getTrends(ctx, caller.org, filter);
       const points = fitting(trends.points.toReversed()).toReversed();
       const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;

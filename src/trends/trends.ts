@@ -8,13 +8,13 @@ import { whileUnchanged } from "../db/unchanged.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { RunReport, reportFilter } from "../reports/schema.ts";
+import { mostRuns, readScoreDays, type ScoreDay } from "../reports/score-days.ts";
 import { Nullable, OneOf, toInstant, toIso } from "../schema.ts";
 import { mean } from "../stats/estimates.ts";
 import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
 import { evaluationsOf } from "./evaluation-points.ts";
 import { createStarts, type Interval, intervals } from "./intervals.ts";
 import { Points, pointsOf } from "./points.ts";
-import { mostRuns, readScoreDays, type ScoreDay } from "./score-days.ts";
 
 /** Maximum number of other series of the same agent and model. */
 const maxOthers = 8;

@@ -1,6 +1,9 @@
 import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
+import type { Context } from "../context.ts";
+import { perContext } from "../context.ts";
 import { AppError } from "../errors.ts";
-import type { Guard } from "../net/guarded.ts";
+import { createGuard } from "../net/guarded.ts";
+import { userAgent } from "../net/user-agent.ts";
 import { createIssuerKeys } from "./issuer-keys.ts";
 
 /** Asymmetric signatures only: `none`, and a secret that an issuer shares with others, prove nothing. */
@@ -22,45 +25,49 @@ export function issuerOf(token: string): string {
   throw refused("The token is not an ID token: it has no issuer. Send the ID token of the CI job.");
 }
 
-/** Verifies ID tokens with the keys that their issuers publish. */
-export function createIdTokens(ctx: { guard: Pick<Guard, "request" | "text">; now: () => number }) {
-  const { keysOf, forget } = createIssuerKeys(ctx);
+const issuerKeys = perContext((ctx) => {
+  const { now } = ctx;
+  return createIssuerKeys({
+    guard: createGuard({ allow: ctx.config.allowPrivate, userAgent, now, keepsAlive: false }),
+    now,
+  });
+});
 
-  /**
-   * The claims of a token that `issuer` signed for this audience and that hasn't expired. Throws unauthorized with the reason, and
-   * unavailable if the issuer's keys can't be read.
-   */
-  async function verify(token: string, { issuer, audience }: { issuer: string; audience: string }): Promise<Claims> {
-    const options = {
-      issuer,
-      audience: [audience, `${audience}/`],
-      algorithms,
-      currentDate: new Date(ctx.now()),
-      clockTolerance: toleranceSeconds,
-      requiredClaims: ["exp", "iat", "jti"],
-    };
-    const check = async (keys: JSONWebKeySet | null): Promise<Claims | Error> => {
-      try {
-        return (await jwtVerify<Claims>(token, createLocalJWKSet(keys ?? { keys: [] }), options)).payload;
-      } catch (error) {
-        // Not only errors of the library: an unusable key of the issuer makes the cryptography fail.
-        return error instanceof Error ? error : new Error(String(error));
-      }
-    };
-    let checked = await check(await keysOf(issuer, false));
-    if (checked instanceof errors.JWKSNoMatchingKey) {
-      const fresh = await keysOf(issuer, true);
-      if (fresh) checked = await check(fresh);
-    }
-    if (checked instanceof Error) throw refused(reasonOf(checked, token, options));
-    return checked;
-  }
+/** Forgets the keys of an issuer that is no longer trusted. */
+export const forgetIssuer = (ctx: Context, issuer: string): void => issuerKeys(ctx).forget(issuer);
 
-  return {
-    verify,
-    /** Drops the keys of an issuer that nobody trusts anymore. */
-    forget,
+/**
+ * The claims of a token that `issuer` signed for this audience and that hasn't expired. Throws unauthorized with the reason, and
+ * unavailable if the issuer's keys can't be read.
+ */
+export async function verifyIdToken(
+  ctx: Context,
+  token: string,
+  { issuer, audience }: { issuer: string; audience: string },
+): Promise<Claims> {
+  const options = {
+    issuer,
+    audience: [audience, `${audience}/`],
+    algorithms,
+    currentDate: new Date(ctx.now()),
+    clockTolerance: toleranceSeconds,
+    requiredClaims: ["exp", "iat", "jti"],
   };
+  const check = async (keys: JSONWebKeySet | null): Promise<Claims | Error> => {
+    try {
+      return (await jwtVerify<Claims>(token, createLocalJWKSet(keys ?? { keys: [] }), options)).payload;
+    } catch (error) {
+      // Not only errors of the library: an unusable key of the issuer makes the cryptography fail.
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  };
+  let checked = await check(await issuerKeys(ctx).keysOf(issuer, false));
+  if (checked instanceof errors.JWKSNoMatchingKey) {
+    const fresh = await issuerKeys(ctx).keysOf(issuer, true);
+    if (fresh) checked = await check(fresh);
+  }
+  if (checked instanceof Error) throw refused(reasonOf(checked, token, options));
+  return checked;
 }
 
 function reasonOf(

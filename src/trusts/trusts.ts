@@ -7,9 +7,8 @@ import { trusts, usedTokens } from "../db/tables/keys.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Scope } from "../http/operation.ts";
 import type { Page, Paged } from "../http/paging.ts";
-import type { Guard } from "../net/guarded.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
-import { type Claims, createIdTokens, issuerOf, refused } from "./id-token.ts";
+import { type Claims, forgetIssuer, issuerOf, refused, verifyIdToken } from "./id-token.ts";
 import { defaultIssuers, defaultMinutes, type ExchangedKey, type Trust, type TrustInput } from "./schema.ts";
 import { checkTrust } from "./trust-check.ts";
 
@@ -59,121 +58,114 @@ function covers(trust: Row, job: Job): boolean {
 /** Whether a job is of the very repository: another one can take its name after it was renamed or deleted. */
 const isSame = ({ repositoryId }: Row, job: Job): boolean => repositoryId === null || repositoryId === job.repositoryId;
 
-export type Trusts = ReturnType<typeof createTrusts>;
+/** Newest first. */
+export const listTrusts = (ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Trust> => ({
+  items: rowsOf(ctx, org).limit(limit).offset(offset).all().map(toTrust),
+  total: ctx.db.select({ n: count() }).from(trusts).where(eq(trusts.orgId, org)).get()?.n ?? 0,
+});
 
-/** CI jobs that organizations trust, and the exchange of their ID tokens for API keys. */
-export function createTrusts(ctx: Context, { guard }: { guard: Guard }) {
-  const { db, now, newId, baseUrl } = ctx;
-  const { verify, forget } = createIdTokens({ guard, now });
-
-  const rowsOf = (org: OrgId) => db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
-
-  /** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
-  function orgOf(named: string | undefined): OrgId {
-    const all = listOrgs(ctx);
-    const found =
-      named === undefined ? all : all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
-    const [only] = found;
-    if (only && found.length === 1) return only.id;
-    throw named === undefined
-      ? badRequest("Pass organization: this server has several organizations, or none.")
-      : refused(`No trust of an organization ${JSON.stringify(named)} matches the ID token.`);
-  }
-
-  return {
-    /** Newest first. */
-    listTrusts: (org: OrgId, { limit, offset }: Page): Paged<Trust> => ({
-      items: rowsOf(org).limit(limit).offset(offset).all().map(toTrust),
-      total: db.select({ n: count() }).from(trusts).where(eq(trusts.orgId, org)).get()?.n ?? 0,
-    }),
-
-    /** `createdBy`: ID of the person; null: the operator. Throws bad_request, and conflict at 100 trusts. */
-    createTrust(org: OrgId, input: TrustInput, createdBy: string | null): Trust {
-      const issuer = (input.issuer ?? defaultIssuers[input.provider]).replace(/\/+$/, "");
-      checkHttpUrl("issuer", issuer);
-      checkTrust(input);
-      if (this.listTrusts(org, { limit: 1, offset: 0 }).total >= maxTrusts)
-        throw conflict(`An organization can have at most ${maxTrusts} trusts. Remove one first.`);
-      const createdAt = now();
-      const row: Row = {
-        id: newId(createdAt),
-        orgId: org,
-        provider: input.provider,
-        issuer,
-        repository: input.repository,
-        repositoryId: input.repositoryId ?? null,
-        ref: input.ref ?? null,
-        environment: input.environment ?? null,
-        scopes: input.scopes ?? ["read", "run"],
-        minutes: input.minutes ?? defaultMinutes,
-        createdAt,
-        createdBy,
-      };
-      db.insert(trusts).values(row).run();
-      return toTrust(row);
-    },
-
-    /** Deletes a trust and revokes its API keys. Throws not_found. */
-    deleteTrust(org: OrgId, id: string): Trust {
-      const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
-      const row = transaction(db, (tx) => {
-        const deleted = tx.delete(trusts).where(own).returning().get();
-        if (!deleted) throw notFound(`No trust has the ID ${id}.`);
-        revokeKeysOfTrust(ctx, org, deleted.id);
-        return deleted;
-      });
-      if (!db.select().from(trusts).where(eq(trusts.issuer, row.issuer)).get()) forget(row.issuer);
-      return toTrust(row);
-    },
-
-    /** An API key for the job with this ID token. Each token works once. Throws unauthorized, bad_request and unavailable. */
-    async exchange({ token, organization }: { token: string; organization?: string }): Promise<ExchangedKey> {
-      const issuer = issuerOf(token);
-      const org = orgOf(organization);
-      const listTrusted = () =>
-        rowsOf(org)
-          .all()
-          .filter((row) => row.issuer === issuer);
-      // Before any request: only an owner chooses which issuers evald asks for keys.
-      if (listTrusted().length === 0)
-        throw refused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
-      const claims = await verify(token, { issuer, audience: baseUrl() });
-      // Read again: a trust may have been removed while the issuer responded.
-      const trusted = listTrusted();
-      const covering = trusted.filter((row) => covers(row, jobOf[row.provider](claims)));
-      const trust = covering.find((row) => isSame(row, jobOf[row.provider](claims)));
-      if (!trust) throw refused(reasonAgainst(covering[0], jobOf[trusted[0]?.provider ?? "github"](claims)));
-      return transaction(db, (tx) => {
-        const at = now();
-        tx.delete(usedTokens)
-          .where(lt(usedTokens.expiresAt, at - minuteMs))
-          .run();
-        const used = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
-        if (tx.insert(usedTokens).values(used).onConflictDoNothing().returning().all().length === 0)
-          throw refused("The ID token was used before. Request a new one for each exchange.");
-        const { repositoryId } = jobOf[trust.provider](claims);
-        if (trust.repositoryId === null && repositoryId !== null)
-          tx.update(trusts)
-            .set({ repositoryId })
-            .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
-            .run();
-        deleteExpiredKeysOfTrusts(ctx, org, at - keptMs);
-        const { key, apiKey } = createKey(ctx, org, nameOf(trust, jobOf[trust.provider](claims)), {
-          lifeMs: trust.minutes * minuteMs,
-          scopes: trust.scopes,
-          createdBy: trust.createdBy ?? undefined,
-          trustId: trust.id,
-        });
-        const { id, name } = getOrg(ctx, org);
-        return {
-          key,
-          expiresAt: apiKey.expiresAt as string,
-          scopes: trust.scopes as Scope[],
-          organization: { id, name },
-        };
-      });
-    },
+/** `createdBy`: ID of the person; null: the operator. Throws bad_request, and conflict at 100 trusts. */
+export function createTrust(ctx: Context, org: OrgId, input: TrustInput, createdBy: string | null): Trust {
+  const issuer = (input.issuer ?? defaultIssuers[input.provider]).replace(/\/+$/, "");
+  checkHttpUrl("issuer", issuer);
+  checkTrust(input);
+  if (listTrusts(ctx, org, { limit: 1, offset: 0 }).total >= maxTrusts)
+    throw conflict(`An organization can have at most ${maxTrusts} trusts. Remove one first.`);
+  const createdAt = ctx.now();
+  const row: Row = {
+    id: ctx.newId(createdAt),
+    orgId: org,
+    provider: input.provider,
+    issuer,
+    repository: input.repository,
+    repositoryId: input.repositoryId ?? null,
+    ref: input.ref ?? null,
+    environment: input.environment ?? null,
+    scopes: input.scopes ?? ["read", "run"],
+    minutes: input.minutes ?? defaultMinutes,
+    createdAt,
+    createdBy,
   };
+  ctx.db.insert(trusts).values(row).run();
+  return toTrust(row);
+}
+
+/** Deletes a trust and revokes its API keys. Throws not_found. */
+export function deleteTrust(ctx: Context, org: OrgId, id: string): Trust {
+  const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
+  const row = transaction(ctx.db, (tx) => {
+    const deleted = tx.delete(trusts).where(own).returning().get();
+    if (!deleted) throw notFound(`No trust has the ID ${id}.`);
+    revokeKeysOfTrust(ctx, org, deleted.id);
+    return deleted;
+  });
+  if (!ctx.db.select().from(trusts).where(eq(trusts.issuer, row.issuer)).get()) forgetIssuer(ctx, row.issuer);
+  return toTrust(row);
+}
+
+/** An API key for the job with this ID token. Each token works once. Throws unauthorized, bad_request and unavailable. */
+export async function exchangeToken(
+  ctx: Context,
+  { token, organization }: { token: string; organization?: string },
+): Promise<ExchangedKey> {
+  const issuer = issuerOf(token);
+  const org = orgOf(ctx, organization);
+  const listTrusted = () =>
+    rowsOf(ctx, org)
+      .all()
+      .filter((row) => row.issuer === issuer);
+  // Before any request: only an owner chooses which issuers evald asks for keys.
+  if (listTrusted().length === 0)
+    throw refused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
+  const claims = await verifyIdToken(ctx, token, { issuer, audience: ctx.baseUrl() });
+  // Read again: a trust may have been removed while the issuer responded.
+  const trusted = listTrusted();
+  const covering = trusted.filter((row) => covers(row, jobOf[row.provider](claims)));
+  const trust = covering.find((row) => isSame(row, jobOf[row.provider](claims)));
+  if (!trust) throw refused(reasonAgainst(covering[0], jobOf[trusted[0]?.provider ?? "github"](claims)));
+  return transaction(ctx.db, (tx) => {
+    const at = ctx.now();
+    tx.delete(usedTokens)
+      .where(lt(usedTokens.expiresAt, at - minuteMs))
+      .run();
+    const used = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
+    if (tx.insert(usedTokens).values(used).onConflictDoNothing().returning().all().length === 0)
+      throw refused("The ID token was used before. Request a new one for each exchange.");
+    const { repositoryId } = jobOf[trust.provider](claims);
+    if (trust.repositoryId === null && repositoryId !== null)
+      tx.update(trusts)
+        .set({ repositoryId })
+        .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
+        .run();
+    deleteExpiredKeysOfTrusts(ctx, org, at - keptMs);
+    const { key, apiKey } = createKey(ctx, org, nameOf(trust, jobOf[trust.provider](claims)), {
+      lifeMs: trust.minutes * minuteMs,
+      scopes: trust.scopes,
+      createdBy: trust.createdBy ?? undefined,
+      trustId: trust.id,
+    });
+    const { id, name } = getOrg(ctx, org);
+    return {
+      key,
+      expiresAt: apiKey.expiresAt as string,
+      scopes: trust.scopes as Scope[],
+      organization: { id, name },
+    };
+  });
+}
+
+const rowsOf = (ctx: Context, org: OrgId) =>
+  ctx.db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
+
+/** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
+function orgOf(ctx: Context, named: string | undefined): OrgId {
+  const all = listOrgs(ctx);
+  const found = named === undefined ? all : all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
+  const [only] = found;
+  if (only && found.length === 1) return only.id;
+  throw named === undefined
+    ? badRequest("Pass organization: this server has several organizations, or none.")
+    : refused(`No trust of an organization ${JSON.stringify(named)} matches the ID token.`);
 }
 
 const nameOf = ({ repository }: Row, { ref }: Job): string =>

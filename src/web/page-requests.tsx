@@ -6,6 +6,8 @@ import type { OrgId } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import type { Message } from "../http/event-stream.ts";
+import { answerStream } from "../http/event-stream.ts";
+import { watchWrites } from "../runs/follow.ts";
 import type { Service } from "../service.ts";
 import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { forms, toPage } from "./components/layout.tsx";
@@ -33,9 +35,9 @@ export type PageRequests = ReturnType<typeof createPageRequests>;
 
 /** Authentication, permissions, CSRF checks and error pages for all page routes. */
 export function createPageRequests(service: Service) {
-  const { ctx, streams } = service;
+  const { ctx } = service;
   const { findVisitor, toViewer, inOrgOf, whileAllowed } = createVisitors(service);
-  const liveParts = createLiveParts((signal) => service.follow.watch(signal));
+  const liveParts = createLiveParts((signal) => watchWrites(service.ctx, signal));
   const readForms = createFormReaders(service);
   const site = (request?: Request) => toSite(ctx, request);
   const redirects = createRedirects(site);
@@ -97,7 +99,7 @@ export function createPageRequests(service: Service) {
         const viewer = visitor.signedIn && named !== null ? toViewer(visitor.signedIn, named) : visitor.viewer;
         const [response] = await inOrgOf({ ...visitor, viewer }, (viewer) => {
           const messages = make(viewer, here);
-          return streams.answer(viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
+          return answerStream(ctx, viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
         });
         return response;
       }),

@@ -1,14 +1,21 @@
 import { listArchives } from "../archives/archives.ts";
 import { getOrg } from "../auth/orgs.ts";
+import { findLatest } from "../comparisons/latest.ts";
 import type { OrgId } from "../context.ts";
+import { frequencyProblem, nextSlots } from "../cron.ts";
 import { type AppError, badRequest, invalidField } from "../errors.ts";
-import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
+import { listModels } from "../models/models.ts";
+import { agentOfPrompt, agentsForRun, agentsOfPrompt } from "../prompts/prompt-check.ts";
+import { getPrompt, getPromptRow, listAgents } from "../prompts/prompts.ts";
 import type { Prompt, PromptInput } from "../prompts/schema.ts";
 import { startUrls } from "../prompts/starts.ts";
 import { maxVariables, templateVarsOf } from "../prompts/template.ts";
 import { getProvider, listProviders } from "../providers/providers.ts";
-import { describeEstimate } from "../runs/estimates.ts";
+import { describeEstimate, getEstimate } from "../runs/estimates.ts";
+import { listNewestRuns } from "../runs/lists.ts";
+import { countRuns } from "../runs/runs.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
+import { listSlots } from "../schedules/slot-lists.ts";
 import type { Service } from "../service.ts";
 import type { RunDraft } from "./components/run-form.tsx";
 import { formatZoned } from "./components/when.tsx";
@@ -28,11 +35,11 @@ const chosenIn = ({ agent, model }: Pick<RunDraft, "agent" | "model">): Chosen =
 
 /** Data for the prompt pages. */
 export function promptViews(service: Service) {
-  const { ctx, prompts, models, latest, runs, slots, estimates, listAgents } = service;
+  const { ctx } = service;
 
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
   async function costText(org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
-    const estimate = await estimates.getEstimate(org, prompt.id, chosen);
+    const estimate = await getEstimate(ctx, org, prompt.id, chosen);
     const used = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
     if (used.length === 0) return null;
     return `I agree to pay for ${[...new Set(used)].join(" and ")}: ${describeEstimate(estimate)}.`;
@@ -56,7 +63,7 @@ export function promptViews(service: Service) {
       const frequency = frequencyOf(draft);
       const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
       const schedule = frequency && problem === null ? { id, frequency, timeZone } : null;
-      const callable = models.listModels(org).filter(({ source }) => source !== "none");
+      const callable = listModels(ctx, org).filter(({ source }) => source !== "none");
       const { agentModel } = ctx.config;
       return {
         preview: {
@@ -67,9 +74,9 @@ export function promptViews(service: Service) {
         },
         providers: listProviders(ctx, org),
         archives: listArchives(service.ctx, org),
-        agents: listAgents(),
+        agents: listAgents(ctx),
         hasWorkers: ctx.config.workers.redisUrl !== null,
-        defaultAgent: prompts.agentOf(org, { agent: null, model: null }).agent,
+        defaultAgent: agentOfPrompt(ctx, org, { agent: null, model: null }).agent,
         models:
           callable.length === 0
             ? "No model provider has an API key yet. Agents without a model don’t need one."
@@ -78,8 +85,8 @@ export function promptViews(service: Service) {
     },
 
     async promptOf(org: OrgId, id: string, sent?: { draft: RunDraft; error: AppError }) {
-      const prompt = prompts.getPrompt(org, id);
-      const last = latest.findLatest(org, prompt.id);
+      const prompt = getPrompt(ctx, org, id);
+      const last = findLatest(ctx, org, prompt.id);
       const draft = {
         ...{ args: {}, urlMap: [], runs: "", agent: "", model: "" },
         ...{ supersede: false, key: crypto.randomUUID() },
@@ -89,30 +96,29 @@ export function promptViews(service: Service) {
       return {
         prompt,
         providerName: prompt.targetProviderId && getProvider(ctx, org, prompt.targetProviderId).name,
-        sends: prompts
-          .agentsOf(org, prompts.getPromptRow(org, id))
+        sends: agentsOfPrompt(ctx, org, getPromptRow(ctx, org, id))
           .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
           .join(", "),
         latest: last,
-        runs: runs.listNewest(org, { promptId: prompt.id }, { limit: shownRuns }).items,
-        runCount: runs.countRuns(org, prompt.id),
-        slots: slots.listSlots(org, prompt.id, { limit: shownSlots, offset: 0 }).items,
+        runs: listNewestRuns(ctx, org, { promptId: prompt.id }, { limit: shownRuns }).items,
+        runCount: countRuns(ctx, org, prompt.id),
+        slots: listSlots(ctx, org, prompt.id, { limit: shownSlots, offset: 0 }).items,
         timeZone: getOrg(ctx, org).timeZone,
         now: ctx.now(),
         runForm: {
           draft: sent?.draft ?? draft,
           fault: sent ? sent.error.detail : null,
           cost: chosenCost === undefined ? await costText(org, prompt) : chosenCost,
-          agents: listAgents().flatMap(({ id, objection }) => (objection === null ? [id] : [])),
+          agents: listAgents(ctx).flatMap(({ id, objection }) => (objection === null ? [id] : [])),
         },
       };
     },
 
     /** Throws bad_request if the run uses a paid model and the cost was not agreed to. */
     checkAgreed(org: OrgId, id: string, form: URLSearchParams): void {
-      const row = prompts.getPromptRow(org, id);
+      const row = getPromptRow(ctx, org, id);
       const chosen = chosenIn({ agent: form.get("agent")?.trim() ?? "", model: form.get("model")?.trim() ?? "" });
-      if (prompts.agentsFor(org, row, chosen).some(({ model }) => model !== null) && !form.has("agreed"))
+      if (agentsForRun(ctx, org, row, chosen).some(({ model }) => model !== null) && !form.has("agreed"))
         throw badRequest("this run uses a paid model; select the checkbox to accept its cost");
     },
 

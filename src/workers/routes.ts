@@ -1,5 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { checkOwner } from "../auth/gate.ts";
+import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, operation } from "../http/operation.ts";
 import { PathId } from "../schema.ts";
@@ -9,7 +11,7 @@ import type { Workers } from "./workers.ts";
 const params = Type.Object({ workerId: PathId("ID of the worker") });
 
 /** The machines that run agents. `checkOwner`: throws forbidden for keys that may not change them. */
-export const workerRoutes = (workers: Workers, checkOwner: (request: Request) => void) =>
+export const workerRoutes = (workers: Workers, ctx: Context) =>
   new Elysia({ name: "workers" })
     .get(
       "/api/v1/workers",
@@ -32,7 +34,7 @@ export const workerRoutes = (workers: Workers, checkOwner: (request: Request) =>
       "/api/v1/workers/:workerId/drain",
       ({ request, params }) => {
         orgOf(request);
-        checkOwner(request);
+        checkOwner(ctx, request, "manage workers");
         return workers.drainWorker(params.workerId);
       },
       {
@@ -52,7 +54,7 @@ export const workerRoutes = (workers: Workers, checkOwner: (request: Request) =>
       "/api/v1/workers/:workerId",
       ({ request, params }) => {
         orgOf(request);
-        checkOwner(request);
+        checkOwner(ctx, request, "manage workers");
         return workers.removeWorker(params.workerId);
       },
       {

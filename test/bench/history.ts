@@ -1,12 +1,13 @@
 // Trends, friction and the docs map over 100,000 reports, beside the least that could answer from the same rows.
 import { cpSync } from "node:fs";
 import pino from "pino";
+import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { createKey } from "../../src/auth/keys.ts";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
-import { createPrompts } from "../../src/prompts/prompts.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { runExample } from "../../src/runs/schema.ts";
 import type { load } from "./load.ts";
@@ -37,27 +38,16 @@ export function seedHistory(dataDir: string, count: number) {
     db,
     config: readConfig({}),
     log: pino({ level: "silent" }),
-    agents: {},
+    agents: { explorer: createExplorer({ version: "0.1.0" }) },
     baseUrl: () => "http://localhost:3000",
   });
   const org = createOrg(ctx, "Bench").id;
   const { key } = createKey(ctx, org, "bench");
   const provider = createProvider(ctx, org, { name: "Acme", docsUrl: "https://docs.example.com/" });
-  const prompts = createPrompts(ctx, {
-    listAgents: () => [
-      {
-        ...{ id: "explorer", version: "1", hasModel: false, providers: null, lacks: [] },
-        ...{ firstRequestTokens: null, objection: null },
-      },
-    ],
-    agentModel: null,
-    checkModel: () => {},
-    hasArchive: () => false,
-  });
   const promptIds = Array.from(
     { length: promptCount + 1 },
     (_, i) =>
-      prompts.createPrompt(org, {
+      createPrompt(ctx, org, {
         text: "Upload a file.",
         ...(i === promptCount ? { isCanary: true } : { targetProviderId: provider.id }),
       }).id,

@@ -6,7 +6,7 @@ import { bun, defineQueue } from "plainjob";
 import { createCommit } from "../../src/db/commit.ts";
 import { closeDb, openDb, transaction } from "../../src/db/open.ts";
 import type { OrgLimits } from "../../src/jobs/claim-order.ts";
-import { createQueue } from "../../src/jobs/queue.ts";
+import { queueContext, queueOf } from "../support/queue.ts";
 import { median } from "./load.ts";
 
 const rounds = 9;
@@ -16,7 +16,7 @@ const unlimited: OrgLimits = { atOnce: null, aDay: null };
 
 function openQueue(dataDir: string) {
   const db = openDb(dataDir);
-  return { db, queue: createQueue({ db, now: Date.now, newId }), commit: createCommit(db) };
+  return { db, queue: queueOf(queueContext(db, { now: Date.now, newId })), commit: createCommit(db) };
 }
 
 /** One job enqueued, claimed and settled, each step on the disk before the next. */

@@ -1,10 +1,11 @@
 import pino from "pino";
+import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { createKey } from "../../src/auth/keys.ts";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
-import { createPrompts } from "../../src/prompts/prompts.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { runExample } from "../../src/runs/schema.ts";
 
 type Options = {
@@ -22,26 +23,15 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
     db,
     config: readConfig({}),
     log: pino({ level: "silent" }),
-    agents: {},
+    agents: { explorer: createExplorer({ version: "0.1.0" }) },
     baseUrl: () => "http://localhost:3000",
   });
   const org = createOrg(ctx, "Bench").id;
   const { key } = createKey(ctx, org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";
-  const prompts = createPrompts(ctx, {
-    listAgents: () => [
-      {
-        ...{ id: "explorer", version: "1", hasModel: false, providers: null, lacks: [] },
-        ...{ firstRequestTokens: null, objection: null },
-      },
-    ],
-    agentModel: null,
-    checkModel: () => {},
-    hasArchive: () => false,
-  });
   const promptIds = Array.from(
     { length: 10 },
-    (_, i) => prompts.createPrompt(org, { title: `Prompt ${i}`, text, endGoal: text }).id,
+    (_, i) => createPrompt(ctx, org, { title: `Prompt ${i}`, text, endGoal: text }).id,
   );
 
   const { $client } = db;

@@ -3,6 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
+import { listGates } from "../../src/gates/gates.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { testApp } from "../support/app.ts";
 import { startCiIssuer } from "../support/ci-issuer.ts";
 import { buildExecutable, emptyFolder, executable } from "../support/executable.ts";
@@ -49,13 +51,13 @@ async function setUp() {
   handle = app.app.handle;
   const github = startGitHub(pull);
   await app.service.runner.start();
-  app.service.gates.start();
+  app.service.gateLoop.start();
   afterAll(async () => {
-    await Promise.all([app.service.runner.stop(0), app.service.gates.stop()]);
+    await Promise.all([app.service.runner.stop(0), app.service.gateLoop.stop()]);
     for (const each of [server, ci, github]) "close" in each ? each.close() : each.stop(true);
   });
   for (const title of ["First", "Second"])
-    app.service.prompts.createPrompt(app.a.org, { title, text: `Upload a file. ${live.url}/`, agent: "explorer" });
+    createPrompt(app.service.ctx, app.a.org, { title, text: `Upload a file. ${live.url}/`, agent: "explorer" });
 
   /** Runs the steps of the action as the runner does. */
   async function run(inputs: Record<string, string>, event: unknown, more: Record<string, string> = {}) {
@@ -197,7 +199,7 @@ test("not judged and no verdict are neutral and say why, unless they are to fail
     expect([wrong, code, stdout.includes("::error::")]).toEqual([wrong, 2, true]);
   }
   expect(github.comments[0]?.body).toBe(posted as string);
-  expect(app.service.gates.listGates(app.a.org, {}, { limit: 10, offset: 0 }).total).toBe(1);
+  expect(listGates(app.service.ctx, app.a.org, {}, { limit: 10, offset: 0 }).total).toBe(1);
 });
 
 test("the preview and the pull request come from the event of the workflow", async () => {

@@ -6,6 +6,7 @@ import { createCodingAgent } from "../../src/agents/coding/coding.ts";
 import { type Preset, toPreset } from "../../src/agents/coding/preset.ts";
 import { presets } from "../../src/agents/coding/presets.ts";
 import type { CustomAgent } from "../../src/config/custom-agents.ts";
+import { cancelRun } from "../../src/runs/endings.ts";
 import { testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
@@ -176,7 +177,7 @@ describe("a coding agent", () => {
     const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
     await service.runner.start();
     await until("the agent works", () => running(mark) > 0);
-    await service.endings.cancelRun(a.org, asked.runId, "a test");
+    await cancelRun(service.ctx, a.org, asked.runId, "a test");
     await until("the agent is gone", () => running(mark) === 0);
     expect((await send("GET", `/api/v1/runs/${asked.runId}`)).body.failureReason).toBe("cancelled: by a test");
     await service.stop(0);

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { testApp } from "../support/app.ts";
 import { buildExecutable, call, client, emptyFolder, serve } from "../support/executable.ts";
 import { cpuOf } from "../support/processes.ts";
@@ -25,7 +26,7 @@ const rowsOf = (file: string) => readFileSync(file, "utf8").replace(/^.*\n/, "")
 const file = join(emptyFolder(), "acme.jsonl");
 beforeAll(async () => {
   const app = testApp();
-  const { id } = app.service.prompts.createPrompt(app.a.org, { title: "First", text: "See https://docs.test" });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { title: "First", text: "See https://docs.test" });
   for (let i = 0; i < reports; i++) evaluation(app, id, [niceGrade]);
   writeFileSync(file, (await app.send("GET", "/api/v1/export")).body);
 });

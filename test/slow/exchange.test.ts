@@ -6,10 +6,14 @@ import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import fc from "fast-check";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
+import { importFile } from "../../src/exchange/import.ts";
 import { shapes } from "../../src/exchange/rows.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import type { Grade } from "../../src/grading/grade.ts";
+import { listPrompts } from "../../src/prompts/lists.ts";
+import { createPrompt, getPrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
+import { getSpending } from "../../src/runs/spending.ts";
 import { testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { furnished, secret } from "../support/furnished.ts";
@@ -49,7 +53,7 @@ function sealed(rows: object[], header: object = { type: "evald export", version
   return `${JSON.stringify(header)}\n${lines}${JSON.stringify({ type: "end", rows: rows.length, sha256 })}\n`;
 }
 const importInto = (app: App, text: string | Uint8Array, org = app.a.org, options = {}) =>
-  app.service.imports.importFile(org, fileOf(text), options);
+  importFile(app.service.ctx, org, fileOf(text), options);
 /** Everything in the exported tables that has ended, except what belongs to the instance. */
 function tablesOf(app: App) {
   const ended: Record<string, string> = {
@@ -139,20 +143,20 @@ describe("an export as JSON lines", () => {
       }
     }
     // The judge was paid there.
-    expect(other.service.money.getSpending(other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
-    expect(source.service.money.getSpending(source.a.org).spentUsd).toBeGreaterThan(0);
+    expect(getSpending(other.service.ctx, other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
+    expect(getSpending(source.service.ctx, source.a.org).spentUsd).toBeGreaterThan(0);
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
     // Two of the other one have not ended.
     expect([await runs(other), await runs(source)]).toEqual(["9", "11"]);
-    const prompts = other.service.prompts.listPrompts(other.a.org, { limit: 10, offset: 0, includeArchived: true });
-    const nightly = other.service.prompts.getPrompt(other.a.org, prompts.items[0]?.id ?? "");
+    const prompts = listPrompts(other.service.ctx, other.a.org, { limit: 10, offset: 0, includeArchived: true });
+    const nightly = getPrompt(other.service.ctx, other.a.org, prompts.items[0]?.id ?? "");
     expect(nightly).toMatchObject({
       baselineRequestId: expect.any(String),
       frequency: "daily",
       nextRunsAt: expect.any(Array),
     });
     // Imported runs can be regraded.
-    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "1" } });
+    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "3" } });
     await other.runJobs();
     expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 7 });
   });
@@ -235,7 +239,7 @@ describe("an export as JSON lines", () => {
 const testAppRun = (app: ReturnType<typeof testApp>): string =>
   evaluation(
     app,
-    app.service.prompts.listPrompts(app.a.org, { limit: 1, offset: 0, includeArchived: false }).items[0]?.id ?? "",
+    listPrompts(app.service.ctx, app.a.org, { limit: 1, offset: 0, includeArchived: false }).items[0]?.id ?? "",
     [niceGrade],
   )[0]?.slug ?? "";
 
@@ -256,7 +260,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
     env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` },
   });
   const provider = createProvider(app.service.ctx, app.a.org, { name: "Acme", docsUrl: `${site.url}/` });
-  const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Install it.", targetProviderId: provider.id });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Install it.", targetProviderId: provider.id });
   for (const isMended of [false, false, true]) {
     state.isMended = isMended;
     await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
@@ -302,7 +306,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
 
 test("a folder can't be imported", () => {
   const app = testApp();
-  expect(() => app.service.imports.importFile(app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\)/);
+  expect(() => importFile(app.service.ctx, app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\)/);
 });
 
 describe("a rejected file stores nothing", () => {
@@ -528,7 +532,7 @@ describe("for other programs", () => {
   /** The results of three prompts, created at one moment, with IDs and slugs as they came. */
   function told() {
     const app = testApp({ now: () => Date.UTC(2026, 10, 21, 9, 30) });
-    const { id } = app.service.prompts.createPrompt(app.a.org, {
+    const { id } = createPrompt(app.service.ctx, app.a.org, {
       title: '=1+1 "quoted" <b>',
       text: "See https://docs.test",
     });
@@ -697,7 +701,7 @@ test("an export of an import is identical, whatever it contains", async () => {
         const [from, to] = [testApp(), testApp()];
         for (const [title, defaults, grades] of all) {
           const own = { title, text: `${title} https://docs.example.com`, templateDefaults: defaults };
-          evaluation(from, from.service.prompts.createPrompt(from.a.org, own).id, grades);
+          evaluation(from, createPrompt(from.service.ctx, from.a.org, own).id, grades);
         }
         const first = await exported(from);
         importInto(to, first);

@@ -10,6 +10,8 @@ import { setupPath } from "../../src/auth/setup.ts";
 import { announce } from "../../src/cli/running.ts";
 import { recordBackup } from "../../src/db/backup-record.ts";
 import { closeDb, lockData } from "../../src/db/open.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
+import { createShare } from "../../src/shares/shares.ts";
 import { testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { browse, signedIn } from "../support/people.ts";
@@ -30,15 +32,15 @@ test("the log contains no link tokens", async () => {
     const app = testApp({ log, env: { EVALD_BASE_URL: `http://localhost:3000${base}` } });
     const owner = await signedIn(app, { email: "ada@example.com" });
     await owner.post(`${base}/settings/members/invite`, { email: "bea@example.com", role: "member" });
-    const { ctx, shares, prompts } = app.service;
-    const [report] = evaluation(app, prompts.createPrompt(app.a.org, { text: "Do it. https://docs.acme.dev" }).id, [
+    const { ctx } = app.service;
+    const [report] = evaluation(app, createPrompt(ctx, app.a.org, { text: "Do it. https://docs.acme.dev" }).id, [
       niceGrade,
     ]);
     const links = [
       setupPath(ctx, app.b.org),
       listInvitations(ctx, app.a.org)[0]?.path ?? "",
       toResetPath(ctx, findPerson(ctx, "ada@example.com")?.id ?? ""),
-      new URL(shares.createShare(app.a.org, report?.slug ?? "", { days: 7, withSession: true }).url).pathname.slice(
+      new URL(createShare(ctx, app.a.org, report?.slug ?? "", { days: 7, withSession: true }).url).pathname.slice(
         base.length,
       ),
     ];
@@ -88,7 +90,7 @@ test("a damaged database found by an export makes the service not ready", async 
   const app = testApp({ dataDir: folder });
   const { db, service, a } = app;
   for (let i = 0; i < 50; i++)
-    service.prompts.createPrompt(a.org, { text: `Do it. https://docs.acme.dev ${"x".repeat(3000)}` });
+    createPrompt(service.ctx, a.org, { text: `Do it. https://docs.acme.dev ${"x".repeat(3000)}` });
   await service.start();
   expect((await app.send("GET", "/readyz")).status).toBe(200);
   const [table] = db.$client
@@ -138,19 +140,17 @@ test("a form without a session is at most 64 KiB, with and without a length", as
 
 test("IDs of another organization's keys and share links are not revealed", async () => {
   const app = testApp();
-  const { ctx, shares, prompts } = app.service;
+  const { ctx } = app.service;
   const reportOf = (org: typeof app.a.org) =>
-    evaluation(
-      { ...app, a: { ...app.a, org } },
-      prompts.createPrompt(org, { text: "Do it. https://docs.acme.dev" }).id,
-      [niceGrade],
-    )[0]?.slug ?? "";
+    evaluation({ ...app, a: { ...app.a, org } }, createPrompt(ctx, org, { text: "Do it. https://docs.acme.dev" }).id, [
+      niceGrade,
+    ])[0]?.slug ?? "";
   const options = { days: 7, withSession: false };
-  const foreign = [app.b.apiKey.id, shares.createShare(app.b.org, reportOf(app.b.org), options).id];
+  const foreign = [app.b.apiKey.id, createShare(ctx, app.b.org, reportOf(app.b.org), options).id];
   const slug = reportOf(app.a.org);
   for (const id of [...foreign, crypto.randomUUID()]) {
     expect(createKey(ctx, app.a.org, "x", { id }).apiKey.name).toBe("x");
-    expect(shares.createShare(app.a.org, slug, { ...options, id }).state).toBe("active");
+    expect(createShare(ctx, app.a.org, slug, { ...options, id }).state).toBe("active");
   }
   const { id } = createKey(ctx, app.a.org, "x").apiKey;
   expect(() => createKey(ctx, app.a.org, "x", { id })).toThrow(expect.objectContaining({ code: "conflict" }));

@@ -3,7 +3,10 @@ import type { AgentEvent } from "../../src/agents/agent.ts";
 import type { Task } from "../../src/agents/task.ts";
 import type { Verdict } from "../../src/comparisons/evidence.ts";
 import { judgeSides, type Side } from "../../src/comparisons/verdict.ts";
+import { getGate, requestGate } from "../../src/gates/gates.ts";
+import { advanceGates } from "../../src/gates/progress.ts";
 import { levelAt, nextStep } from "../../src/gates/steps.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import type { SideRun } from "../../src/stats/repeats.ts";
 import { answer, judgedApp, modelSession, says } from "../support/judged.ts";
 import { normal, randomOf } from "../support/random.ts";
@@ -151,7 +154,7 @@ describe("a model agent that varies, judged by a model", () => {
       env: { EVALD_CONCURRENCY: "8" },
     });
     const { service, a, runJobs } = app;
-    const prompt = service.prompts.createPrompt(a.org, {
+    const prompt = createPrompt(service.ctx, a.org, {
       text: "Query it. Docs: https://docs.acme.dev/",
       endGoal: "The SDK was installed. Its three rows were printed.",
       agent: "llm",
@@ -159,10 +162,10 @@ describe("a model agent that varies, judged by a model", () => {
     const urlMap = { "docs.acme.dev": "https://preview.acme.dev" };
     const ended = [];
     for (let round = 0; round < rounds; round++) {
-      const { id } = await service.gates.requestGate(a.org, { promptId: prompt.id, urlMap, trigger: "api" });
+      const { id } = await requestGate(service.ctx, a.org, { promptId: prompt.id, urlMap, trigger: "api" });
       await runJobs();
-      await service.gates.tick();
-      ended.push(service.gates.getGate(a.org, id));
+      await advanceGates(service.ctx);
+      ended.push(getGate(service.ctx, a.org, id));
     }
     await app.stop();
     return ended;

@@ -2,7 +2,9 @@ import { afterAll, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { setupPath } from "../../src/auth/setup.ts";
+import { findLatest } from "../../src/comparisons/latest.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession, guide } from "../support/guessed-path.ts";
 import { judgedApp, says } from "../support/judged.ts";
@@ -23,7 +25,7 @@ const app = judgedApp({
 const { service, a } = app;
 const start = "https://docs.notes.example/";
 const { report } = await app.run({ endGoal: goal, text: `Add a note. ${start}` });
-const prompt = service.prompts.createPrompt(a.org, { title: "Upload", text: `Upload a file. ${start}` });
+const prompt = createPrompt(service.ctx, a.org, { title: "Upload", text: `Upload a file. ${start}` });
 const calm = { ...niceGrade, frictions: [], recommendations: [] };
 for (const grade of [...Array(6).fill({ ...calm, score: 80 }), ...Array(6).fill({ ...niceGrade, score: 60 })])
   evaluation(app, prompt.id, [grade]);
@@ -178,7 +180,7 @@ test("from last week's change to the verdict and the friction behind it: at most
 });
 
 test("an evaluation compared with the one before: at most 2 clicks", async () => {
-  const [last] = service.latest.findLatest(a.org, prompt.id)?.points.slice(-1) ?? [];
+  const [last] = findLatest(service.ctx, a.org, prompt.id)?.points.slice(-1) ?? [];
   const journey = await open(`/evals/${last?.evalRequestId}`);
   await journey.click(journey.link("Compare with previous"));
   await journey.page.locator(".verdict-card").waitFor();

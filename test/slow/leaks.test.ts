@@ -1,5 +1,6 @@
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { testApp } from "../support/app.ts";
 import { evaluation, niceGrade } from "../support/reports.ts";
 import { until } from "../support/until.ts";
@@ -46,7 +47,7 @@ test("runs, pages and streams whose readers stop reading leave nothing in memory
 
 test("earlier evaluations of a prompt don't stay in memory", async () => {
   const app = testApp();
-  const { id } = app.service.prompts.createPrompt(app.a.org, { title: null, text: "See https://docs.test/" });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { title: null, text: "See https://docs.test/" });
   const ids = new Set<string>();
   for (let i = 0; i < 40; i++) {
     const [run] = evaluation(app, id, [{ ...niceGrade, outcome: "succeeded", scope: "goal", score: 60 + i }]);

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
+import { createShare } from "../../src/shares/shares.ts";
 import { testApp } from "../support/app.ts";
 import { browse, signedIn } from "../support/people.ts";
 import { evaluation, niceGrade } from "../support/reports.ts";
@@ -38,7 +40,7 @@ function furnished(env: Record<string, string> = {}) {
   const app = testApp({ env });
   const { service, a } = app;
   const provider = createProvider(service.ctx, a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
-  const prompt = service.prompts.createPrompt(a.org, {
+  const prompt = createPrompt(service.ctx, a.org, {
     title: "Upload a file",
     text: "Upload {{what}}. https://docs.acme.dev/",
     templateDefaults: { what: "a file" },
@@ -54,7 +56,7 @@ function furnished(env: Record<string, string> = {}) {
     four.map((grade) => ({ ...grade, score: 40 })),
     args,
   );
-  const { url } = service.shares.createShare(a.org, first?.slug ?? "", { days: 7, withSession: true });
+  const { url } = createShare(service.ctx, a.org, first?.slug ?? "", { days: 7, withSession: true });
   return { app, slug: first?.slug ?? "", promptId: prompt.id, shared: new URL(url).pathname };
 }
 

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { signedIn } from "../support/people.ts";
@@ -21,7 +22,7 @@ const agent = scriptedAgent(async function* () {
 const app = testApp({ agent });
 const { service, a } = app;
 const [first, second] = ["Upload a file", "Share a file"].map((title) =>
-  service.prompts.createPrompt(a.org, { title, text: "Do it. https://docs.notes.example/" }),
+  createPrompt(service.ctx, a.org, { title, text: "Do it. https://docs.notes.example/" }),
 );
 for (const prompt of [first, second, second]) evaluation(app, prompt?.id ?? "", [niceGrade]);
 // These runs have ended: no work is left.

@@ -6,9 +6,12 @@ import { updateOrg } from "../../src/auth/orgs.ts";
 import { gradings, regrades, reports } from "../../src/db/tables/reports.ts";
 import { sessionEvents } from "../../src/db/tables/runs.ts";
 import { gradeSession } from "../../src/grading/score.ts";
+import { createDestination } from "../../src/notifications/destinations.ts";
 import { splitVariance } from "../../src/reports/judge-variance.ts";
 import type { Grading, GradingList } from "../../src/reports/schema.ts";
 import { readSession } from "../../src/reports/session-events.ts";
+import { listAttempts } from "../../src/runs/endings.ts";
+import { getSpending } from "../../src/runs/spending.ts";
 import { emptyFolder } from "../support/executable.ts";
 import type { Turn } from "../support/fake-model.ts";
 import { answer, judgedApp, modelSession, part, rows, says } from "../support/judged.ts";
@@ -183,9 +186,9 @@ describe("another judge", () => {
     const env = { EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
     const app = judged({ again: [says(harsh)], env });
     await app.run();
-    const { spentUsd } = app.service.money.getSpending(app.a.org);
+    const { spentUsd } = getSpending(app.service.ctx, app.a.org);
     updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: spentUsd + 0.001 });
-    app.service.notifier.destinations.createDestination(app.a.org, {
+    createDestination(app.service.ctx, app.a.org, {
       ...{ kind: "webhook", url: "https://hooks.example.com/", events: ["budget.reached"] },
     });
     const sent = () => app.db.$client.query("select type from notifications").values().flat();
@@ -211,7 +214,7 @@ describe("another judge", () => {
     expect(await get(app, `/api/v1/reports/${report.slug}?methodology=${report.methodology.hash}`)).toEqual(report);
     // The session and the attempt of the run are unchanged.
     expect((await get(app, `/api/v1/reports/${report.slug}/trace`)).total).toBe(16);
-    expect(app.service.endings.listAttempts(app.a.org, report.run.runId)).toEqual(attempts);
+    expect(listAttempts(app.service.ctx, app.a.org, report.run.runId)).toEqual(attempts);
     // A second time, nothing is left to judge.
     expect(await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 })).toMatchObject({
       unchanged: 1,
@@ -268,7 +271,7 @@ describe("another judge", () => {
     const app = judged({ again: [says(answer()), says(answer())] });
     await app.run();
     await app.run();
-    const spent = () => app.service.money.getSpending(app.a.org).spentUsd;
+    const spent = () => getSpending(app.service.ctx, app.a.org).spentUsd;
     const before = spent();
     updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: before + 0.001 });
     const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });

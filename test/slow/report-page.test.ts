@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { barriersOf, complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession, guide } from "../support/guessed-path.ts";
 import { judgedApp, says } from "../support/judged.ts";
@@ -54,7 +55,7 @@ test("an event of the evidence is open, and red if it failed", async () => {
 });
 
 test("the cause of a failed run is on its page, without a click", async () => {
-  const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Look around. https://docs.notes.example/" });
+  const prompt = createPrompt(app.service.ctx, app.a.org, { text: "Look around. https://docs.notes.example/" });
   const [failed] = evaluation(app, prompt.id, ["timeout: took too long"]);
   const { page } = await open(`/runs/${failed?.runId}`);
   const box = await page.locator('[data-cause="timeout"]').boundingBox();

@@ -4,6 +4,7 @@ import { eq } from "drizzle-orm";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { evalRequests } from "../../src/db/tables/runs.ts";
 import { slots } from "../../src/db/tables/slots.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { randomOf } from "../support/random.ts";
 import { scheduledApp } from "../support/schedules.ts";
 import { slotsByWalking } from "../support/wall-clock.ts";
@@ -23,7 +24,7 @@ test("a thousand prompts with a preset are spread over its period", () => {
   const count = (frequency: string, part: (at: Date) => number) => {
     const counts = new Map<number, number>();
     for (let i = 0; i < 1000; i++) {
-      const { nextRunsAt } = service.prompts.createPrompt(a.org, { text: "https://x.test/", frequency });
+      const { nextRunsAt } = createPrompt(service.ctx, a.org, { text: "https://x.test/", frequency });
       const at = part(new Date(nextRunsAt?.[0] ?? ""));
       counts.set(at, (counts.get(at) ?? 0) + 1);
     }
@@ -60,7 +61,7 @@ describe("ten thousand schedules", () => {
     const { service, a, tickAt, db } = scheduledApp("2026-01-01T00:00:00Z");
     const frequencies = ["hourly", "daily", "weekly", "monthly", "0 6 * * 1-5"];
     for (let i = 0; i < 100; i++)
-      service.prompts.createPrompt(a.org, { text: "See https://docs.test/", frequency: frequencies[i % 5] });
+      createPrompt(service.ctx, a.org, { text: "See https://docs.test/", frequency: frequencies[i % 5] });
     const columns = db.$client.query("select name from pragma_table_info('prompts')").values().flat();
     const copied = columns.map((name) => (name === "id" ? "id || '-' || n" : `"${name}"`)).join();
     db.$client.run(
@@ -181,7 +182,7 @@ describe("a year", () => {
       for (const [zone, frequencies] of zones) {
         const { id: org } = createOrg(base.service.ctx, zone, zone);
         const made = frequencies.map((frequency) =>
-          base.service.prompts.createPrompt(org, { text: "See https://docs.test/", frequency }),
+          createPrompt(base.service.ctx, org, { text: "See https://docs.test/", frequency }),
         );
         const patterns = made.map(({ frequency, nextRunsAt }) =>
           patternOf(frequency ?? "", nextRunsAt?.[0] ?? "", zone),

@@ -2,13 +2,14 @@ import { afterAll, describe, expect, jest, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import { openDb } from "../../src/db/open.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { prompts } from "../../src/db/tables/prompts.ts";
 import { evalRequests, runs } from "../../src/db/tables/runs.ts";
 import { slots } from "../../src/db/tables/slots.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { createProvider, updateProvider } from "../../src/providers/providers.ts";
 import { createService } from "../../src/service.ts";
 import { instantAgent } from "../support/app.ts";
@@ -135,34 +136,32 @@ describe("the outcome of a slot", () => {
   test("a disk that fills up stores neither the slot nor its runs, and it runs once there is room", async () => {
     const { create, tickAt, outcomes, service, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
-    const enqueue = service.queue.enqueue;
-    let left = 1;
-    service.queue.enqueue = (...args) => {
+    const { newId } = service.ctx;
+    // IDs of the evaluation, its two runs and their jobs.
+    let left = 4;
+    service.ctx.newId = (at) => {
       if (left-- === 0) throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
-      enqueue(...args);
+      return newId(at);
     };
     const rows = () => [slots, evalRequests, runs, jobs].map((table) => db.select().from(table).all().length);
     await expect(tickAt("2026-01-01T01:00:00Z")).rejects.toThrow("disk is full");
     expect(rows()).toEqual([0, 0, 0, 0]);
-    left = 2;
+    left = 5;
     await tickAt("2026-01-01T01:05:00Z");
     expect([rows(), await outcomes(id)]).toEqual([[1, 1, 2, 2], ["2026-01-01T01:00 ran"]]);
   });
 
   test("an internal error fails its slot, stores nothing of it, and doesn't delay others", async () => {
-    const { create, tickAt, outcomes, send, service, db } = scheduledApp("2026-01-01T00:30:00Z");
+    const { create, tickAt, outcomes, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const bad = await create({
       frequency: "0 * * * *",
       runsPerEval: 2,
       additionalUrls: [{ url: "https://bad.test/" }],
     });
     const good = await create({ frequency: "5 * * * *" });
-    const enqueue = service.queue.enqueue;
-    let calls = 0;
-    service.queue.enqueue = (tx, job) => {
-      if (job.host === "bad.test" && ++calls % 2 === 0) throw new TypeError("x is not a function");
-      enqueue(tx, job);
-    };
+    db.run(sql`create temp trigger broken before insert on jobs
+      when new.host = 'bad.test' and exists (select 1 from jobs where host = 'bad.test')
+      begin select raise(abort, 'broken'); end`);
     await tickAt("2026-01-01T01:30:00Z");
     expect(await outcomes(bad)).toEqual(["2026-01-01T01:00 failed"]);
     expect(await outcomes(good)).toEqual(["2026-01-01T01:05 ran"]);
@@ -255,17 +254,16 @@ describe("the outcome of a slot", () => {
 });
 
 test("a prompt with thousands of missed slots doesn't delay others", async () => {
-  const { create, tickAt, outcomes, service, db, send } = scheduledApp("2026-01-01T00:00:00Z");
+  const { create, tickAt, outcomes, db, send } = scheduledApp("2026-01-01T00:00:00Z");
   const minutely = await create({ frequency: "* * * * *" });
   const daily = await create({ frequency: "0 6 * * *", additionalUrls: [{ url: "https://daily.test/" }] });
-  const enqueue = service.queue.enqueue;
-  let before = 0;
-  service.queue.enqueue = (tx, job) => {
-    if (job.host === "daily.test") before = db.select().from(slots).where(eq(slots.promptId, minutely)).all().length;
-    enqueue(tx, job);
-  };
+  db.run(sql`create temp table earlier as select 0 n`);
+  db.run(
+    sql.raw(`create temp trigger counting before insert on jobs when new.host = 'daily.test'
+    begin update earlier set n = (select count(*) from slots where prompt_id = '${minutely}'); end`),
+  );
   await tickAt("2026-01-06T06:00:00Z");
-  expect(before).toBe(200);
+  expect(db.get<{ n: number }>(sql`select n from earlier`)).toEqual({ n: 200 });
   expect((await outcomes(daily)).at(-1)).toBe("2026-01-06T06:00 ran");
   const { body, headers } = await send("GET", `/api/v1/prompts/${minutely}/slots?limit=1`);
   expect([body[0].outcome, headers.get("x-total-count")]).toEqual(["ran", String(5 * 1440 + 360)]);
@@ -343,10 +341,10 @@ describe("a change of a schedule", () => {
         await turns();
       };
       const ran = () => db.select().from(slots).all().length;
-      service.slots.start();
+      service.scheduler.start();
       await turns();
       // 06:30 in Kolkata is 01:00 UTC.
-      const { id } = other.prompts.createPrompt(a.org, { text: "https://docs.test/", frequency: "30 6 * * *" });
+      const { id } = createPrompt(other.ctx, a.org, { text: "https://docs.test/", frequency: "30 6 * * *" });
       updateOrg(other.ctx, a.org, { timeZone: "Asia/Kolkata" });
       await pass(29_999);
       expect(ran()).toBe(0);
@@ -370,7 +368,7 @@ describe("a change of a schedule", () => {
       expect(await outcomes(own)).toEqual(["2026-01-01T01:01 ran", "2026-01-01T01:02 ran"]);
       // Elysia may have a timer of its own.
       const timers = jest.getTimerCount();
-      await service.slots.stop();
+      await service.scheduler.stop();
       expect(jest.getTimerCount()).toBe(timers - 1);
     } finally {
       jest.useRealTimers();
@@ -460,14 +458,14 @@ describe("a change of the clock", () => {
   test("forward while a slot is processed, and back before the next check", async () => {
     const { create, tickAt, finish, outcomes, service, clock } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
-    const enqueue = service.queue.enqueue;
-    service.queue.enqueue = (...args) => {
-      clock.at = Date.parse("2026-01-01T09:30:00Z");
-      enqueue(...args);
-    };
     await create({ frequency: "0 * * * *" });
+    const { newId } = service.ctx;
+    service.ctx.newId = (at) => {
+      clock.at = Date.parse("2026-01-01T09:30:00Z");
+      return newId(at);
+    };
     await tickAt("2026-01-01T01:00:00Z");
-    service.queue.enqueue = enqueue;
+    service.ctx.newId = newId;
     await finish(id);
     await tickAt("2026-01-01T02:00:00Z");
     expect((await outcomes(id)).slice(0, 2)).toEqual(lines("ran", "01:00", "02:00"));

@@ -76,7 +76,7 @@ describe("the monthly budget", () => {
     );
     expect([refused.status, refused.body]).toEqual([409, { error: "conflict", detail }]);
     at += 3600_000;
-    await service.slots.tick();
+    await service.scheduler.tick();
     const slots = (await send("GET", `/api/v1/prompts/${id}/slots`)).body;
     expect(slots).toMatchObject([{ outcome: "failed", reason: detail }]);
     // An agent without a model is free.

@@ -4,6 +4,9 @@ import { listInvitations } from "../../src/auth/invitations.ts";
 import { listKeys } from "../../src/auth/keys.ts";
 import { getOrg } from "../../src/auth/orgs.ts";
 import { members, people, signIns } from "../../src/db/tables/people.ts";
+import { listPrompts } from "../../src/prompts/lists.ts";
+import { createPrompt, getPrompt } from "../../src/prompts/prompts.ts";
+import { listShares } from "../../src/shares/shares.ts";
 import { testApp } from "../support/app.ts";
 import { browse, join, signedIn } from "../support/people.ts";
 import { niceGrade, runWithReport } from "../support/reports.ts";
@@ -53,7 +56,7 @@ test("a form acts in the organization of its page, whatever another tab shows by
 test("the URL of a page works whichever of their organizations a person selected", async () => {
   const app = testApp();
   const ada = await inBoth(app);
-  const { id } = app.service.prompts.createPrompt(app.b.org, { title: "Of B", text: "See https://docs.test/" });
+  const { id } = createPrompt(app.service.ctx, app.b.org, { title: "Of B", text: "See https://docs.test/" });
   const found = await ada.get(`/prompts/${id}`);
   expect([found.status, orgShown(found.body)]).toEqual([200, "B"]);
   expect(orgShown((await ada.get("/prompts")).body)).toBe("B");
@@ -80,7 +83,7 @@ test("values of a form survive signing out meanwhile", async () => {
   expect(refused.body).toContain('<form method="post" action="/prompts" enctype="multipart/form-data">');
   const kept = hiddenOf(refused.body);
   expect(kept).toEqual({ ...form, title: "A &quot;long&quot; &lt;text>" });
-  expect(app.service.prompts.listPrompts(app.a.org, { limit: 9, offset: 0, includeArchived: true }).total).toBe(0);
+  expect(listPrompts(app.service.ctx, app.a.org, { limit: 9, offset: 0, includeArchived: true }).total).toBe(0);
 
   const back = await signedIn(app);
   const made = await back.post("/prompts", form);
@@ -125,7 +128,7 @@ test("an open stream ends with its session or membership", async () => {
   for (const [what, end] of Object.entries(ends)) {
     const app = testApp();
     const ada = await signedIn(app);
-    app.service.prompts.createPrompt(app.a.org, { title: "First", text: "See https://docs.test/" });
+    createPrompt(app.service.ctx, app.a.org, { title: "First", text: "See https://docs.test/" });
     const answer = await app.app.handle(
       new Request(`${app.baseUrl}/live?org=${app.a.org}`, {
         headers: { cookie: ada.cookie(), accept: "text/event-stream" },
@@ -137,7 +140,7 @@ test("an open stream ends with its session or membership", async () => {
     const seen: string[] = [];
     while (!seen.join("").includes("First")) seen.push((await reader.read()).value ?? "");
     end(app);
-    app.service.prompts.createPrompt(app.a.org, { title: "Second", text: "See https://docs.test/" });
+    createPrompt(app.service.ctx, app.a.org, { title: "Second", text: "See https://docs.test/" });
     for (let read = await reader.read(); !read.done; read = await reader.read()) seen.push(read.value);
     expect([what, seen.join("").includes("Second")]).toEqual([what, false]);
   }
@@ -146,7 +149,7 @@ test("an open stream ends with its session or membership", async () => {
 test("a live list stays in the organization of its page", async () => {
   const app = testApp();
   const ada = await inBoth(app);
-  app.service.prompts.createPrompt(app.a.org, { title: "Of A", text: "See https://docs.test/" });
+  createPrompt(app.service.ctx, app.a.org, { title: "Of A", text: "See https://docs.test/" });
   const home = (await ada.get("/")).body;
   const stream = /hx-sse:connect="([^"]+)"/.exec(home)?.[1] ?? "";
   await ada.post("/account/organization", { org: app.b.org });
@@ -200,13 +203,13 @@ test("a key and a share link requested twice are created once", async () => {
   const share = { ...named((await ada.get(`/reports/${slug}`)).body, path), days: "7" };
   expect((await ada.post(path, share)).body).toContain('<code id="made">');
   expect((await ada.post(path, share)).status).toBe(409);
-  expect(app.service.shares.listShares(app.a.org, slug)).toHaveLength(1);
+  expect(listShares(app.service.ctx, app.a.org, slug)).toHaveLength(1);
 });
 
 test("concurrent changes are not overwritten unnoticed", async () => {
   const app = testApp();
   const [ada, bea] = [await signedIn(app), await signedIn(app, { role: "member" })];
-  const { id } = app.service.prompts.createPrompt(app.a.org, { title: "First", text: "See https://docs.test/" });
+  const { id } = createPrompt(app.service.ctx, app.a.org, { title: "First", text: "See https://docs.test/" });
   const path = `/prompts/${id}/edit`;
   const [hers, his] = [hiddenOf((await ada.get(path)).body), hiddenOf((await bea.get(path)).body)];
   const text = "See https://docs.test/";
@@ -214,14 +217,14 @@ test("concurrent changes are not overwritten unnoticed", async () => {
   const refused = await bea.post(path, { ...his, title: "Of Bea", text });
   expect([refused.status, refused.body]).toEqual([409, expect.stringContaining('role="alert"')]);
   expect(refused.body).toContain('value="Of Bea"');
-  expect(app.service.prompts.getPrompt(app.a.org, id).title).toBe("Of Ada");
+  expect(getPrompt(app.service.ctx, app.a.org, id).title).toBe("Of Ada");
   // A look at what is typed, or a fault in it, does not take the warning away.
   const looked = await bea.post(path, { ...his, title: "", text, do: "preview" });
   expect((await bea.post(path, { ...hiddenOf(looked.body), title: "Of Bea", text })).status).toBe(409);
   const wrong = await bea.post(path, { ...hiddenOf(refused.body), title: "Of Bea", text: "" });
   expect(wrong.status).toBe(400);
   expect((await bea.post(path, { ...hiddenOf(wrong.body), title: "Of Bea", text })).status).toBe(303);
-  expect(app.service.prompts.getPrompt(app.a.org, id).title).toBe("Of Bea");
+  expect(getPrompt(app.service.ctx, app.a.org, id).title).toBe("Of Bea");
 });
 
 test("signed-in people keep their menu on error pages", async () => {

@@ -1,12 +1,13 @@
 import { expect, test } from "bun:test";
 import { prompts } from "../../src/db/tables/prompts.ts";
+import { createPrompt, getPromptRow } from "../../src/prompts/prompts.ts";
 import { testApp } from "../support/app.ts";
 
 test("a tag of 10,000 prompts is filtered, refused by gates, and scheduled between other requests", async () => {
   const { send, service, a, db } = testApp();
   const text = "Upload. https://docs.example.com";
-  const { id } = service.prompts.createPrompt(a.org, { text, tags: ["nightly"] });
-  const row = service.prompts.getPromptRow(a.org, id);
+  const { id } = createPrompt(service.ctx, a.org, { text, tags: ["nightly"] });
+  const row = getPromptRow(service.ctx, a.org, id);
   db.transaction((tx) => {
     for (let i = 1; i < 10_000; i++)
       tx.insert(prompts)

@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
+import { advanceGates } from "../../src/gates/progress.ts";
 import { createService } from "../../src/service.ts";
 import { noisy } from "../support/app.ts";
 import { deliveringApp } from "../support/deliveries.ts";
@@ -326,7 +327,7 @@ test("every event is sent by what it reports, once", async () => {
     body: { promptId: scored.id, urlMap: { "docs.example.com": "https://p.example" }, minScore: 90 },
   });
   finishRuns(app, () => clean);
-  await service.gates.tick();
+  await advanceGates(service.ctx);
   expect(await sent("gate.decided")).toMatchObject([
     { gate: { status: "failed", minScore: 90 }, prompts: [{ id: scored.id }] },
   ]);
@@ -344,7 +345,7 @@ test("every event is sent by what it reports, once", async () => {
 
   await app.send("PATCH", `/api/v1/prompts/${scored.id}`, { body: { frequency: "0 * * * *" } });
   app.pass(5 * hourMs);
-  await service.slots.tick();
+  await service.scheduler.tick();
   expect(await sent("schedule.missed")).toMatchObject([{ prompt: { id: scored.id }, missed: 4 }]);
   expect((await app.deliveriesOf(id)).every((each: { status: string }) => each.status === "delivered")).toBe(true);
   for (const { body } of app.receiver.received) expect(body.length).toBeLessThan(20_000);

@@ -3,11 +3,20 @@ import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { createKey } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
+import { findLatest } from "../../src/comparisons/latest.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
+import { reportFriction } from "../../src/field/reports.ts";
+import { advanceGates } from "../../src/gates/progress.ts";
 import type { Grade } from "../../src/grading/grade.ts";
+import { setModelKey } from "../../src/models/models.ts";
+import { testDestination } from "../../src/notifications/deliveries.ts";
+import { createDestination } from "../../src/notifications/destinations.ts";
+import { createPrompt, updatePrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
+import { getReport } from "../../src/reports/reports.ts";
+import { requestEval } from "../../src/runs/requests.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
 import { join } from "./people.ts";
@@ -96,7 +105,7 @@ export async function demo() {
   });
   const { id: files } = createProvider(service.ctx, a.org, { name: "Files", docsUrl: `${site.url}/` });
   const newPrompt = (title: string, text: string, more: object = {}) =>
-    service.prompts.createPrompt(a.org, {
+    createPrompt(service.ctx, a.org, {
       title,
       text,
       targetProviderId: notes,
@@ -118,11 +127,11 @@ export async function demo() {
     isOnResultsPage: true,
   });
   const canary = newPrompt("Canary", "Read the guide.", { isCanary: true, tags: [] });
-  const archive = service.prompts.createPrompt(a.org, { text: "Old task. https://docs.notes.example/old" });
-  service.prompts.updatePrompt(a.org, archive.id, { status: "archived" });
+  const archive = createPrompt(service.ctx, a.org, { text: "Old task. https://docs.notes.example/old" });
+  updatePrompt(service.ctx, a.org, archive.id, { status: "archived" });
 
   const report = (where: string, happened: string, more: { category?: "broken_sample"; agent?: string } = {}) =>
-    service.field.reportFriction(a.org, "key of the docs", {
+    reportFriction(service.ctx, a.org, "key of the docs", {
       ...{ where, happened, tried: "I followed the quickstart to add a note and then searched for it.", ...more },
     });
   const broken = "https://docs.notes.example/upload";
@@ -151,22 +160,22 @@ export async function demo() {
     if (day % 4 === 0) evaluation(app, canary, [graded(92, 0)]);
     at += dayMs;
   }
-  service.prompts.updatePrompt(a.org, search, { baselineRequestId: baseline ?? null });
+  updatePrompt(service.ctx, a.org, search, { baselineRequestId: baseline ?? null });
   evaluation(app, search, ["timeout: the run took longer than 20 minutes"], { templateArgs: { word: "tax" } });
   const none = { scope: "docs_only", outcome: "no_creds", score: null, grade: null } as const;
   evaluation(app, canary, [graded(0, 0, { ...none, nullNotice: "The agent had no credentials." })]);
   at += 3_600_000;
   const endJobs = () => db.update(jobs).set({ state: "done", completedAt: at }).run();
   endJobs();
-  await service.requests.requestEval(a.org, add, { urlMap: {}, trigger: "web", runs: 4 });
-  await service.requests.requestEval(a.org, upload, { urlMap: {}, trigger: "cli" });
+  await requestEval(service.ctx, a.org, add, { urlMap: {}, trigger: "web", runs: 4 });
+  await requestEval(service.ctx, a.org, upload, { urlMap: {}, trigger: "cli" });
   await app.runJobs();
-  const slug = service.latest.findLatest(a.org, add)?.slug ?? "";
+  const slug = findLatest(service.ctx, a.org, add)?.slug ?? "";
   at += 600_000;
   await furnish();
   endJobs();
   isHeld = true;
-  await service.requests.requestEval(a.org, add, { urlMap: {}, trigger: "web" });
+  await requestEval(service.ctx, a.org, add, { urlMap: {}, trigger: "web" });
   await service.runner.start();
 
   /** What people and CI add: gates, members, keys, links, decisions. */
@@ -179,12 +188,12 @@ export async function demo() {
     await post("/api/v1/gates", { promptId: search, templateArgs: { word: "invoice" }, urlMap: preview, runs: 5 });
     for (let i = 0; i < 5; i++) {
       finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? graded(52 - i, 3) : graded(73 - i, 2)), 0.12);
-      await service.gates.tick();
+      await advanceGates(service.ctx);
     }
     await post("/api/v1/gates", { promptId: upload, urlMap: {}, runs: 1, minScore: 60 });
     await app.runJobs();
-    await service.gates.tick();
-    service.prompts.updatePrompt(a.org, search, { frequency: "daily" });
+    await advanceGates(service.ctx);
+    updatePrompt(service.ctx, a.org, search, { frequency: "daily" });
     db.$client.run(
       "update runs set started_at = completed_at - 108000 where completed_at > started_at + 3600000 or started_at is null and completed_at > 0",
     );
@@ -215,12 +224,11 @@ export async function demo() {
         .run();
     }
     createKey(service.ctx, a.org, "CI");
-    const { destinations, deliveries } = service.notifier;
     const hook = { kind: "webhook" as const, url: "https://hooks.acme.example/evald" };
-    const { id } = destinations.createDestination(a.org, { ...hook, events: ["run.completed"] });
-    deliveries.testDestination(a.org, id);
-    service.models.setKey(a.org, "openai", "sk-of-acme-0123456789");
-    const { runId } = service.reports.getReport(a.org, slug).run;
+    const { id } = createDestination(service.ctx, a.org, { ...hook, events: ["run.completed"] });
+    testDestination(service.ctx, a.org, id);
+    setModelKey(service.ctx, a.org, "openai", "sk-of-acme-0123456789");
+    const { runId } = getReport(service.ctx, a.org, slug).run;
     const name = "screenshot-1.webp";
     db.insert(artifacts)
       .values({ orgId: a.org, runId, attempt: 1, name, data: Buffer.from("RIFF") })

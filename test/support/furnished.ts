@@ -1,4 +1,7 @@
+import { advanceGates } from "../../src/gates/progress.ts";
+import { createPrompt, updatePrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
+import { requestEval } from "../../src/runs/requests.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
 
@@ -33,7 +36,7 @@ export async function furnished() {
   const { body: called } = await app.send("POST", "/api/v1/regrades", { body: { since: "0001-01-01" } });
   await app.send("POST", `/api/v1/regrades/${called.regradeId}/cancel`);
   const provider = createProvider(service.ctx, a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
-  const prompt = service.prompts.createPrompt(a.org, {
+  const prompt = createPrompt(service.ctx, a.org, {
     title: "Nightly",
     text: `Upload a {{thing}}. Key: ${secret}`,
     frequency: "daily",
@@ -45,7 +48,7 @@ export async function furnished() {
   });
   const args = { templateArgs: { thing: "file" } };
   const drafts = evaluation(app, prompt.id, [{ ...niceGrade, judge }, niceGrade, "infrastructure: no network"], args);
-  service.prompts.updatePrompt(a.org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId });
+  updatePrompt(service.ctx, a.org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId });
   evaluation(app, prompt.id, ["timeout: too long"], {
     ...args,
     urlMap: { "docs.acme.dev": "https://preview.example" },
@@ -60,9 +63,9 @@ export async function furnished() {
   await gate({ urlMap: { "docs.acme.dev": "https://preview.example" }, runs: 2, minScore: 60 });
   await gate({ runs: 1 });
   finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 55 : 78), 0.02);
-  await service.gates.tick();
+  await advanceGates(service.ctx);
   // Unfinished, so not exported.
   await gate({ runs: 1 });
-  await service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api", ...args });
+  await requestEval(service.ctx, a.org, prompt.id, { urlMap: {}, trigger: "api", ...args });
   return { ...app, slug: report.slug as string, draft: drafts[0]?.slug ?? "" };
 }

@@ -2,6 +2,9 @@ import { afterEach } from "bun:test";
 import type { Agent, AgentEvent, Outcome } from "../../src/agents/agent.ts";
 import type { Task } from "../../src/agents/task.ts";
 import type { Answer } from "../../src/grading/judge/rubric.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
+import { listAttempts } from "../../src/runs/endings.ts";
+import { requestEval } from "../../src/runs/requests.ts";
 import { testApp } from "./app.ts";
 import { serveFakeModel, type Turn } from "./fake-model.ts";
 
@@ -175,13 +178,13 @@ export function judgedApp({
   /** Runs the task once and returns its run, its report (null: none) and the stored data. */
   async function run(more: { endGoal?: string | null; text?: string } = {}) {
     const task = { text: `Query it. Docs: ${docs}`, endGoal, ...more };
-    const prompt = service.prompts.createPrompt(a.org, task);
-    const { runIds } = await service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api" });
+    const prompt = createPrompt(service.ctx, a.org, task);
+    const { runIds } = await requestEval(service.ctx, a.org, prompt.id, { urlMap: {}, trigger: "api" });
     await app.runJobs();
     const { body } = await app.send("GET", `/api/v1/runs/${runIds[0]}`);
     const report = body.report ? (await app.send("GET", `/api/v1/reports/${body.report.slug}`)).body : null;
     const trace = report ? (await app.send("GET", `/api/v1/reports/${report.slug}/trace?limit=500`)).body.events : [];
-    return { run: body, report, trace, attempts: service.endings.listAttempts(a.org, String(runIds[0])) };
+    return { run: body, report, trace, attempts: listAttempts(service.ctx, a.org, String(runIds[0])) };
   }
   const stop = async () => {
     await service.stop(0);

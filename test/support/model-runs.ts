@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Means } from "../../src/agents/agent.ts";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
+import { requestEval } from "../../src/runs/requests.ts";
 import { testApp } from "./app.ts";
 import type { serveFakeModel, Turn } from "./fake-model.ts";
 import { type Site, serveSite } from "./site.ts";
@@ -87,7 +88,7 @@ export function modelRuns(fake: ReturnType<typeof serveFakeModel>) {
       body: { text: "Add a note by the docs at https://notes.test/", endGoal: "A note was added.", ...more },
     });
     const urlMap = { "notes.test": product.site.url };
-    const { runIds } = await service.requests.requestEval(a.org, prompt.body.id, {
+    const { runIds } = await requestEval(service.ctx, a.org, prompt.body.id, {
       urlMap,
       runs: many,
       trigger: "api",

@@ -198,7 +198,7 @@ export function ownProbes(document: ApiDocument, ids: Ids, which: "reads" | "wri
 
 /** Calls of every MCP tool, with each ID field alone and with all of them. */
 export function toolProbes(service: Tenants["service"], ids: Ids): Probe[] {
-  return toTools(service).flatMap(({ name, input }) => {
+  return toTools(service.ctx).flatMap(({ name, input }) => {
     const idFields = Object.keys((input as Schema).properties ?? {}).filter(isIdField);
     const calls = [...idFields.map((field) => [field]), idFields].map((used) =>
       Object.fromEntries(used.map((field) => [field, valueFor(field, ids)])),

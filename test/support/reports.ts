@@ -6,8 +6,13 @@ import { jobs } from "../../src/db/tables/jobs.ts";
 import { runs } from "../../src/db/tables/runs.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { gradeSession } from "../../src/grading/score.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
+import { insertReport } from "../../src/reports/report-writer.ts";
 import type { SessionId } from "../../src/reports/session-events.ts";
+import { announceEnd } from "../../src/runs/announcements.ts";
 import type { EvalRequestInput } from "../../src/runs/requests.ts";
+import { acceptEval } from "../../src/runs/requests.ts";
+import { getRun } from "../../src/runs/runs.ts";
 import { openSession } from "../../src/runs/session.ts";
 import type { testApp } from "./app.ts";
 
@@ -16,7 +21,7 @@ type App = ReturnType<typeof testApp>;
 /** A completed run of A with this grade, over these events or a session of 121, without an agent. */
 export function runWithReport(app: App, grade: Grade, title = "Upload a file", events?: AgentEvent[]) {
   const { service, a } = app;
-  const prompt = service.prompts.createPrompt(a.org, { title, text: "Upload a file. https://docs.example.com" });
+  const prompt = createPrompt(service.ctx, a.org, { title, text: "Upload a file. https://docs.example.com" });
   const [run] = evaluation(app, prompt.id, [grade], {}, events);
   return run as NonNullable<typeof run>;
 }
@@ -30,7 +35,7 @@ export function evaluation(
   events?: AgentEvent[],
 ) {
   const asked = { urlMap: {}, trigger: "api", runs: ends.length, ...more } as const;
-  const { runIds, evalRequestId } = transaction(db, (tx) => service.requests.accept(tx, a.org, promptId, asked));
+  const { runIds, evalRequestId } = transaction(db, (tx) => acceptEval(service.ctx, tx, a.org, promptId, asked));
   return runIds.map((runId, i) => {
     const end = ends[i] as Grade | string;
     const run = db.select().from(runs).where(eq(runs.id, runId)).get();
@@ -38,7 +43,7 @@ export function evaluation(
     if (typeof end !== "string")
       storeSession(service.ctx, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? ""));
     endRun({ service, db }, run, end);
-    return { runId, slug: service.runs.getRun(a.org, runId).report?.slug ?? "", evalRequestId };
+    return { runId, slug: getRun(service.ctx, a.org, runId).report?.slug ?? "", evalRequestId };
   });
 }
 
@@ -64,9 +69,9 @@ function endRun(
       .set({ ...done, ...ended })
       .where(eq(runs.id, run.id))
       .run();
-    if (typeof end !== "string") service.reports.insertReport(tx, run, 1, end);
+    if (typeof end !== "string") insertReport(service.ctx, tx, run, 1, end);
     const failure = typeof end === "string" ? failureOf(end) : null;
-    service.announceEnd(tx, run.id, failure && { cause: failure.failureCause, detail: failure.failureDetail });
+    announceEnd(service.ctx, tx, run.id, failure && { cause: failure.failureCause, detail: failure.failureDetail });
   });
 }
 

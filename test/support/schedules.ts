@@ -2,6 +2,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import type { OrgId } from "../../src/context.ts";
 import { runs } from "../../src/db/tables/runs.ts";
+import { cancelRun } from "../../src/runs/endings.ts";
 import { createService, type Service } from "../../src/service.ts";
 import { instantAgent, testApp } from "./app.ts";
 
@@ -22,12 +23,12 @@ export function scheduledApp(
     current: () => service,
     /** A new process takes over the same data. */
     async restart(): Promise<void> {
-      await service.slots.stop();
+      await service.scheduler.stop();
       service = createService({ ...t.service.ctx, agents: { explorer: instantAgent } });
     },
     async tickAt(at: string | number): Promise<number | null> {
       clock.at = typeof at === "number" ? at : Date.parse(at);
-      return await service.slots.tick();
+      return await service.scheduler.tick();
     },
     create: async (body: Record<string, unknown>): Promise<string> =>
       (await t.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/", ...body } })).body.id,
@@ -46,7 +47,7 @@ export function scheduledApp(
     async finish(id: string): Promise<void> {
       const unfinished = and(eq(runs.promptId, id), isNull(runs.completedAt));
       const open = t.db.select({ id: runs.id, orgId: runs.orgId }).from(runs).where(unfinished).all();
-      await Promise.all(open.map((run) => t.service.endings.cancelRun(run.orgId as OrgId, run.id, "the test")));
+      await Promise.all(open.map((run) => cancelRun(t.service.ctx, run.orgId as OrgId, run.id, "the test")));
     },
   };
 }

@@ -1,6 +1,10 @@
 /** `bun run screenshots [FOLDER]`: takes the screenshot of the README: a report on docs with one wrong line, as an admin sees it. */
+
 import { updateOrg } from "../../src/auth/orgs.ts";
+import { findLatest } from "../../src/comparisons/latest.ts";
+import { createPrompt } from "../../src/prompts/prompts.ts";
 import { createProvider } from "../../src/providers/providers.ts";
+import { requestEval } from "../../src/runs/requests.ts";
 import { looking, openBrowser } from "./browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
@@ -12,12 +16,12 @@ const { service, a } = app;
 updateOrg(service.ctx, a.org, { name: "Acme" });
 const docsUrl = "https://docs.notes.example/";
 const { id: targetProviderId } = createProvider(service.ctx, a.org, { name: "Notes", docsUrl });
-const { id } = service.prompts.createPrompt(a.org, {
+const { id } = createPrompt(service.ctx, a.org, {
   ...{ title: "Add a note", text: "Add a note.", endGoal: goal, agent: "llm", targetProviderId },
 });
-await service.requests.requestEval(a.org, id, { urlMap: {}, trigger: "api", runs: 4 });
+await requestEval(service.ctx, a.org, id, { urlMap: {}, trigger: "api", runs: 4 });
 await app.runJobs();
-const { slug } = service.latest.findLatest(a.org, id) ?? {};
+const { slug } = findLatest(service.ctx, a.org, id) ?? {};
 
 const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => app.app.handle(request) });
 const cookie = (await signedIn(app, { role: "admin" })).cookie();

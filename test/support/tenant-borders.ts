@@ -16,6 +16,12 @@ import { trusts } from "../../src/db/tables/keys.ts";
 import { destinations } from "../../src/db/tables/notifications.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { archives } from "../../src/db/tables/prompts.ts";
+import { importFile } from "../../src/exchange/import.ts";
+import { claimJobs, enqueue as enqueueJob } from "../../src/jobs/queue.ts";
+import { getModel, listModelSecrets, removeModelKey, setModelKey } from "../../src/models/models.ts";
+import { listNewestRuns } from "../../src/runs/lists.ts";
+import { getSpending } from "../../src/runs/spending.ts";
+import { createShare } from "../../src/shares/shares.ts";
 import { browse, join, password } from "./people.ts";
 import { rowsOf, type Tenants, unlike } from "./tenants.ts";
 
@@ -160,7 +166,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "A has the longest runs"() {
-      const longest = () => service.runs.listNewest(b.org, { sort: "-duration" }, { limit: 1 }).items[0]?.runId;
+      const longest = () => listNewestRuns(service.ctx, b.org, { sort: "-duration" }, { limit: 1 }).items[0]?.runId;
       const before = longest();
       db.$client.run(
         "update runs set started_at = completed_at - 900000000 where org_id = ? and completed_at is not null",
@@ -187,12 +193,12 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "A has spent and reserved more"() {
-      const before = JSON.stringify(service.money.getSpending(b.org));
+      const before = JSON.stringify(getSpending(service.ctx, b.org));
       db.$client.run("update spending set usd = usd + 5 where org_id = ?", [a.org]);
       db.$client.run("update runs set reserved_usd = 3 where id = (select max(id) from runs where org_id = ?)", [
         a.org,
       ]);
-      return JSON.stringify(service.money.getSpending(b.org)) === before ? undefined : "the spending of B has changed";
+      return JSON.stringify(getSpending(service.ctx, b.org)) === before ? undefined : "the spending of B has changed";
     },
 
     async "the only owner of C, while others have owners"() {
@@ -233,7 +239,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
       if (status !== 200) return unlike("key", status, 200);
       const link = db.$client.query<{ id: string }, [string]>("select id from share_links where org_id = ?").get(a.org);
       const [report] = (await asB.send("GET", "/api/v1/reports")).body;
-      const made = service.shares.createShare(b.org, report.slug, { days: 7, withSession: false, id: link?.id });
+      const made = createShare(service.ctx, b.org, report.slug, { days: 7, withSession: false, id: link?.id });
       return made.id === link?.id ? "the link has the ID of A's" : undefined;
     },
 
@@ -261,7 +267,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
         lines[lines.length - 1] = JSON.stringify({ type: "end", rows: lines.length - 2, sha256 });
         const file = joinPath(folder, "export.jsonl");
         writeFileSync(file, `${lines.join("\n")}\n`);
-        const { rows } = service.imports.importFile(b.org, file);
+        const { rows } = importFile(service.ctx, b.org, file);
         if (!rows.event) return "no events were imported";
       } finally {
         rmSync(folder, { recursive: true });
@@ -280,24 +286,24 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "B and A have keys of the same model provider"() {
-      for (const { org } of [a, b]) service.models.setKey(org, "openai", `sk-of-${org}`);
+      for (const { org } of [a, b]) setModelKey(service.ctx, org, "openai", `sk-of-${org}`);
       for (const { org } of [a, b]) {
-        const access = service.models.getModel(org, "openai/gpt-5") as { key?: string; apiKey?: string };
+        const access = getModel(service.ctx, org, "openai/gpt-5") as { key?: string; apiKey?: string };
         if (!JSON.stringify(access).includes(`sk-of-${org}`))
           return "a model is called with the key of another organization";
-        const secrets = service.models.secretsOf(org);
+        const secrets = listModelSecrets(service.ctx, org);
         if (
           !secrets.includes(`sk-of-${org}`) ||
           secrets.some((each) => each.startsWith("sk-of-") && !each.endsWith(org))
         )
           return "the secrets of an organization are not its own";
       }
-      service.models.removeKey(b.org, "openai");
-      return service.models.secretsOf(a.org).includes(`sk-of-${a.org}`) ? undefined : "the key of A is gone";
+      removeModelKey(service.ctx, b.org, "openai");
+      return listModelSecrets(service.ctx, a.org).includes(`sk-of-${a.org}`) ? undefined : "the key of A is gone";
     },
 
     async "A has an unfinished regrade, and judgments with more tokens"() {
-      for (const { org } of [a, b]) service.models.setKey(org, "openai", "sk-0123456789abcdef");
+      for (const { org } of [a, b]) setModelKey(service.ctx, org, "openai", "sk-0123456789abcdef");
       const body = { since: "2020-01-01", judge: "openai/gpt-5", maxUsd: 1 };
       const request = async (own: typeof asB) => {
         const { status, body: regrade } = await own.send("POST", "/api/v1/regrades", { body });
@@ -321,15 +327,23 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     async "jobs of A don't count for the limits of B"() {
       db.$client.run("update jobs set state = 'done', completed_at = ? where state in ('queued', 'running')", [at]);
       const enqueue = (orgId: string, subject: string, host: string) =>
-        service.commit((tx) => service.queue.enqueue(tx, { kind: "run", subject, orgId, host, maxAttempts: 1 }));
+        service.ctx.commit((tx) =>
+          enqueueJob(service.ctx, tx, { pool: "runs", kind: "run", subject, orgId, host, maxAttempts: 1 }),
+        );
       for (const i of [1, 2, 3]) await enqueue(a.org, `a${i}`, "one.example");
       for (const i of [1, 2, 3]) await enqueue(b.org, `b${i}`, "one.example");
       const none = { atOnce: null, aDay: null };
       const claim = (limits: { atOnce: number | null; aDay: number | null }) =>
-        service
+        service.ctx
           .commit((tx) => {
             const org = (id: string) => (id === b.org ? limits : none);
-            const { leases } = service.queue.claim(tx, 10, "test", 1000, { org, host: 100 });
+            const { leases } = claimJobs(service.ctx, tx, {
+              pool: "runs",
+              most: 10,
+              owner: "test",
+              leaseMs: 1000,
+              limits: { org, host: 100 },
+            });
             throw new Claimed(
               leases
                 .map(({ subject }) => subject)

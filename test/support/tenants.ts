@@ -4,7 +4,11 @@ import type { OrgId } from "../../src/context.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
 import { namedPages } from "../../src/db/tables/trends.ts";
+import { advanceGates } from "../../src/gates/progress.ts";
+import { setModelKey } from "../../src/models/models.ts";
 import { subscribable } from "../../src/notifications/events.ts";
+import { updatePrompt } from "../../src/prompts/prompts.ts";
+import { requestEval } from "../../src/runs/requests.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { startOidc } from "./oidc.ts";
 import { join } from "./people.ts";
@@ -68,7 +72,7 @@ export function tenants() {
     // The same file in each organization.
     await post(own, "/api/v1/archives", Buffer.from(await same), { "content-type": "application/gzip" });
     const { id: providerId } = await post(own, "/api/v1/providers", { name: "Acme", docsUrl });
-    service.models.setKey(org, "openai", `sk-${org}`);
+    setModelKey(service.ctx, org, "openai", `sk-${org}`);
     createKey(service.ctx, org, "spare");
     await post(own, "/api/v1/oidc/trusts", { provider: "github", repository: `acme/${org}` });
     const url = "https://hooks.acme.example/evald";
@@ -111,7 +115,7 @@ export function tenants() {
     const args = { templateArgs: { thing: "file" } };
     const grade = { ...niceGrade, frictions: [...niceGrade.frictions, ofOneOrg(org)] };
     const drafts = evaluation(own, prompt.id, [{ ...grade, judge }, grade, "infrastructure: no network"], args);
-    service.prompts.updatePrompt(org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId ?? null });
+    updatePrompt(service.ctx, org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId ?? null });
     evaluation(own, prompt.id, ["timeout: too long"], {
       ...args,
       urlMap: { "docs.acme.dev": "https://preview.example" },
@@ -137,14 +141,14 @@ export function tenants() {
     const gate = { promptId: prompt.id, ...args, urlMap: { "docs.acme.dev": "https://preview.example" }, minScore: 60 };
     await post(own, "/api/v1/gates", gate);
     finishRuns(own, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 55 : 78), 0.02);
-    await service.gates.tick();
+    await advanceGates(service.ctx);
     // Those of runs that ended without an agent.
     db.$client.run("update jobs set state = 'done', completed_at = ? where org_id = ? and state = 'queued'", [at, org]);
   }
 
   async function addReport(own: Own, promptId: string, score: number): Promise<void> {
     const args = { templateArgs: { thing: "file" } };
-    await service.requests.requestEval(own.a.org, promptId, { urlMap: {}, trigger: "schedule", ...args });
+    await requestEval(service.ctx, own.a.org, promptId, { urlMap: {}, trigger: "schedule", ...args });
     finishRuns(own, () => ({ ...niceGrade, score }), 0.01);
   }
 
@@ -159,7 +163,7 @@ export function tenants() {
     finishRuns(own, () => 90, 0.01);
     await post(own, "/api/v1/gates", { promptId, templateArgs: { thing: "file" }, urlMap: {}, runs: 1 });
     await post(own, `/api/v1/prompts/${promptId}/run`, { urlMap: {}, templateArgs: { thing: "file" } });
-    await service.gates.tick();
+    await advanceGates(service.ctx);
   }
 
   const pass = (ms: number) => {

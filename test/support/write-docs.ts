@@ -8,4 +8,4 @@ const write = async (file: string, name: string, part: string) =>
 
 await write("configuration.md", "settings", settingsTable());
 await write("cli.md", "commands", commandsTable());
-await write("mcp.md", "tools", toolsTable(toTools(testApp().service)));
+await write("mcp.md", "tools", toolsTable(toTools(testApp().service.ctx)));

@@ -3,7 +3,7 @@ import { line } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
-import type { Slot } from "../../runs/slot-schema.ts";
+import type { Slot } from "../../schedules/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
 import { Heads } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";

@@ -2,8 +2,7 @@ import type { StoredFailure } from "../../agents/failure.ts";
 import { count, line } from "../../grading/text.ts";
 import { shownUrlMap } from "../../net/mapping.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
-import type { Follow } from "../../runs/follow.ts";
-import { formatPlace } from "../../runs/follow.ts";
+import { formatPlace, type getRunProgress } from "../../runs/follow.ts";
 import type { RequestedTask } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
 import type { Used } from "../../runs/usage.ts";
@@ -28,7 +27,7 @@ type State = {
   attempts: Attempt[];
   now: number;
 };
-type Props = State & { requested: RequestedTask; progress: ReturnType<Follow["getProgress"]> };
+type Props = State & { requested: RequestedTask; progress: ReturnType<typeof getRunProgress> };
 
 /** A run: its state, its timeline and its prompt. It updates live until the run ends. */
 export function RunPage({

@@ -1,4 +1,4 @@
-import type { TagScheduled } from "../../prompts/tag-schedules.ts";
+import type { TagScheduled } from "../../schedules/tag-schedules.ts";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";

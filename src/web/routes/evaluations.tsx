@@ -1,6 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { findStep } from "../../comparisons/latest.ts";
+import { findLatest, findStep } from "../../comparisons/latest.ts";
+import { findGateOfEval } from "../../gates/gates.ts";
+import { failuresOfEval, getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/previews.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import type { Service } from "../../service.ts";
@@ -14,20 +16,20 @@ import type { Viewer } from "../viewer.ts";
 const evalParams = Type.Object({ evalId: Type.String({ description: "ID of the evaluation" }) });
 
 /** Pages of evaluations. */
-export const evaluationPages = ({ ctx, evals, gates, latest }: Service, pages: PageRequests) => {
+export const evaluationPages = ({ ctx }: Service, pages: PageRequests) => {
   const isPreview = (viewer: Viewer, { runs }: EvalRequest) =>
     previewsAmong(
       ctx,
       viewer.org,
       runs.slice(0, 1).map(({ runId }) => runId),
     ).size > 0;
-  const shownEval = (viewer: Viewer, site: Site, id: string, request = evals.getEvalRequest(viewer.org, id)) => ({
+  const shownEval = (viewer: Viewer, site: Site, id: string, request = getEvalRequest(ctx, viewer.org, id)) => ({
     site,
     request,
     isPreview: isPreview(viewer, request),
-    step: findStep(latest.findLatest(viewer.org, request.prompt.id), id),
-    failures: evals.failuresOf(viewer.org, id),
-    gateId: gates.findOfEval(viewer.org, id),
+    step: findStep(findLatest(ctx, viewer.org, request.prompt.id), id),
+    failures: failuresOfEval(ctx, viewer.org, id),
+    gateId: findGateOfEval(ctx, viewer.org, id),
     now: ctx.now(),
   });
 
@@ -48,7 +50,7 @@ export const evaluationPages = ({ ctx, evals, gates, latest }: Service, pages: P
       ({ request, params }) =>
         pages.live(request, (viewer, site) => {
           // Not found is an error of the request, not of its stream.
-          evals.getEvalRequest(viewer.org, params.evalId);
+          getEvalRequest(ctx, viewer.org, params.evalId);
           return () => toPart(<EvalPart {...shownEval(viewer, site, params.evalId)} />, viewer);
         }),
       {

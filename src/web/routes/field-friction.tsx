@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import { badRequest } from "../../errors.ts";
+import { changeFieldFriction, getFieldFriction, listFieldFriction } from "../../field/field.ts";
 import { FieldFrictionChange, fieldFilter } from "../../field/schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
@@ -16,14 +17,14 @@ const query = Type.Object({
 });
 const params = Type.Object({ fieldId: Type.String() });
 /** Friction that agents in the field reported. */
-export const fieldFrictionPages = ({ field }: Service, pages: PageRequests) =>
+export const fieldFrictionPages = ({ ctx }: Service, pages: PageRequests) =>
   new Elysia({ name: "field friction pages" })
     .get(
       "/friction/field",
       ({ request, query }) =>
         pages.show(request, (viewer, site) => {
           const { offset = 0, ...filter } = query;
-          const found = field.listField(viewer.org, filter, { limit: fieldShown, offset });
+          const found = listFieldFriction(ctx, viewer.org, filter, { limit: fieldShown, offset });
           return privateAnswer("html", toPage(<FieldFrictionPage {...{ site, viewer, found, query }} />));
         }),
       { transform: withoutBlanks, query },
@@ -32,7 +33,7 @@ export const fieldFrictionPages = ({ field }: Service, pages: PageRequests) =>
       "/friction/field/:fieldId",
       ({ request, params }) =>
         pages.show(request, (viewer, site) => {
-          const friction = field.getField(viewer.org, params.fieldId);
+          const friction = getFieldFriction(ctx, viewer.org, params.fieldId);
           return privateAnswer("html", toPage(<FieldFrictionDetailPage {...{ site, viewer, friction }} />));
         }),
       { params },
@@ -43,7 +44,7 @@ export const fieldFrictionPages = ({ field }: Service, pages: PageRequests) =>
         pages.submit(request, "write", (viewer, form) => {
           const change = { state: form.get("state"), reason: form.get("reason") };
           if (!Value.Check(FieldFrictionChange, change)) throw badRequest("Choose open, resolved or dismissed.");
-          field.changeField(viewer.org, params.fieldId, change, viewer.person.name);
+          changeFieldFriction(ctx, viewer.org, params.fieldId, change, viewer.person.name);
           return pages.seeOther(`/friction/field/${params.fieldId}`);
         }),
       { params },

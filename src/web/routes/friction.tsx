@@ -1,8 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { frictionColumns } from "../../friction/friction.ts";
+import { frictionColumns, getFriction, listFriction } from "../../friction/friction.ts";
 import { frictionFilter, scopeQuery } from "../../friction/schema.ts";
 import { sortBy } from "../../http/sorting.ts";
+import { listPromptChoices } from "../../prompts/lists.ts";
+import { listAgents } from "../../prompts/prompts.ts";
 import { listProviders } from "../../providers/providers.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
@@ -20,20 +22,20 @@ const query = Type.Object({
 });
 
 /** Friction points across runs. */
-export const frictionPages = ({ ctx, friction, prompts, listAgents }: Service, pages: PageRequests) =>
+export const frictionPages = ({ ctx }: Service, pages: PageRequests) =>
   new Elysia({ name: "friction pages" })
     .get(
       "/friction",
       ({ request, query: { of, offset = 0, ...asked } }) =>
         pages.show(request, (viewer, site) => {
-          const listed = prompts.listChoices(viewer.org);
+          const listed = listPromptChoices(ctx, viewer.org);
           const known = listProviders(ctx, viewer.org);
           const isGiven = (asked.promptId ?? asked.providerId) !== undefined;
           const chosen = known.some(({ id }) => id === of) ? { providerId: of } : { promptId: of };
           const scope = isGiven ? {} : of === undefined ? { everything: true as const } : chosen;
           const filter = { ...asked, ...scope };
-          const agents = [...new Set([...listAgents().map(({ id }) => id), ...(asked.agent ? [asked.agent] : [])])];
-          const found = friction.list(viewer.org, filter, { limit: frictionShown, offset });
+          const agents = [...new Set([...listAgents(ctx).map(({ id }) => id), ...(asked.agent ? [asked.agent] : [])])];
+          const found = listFriction(ctx, viewer.org, filter, { limit: frictionShown, offset });
           const body = (
             <FrictionPage
               {...{ site, viewer, found, prompts: listed, providers: known, agents }}
@@ -49,8 +51,8 @@ export const frictionPages = ({ ctx, friction, prompts, listAgents }: Service, p
       ({ request, params, query: scope }) =>
         pages.show(request, (viewer, site) => {
           const isGiven = (scope.promptId ?? scope.providerId) !== undefined;
-          const point = friction.get(viewer.org, params.fingerprint, isGiven ? scope : { everything: true });
-          const listed = prompts.listChoices(viewer.org);
+          const point = getFriction(ctx, viewer.org, params.fingerprint, isGiven ? scope : { everything: true });
+          const listed = listPromptChoices(ctx, viewer.org);
           return privateAnswer(
             "html",
             toPage(<FrictionPointPage {...{ site, viewer, friction: point, scope, prompts: listed }} />),

@@ -1,9 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { gateStatuses } from "../../db/tables/gates.ts";
-import { gateColumns } from "../../gates/gates.ts";
+import { gateColumns, getGate, listGates } from "../../gates/gates.ts";
 import { pageQuery } from "../../http/paging.ts";
 import { sortBy } from "../../http/sorting.ts";
+import { listPromptChoices } from "../../prompts/lists.ts";
 import { Id, OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { pageAnswer } from "../page-answers.ts";
@@ -14,7 +15,7 @@ import { withoutBlanks } from "../query.ts";
 const perPage = 50;
 
 /** Pages of gates. */
-export const gatePages = ({ ctx, gates, prompts }: Service, pages: PageRequests) =>
+export const gatePages = ({ ctx }: Service, pages: PageRequests) =>
   new Elysia({ name: "gate pages" })
     .get(
       "/gates",
@@ -22,8 +23,8 @@ export const gatePages = ({ ctx, gates, prompts }: Service, pages: PageRequests)
         pages.show(request, (viewer, site) => {
           const promptId = query.promptId?.toLowerCase();
           const page = { limit: perPage, offset: query.offset ?? 0 };
-          const { items, total } = gates.listGates(viewer.org, { ...query, promptId }, page);
-          const choices = prompts.listChoices(viewer.org);
+          const { items, total } = listGates(ctx, viewer.org, { ...query, promptId }, page);
+          const choices = listPromptChoices(ctx, viewer.org);
           const shown = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: ctx.now() };
           return pageAnswer(<GatesPage {...shown} />);
         }),
@@ -41,9 +42,7 @@ export const gatePages = ({ ctx, gates, prompts }: Service, pages: PageRequests)
       "/gates/:gateId",
       ({ request, params }) =>
         pages.show(request, (viewer, site) =>
-          pageAnswer(
-            <GatePage {...{ site, viewer, gate: gates.getGate(viewer.org, params.gateId), now: ctx.now() }} />,
-          ),
+          pageAnswer(<GatePage {...{ site, viewer, gate: getGate(ctx, viewer.org, params.gateId), now: ctx.now() }} />),
         ),
       {
         params: Type.Object({ gateId: Type.String({ description: "ID of the gate" }) }),

@@ -3,7 +3,11 @@ import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
 import { getOrg } from "../../auth/orgs.ts";
+import { findLatest } from "../../comparisons/latest.ts";
+import { findFirstPrompt, listPromptLines, listScheduledPrompts } from "../../prompts/lists.ts";
+import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
+import { listBrokenRuns, listNewestRuns, listUnfinishedRuns } from "../../runs/lists.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
@@ -25,19 +29,19 @@ const hidesSteps = (request: Request): boolean =>
 
 /** The dashboard of an organization, or the landing page for visitors who are not signed in. */
 export const homePages = (service: Service, pages: PageRequests) => {
-  const { ctx, prompts, latest, runs } = service;
+  const { ctx } = service;
 
   function overviewOf({ org }: Viewer, site: Site): Overview {
-    const { items, total } = prompts.listLines(org, {}, { limit: shownPrompts, offset: 0 });
+    const { items, total } = listPromptLines(ctx, org, {}, { limit: shownPrompts, offset: 0 });
     return {
       site,
       now: ctx.now(),
       timeZone: getOrg(ctx, org).timeZone,
-      prompts: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })),
+      prompts: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })),
       promptCount: total,
-      open: runs.listUnfinished(org, mostRuns),
-      due: prompts.listDue(org, shownDue),
-      broken: runs.listBroken(org, { limit: mostRuns, withinMs }),
+      open: listUnfinishedRuns(ctx, org, mostRuns),
+      due: listScheduledPrompts(ctx, org, shownDue),
+      broken: listBrokenRuns(ctx, org, { limit: mostRuns, withinMs }),
       most: mostRuns,
     };
   }
@@ -47,17 +51,18 @@ export const homePages = (service: Service, pages: PageRequests) => {
     if (!may(viewer, "members") || hidesSteps(request)) return null;
     const { org } = viewer;
     const example = listProviders(ctx, org).filter(({ docsUrl }) => docsUrl === `${ctx.baseUrl()}/example`);
-    const promptId = prompts.findFirst(
+    const promptId = findFirstPrompt(
+      ctx,
       org,
       example.map(({ id }) => id),
     );
     const hasRuns = (status?: "completed") =>
-      promptId !== null && runs.listNewest(org, { promptId, status }, { limit: 1 }).items.length > 0;
+      promptId !== null && listNewestRuns(ctx, org, { promptId, status }, { limit: 1 }).items.length > 0;
     const steps = {
       promptId,
       runs: hasRuns(),
       reports: hasRuns("completed"),
-      schedule: prompts.listDue(org, 1).length > 0,
+      schedule: listScheduledPrompts(ctx, org, 1).length > 0,
       keys: listKeys(ctx, org).some(({ lastUsedAt }) => lastUsedAt !== null),
       people: listMembers(ctx, org).length > 1 || listInvitations(ctx, org).length > 0,
     };
@@ -68,7 +73,7 @@ export const homePages = (service: Service, pages: PageRequests) => {
     <DashboardPage
       {...{ viewer, ...overviewOf(viewer, site) }}
       steps={stepsOf(viewer, request)}
-      runsFree={prompts.agentOf(viewer.org, { agent: null, model: null }).model === null}
+      runsFree={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).model === null}
     />
   );
 

@@ -5,8 +5,11 @@ import { checkArchive } from "../../archives/archive-check.ts";
 import { createArchive } from "../../archives/archives.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { AppError, conflict } from "../../errors.ts";
+import { agentOfPrompt } from "../../prompts/prompt-check.ts";
+import { createPrompt, getPrompt, hasPrompt, updatePrompt } from "../../prompts/prompts.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { requestEval } from "../../runs/requests.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
@@ -46,7 +49,7 @@ async function storeFiles(ctx: Context, org: OrgId, draft: Draft, sent: URLSearc
 
 /** Pages to create and edit a prompt. */
 export const promptFormPages = (service: Service, pages: PageRequests) => {
-  const { ctx, prompts, requests } = service;
+  const { ctx } = service;
   const views = promptViews(service);
 
   /** Renders the form with the submitted values and the error, if any. `seen`: the fingerprint when the form was first opened. */
@@ -65,7 +68,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           ? `this requires the role ${roleFor("write")}; yours is ${viewer.role}`
           : "API keys can only read pages; use the REST API to edit prompts",
       );
-    const present = isNew ? null : prompts.getPrompt(viewer.org, id);
+    const present = isNew ? null : getPrompt(ctx, viewer.org, id);
     const prompt = present && { id, title: titleOf(present), seen: seen ?? markOf(present) };
     const fault = error ? toFault(error, fields) : null;
     const shown = {
@@ -86,7 +89,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
       "/prompts/new",
       ({ request, query }) =>
         pages.show(request, (viewer, site) => {
-          const copied = query.from && toDraft(prompts.getPrompt(viewer.org, query.from));
+          const copied = query.from && toDraft(getPrompt(ctx, viewer.org, query.from));
           // Each prompt is made public on purpose.
           const from = copied ? { ...copied, hasPublicBadge: false, isOnResultsPage: false } : emptyDraft;
           const title = query.from && from.title ? `${from.title} (copy)` : from.title;
@@ -113,17 +116,17 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           const draft = readDraft(sent);
           const id = views.idIn(sent);
           // A form submitted twice creates one prompt.
-          if (prompts.hasPrompt(viewer.org, id)) return pages.seeOther(`/prompts/${id}`);
+          if (hasPrompt(ctx, viewer.org, id)) return pages.seeOther(`/prompts/${id}`);
           try {
             await storeFiles(ctx, viewer.org, draft, sent);
             if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, true);
             const input = toInput(draft);
             views.checkStart(viewer.org, input);
-            const made = prompts.createPrompt(viewer.org, input, id);
+            const made = createPrompt(ctx, viewer.org, input, id);
             // The page of the prompt asks for the values of variables, and for consent to the cost of a paid model.
-            if (sent.get("do") !== "run" || made.templateVars || prompts.agentOf(viewer.org, made).model !== null)
+            if (sent.get("do") !== "run" || made.templateVars || agentOfPrompt(ctx, viewer.org, made).model !== null)
               return pages.seeChanged(`/prompts/${made.id}`, "promptCreated");
-            const { runIds } = await requests.requestEval(viewer.org, made.id, { urlMap: {}, trigger: "web" });
+            const { runIds } = await requestEval(ctx, viewer.org, made.id, { urlMap: {}, trigger: "web" });
             return pages.seeChanged(`/runs/${runIds[0]}`, "runStarted");
           } catch (error) {
             if (isInputError(error)) return formAnswer(viewer, site, id, draft, true, { error });
@@ -144,7 +147,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
       "/prompts/:promptId/edit",
       ({ request, params }) =>
         pages.show(request, (viewer, site) => {
-          const prompt = prompts.getPrompt(viewer.org, params.promptId);
+          const prompt = getPrompt(ctx, viewer.org, params.promptId);
           return formAnswer(viewer, site, prompt.id, toDraft(prompt), false);
         }),
       { params },
@@ -156,7 +159,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           request,
           "write",
           async (viewer, sent, site) => {
-            const present = prompts.getPrompt(viewer.org, params.promptId);
+            const present = getPrompt(ctx, viewer.org, params.promptId);
             const { id } = present;
             const draft = readDraft(sent);
             const seen = sent.get("seen") ?? markOf(present);
@@ -167,7 +170,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
                 return formAnswer(viewer, site, id, draft, false, { error: conflict(changedMeanwhile) });
               const input = toInput(draft);
               views.checkStart(viewer.org, input);
-              prompts.updatePrompt(viewer.org, id, input);
+              updatePrompt(ctx, viewer.org, id, input);
               return pages.seeChanged(`/prompts/${id}`, "promptSaved");
             } catch (error) {
               if (isInputError(error)) return formAnswer(viewer, site, id, draft, false, { error, seen });

@@ -1,13 +1,16 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { findLatest } from "../../comparisons/latest.ts";
 import type { OrgId } from "../../context.ts";
 import { promptStatuses } from "../../db/tables/prompts.ts";
 import { whileUnchanged } from "../../db/unchanged.ts";
 import { type AppError, badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";
 import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
-import { type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
+import { listPromptLines, listTags, type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
+import { getPromptRow, updatePrompt } from "../../prompts/prompts.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { requestEval } from "../../runs/requests.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
@@ -42,7 +45,7 @@ const statuses = ["all", ...promptStatuses] as const;
 
 /** Pages to list, show and run prompts. */
 export const promptPages = (service: Service, pages: PageRequests) => {
-  const { ctx, prompts, latest, requests } = service;
+  const { ctx } = service;
   const views = promptViews(service);
 
   async function promptAnswer(viewer: Viewer, site: Site, id: string, sent?: { draft: RunDraft; error: AppError }) {
@@ -53,8 +56,8 @@ export const promptPages = (service: Service, pages: PageRequests) => {
   /** A page of prompts with their scores. Changes are computed, not stored: all of them are, to sort by them. */
   function listed(org: OrgId, { sort, ...filter }: PromptFilter & { sort?: PromptSort | ChangeSort }, offset: number) {
     const scored = (page: Page, sort?: PromptSort) => {
-      const { items, total } = prompts.listLines(org, { ...filter, sort }, page);
-      return { items: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })), total };
+      const { items, total } = listPromptLines(ctx, org, { ...filter, sort }, page);
+      return { items: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })), total };
     };
     if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
     const { items, total } = whileUnchanged(ctx.db, ["changes", org, filter], () =>
@@ -73,7 +76,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
           const filter = { search: query.search?.trim(), status: query.status, tag: query.tag, sort };
           const offset = query.offset ?? 0;
           const { items: lines, total } = listed(viewer.org, filter, offset);
-          const tags = prompts.listTags(viewer.org);
+          const tags = listTags(ctx, viewer.org);
           const shown = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: ctx.now() };
           return privateAnswer("html", toPage(<PromptsPage {...shown} />));
         }),
@@ -99,9 +102,9 @@ export const promptPages = (service: Service, pages: PageRequests) => {
         pages.submit(request, "write", (viewer, sent) => {
           const status = (["active", "paused"] as const).find((each) => each === sent.get("status"));
           if (!status) throw badRequest("status must be active or paused");
-          if (prompts.getPromptRow(viewer.org, params.promptId).status === "archived")
+          if (getPromptRow(ctx, viewer.org, params.promptId).status === "archived")
             throw badRequest("this prompt is archived; ask an admin to unarchive it");
-          const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
+          const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
           return pages.seeChanged(`/prompts/${id}`, status === "paused" ? "promptPaused" : "promptResumed", id);
         }),
       { params },
@@ -111,7 +114,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
       ({ request, params }) =>
         pages.submit(request, "archive", (viewer, sent) => {
           const status = sent.has("back") ? "active" : "archived";
-          const prompt = prompts.getPromptRow(viewer.org, params.promptId);
+          const prompt = getPromptRow(ctx, viewer.org, params.promptId);
           const asks =
             status === "archived" &&
             askBefore(
@@ -128,7 +131,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
               },
             );
           if (asks) return asks;
-          const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
+          const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
           return pages.seeChanged(`/prompts/${id}`, status === "archived" ? "promptArchived" : "promptUnarchived", id);
         }),
       { params },
@@ -141,7 +144,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
           try {
             views.checkAgreed(viewer.org, params.promptId, sent);
             const input = views.runInputOf(draft);
-            const { evalRequestId, runIds } = await requests.requestEval(viewer.org, params.promptId, input);
+            const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, input);
             return runIds.length === 1
               ? pages.seeChanged(`/runs/${runIds[0]}`, "runStarted")
               : pages.seeChanged(`/evals/${evalRequestId}`, "runsStarted");

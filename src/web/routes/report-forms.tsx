@@ -2,9 +2,12 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { reportStatuses } from "../../db/tables/reports.ts";
 import { badRequest } from "../../errors.ts";
+import { pinGrading } from "../../reports/gradings.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { getReport, setReportStatus } from "../../reports/reports.ts";
 import { getSession } from "../../reports/trace.ts";
 import type { Service } from "../../service.ts";
+import { revokeShare, sharesOfReport } from "../../shares/shares.ts";
 import { formatZoned } from "../components/when.tsx";
 import { archivedReports, askBefore } from "../confirmation.tsx";
 import type { PageRequests } from "../page-requests.tsx";
@@ -12,7 +15,7 @@ import type { PageRequests } from "../page-requests.tsx";
 const slug = Type.Object({ slug: Type.String() });
 
 /** Forms of a report that change it or its share links. */
-export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: PageRequests) =>
+export const reportForms = ({ ctx }: Service, pages: PageRequests) =>
   new Elysia({ name: "report forms" })
     .post(
       "/reports/:slug/status",
@@ -21,7 +24,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
           const status = reportStatuses.find((each) => each === fields.get("status"));
           if (!status) throw badRequest(`status must be one of ${reportStatuses.join(", ")}`);
           const path = `/reports/${params.slug}`;
-          const { task, status: before } = reports.getReport(viewer.org, params.slug);
+          const { task, status: before } = getReport(ctx, viewer.org, params.slug);
           const asks =
             status === "archived" &&
             before !== "archived" &&
@@ -36,7 +39,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
               },
             );
           if (asks) return asks;
-          reports.setStatus(viewer.org, params.slug, status);
+          setReportStatus(ctx, viewer.org, params.slug, status);
           return status === "archived" ? pages.seeChanged(path, "reportArchived") : pages.seeOther(path);
         }),
       { params: slug },
@@ -45,7 +48,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
       "/reports/:slug/grading",
       ({ request, params }) =>
         pages.submit(request, "publish", (viewer, fields) => {
-          gradings.pinGrading(viewer.org, params.slug, fields.get("grading") || null);
+          pinGrading(ctx, viewer.org, params.slug, fields.get("grading") || null);
           return pages.seeOther(`/reports/${params.slug}#gradings`);
         }),
       { params: slug },
@@ -56,7 +59,9 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
         pages.submit(request, "share", (viewer, form) => {
           const path = `/reports/${params.slug}`;
           const { report } = getSession(ctx, viewer.org, params.slug);
-          const share = shares.listOf(report).find(({ id, state }) => id === params.shareId && state === "active");
+          const share = sharesOfReport(ctx, report).find(
+            ({ id, state }) => id === params.shareId && state === "active",
+          );
           const asks =
             share &&
             askBefore(
@@ -73,7 +78,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
               },
             );
           if (asks) return asks;
-          shares.revokeShare(viewer.org, params.slug, params.shareId);
+          revokeShare(ctx, viewer.org, params.slug, params.shareId);
           return pages.seeChanged(path, "shareRevoked");
         }),
       {

@@ -1,17 +1,25 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
-import { findStep } from "../../comparisons/latest.ts";
+import { findLatest, findStep } from "../../comparisons/latest.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
+import { forecastRuns } from "../../fixes/done-fixes.ts";
 import { sortBy } from "../../http/sorting.ts";
-import { reportColumns } from "../../reports/lists.ts";
+import { listPromptChoices } from "../../prompts/lists.ts";
+import { listAgents } from "../../prompts/prompts.ts";
+import { gradingsOfReport } from "../../reports/gradings.ts";
+import { listReports, reportColumns } from "../../reports/lists.ts";
 import { reportMarkdown } from "../../reports/markdown.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
+import { getReport } from "../../reports/reports.ts";
 import { type Report, reportFilter } from "../../reports/schema.ts";
 import { getSession } from "../../reports/trace.ts";
+import { getEstimate } from "../../runs/estimates.ts";
+import { getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/previews.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
+import { createShare, sharesOfReport } from "../../shares/shares.ts";
 import { prefersMarkdown, privateAnswer, varyAccept } from "../answer.ts";
 import type { Verification } from "../components/fixes.tsx";
 import { toPage } from "../components/layout.tsx";
@@ -39,21 +47,18 @@ const least = { A: 90, B: 80, C: 70, D: 60, F: 0 };
 const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 
 /** Report pages. */
-export const reportPages = (
-  { ctx, reports, gradings, shares, evals, prompts, listAgents, latest, estimates, recommendations }: Service,
-  pages: PageRequests,
-) => {
+export const reportPages = ({ ctx }: Service, pages: PageRequests) => {
   function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
     const { best, worst, offset = 0, ...filter } = query;
     const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
-    const found = reports.listReports(viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
+    const found = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
     const previews = previewsAmong(
       ctx,
       viewer.org,
       found.items.map(({ runId }) => runId),
     );
-    const listed = prompts.listChoices(viewer.org);
-    const agents = [...new Set([...listAgents().map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
+    const listed = listPromptChoices(ctx, viewer.org);
+    const agents = [...new Set([...listAgents(ctx).map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
     return privateAnswer(
       "html",
       toPage(<ReportsPage {...{ site, viewer, found, previews, query, prompts: listed, agents }} now={ctx.now()} />),
@@ -62,22 +67,22 @@ export const reportPages = (
 
   /** `made`: the share link that was just created. */
   async function reportPage(viewer: Viewer, site: Site, slug: string, made?: string): Promise<Response> {
-    const report = reports.getReport(viewer.org, slug);
+    const report = getReport(ctx, viewer.org, slug);
     const session = getSession(ctx, viewer.org, slug);
     const { notice } = session;
     const path = `/reports/${slug}`;
-    const trend = latest.findLatest(viewer.org, report.prompt.id);
+    const trend = findLatest(ctx, viewer.org, report.prompt.id);
     const side = {
       session: notice === null ? `${site.base}${path}/session` : null,
       notice,
-      shares: may(viewer, "share") ? shares.listOf(session.report) : [],
+      shares: may(viewer, "share") ? sharesOfReport(ctx, session.report) : [],
       made,
       nextId: ctx.newId(ctx.now()),
       previous: findStep(trend, report.run.evalRequestId)?.[0] ?? null,
     };
     const visited = getPagesVisited(ctx, session);
-    const graded = { gradings: gradings.listOf(session.report).gradings };
-    const { agents, result: first } = evals.getEvalRequest(viewer.org, report.run.evalRequestId);
+    const graded = { gradings: gradingsOfReport(ctx, session.report).gradings };
+    const { agents, result: first } = getEvalRequest(ctx, viewer.org, report.run.evalRequestId);
     const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
     const result = ofAgent?.result ?? first;
     const verifications = await verificationsOf(viewer, report);
@@ -89,12 +94,12 @@ export const reportPages = (
   /** What verifying each open fix takes; null if the viewer may not start runs. */
   async function verificationsOf(viewer: Viewer, report: Report): Promise<Map<string, Verification> | null> {
     if (!may(viewer, "run") || report.recommendations.length === 0) return null;
-    const { model, costUsd } = await estimates.getEstimate(viewer.org, report.prompt.id);
+    const { model, costUsd } = await getEstimate(ctx, viewer.org, report.prompt.id);
     const prints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
     return new Map(
       report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {
         const print = prints.get(frictionIds[0] ?? "");
-        const count = dismissed || !print ? null : recommendations.forecastRuns(viewer.org, report.prompt.id, print);
+        const count = dismissed || !print ? null : forecastRuns(ctx, viewer.org, report.prompt.id, print);
         const maxUsd = model === null ? 0 : costUsd === null ? null : costUsd.high * (count ?? 0);
         return count === null ? [] : [[id, { runs: count, maxUsd }] as const];
       }),
@@ -112,7 +117,7 @@ export const reportPages = (
         ({ request, params }) =>
           pages.show(request, (viewer, here) => {
             const slug = params.slug.replace(/\.(md|json)$/, "");
-            const report = () => reports.getReport(viewer.org, slug);
+            const report = () => getReport(ctx, viewer.org, slug);
             if (params.slug.endsWith(".json"))
               return privateAnswer("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
             return slug !== params.slug || prefersMarkdown(request)
@@ -129,7 +134,7 @@ export const reportPages = (
       .get(
         "/reports/:slug/shares",
         ({ request, params }) =>
-          pages.show(request, ({ org }) => pages.seeOther(`/reports/${reports.getReport(org, params.slug).slug}`)),
+          pages.show(request, ({ org }) => pages.seeOther(`/reports/${getReport(ctx, org, params.slug).slug}`)),
         { params: slug },
       )
       .post(
@@ -137,7 +142,7 @@ export const reportPages = (
         ({ request, params }) =>
           pages.submit(request, "share", (viewer, fields, here) => {
             const share = { days: Number(fields.get("days")), withSession: fields.has("session"), id: idIn(fields) };
-            const { url } = shares.createShare(viewer.org, params.slug, share);
+            const { url } = createShare(ctx, viewer.org, params.slug, share);
             return reportPage(viewer, here, params.slug, url);
           }),
         { params: slug },

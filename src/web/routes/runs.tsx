@@ -3,9 +3,14 @@ import { Elysia } from "elysia";
 import { runStatuses, triggers } from "../../db/tables/runs.ts";
 import type { Message } from "../../http/event-stream.ts";
 import { sortBy } from "../../http/sorting.ts";
+import { listPromptChoices } from "../../prompts/lists.ts";
+import { listAgents } from "../../prompts/prompts.ts";
 import { titleOf } from "../../reports/labels.ts";
-import { formatPlace, type Progress, toPlace } from "../../runs/follow.ts";
-import { runColumns } from "../../runs/lists.ts";
+import { cancelRun, listAttempts } from "../../runs/endings.ts";
+import { followRun, formatPlace, getRunProgress, type Progress, toPlace } from "../../runs/follow.ts";
+import { listNewestRuns, runColumns } from "../../runs/lists.ts";
+import { requestRerun } from "../../runs/requests.ts";
+import { countRuns, getRun, getRunFailure, getRunTask } from "../../runs/runs.ts";
 import { listUsed } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
@@ -34,7 +39,7 @@ const Filter = Type.Object({
 
 /** Pages of runs and evaluations. */
 export const runPages = (service: Service, pages: PageRequests) => {
-  const { ctx, endings, runs, prompts, listAgents, follow, requests } = service;
+  const { ctx } = service;
 
   const shownRuns = (viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
     const { before, ...filter } = query;
@@ -43,15 +48,15 @@ export const runPages = (service: Service, pages: PageRequests) => {
       filter,
       before,
       now: ctx.now(),
-      ...runs.listNewest(viewer.org, filter, { limit: perPage, before }),
+      ...listNewestRuns(ctx, viewer.org, filter, { limit: perPage, before }),
     };
   };
 
   const stateOf = (viewer: Viewer, site: Site, { run, place }: Progress) => {
-    const requested = runs.getTask(viewer.org, run.runId);
-    const failure = runs.getFailure(viewer.org, run.runId);
+    const requested = getRunTask(ctx, viewer.org, run.runId);
+    const failure = getRunFailure(ctx, viewer.org, run.runId);
     const used = listUsed(ctx, viewer.org, run, requested.task, place.attempt);
-    const attempts = endings.listAttempts(viewer.org, run.runId);
+    const attempts = listAttempts(ctx, viewer.org, run.runId);
     const isPreview = Object.keys(requested.urlMap).length > 0;
     return {
       site,
@@ -71,7 +76,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
   async function* toPartials(viewer: Viewer, site: Site, runId: string, after: string | null, gone: AbortSignal) {
     const seen = toPlace(after);
     let attempt = seen?.attempt ?? 0;
-    for await (const progress of follow.follow(viewer.org, runId, seen, gone)) {
+    for await (const progress of followRun(ctx, viewer.org, runId, seen, gone)) {
       const { events, place } = progress;
       // Each attempt is a session of its own, so its events replace those of the previous attempt.
       const swap = place.attempt === attempt ? "beforeend" : "innerHTML";
@@ -92,11 +97,11 @@ export const runPages = (service: Service, pages: PageRequests) => {
       ({ request, query }) =>
         pages.show(request, (viewer, site) => {
           const shown = shownRuns(viewer, site, query);
-          const total = runs.countRuns(viewer.org);
-          const agents = listAgents().map(({ id }) => id);
+          const total = countRuns(ctx, viewer.org);
+          const agents = listAgents(ctx).map(({ id }) => id);
           return privateAnswer(
             "html",
-            toPage(<RunsPage {...{ viewer, prompts: prompts.listChoices(viewer.org), agents, total, ...shown }} />),
+            toPage(<RunsPage {...{ viewer, prompts: listPromptChoices(ctx, viewer.org), agents, total, ...shown }} />),
           );
         }),
       {
@@ -117,7 +122,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       "/runs/:runId",
       ({ request, params }) =>
         pages.show(request, (viewer, site) => {
-          const progress = follow.getProgress(viewer.org, params.runId);
+          const progress = getRunProgress(ctx, viewer.org, params.runId);
           const state = stateOf(viewer, site, progress);
           return privateAnswer("html", toPage(<RunPage {...{ progress, ...state }} />));
         }),
@@ -127,7 +132,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       "/runs/:runId/events",
       ({ request, params, query }) =>
         pages.stream(request, (viewer, site) => {
-          const { runId } = runs.getRun(viewer.org, params.runId);
+          const { runId } = getRun(ctx, viewer.org, params.runId);
           const after = request.headers.get("last-event-id") ?? query.after ?? null;
           return (gone) => toPartials(viewer, site, runId, after, gone);
         }),
@@ -140,7 +145,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       "/runs/:runId/cancel",
       ({ request, params }) =>
         pages.submit(request, "run", async (viewer, form) => {
-          const { completedAt } = runs.getRun(viewer.org, params.runId);
+          const { completedAt } = getRun(ctx, viewer.org, params.runId);
           const asks =
             completedAt === null &&
             askBefore(
@@ -154,7 +159,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
               },
             );
           if (asks) return asks;
-          await endings.cancelRun(viewer.org, params.runId, viewer.person?.name ?? "a user in the web UI");
+          await cancelRun(ctx, viewer.org, params.runId, viewer.person?.name ?? "a user in the web UI");
           return pages.seeChanged(`/runs/${params.runId}`, "runCancelled");
         }),
       { params },
@@ -163,7 +168,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       "/runs/:runId/rerun",
       ({ request, params }) =>
         pages.submit(request, "run", async (viewer) => {
-          const { runIds } = await requests.requestAgain(viewer.org, params.runId, "web");
+          const { runIds } = await requestRerun(ctx, viewer.org, params.runId, "web");
           return pages.seeChanged(`/runs/${runIds[0]}`, "runStarted");
         }),
       { params },

@@ -2,8 +2,13 @@ import { Elysia } from "elysia";
 import type { OrgId } from "../../context.ts";
 import { badRequest, conflict } from "../../errors.ts";
 import { count, dollars } from "../../grading/text.ts";
+import { getPrompt, updatePrompt } from "../../prompts/prompts.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { getReport, setReportStatus } from "../../reports/reports.ts";
 import type { Estimate } from "../../runs/estimate-schema.ts";
+import { getEstimate } from "../../runs/estimates.ts";
+import { requestEval, requestRerun } from "../../runs/requests.ts";
+import { getRun, getRunTask } from "../../runs/runs.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { maxSelected } from "../components/selection.tsx";
@@ -34,27 +39,26 @@ const file = (name: string, rows: unknown[]) =>
 
 /** Actions on the selected rows of a list. */
 export const selectionPages = (service: Service, pages: PageRequests) => {
-  const { reports, runs, prompts, estimates, requests } = service;
+  const { ctx } = service;
 
   async function planRun(org: OrgId, runId: string): Promise<Planned> {
-    const { prompt } = runs.getRun(org, runId);
-    const { task } = runs.getTask(org, runId);
+    const { prompt } = getRun(ctx, org, runId);
+    const { task } = getRunTask(ctx, org, runId);
     if (prompt.status === "archived")
       throw conflict(`“${titleOf(prompt)}” is archived; unarchive it, or deselect its runs`);
-    const estimate = await estimates.getEstimate(org, prompt.id, task.chosen);
+    const estimate = await getEstimate(ctx, org, prompt.id, task.chosen);
     const agents = 1 + estimate.others.length;
-    const start = (key: string) => requests.requestAgain(org, runId, "web", `${key}-${runId}`);
+    const start = (key: string) => requestRerun(ctx, org, runId, "web", `${key}-${runId}`);
     return { title: titleOf(task), runs: agents, estimate, start };
   }
 
   async function planPrompt(org: OrgId, promptId: string): Promise<Planned> {
-    const prompt = prompts.getPrompt(org, promptId);
+    const prompt = getPrompt(ctx, org, promptId);
     if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables; run it from its page`);
     if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived; unarchive it, or deselect it`);
-    const estimate = await estimates.getEstimate(org, promptId);
+    const estimate = await getEstimate(ctx, org, promptId);
     const input = { urlMap: {}, runs: null, trigger: "web" as const };
-    const start = (key: string) =>
-      requests.requestEval(org, promptId, { ...input, idempotencyKey: `${key}-${promptId}` });
+    const start = (key: string) => requestEval(ctx, org, promptId, { ...input, idempotencyKey: `${key}-${promptId}` });
     return { title: titleOf(prompt), runs: estimate.runs * (1 + estimate.others.length), estimate, start };
   }
 
@@ -90,7 +94,7 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
       pages.show(request, ({ org }) =>
         file(
           "reports",
-          selectedIn(fieldsOf(request)).map((slug) => reports.getReport(org, slug)),
+          selectedIn(fieldsOf(request)).map((slug) => getReport(ctx, org, slug)),
         ),
       ),
     )
@@ -98,18 +102,18 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
       pages.show(request, ({ org }) =>
         file(
           "runs",
-          selectedIn(fieldsOf(request)).map((runId) => runs.getRun(org, runId)),
+          selectedIn(fieldsOf(request)).map((runId) => getRun(ctx, org, runId)),
         ),
       ),
     )
     .post("/runs/selected/rerun", ({ request }) => startSelected(request, "/runs", planRun))
     .post("/reports/selected/rerun", ({ request }) =>
-      startSelected(request, "/reports", (org, slug) => planRun(org, reports.getReport(org, slug).run.runId)),
+      startSelected(request, "/reports", (org, slug) => planRun(org, getReport(ctx, org, slug).run.runId)),
     )
     .post("/prompts/selected/run", ({ request }) => startSelected(request, "/prompts", planPrompt))
     .post("/reports/selected/archive", ({ request }) =>
       pages.submit(request, "publish", (viewer, form) => {
-        const selected = selectedIn(form.keys()).map((slug) => reports.getReport(viewer.org, slug));
+        const selected = selectedIn(form.keys()).map((slug) => getReport(ctx, viewer.org, slug));
         const asks = askBefore(
           pages,
           { request, viewer, form },
@@ -121,13 +125,13 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
           },
         );
         if (asks) return asks;
-        for (const { slug } of selected) reports.setStatus(viewer.org, slug, "archived");
+        for (const { slug } of selected) setReportStatus(ctx, viewer.org, slug, "archived");
         return pages.seeChanged("/reports", "reportsArchived");
       }),
     )
     .post("/prompts/selected/archive", ({ request }) =>
       pages.submit(request, "archive", (viewer, form) => {
-        const selected = selectedIn(form.keys()).map((id) => prompts.getPrompt(viewer.org, id));
+        const selected = selectedIn(form.keys()).map((id) => getPrompt(ctx, viewer.org, id));
         const asks = askBefore(
           pages,
           { request, viewer, form },
@@ -142,7 +146,7 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
           },
         );
         if (asks) return asks;
-        for (const { id } of selected) prompts.updatePrompt(viewer.org, id, { status: "archived" });
+        for (const { id } of selected) updatePrompt(ctx, viewer.org, id, { status: "archived" });
         return pages.seeChanged("/prompts", "promptsArchived");
       }),
     );

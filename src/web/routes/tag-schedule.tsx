@@ -1,6 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { AppError } from "../../errors.ts";
+import { listPromptLines, listTags } from "../../prompts/lists.ts";
+import { scheduleTag } from "../../schedules/tag-schedules.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
@@ -12,7 +14,7 @@ import { may, roleFor } from "../viewer.ts";
 import { isInputError } from "./prompt-form.tsx";
 
 /** The form that schedules all prompts with a tag. */
-export const tagSchedulePages = ({ prompts, tagSchedules }: Service, pages: PageRequests) =>
+export const tagSchedulePages = ({ ctx }: Service, pages: PageRequests) =>
   new Elysia({ name: "tag schedule pages" })
     .get(
       "/prompts/schedule",
@@ -20,7 +22,7 @@ export const tagSchedulePages = ({ prompts, tagSchedules }: Service, pages: Page
         pages.show(request, (viewer, site) => {
           if (!may(viewer, "write"))
             throw new AppError("forbidden", `Scheduling prompts requires the role ${roleFor("write")}.`);
-          const tags = prompts.listTags(viewer.org);
+          const tags = listTags(ctx, viewer.org);
           return privateAnswer("html", toPage(<TagSchedulePage {...{ site, viewer, tags, draft: query }} />));
         }),
       {
@@ -31,9 +33,9 @@ export const tagSchedulePages = ({ prompts, tagSchedules }: Service, pages: Page
     .post("/prompts/schedule", ({ request }) =>
       pages.submit(request, "write", async (viewer, form, site) => {
         const draft = { tag: form.get("tag") ?? "", frequency: form.get("frequency")?.trim() ?? "" };
-        const tags = prompts.listTags(viewer.org);
+        const tags = listTags(ctx, viewer.org);
         const shown = { site, viewer, tags, draft };
-        const { total } = prompts.listLines(viewer.org, { tag: draft.tag }, { limit: 1, offset: 0 });
+        const { total } = listPromptLines(ctx, viewer.org, { tag: draft.tag }, { limit: 1, offset: 0 });
         const asks =
           total > 0 &&
           askBefore(
@@ -53,7 +55,7 @@ export const tagSchedulePages = ({ prompts, tagSchedules }: Service, pages: Page
           );
         if (asks) return asks;
         try {
-          const done = await tagSchedules.scheduleTag(viewer.org, { ...draft, frequency: draft.frequency || null });
+          const done = await scheduleTag(ctx, viewer.org, { ...draft, frequency: draft.frequency || null });
           return privateAnswer("html", toPage(<TagSchedulePage {...shown} done={done} />));
         } catch (error) {
           if (!isInputError(error)) throw error;

@@ -1,44 +1,29 @@
 import { announcePause } from "../auth/pause-notice.ts";
 import type { Context, OrgId } from "../context.ts";
-import type { Commit } from "../db/commit.ts";
+import { nextSlot } from "../cron.ts";
 import { isPassing } from "../db/fault.ts";
-import { nextSlot } from "../jobs/schedule.ts";
-import type { Outbox } from "../notifications/outbox.ts";
 import { createPoll } from "../poll.ts";
-import type { Prompts } from "../prompts/prompts.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
 import { pausedReason } from "../prompts/warnings.ts";
-import type { Requests } from "./requests.ts";
-import { createSlotLists } from "./slot-lists.ts";
-import { type Became, createSlotSettling } from "./slot-settling.ts";
-import { prepareSlots, scheduleOf } from "./slot-statements.ts";
+import { type Became, settleSome } from "./slot-settling.ts";
+import { scheduleOf, slotStatements } from "./slot-statements.ts";
 
 /** Maximum time between checks, since the clock may be set and another process may change a schedule. */
 const longestSleepMs = 30_000;
 
-type Parts = {
-  prompts: Prompts;
-  requests: Requests;
-  commit: Commit;
-  emit: Outbox["emit"];
-  onError?: (error: unknown) => void;
-};
 /** `broken`: outcome of its latest slot after an internal error. */
 type Due = { id: string; broken: Became | null };
 
-export type Slots = ReturnType<typeof createSlots>;
-
 /** Runs prompts on schedule. Each due slot gets one row, in the same transaction as its runs. */
-export function createSlots(ctx: Context, { prompts: ofPrompts, requests, commit, emit, onError }: Parts) {
-  const { db, now, log, signals } = ctx;
+export function createScheduler(ctx: Context) {
+  const { now, log, signals, commit } = ctx;
   let stopped = false;
   /** The latest time seen on the clock. A previous process may have seen a later one. */
   let seen = Number.POSITIVE_INFINITY;
   /** Milliseconds of the monotonic clock. */
   let lookedAt = 0;
 
-  const statements = prepareSlots(db);
-  const { listDue, getRow, firstSlot, listRows, forgetAfter, setNext } = statements;
-  const settleSome = createSlotSettling(statements, { requests, emit }, readClock);
+  const { listDue, getRow, firstSlot, listRows, forgetAfter, setNext } = slotStatements(ctx.db);
 
   function readClock(): number {
     const time = now();
@@ -72,12 +57,12 @@ export function createSlots(ctx: Context, { prompts: ofPrompts, requests, commit
   /** Processes some slots of a prompt and returns whether none is left. A slot with an internal error fails, so it does not block others. */
   async function settle(due: Due): Promise<boolean> {
     try {
-      const { isDone, latest, passed } = await commit((tx) => settleSome(tx, due.id, due.broken));
+      const { isDone, latest, passed } = await commit((tx) => settleSome(ctx, tx, due.id, readClock(), due.broken));
       if (passed > 0) log.warn({ prompt: due.id, slots: passed }, "missed scheduled slots");
       if (latest) log.info({ prompt: due.id, outcome: latest.outcome, evalRequest: latest.evalRequestId }, "slot");
       if (latest?.reason === pausedReason) {
         const row = getRow.get({ id: due.id });
-        if (row) announcePause(ctx, row.orgId as OrgId, ofPrompts.getPrompt(row.orgId as OrgId, due.id));
+        if (row) announcePause(ctx, row.orgId as OrgId, getPromptRow(ctx, row.orgId as OrgId, due.id));
       }
       if (latest?.outcome === "ran") signals.jobQueued.emit();
       return isDone;
@@ -112,14 +97,13 @@ export function createSlots(ctx: Context, { prompts: ofPrompts, requests, commit
       return next === null ? longestSleepMs : Math.max(1, Math.min(longestSleepMs, next - now()));
     },
     onError(error) {
-      onError?.(error);
+      ctx.disk.onError(error);
       log.error({ err: error }, "could not process due slots");
     },
     retryMs: 2_000,
   });
 
   return {
-    ...createSlotLists({ db }, ofPrompts),
     tick,
     /** Checks the schedules now. Call it after changing one. */
     wake: poll.wake,

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { slotOutcomes } from "../db/tables/slots.ts";
+import { runExample } from "../runs/schema.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
-import { runExample } from "./schema.ts";
 
 /** A time at which a scheduled prompt was due. */
 export const Slot = Type.Object(

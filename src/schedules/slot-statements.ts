@@ -1,21 +1,21 @@
 import { and, eq, gt, isNotNull, lte, min, ne, sql } from "drizzle-orm";
+import type { Schedule } from "../cron.ts";
 import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
 import { prepared } from "../db/prepared.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { slots } from "../db/tables/slots.ts";
-import type { Schedule } from "../jobs/schedule.ts";
 
 /** Number of prompts to read at once. */
 export const batch = 200;
 
-export type SlotStatements = ReturnType<typeof prepareSlots>;
 /** A prompt with the data of its schedule. */
-export type ScheduledPrompt = ReturnType<SlotStatements["listRows"]["all"]>[number];
+export type ScheduledPrompt = ReturnType<ReturnType<typeof slotStatements>["listRows"]["all"]>[number];
 
 /** The prepared statements of schedules. */
-export function prepareSlots(db: Db) {
+export const slotStatements = perConnection((db: Db) => {
   const insertSlot = preparedInsert(db, slots);
   const id = sql.placeholder("id");
   const at = sql.placeholder("at");
@@ -65,7 +65,7 @@ export function prepareSlots(db: Db) {
   );
 
   return { insertSlot, listDue, firstSlot, setNext, forgetAfter, findSlot, getRow, listRows };
-}
+});
 
 /** The schedule of an active prompt that has one; null for all others. */
 export const scheduleOf = ({ id, status, frequency, timeZone }: ScheduledPrompt): Schedule | null =>

@@ -1,0 +1,167 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { and, count, desc, eq } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { fixes, frictionLifecycles, frictionPoints, recommendations } from "../db/tables/friction.ts";
+import { reports } from "../db/tables/reports.ts";
+import { runs, type Trigger } from "../db/tables/runs.ts";
+import { conflict, notFound } from "../errors.ts";
+import { type Fix, fixStatuses } from "../friction/fix-schema.ts";
+import { fixRowsOf, toFix } from "../friction/fixes.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
+import { acceptEval } from "../runs/requests.ts";
+import { MappedUrl, mapOf, maxMappedHosts, Nullable, OneOf } from "../schema.ts";
+
+export const DoneInput = Type.Object(
+  {
+    promptId: Type.String({ format: "uuid", description: "Prompt whose reports recommend it" }),
+    note: Type.Optional(Nullable(Type.String({ maxLength: 2000, description: "What was changed" }))),
+    runs: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 50,
+        description: "Minimum number of verification runs; never fewer than before or than runsPerEval",
+      }),
+    ),
+    urlMap: Type.Optional(
+      mapOf(MappedUrl, {
+        maxProperties: maxMappedHosts,
+        description: "URL map of the verification runs; default: that of the run that hit it last",
+      }),
+    ),
+  },
+  {
+    title: "DoneInput",
+    examples: [
+      { promptId: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11", note: "The link points to /reference/clients now." },
+    ],
+  },
+);
+type DoneInput = Static<typeof DoneInput>;
+
+export const fixFilter = {
+  promptId: Type.String({ format: "uuid" }),
+  status: Type.Optional(OneOf(fixStatuses)),
+};
+
+/** The number of runs that `markFixDone` requests by default; null if no published report has the friction point. */
+export function forecastRuns(ctx: Context, org: OrgId, promptId: string, fingerprint: string): number | null {
+  const last = findLast(ctx, org, promptId, fingerprint);
+  const { runsPerEval } = getPromptRow(ctx, org, promptId);
+  return last && runsToVerify(ctx, org, last.run.evalRequestId, runsPerEval);
+}
+
+/**
+ * Marks a recommended fix as done, by the fingerprint of one of its friction points, and requests as many runs as
+ * the last evaluation had, to verify it. Throws not_found, conflict while it is being verified, and what requesting
+ * an evaluation throws.
+ */
+export async function markFixDone(
+  ctx: Context,
+  org: OrgId,
+  fingerprint: string,
+  input: DoneInput,
+  who: { by: string; trigger: Trigger },
+): Promise<Fix> {
+  const prompt = getPromptRow(ctx, org, input.promptId);
+  const { report, run } = lastOf(ctx, org, prompt.id, fingerprint);
+  const { title, fingerprints } = adviceOf(ctx, report.id, fingerprint);
+  const createdAt = ctx.now();
+  const fix = await ctx.commit((tx) => {
+    const open = fixRowsOf(ctx, org, prompt.id)
+      .filter((row) => row.fingerprints.some((each) => fingerprints.includes(each)))
+      .map((row) => toFix(ctx, row))
+      .find(({ status }) => status === "running");
+    if (open)
+      throw conflict(
+        `it was marked done at ${open.createdAt}, and the runs of ${open.after.evalRequestId} are still in progress`,
+      );
+    const { evalRequestId } = acceptEval(ctx, tx, org, prompt.id, {
+      urlMap: input.urlMap ?? run.urlMap,
+      templateArgs: run.templateArgs ?? undefined,
+      runs: Math.max(runsToVerify(ctx, org, run.evalRequestId, prompt.runsPerEval), input.runs ?? 1),
+      trigger: who.trigger,
+    });
+    const row = {
+      id: ctx.newId(createdAt),
+      orgId: org,
+      promptId: prompt.id,
+      title,
+      fingerprints,
+      doneBy: who.by,
+      note: input.note ?? null,
+      createdAt,
+      beforeId: run.evalRequestId,
+      afterId: evalRequestId,
+    };
+    tx.insert(fixes).values(row).run();
+    return row;
+  });
+  ctx.signals.jobQueued.emit();
+  return toFix(ctx, fix);
+}
+
+/** Recommended fixes of a prompt that were marked done, newest first. Throws not_found. */
+export function listDoneFixes(
+  ctx: Context,
+  org: OrgId,
+  { promptId, status }: { promptId: string; status?: Fix["status"] },
+  { limit, offset }: Page,
+): Paged<Fix> {
+  const rows = fixRowsOf(ctx, org, getPromptRow(ctx, org, promptId).id);
+  if (status === undefined)
+    return { items: rows.slice(offset, offset + limit).map((row) => toFix(ctx, row)), total: rows.length };
+  const wanted = rows.map((row) => toFix(ctx, row)).filter((fix) => fix.status === status);
+  return { items: wanted.slice(offset, offset + limit), total: wanted.length };
+}
+
+/** The newest published report with a friction point, live docs first. */
+function findLast(ctx: Context, org: OrgId, promptId: string, fingerprint: string) {
+  const rows = ctx.db
+    .select({ place: frictionLifecycles.place, report: reports, run: runs })
+    .from(frictionLifecycles)
+    .innerJoin(reports, eq(reports.id, frictionLifecycles.reportId))
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .where(
+      and(
+        eq(frictionLifecycles.orgId, org),
+        eq(frictionLifecycles.promptId, promptId),
+        eq(frictionLifecycles.fingerprint, fingerprint),
+      ),
+    )
+    .orderBy(desc(frictionLifecycles.lastSeenAt))
+    .all();
+  return rows.find(({ place }) => place === "") ?? rows[0] ?? null;
+}
+
+/** Throws not_found. */
+function lastOf(ctx: Context, org: OrgId, promptId: string, fingerprint: string) {
+  const last = findLast(ctx, org, promptId, fingerprint);
+  if (!last)
+    throw notFound(
+      `No published report of prompt ${promptId} has a friction point with the fingerprint ${fingerprint}.`,
+    );
+  return last;
+}
+
+/** The recommended fix for a friction point in a report, and all friction points that it should remove. */
+function adviceOf(ctx: Context, reportId: string, fingerprint: string): { title: string; fingerprints: string[] } {
+  const points = ctx.db.select().from(frictionPoints).where(eq(frictionPoints.reportId, reportId)).all();
+  const own = points.find((point) => point.fingerprint === fingerprint);
+  const advice = ctx.db.select().from(recommendations).where(eq(recommendations.reportId, reportId)).all();
+  const found = advice.find(({ frictionIds }) => own && frictionIds.includes(own.id));
+  if (!found) return { title: own?.title ?? fingerprint, fingerprints: [fingerprint] };
+  const fingerprints = points.filter(({ id }) => found.frictionIds.includes(id)).map((point) => point.fingerprint);
+  return { title: found.title, fingerprints };
+}
+
+/** As many runs as the evaluation before had, and at least the prompt's `runsPerEval`. */
+const runsToVerify = (ctx: Context, org: OrgId, evalRequestId: string, runsPerEval: number | null): number =>
+  Math.max(
+    ctx.db
+      .select({ n: count() })
+      .from(runs)
+      .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
+      .get()?.n ?? 0,
+    runsPerEval ?? 1,
+  );

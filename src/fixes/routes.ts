@@ -1,0 +1,48 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
+import { Fix } from "../friction/fix-schema.ts";
+import { jsonBody } from "../http/body.ts";
+import { orgOf, requesterOf } from "../http/caller.ts";
+import { errors, listOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { DoneInput, fixFilter, listDoneFixes, markFixDone } from "./done-fixes.ts";
+
+/** Recommended fixes that were marked as done. */
+export const fixRoutes = (ctx: Context) =>
+  new Elysia({ name: "fixes" })
+    .post(
+      "/api/v1/recommendations/:fingerprint/done",
+      async ({ request, params, body, set }) => {
+        set.status = 201;
+        const who = { by: requesterOf(request), trigger: "api" as const };
+        return markFixDone(ctx, orgOf(request), params.fingerprint, body, who);
+      },
+      {
+        params: Type.Object({
+          fingerprint: Type.String({ description: "Fingerprint of a friction point that the recommended fix removes" }),
+        }),
+        ...jsonBody(DoneInput),
+        ...operation("Friction", "markDone", "Mark a recommended fix as done and verify it", {
+          201: Fix,
+          ...errors(400, 404, 409, 413),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/recommendations/done",
+      ({ request, query: { limit, offset, ...filter }, set }) =>
+        listAnswer(set, listDoneFixes(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
+      {
+        query: Type.Object({ ...fixFilter, ...pageQuery }),
+        ...operation(
+          "Friction",
+          "listDone",
+          "List the recommended fixes of a prompt that were marked as done, newest first",
+          {
+            200: listOf(Fix, "Recommended fixes with the result of their verification"),
+            ...errors(400, 404),
+          },
+        ),
+      },
+    );
