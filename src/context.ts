@@ -11,7 +11,7 @@ declare const brand: unique symbol;
 export type OrgId = string & { readonly [brand]: "org" };
 
 /** What happened in this process. Features emit them once it is on disk, unless noted; the loops of the service subscribe. */
-export type Signals = {
+type Signals = {
   /** A run or a regrade waits to be claimed. */
   jobQueued: Signal;
   /** A job was cancelled while it may be running. */

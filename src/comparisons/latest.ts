@@ -17,7 +17,7 @@ const maxPoints = 20;
 const maxKept = 2_000;
 
 /** An evaluation of a prompt: the mean score of its runs. */
-export type ScorePoint = { evalRequestId: string; slug: string; score: number; runs: number; at: string };
+type ScorePoint = { evalRequestId: string; slug: string; score: number; runs: number; at: string };
 
 /**
  * The current state of a prompt: its newest report, the evaluations with the same agent, model and methodology, oldest
@@ -40,7 +40,7 @@ export type Latest = {
  * as in trends; without either, the verdict on the last two evaluations. `at`: of the first report after it. `slugs`: a
  * report before and one after it, to compare.
  */
-export type LatestChange = {
+type LatestChange = {
   verdict: NonNullable<Comparison["verdict"]>;
   delta: number;
   at: string;

@@ -26,7 +26,7 @@ const ofPrompt = statement((db) =>
 );
 
 /** The runs of an evaluation, with what the reported ones met and reached. */
-export function runsOfFix(ctx: Context, org: string, evalRequestId: string) {
+function runsOfFix(ctx: Context, org: string, evalRequestId: string) {
   const rows = ctx.db
     .select({ run: runs, report: reports, exposure: exposures })
     .from(runs)

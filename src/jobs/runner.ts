@@ -31,6 +31,8 @@ type RunnerOptions = Omit<Settlement, "ctx"> & {
   leaseMs?: number;
 };
 
+const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
+
 class Stopping extends Error {}
 class Lost extends Error {}
 
@@ -54,7 +56,6 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
   let state: "idle" | "serving" | "draining" = "idle";
   let problem: string | null = null;
 
-  const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
   async function work(lease: Lease, stop: AbortSignal): Promise<void> {
     let write: (tx: Tx) => void;
     try {

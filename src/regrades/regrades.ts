@@ -14,7 +14,7 @@ import type { RegradeRow as Row } from "./regrade-row.ts";
 import type { Regrade, RegradeRequest } from "./schema.ts";
 
 /** Accepts a regrade as part of a transaction; with `dryRun`, only returns what it would do. Throws bad_request, not_found, conflict. */
-export function acceptRegrade(ctx: Context, tx: Tx, org: OrgId, input: RegradeRequest): Regrade {
+function acceptRegrade(ctx: Context, tx: Tx, org: OrgId, input: RegradeRequest): Regrade {
   const row = toRegradeRow(ctx, org, input);
   if (input.dryRun) return toRegrade(ctx, planRegrade(ctx, row), "planned");
   checkNoOtherRegrade(ctx, row);

@@ -28,7 +28,7 @@ export type Judging = {
   grader: Pick<Grader, "promptJudge" | "checkAnswer">;
 };
 /** `usd`: spending limit; null: none. */
-export type JudgeTask = { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
+type JudgeTask = { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
 export type Tell = (event: AgentEvent) => void;
 
 /** The schema as plain JSON, without TypeBox's own symbols. */

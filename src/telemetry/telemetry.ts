@@ -4,8 +4,6 @@ import type { GaugeParts } from "./gauges.ts";
 import { createMetrics } from "./metrics.ts";
 import { createTraceExport } from "./traces.ts";
 
-export type Telemetry = ReturnType<typeof createTelemetry>;
-
 /** Metrics and traces, as far as they are configured. They report what has been stored. */
 export function createTelemetry(
   ctx: Pick<Context, "db" | "log" | "now" | "config">,

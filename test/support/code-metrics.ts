@@ -1,7 +1,7 @@
 import { parseSync, Visitor, type VisitorObject } from "oxc-parser";
 
 /** A function of a file. `lines`: from its first to its last line. `inner`: functions with a name that it holds, however deep. */
-export type FunctionMetrics = { name: string; line: number; lines: number; inner: string[] };
+type FunctionMetrics = { name: string; line: number; lines: number; inner: string[] };
 
 /** What one source file holds. `exports`: exported functions, classes and constants; `documented`: those with a docstring. */
 export type FileMetrics = {
