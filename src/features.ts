@@ -9,7 +9,7 @@ import { createField } from "./field/field.ts";
 import { createFieldReports } from "./field/reports.ts";
 import { createDismissals } from "./friction/dismissals.ts";
 import { createFriction } from "./friction/friction.ts";
-import { createModels } from "./models/models.ts";
+import { getModel, listModelSecrets } from "./models/models.ts";
 import { createGuard } from "./net/guarded.ts";
 import type { Outbox } from "./notifications/outbox.ts";
 import { createPrompts } from "./prompts/prompts.ts";
@@ -41,16 +41,15 @@ export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram 
   const { config } = ctx;
   const guard = createGuard({ allow: config.allowPrivate, userAgent, now: ctx.now, keepsAlive: false });
   const trusts = createTrusts(ctx, { guard });
-  const models = createModels(ctx);
   const listAgents = createAgentList(ctx.agents);
   const prompts = createPrompts(ctx, {
     listAgents,
     agentModel: config.agentModel,
-    checkModel: models.getModel,
+    checkModel: (org, model) => getModel(ctx, org, model),
     hasArchive: (org, id) => hasArchive(ctx, org, id),
   });
   const dismissals = createDismissals(ctx);
-  const redact = (org: OrgId, text: string) => createRedaction(models.secretsOf(org)).clean(text);
+  const redact = (org: OrgId, text: string) => createRedaction(listModelSecrets(ctx, org)).clean(text);
   const field = { ...createField(ctx), ...createFieldReports(ctx, { redact }) };
   const friction = createFriction(ctx, { ...dismissals, ...field });
   const { announceReport, announceFriction } = createAnnouncements(ctx, outbox);
@@ -63,12 +62,11 @@ export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram 
   const gradings = createGradings(ctx, reports);
   const latest = createLatest(baselines, compare);
   const runs = createRuns(ctx);
-  const exports = createExports(ctx, { reports, models, toMarkdown: reportMarkdown, program: threadProgram ?? null });
+  const exports = createExports(ctx, { reports, toMarkdown: reportMarkdown, program: threadProgram ?? null });
   const imports = createImports(ctx, createCounts(ctx, [createScoreCounts(ctx)]));
   const evals = createEvals(ctx);
   return {
     trusts,
-    models,
     listAgents,
     prompts,
     dismissals,

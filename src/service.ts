@@ -71,7 +71,7 @@ function createWork(ctx: Context, parts: JobParts) {
   const { db, config, log, now, agents, commit, signals } = ctx;
   const { onError } = ctx.disk;
   const { workers, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
-  const { models, prompts, compare, reports, gradings, baselines, latest } = features;
+  const { prompts, compare, reports, gradings, baselines, latest } = features;
   const { filename } = db.$client;
   const gateway = createGatewayOpener(now);
   const place = createLocalPlace({
@@ -81,19 +81,18 @@ function createWork(ctx: Context, parts: JobParts) {
     operatorHosts: config.egressAllow,
   });
   const money = createSpending(ctx);
-  const estimates = createEstimates(ctx, { prompts, models, money });
+  const estimates = createEstimates(ctx, { prompts, money });
   const grader = createGrader(db, options.threadProgram ?? null);
   const { announceEnd, announceSpending } = createRunAnnouncements(ctx, {
     ...{ outbox, money },
     onEvaluation: createScoreAlert(ctx, { outbox, latest }),
   });
-  const judging = createJudging(ctx, { models, queue, money, gateway, grader });
+  const judging = createJudging(ctx, { queue, money, gateway, grader });
   const runJob = createRunJob(ctx, {
     grader,
     judging,
     money,
     agents,
-    models,
     gateway,
     place: workers ?? place,
     queue,
@@ -104,7 +103,6 @@ function createWork(ctx: Context, parts: JobParts) {
   });
   const regradeJob = createRegradeJob(ctx, {
     grader,
-    models,
     money,
     gradings,
     judging,
@@ -141,7 +139,6 @@ function createWork(ctx: Context, parts: JobParts) {
   const recommendations = createRecommendations(ctx, { prompts, commit, ...requests });
   const regrades = createRegrades(ctx, {
     costOf: regradeJob.costOf,
-    models,
     queue,
     commit,
   });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { listKeys } from "../src/auth/keys.ts";
 import { getOrg } from "../src/auth/orgs.ts";
+import { getModel } from "../src/models/models.ts";
 import { testApp } from "./support/app.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
 import { signedIn } from "./support/people.ts";
@@ -101,7 +102,7 @@ describe("models", () => {
     const key = "sk-ant-very-secret-0123456789";
     const stored = await post("/settings/models", { provider: "anthropic", key, baseUrl: "" });
     expect([stored.status, stored.body.includes("…6789")]).toEqual([200, true]);
-    expect(service.models.getModel(a.org, "anthropic/x").key).toBe(key);
+    expect(getModel(service.ctx, a.org, "anthropic/x").key).toBe(key);
     expect(stored.body + (await get("/settings/models"))).not.toContain(key);
     expect((await post("/settings/models/forget", { provider: "anthropic" })).status).toBe(200);
     expect((await post("/settings/models/forget", { provider: "anthropic" })).status).toBe(404);

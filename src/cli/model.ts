@@ -3,6 +3,7 @@ import { getOrg } from "../auth/orgs.ts";
 import type { Config } from "../config/config.ts";
 import { type ModelProvider, modelProviders } from "../config/model-settings.ts";
 import { badRequest } from "../errors.ts";
+import { getModel, listModels, removeModelKey, setModelKey } from "../models/models.ts";
 import { describeTrial, tryModel } from "../models/trial.ts";
 import { orgOf, print, say, table, withData } from "./terminal.ts";
 
@@ -23,7 +24,7 @@ export function addModel(program: Command, configOf: () => Config): void {
       const { all, judges } = withData(config, (service) => {
         const own = orgOf(service, org);
         const ofOrg = getOrg(service.ctx, own).judgeModels;
-        return { all: service.models.listModels(own), judges: { models: ofOrg ?? config.judgeModels, ofOrg } };
+        return { all: listModels(service.ctx, own), judges: { models: ofOrg ?? config.judgeModels, ofOrg } };
       });
       say(`Agent model: ${config.agentModel ?? "none, unless a prompt sets one"} (EVALD_AGENT_MODEL)`);
       const setBy = judges.ofOrg ? "organization setting" : "EVALD_JUDGE_MODEL";
@@ -43,7 +44,7 @@ export function addModel(program: Command, configOf: () => Config): void {
       const config = configOf();
       if (process.stdin.isTTY) say("Paste the key, press Enter, then Ctrl-D.");
       const key = await Bun.stdin.text();
-      const set = withData(config, (service) => service.models.setKey(orgOf(service, org), name, key, baseUrl));
+      const set = withData(config, (service) => setModelKey(service.ctx, orgOf(service, org), name, key, baseUrl));
       say(`Stored the API key for ${name} (${set.key}). It is sent to ${set.baseUrl}.`);
       print(json ? JSON.stringify(set) : name);
     });
@@ -55,7 +56,7 @@ export function addModel(program: Command, configOf: () => Config): void {
     .option("--json", "Print the provider as JSON")
     .addHelpText("after", "\nExample:\n  evald model remove-key anthropic --org Acme")
     .action((name: ModelProvider, { org, json }: Options) => {
-      withData(configOf(), (service) => service.models.removeKey(orgOf(service, org), name));
+      withData(configOf(), (service) => removeModelKey(service.ctx, orgOf(service, org), name));
       say(`Removed the API key for ${name}.`);
       print(json ? JSON.stringify({ provider: name }) : name);
     });
@@ -73,7 +74,7 @@ export function addModel(program: Command, configOf: () => Config): void {
           "No model given. Pass one, such as evald model test anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.",
         );
       const figures = await tryModel(
-        withData(config, (service) => service.models.getModel(orgOf(service, org), id)),
+        withData(config, (service) => getModel(service.ctx, orgOf(service, org), id)),
         Date.now,
       );
       say(`${describeTrial(figures)}.`);

@@ -4,7 +4,7 @@ import { firstIdOf, timeZoneOf } from "../db/rows.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
-import type { Models } from "../models/models.ts";
+import { listModelSecrets } from "../models/models.ts";
 import type { Reports } from "../reports/reports.ts";
 import type { Report } from "../reports/schema.ts";
 import { toInstant } from "../schema.ts";
@@ -14,7 +14,6 @@ import { createExportWriter, type ExportOrder } from "./writer.ts";
 
 type Parts = {
   reports: Reports;
-  models: Pick<Models, "secretsOf">;
   toMarkdown: (report: Report) => string;
   /** The file that the thread of exports starts with; null: exports in the caller's thread. */
   program: string | null;
@@ -22,7 +21,7 @@ type Parts = {
 export type Exports = ReturnType<typeof createExports>;
 
 /** Exports an organization's data. */
-export function createExports(ctx: Pick<Context, "db" | "now" | "baseUrl">, { models, program, ...parts }: Parts) {
+export function createExports(ctx: Context, { program, ...parts }: Parts) {
   const { db, now } = ctx;
   const write = createExportWriter(ctx, parts);
   const { streamExport, close } = createExportStreams(ctx, { program, write });
@@ -46,7 +45,7 @@ export function createExports(ctx: Pick<Context, "db" | "now" | "baseUrl">, { mo
       span: { org, promptId, from, to, endedBy: now() },
       bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
       organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
-      secrets: models.secretsOf(org),
+      secrets: listModelSecrets(ctx, org),
     };
   }
 

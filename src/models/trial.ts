@@ -19,18 +19,18 @@ export async function tryModel(access: ModelAccess, now: () => number) {
   globalThis.AI_SDK_LOG_WARNINGS = false;
   const gateway = createGateway({ now, silenceMs: 60_000, maxFailures: 1 });
   const events: AgentEvent[] = [];
-  let failure: string | null = null;
+  let gatewayFailure: string | null = null;
   const session = gateway.openSession({
     model: access,
     limits: { calls: 1, tokens: 10_000, costUsd: null },
     onEvent: (event) => events.push(event),
     onFailure: ({ detail }) => {
-      failure = detail;
+      gatewayFailure = detail;
     },
   });
   const startedAt = performance.now();
   try {
-    let failed: unknown;
+    let clientError: unknown;
     const { stream } = streamText({
       model: await toModel({ ...access, ...session }),
       prompt: question,
@@ -38,23 +38,23 @@ export async function tryModel(access: ModelAccess, now: () => number) {
       maxOutputTokens,
       maxRetries: 0,
       onError: ({ error }) => {
-        failed = error;
+        clientError = error;
       },
     });
     try {
-      for await (const part of stream) if (part.type === "error") failed = part.error;
+      for await (const part of stream) if (part.type === "error") clientError = part.error;
     } catch (error) {
-      failed ??= error;
+      clientError ??= error;
     }
     const ms = Math.round(performance.now() - startedAt);
     await session.close();
     // A provider may repeat the key.
     const clean = (text: string) => redactSecrets(text, access.key ? [access.key] : []);
-    if (failure !== null) throw badRequest(`The test request failed: ${clean(failure)}.`);
-    if (failed !== undefined)
-      throw badRequest(
-        `The test request to ${access.id} failed: ${clean(failed instanceof Error ? failed.message : String(failed))}`,
-      );
+    if (gatewayFailure !== null) throw badRequest(`The test request failed: ${clean(gatewayFailure)}.`);
+    if (clientError !== undefined) {
+      const message = clientError instanceof Error ? clientError.message : String(clientError);
+      throw badRequest(`The test request to ${access.id} failed: ${clean(message)}`);
+    }
     const usage = events.find((event) => event.type === "usage");
     if (!usage) throw badRequest(`${access.id} did not return a model response.`);
     return { ...usage, ms };
@@ -68,9 +68,9 @@ type Trial = Awaited<ReturnType<typeof tryModel>>;
 
 /** The result of a test request as a sentence, without a period at its end. */
 export function describeTrial({ model, ms, inputTokens, outputTokens, costUsd }: Trial): string {
-  const answered = `${model} answered after ${ms} ms`;
+  const start = `${model} answered after ${ms} ms`;
   if (inputTokens + outputTokens === 0)
-    return `${answered}. It reports no token usage, so token and cost limits cannot be enforced`;
+    return `${start}. It reports no token usage, so token and cost limits cannot be enforced`;
   const cost = costUsd === null ? "cost unknown (no price; set EVALD_MODEL_PRICES)" : `$${costUsd.toFixed(6)}`;
-  return `${answered}: ${inputTokens} tokens in, ${outputTokens} out, ${cost}`;
+  return `${start}: ${inputTokens} tokens in, ${outputTokens} out, ${cost}`;
 }

@@ -3,7 +3,7 @@ import { priceOf } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { gradings, reports } from "../db/tables/reports.ts";
 import { runs, sessionEvents } from "../db/tables/runs.ts";
-import type { Models } from "../models/models.ts";
+import { getModel } from "../models/models.ts";
 import { splitVariance } from "../reports/judge-variance.ts";
 import { meant } from "./job.ts";
 import type { RegradeRow as Row } from "./regrade-row.ts";
@@ -13,7 +13,9 @@ import type { Regrade } from "./schema.ts";
 const maxSampled = 10_000;
 
 /** What a regrade would do and cost, and how much its judge varies. */
-export function createForecast({ db }: Pick<Context, "db">, models: Pick<Models, "getModel">) {
+export function createForecast(ctx: Context) {
+  const { db } = ctx;
+
   /** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */
   function plan(row: Row): Row {
     const first = and(
@@ -41,7 +43,7 @@ export function createForecast({ db }: Pick<Context, "db">, models: Pick<Models,
     if (!taken?.n) return null;
     const usage = { input: taken.input ?? 0, output: taken.output ?? 0, cached: 0, cacheWritten: 0 };
     try {
-      const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, models.getModel(org, judge));
+      const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, getModel(ctx, org, judge));
       return price === null ? null : Number((price * repeats * (total - done)).toFixed(4));
     } catch {
       // The key was removed meanwhile.

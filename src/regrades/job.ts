@@ -9,7 +9,6 @@ import { rubricHash } from "../grading/judge/rubric.ts";
 import { listMethodologies, type Methodology, stampOf } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
-import type { Models } from "../models/models.ts";
 import type { Grader } from "../reports/grader.ts";
 import type { Gradings } from "../reports/gradings.ts";
 import type { RunAnnouncements } from "../runs/announcements.ts";
@@ -20,7 +19,6 @@ import { getRegradeRow, type RegradeRow as Row } from "./regrade-row.ts";
 import { createReportRegrade, type RegradeResult } from "./report-regrade.ts";
 
 type Parts = {
-  models: Pick<Models, "getModel">;
   money: Pick<Money, "getSpending" | "objection">;
   gradings: Gradings;
   grader: Grader;
@@ -68,10 +66,10 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
 /** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
 export function createRegradeJob(
   ctx: Context,
-  { grader, models, money, gradings, judging, queue, commit, announceSpending }: Parts,
+  { grader, money, gradings, judging, queue, commit, announceSpending }: Parts,
 ): JobHandler {
   const { db, config, now } = ctx;
-  const budget = createJudgeBudget(ctx, { models, money, commit, announceSpending });
+  const budget = createJudgeBudget(ctx, { money, commit, announceSpending });
   const { regrade, store } = createReportRegrade(ctx, { grader, gradings, judging, queue, commit, budget });
   const methodologies = listMethodologies(config.methodology);
   const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;

@@ -5,13 +5,12 @@ import type { Commit } from "../db/commit.ts";
 import { regrades } from "../db/tables/reports.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
-import type { Models } from "../models/models.ts";
+import { getModel } from "../models/models.ts";
 import type { RunAnnouncements } from "../runs/announcements.ts";
 import { type Money, pay } from "../runs/spending.ts";
 import type { RegradeRow } from "./regrade-row.ts";
 
 type Parts = {
-  models: Pick<Models, "getModel">;
   money: Pick<Money, "getSpending" | "objection">;
   commit: Commit;
   announceSpending: RunAnnouncements["announceSpending"];
@@ -23,7 +22,8 @@ const dearest = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, ca
 export type JudgeBudget = ReturnType<typeof createJudgeBudget>;
 
 /** What the judge of a regrade costs, and what it may still spend. */
-export function createJudgeBudget({ now }: Pick<Context, "now">, { models, money, commit, announceSpending }: Parts) {
+export function createJudgeBudget(ctx: Context, { money, commit, announceSpending }: Parts) {
+  const { now } = ctx;
   /** Spent by attempts of this process, in USD. */
   const spent = new Map<string, number>();
   const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
@@ -58,7 +58,7 @@ export function createJudgeBudget({ now }: Pick<Context, "now">, { models, money
         },
         "never",
       );
-    const worst = unpriced === 0 ? 0 : priceOf(dearest, null, models.getModel(org, judge ?? ""));
+    const worst = unpriced === 0 ? 0 : priceOf(dearest, null, getModel(ctx, org, judge ?? ""));
     const left = (maxUsd ?? 0) - spentUsd - unpriced * (worst ?? Number.POSITIVE_INFINITY);
     if (left > 0) return Math.min(left, free ?? left);
     const unknown = unpriced === 0 ? "" : `, plus ${unpriced} calls of unknown cost`;

@@ -6,17 +6,16 @@ import { prompts } from "../db/tables/prompts.ts";
 import { regrades, reports } from "../db/tables/reports.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { getMethodology, listMethodologies } from "../grading/methodology.ts";
-import type { Models } from "../models/models.ts";
+import { getModel } from "../models/models.ts";
 import { toInstant } from "../schema.ts";
 import { meant, targetOf } from "./job.ts";
 import type { RegradeRow as Row } from "./regrade-row.ts";
 import type { RegradeRequest } from "./schema.ts";
 
 /** Validation of a regrade before it is accepted. */
-export function createRegradeCheck(
-  { db, config, now, newId }: Pick<Context, "db" | "config" | "now" | "newId">,
-  models: Pick<Models, "getModel">,
-) {
+export function createRegradeCheck(ctx: Context) {
+  const { db, config, now, newId } = ctx;
+
   /** The row of a valid request. Throws bad_request, not_found. */
   function toRow(org: OrgId, input: RegradeRequest): Row {
     const { judge = null, repeats = 1, maxUsd = null } = input;
@@ -37,7 +36,7 @@ export function createRegradeCheck(
     if (judge === null && maxUsd !== null) throw badRequest("maxUsd needs a judge. Set judge, or leave maxUsd out.");
     if (judge !== null) {
       if (maxUsd === null) throw badRequest("maxUsd is required with judge. Set the maximum total cost.");
-      if (!hasPrice(models.getModel(org, judge)))
+      if (!hasPrice(getModel(ctx, org, judge)))
         throw badRequest(
           `Invalid judge: the price of ${judge} is unknown, so maxUsd cannot be enforced. Set its price in EVALD_MODEL_PRICES.`,
         );

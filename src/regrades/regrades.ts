@@ -7,7 +7,6 @@ import { regrades } from "../db/tables/reports.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
-import type { Models } from "../models/models.ts";
 import { toIso } from "../schema.ts";
 import { createForecast } from "./forecast.ts";
 import { jobOf } from "./job.ts";
@@ -16,7 +15,6 @@ import type { RegradeRow as Row } from "./regrade-row.ts";
 import type { Regrade, RegradeRequest } from "./schema.ts";
 
 type Parts = {
-  models: Pick<Models, "getModel">;
   queue: Queue;
   commit: Commit;
   costOf: (lease: Lease) => number | null;
@@ -25,10 +23,10 @@ type Parts = {
 export type Regrades = ReturnType<typeof createRegrades>;
 
 /** Regrades of stored sessions: with another methodology, with another judge, or repeatedly with the same one. */
-export function createRegrades({ db, config, now, newId, baseUrl, signals }: Context, parts: Parts) {
-  const { models, queue, commit, costOf } = parts;
-  const { toRow, checkAlone } = createRegradeCheck({ db, config, now, newId }, models);
-  const { plan, estimate, varianceOf } = createForecast({ db }, models);
+export function createRegrades(ctx: Context, { queue, commit, costOf }: Parts) {
+  const { db, now, baseUrl, signals } = ctx;
+  const { toRow, checkAlone } = createRegradeCheck(ctx);
+  const { plan, estimate, varianceOf } = createForecast(ctx);
 
   function getRow(org: OrgId, id: string): Row {
     const own = and(eq(regrades.orgId, org), eq(regrades.id, id.toLowerCase()));

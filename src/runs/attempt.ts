@@ -10,7 +10,7 @@ import { untilUnlocked } from "../db/write-lock.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
-import type { Models } from "../models/models.ts";
+import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Place } from "../places/place.ts";
 import { keepArtifact } from "../reports/artifacts.ts";
@@ -21,7 +21,6 @@ import { createWaitNotes } from "./waiting.ts";
 
 export type AttemptParts = {
   queue: Queue;
-  models: Pick<Models, "getModel" | "secretsOf">;
   gateway: Pick<GatewayOpener, "open">;
   place: Place;
   money: Money;
@@ -31,7 +30,7 @@ export type AttemptParts = {
 };
 
 /** Runs an agent once and stores its events as they arrive. */
-export function createAttempt(ctx: Context, { queue, models, gateway, place, money, allow, userAgent }: AttemptParts) {
+export function createAttempt(ctx: Context, { queue, gateway, place, money, allow, userAgent }: AttemptParts) {
   const { db, config, log, now } = ctx;
   /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
   async function equip(
@@ -44,7 +43,7 @@ export function createAttempt(ctx: Context, { queue, models, gateway, place, mon
     const { archive, skills } = task.workspace ?? {};
     const read = (id: string | undefined) => (id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id));
     try {
-      const model = models.getModel(run.orgId as OrgId, run.model ?? "");
+      const model = getModel(ctx, run.orgId as OrgId, run.model ?? "");
       const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
       const session = (await gateway.open()).openSession({
         model,
@@ -93,7 +92,7 @@ export function createAttempt(ctx: Context, { queue, models, gateway, place, mon
     const signal = AbortSignal.any([stop, ended.signal]);
     let isStored = true;
     const writer = openSession(
-      { db, now, secrets: [...models.secretsOf(run.orgId as OrgId), ...secretsOf(run.urlMap)] },
+      { db, now, secrets: [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)] },
       session,
       () => queue.holds(lease),
       (error) => {

@@ -5,7 +5,7 @@ import type { Context, OrgId } from "../context.ts";
 import { reports } from "../db/tables/reports.ts";
 import { type RunTask, runs } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
-import type { Models } from "../models/models.ts";
+import { getModel } from "../models/models.ts";
 import type { PromptRow } from "../prompts/prompt-check.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { median } from "../stats/estimates.ts";
@@ -15,12 +15,14 @@ import type { Money } from "./spending.ts";
 /** Number of recent runs that an estimate uses. */
 const mostRuns = 20;
 
-type Parts = { prompts: Prompts; models: Pick<Models, "getModel">; money: Pick<Money, "grantOf"> };
+type Parts = { prompts: Prompts; money: Pick<Money, "grantOf"> };
 
 export type Estimates = ReturnType<typeof createEstimates>;
 
 /** Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. */
-export function createEstimates({ db, config }: Pick<Context, "db" | "config">, { prompts, models, money }: Parts) {
+export function createEstimates(ctx: Context, { prompts, money }: Parts) {
+  const { db, config } = ctx;
+
   function listEarlier(org: OrgId, promptId: string, agent: string, model: string | null) {
     return db
       .select({
@@ -45,7 +47,7 @@ export function createEstimates({ db, config }: Pick<Context, "db" | "config">, 
     try {
       const { priceOf } = await import("../agents/gateway/prices.ts");
       const none = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
-      return priceOf({ ...none, input, output }, null, models.getModel(org, model));
+      return priceOf({ ...none, input, output }, null, getModel(ctx, org, model));
     } catch (error) {
       if (error instanceof AppError) return null;
       throw error;

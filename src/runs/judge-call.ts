@@ -7,7 +7,7 @@ import { objectIn } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
-import type { createModels } from "../models/models.ts";
+import { listModelSecrets } from "../models/models.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
 import type { Grader } from "../reports/grader.ts";
 import type { SessionId } from "../reports/session-events.ts";
@@ -22,7 +22,6 @@ const maxFaults = 3;
 const drainMs = 3_000;
 
 export type JudgeCallParts = {
-  models: ReturnType<typeof createModels>;
   queue: Queue;
   gateway: GatewayOpener;
   grader: Pick<Grader, "promptJudge" | "checkAnswer">;
@@ -35,10 +34,9 @@ export type Tell = (event: AgentEvent) => void;
 const plainSchema = JSON.parse(JSON.stringify(Answer));
 
 /** Calls the judge model about one session, through the gateway. */
-export function createJudgeCall(
-  { config, now }: Pick<Context, "config" | "now">,
-  { models, queue, gateway, grader }: JudgeCallParts,
-) {
+export function createJudgeCall(ctx: Context, { queue, gateway, grader }: JudgeCallParts) {
+  const { config, now } = ctx;
+
   /** Why a call gave no usable answer. Throws if a retry may help. */
   function toReason(error: unknown, [failure]: AgentFailure[], lease: Lease, clean: (text: string) => string): string {
     if (failure && !failure.options.retryable) return clean(failure.detail);
@@ -78,7 +76,7 @@ export function createJudgeCall(
       },
       onFailure: (failure) => failures.push(failure),
     });
-    const redaction = createRedaction(models.secretsOf(task.org));
+    const redaction = createRedaction(listModelSecrets(ctx, task.org));
     const messages: { role: "user" | "assistant"; content: string }[] = [
       { role: "user", content: redaction.clean(prompt) },
     ];

@@ -8,6 +8,7 @@ import { AppError } from "../errors.ts";
 import { familyOf, splitJudging } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import type { Lease } from "../jobs/queue.ts";
+import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import { readSessionInTurns, type SessionId } from "../reports/session-events.ts";
 import { createJudgeCall, type JudgeCallParts, type Tell } from "./judge-call.ts";
@@ -27,11 +28,9 @@ export type Judging = ReturnType<typeof createJudging>;
  * Lets a model judge stored sessions. Its request, answer and cost are stored as session events, after the agent's own and with
  * the source `runner`, so a session can be graded again from its events alone, and no agent can forge them.
  */
-export function createJudging(
-  { db, config, now, log, signals }: Context,
-  { models, queue, money, gateway, grader }: Parts,
-) {
-  const ask = createJudgeCall({ config, now }, { models, queue, gateway, grader });
+export function createJudging(ctx: Context, { queue, money, gateway, grader }: Parts) {
+  const { db, config, now, log, signals } = ctx;
+  const ask = createJudgeCall(ctx, { queue, gateway, grader });
   const isMark = and(
     sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
     sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
@@ -39,14 +38,14 @@ export function createJudging(
 
   /** What must not appear in the judge's events, in its prompt or in the log. */
   const secretsFor = ({ orgId, urlMap }: typeof runs.$inferSelect) => [
-    ...models.secretsOf(orgId as OrgId),
+    ...listModelSecrets(ctx, orgId as OrgId),
     ...secretsOf(urlMap),
   ];
 
   /** Access to the judge, or why it is not available. */
   function accessOf(org: OrgId, model: string): ModelAccess | { reason: string } {
     try {
-      return models.getModel(org, model);
+      return getModel(ctx, org, model);
     } catch (error) {
       if (error instanceof AppError) return { reason: error.detail };
       throw error;

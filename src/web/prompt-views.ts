@@ -3,6 +3,7 @@ import { getOrg } from "../auth/orgs.ts";
 import type { OrgId } from "../context.ts";
 import { type AppError, badRequest, invalidField } from "../errors.ts";
 import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
+import { listModels } from "../models/models.ts";
 import type { Prompt, PromptInput } from "../prompts/schema.ts";
 import { startUrls } from "../prompts/starts.ts";
 import { maxVariables, templateVarsOf } from "../prompts/template.ts";
@@ -28,7 +29,7 @@ const chosenIn = ({ agent, model }: Pick<RunDraft, "agent" | "model">): Chosen =
 
 /** Data for the prompt pages. */
 export function promptViews(service: Service) {
-  const { ctx, prompts, models, latest, runs, slots, estimates, listAgents } = service;
+  const { ctx, prompts, latest, runs, slots, estimates, listAgents } = service;
 
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
   async function costText(org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
@@ -56,7 +57,7 @@ export function promptViews(service: Service) {
       const frequency = frequencyOf(draft);
       const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
       const schedule = frequency && problem === null ? { id, frequency, timeZone } : null;
-      const callable = models.listModels(org).filter(({ source }) => source !== "none");
+      const callable = listModels(ctx, org).filter(({ source }) => source !== "none");
       const { agentModel } = ctx.config;
       return {
         preview: {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import pino from "pino";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
 import type { ModelProvider } from "../../src/config/model-settings.ts";
+import { setModelKey } from "../../src/models/models.ts";
 import { testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
@@ -343,7 +344,7 @@ test("no secret is stored, logged or returned, however it is written and whateve
     log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
     before: ({ service, a }) => {
       for (const [provider, secret] of Object.entries(ownSecrets))
-        service.models.setKey(a.org, provider as ModelProvider, secret);
+        setModelKey(service.ctx, a.org, provider as ModelProvider, secret);
     },
   });
   expect(run.status).toBe("completed");

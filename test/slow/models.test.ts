@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { getModel, listModelSecrets, listModels, removeModelKey, setModelKey } from "../../src/models/models.ts";
 import { testApp } from "../support/app.ts";
 import { buildExecutable, call, emptyFolder, executable } from "../support/executable.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
@@ -13,8 +14,8 @@ describe("keys of an organization", () => {
 
   test("take precedence over the environment's, and can be removed", () => {
     const { service, a, b } = testApp({ env });
-    const { models } = service;
-    expect(models.getModel(a.org, "anthropic/claude-opus-4-8")).toEqual({
+    const { ctx } = service;
+    expect(getModel(ctx, a.org, "anthropic/claude-opus-4-8")).toEqual({
       id: "anthropic/claude-opus-4-8",
       provider: "anthropic",
       name: "claude-opus-4-8",
@@ -23,27 +24,27 @@ describe("keys of an organization", () => {
       prices: {},
       allow: null,
     });
-    models.setKey(a.org, "anthropic", `${orgKey}\n`, "https://proxy.example.com");
-    expect(models.getModel(a.org, "anthropic/claude-opus-4-8")).toMatchObject({
+    setModelKey(ctx, a.org, "anthropic", `${orgKey}\n`, "https://proxy.example.com");
+    expect(getModel(ctx, a.org, "anthropic/claude-opus-4-8")).toMatchObject({
       baseUrl: "https://proxy.example.com/v1",
       key: orgKey,
       allow: [],
     });
     // The other organization has neither its key nor its URL.
-    expect(models.getModel(b.org, "anthropic/claude-opus-4-8")).toMatchObject({
+    expect(getModel(ctx, b.org, "anthropic/claude-opus-4-8")).toMatchObject({
       baseUrl: "https://api.anthropic.com/v1",
       key: envKey,
     });
-    expect([models.secretsOf(a.org), models.secretsOf(b.org)]).toEqual([[orgKey, envKey], [envKey]]);
-    models.removeKey(a.org, "anthropic");
-    expect(models.getModel(a.org, "anthropic/x").key).toBe(envKey);
-    expect(() => models.removeKey(a.org, "anthropic")).toThrow("has no API key for anthropic");
+    expect([listModelSecrets(ctx, a.org), listModelSecrets(ctx, b.org)]).toEqual([[orgKey, envKey], [envKey]]);
+    removeModelKey(ctx, a.org, "anthropic");
+    expect(getModel(ctx, a.org, "anthropic/x").key).toBe(envKey);
+    expect(() => removeModelKey(ctx, a.org, "anthropic")).toThrow("has no API key for anthropic");
   });
 
   test("are listed with their source and last characters, never whole", () => {
     const { service, a } = testApp({ env: { ...env, OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:11434/v1" } });
-    service.models.setKey(a.org, "openai", "sk-proj-0123456789abcd");
-    expect(service.models.listModels(a.org)).toEqual([
+    setModelKey(service.ctx, a.org, "openai", "sk-proj-0123456789abcd");
+    expect(listModels(service.ctx, a.org)).toEqual([
       { provider: "anthropic", source: "environment", key: "…ment", baseUrl: "https://api.anthropic.com/v1" },
       { provider: "openai", source: "organization", key: "…abcd", baseUrl: "https://api.openai.com/v1" },
       { provider: "google", source: "none", key: "", baseUrl: "https://generativelanguage.googleapis.com/v1beta" },
@@ -53,8 +54,8 @@ describe("keys of an organization", () => {
 
   test("are encrypted in the database, and can be decrypted only with the same secret, in the same place", () => {
     const { service, a, b, db } = testApp({ env });
-    service.models.setKey(a.org, "anthropic", orgKey);
-    service.models.setKey(a.org, "openai", orgKey);
+    setModelKey(service.ctx, a.org, "anthropic", orgKey);
+    setModelKey(service.ctx, a.org, "openai", orgKey);
     const sealed = () =>
       db.$client.query<{ sealed: Uint8Array }, []>("select sealed from model_keys order by provider").all();
     const [first, second] = sealed().map((row) => Buffer.from(row.sealed));
@@ -62,7 +63,7 @@ describe("keys of an organization", () => {
     expect(Buffer.from(db.$client.serialize()).includes(orgKey)).toBe(false);
     expect(first?.equals(second as Buffer)).toBe(false);
 
-    const read = () => service.models.getModel(a.org, "openai/x").key;
+    const read = () => getModel(service.ctx, a.org, "openai/x").key;
     expect(read()).toBe(orgKey);
     const bend = Buffer.from(second as Buffer);
     bend[20] = (bend[20] as number) ^ 1;
@@ -71,8 +72,8 @@ describe("keys of an organization", () => {
       expect(read).toThrow(/different EVALD_SECRET_KEY/);
     }
     db.$client.run("update model_keys set org_id = ? where provider = 'anthropic'", [b.org]);
-    expect(() => service.models.getModel(b.org, "anthropic/x")).toThrow(/different EVALD_SECRET_KEY/);
-    expect(service.models.secretsOf(b.org)).toEqual([envKey]);
+    expect(() => getModel(service.ctx, b.org, "anthropic/x")).toThrow(/different EVALD_SECRET_KEY/);
+    expect(listModelSecrets(service.ctx, b.org)).toEqual([envKey]);
   });
 
   test.each([
@@ -84,8 +85,8 @@ describe("keys of an organization", () => {
     ["openai", "x", "https://user:word@example.com/v1", env, /^bad_request: Invalid base URL: /],
   ] as const)("%s with an invalid key or URL is rejected", (provider, key, baseUrl, settings, message) => {
     const { service, a } = testApp({ env: settings });
-    expect(() => service.models.setKey(a.org, provider, key, baseUrl)).toThrow(message);
-    expect(service.models.listModels(a.org).filter(({ source }) => source === "organization")).toEqual([]);
+    expect(() => setModelKey(service.ctx, a.org, provider, key, baseUrl)).toThrow(message);
+    expect(listModels(service.ctx, a.org).filter(({ source }) => source === "organization")).toEqual([]);
   });
 
   test.each([
@@ -96,7 +97,7 @@ describe("keys of an organization", () => {
     ["openai-compatible/llama3", / OPENAI_COMPATIBLE_BASE_URL /],
   ])("%s can't be called, and the error says what to do", (id, message) => {
     const { service, a } = testApp({ env });
-    expect(() => service.models.getModel(a.org, id)).toThrow(message);
+    expect(() => getModel(service.ctx, a.org, id)).toThrow(message);
   });
 });
 

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pino from "pino";
 import type { ModelProvider } from "../../src/config/model-settings.ts";
+import { setModelKey } from "../../src/models/models.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { call, finish, modelKey, modelRuns } from "../support/model-runs.ts";
@@ -104,7 +105,7 @@ test.each(["leaks", "fails", "refuses", "hides"])(
       },
       before: ({ service, a }) => {
         for (const [provider, secret] of Object.entries(own))
-          service.models.setKey(a.org, provider as ModelProvider, secret);
+          setModelKey(service.ctx, a.org, provider as ModelProvider, secret);
       },
     });
     const [run] = runs;

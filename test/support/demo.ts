@@ -7,6 +7,7 @@ import { jobs } from "../../src/db/tables/jobs.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
 import type { Grade } from "../../src/grading/grade.ts";
+import { setModelKey } from "../../src/models/models.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
@@ -219,7 +220,7 @@ export async function demo() {
     const hook = { kind: "webhook" as const, url: "https://hooks.acme.example/evald" };
     const { id } = destinations.createDestination(a.org, { ...hook, events: ["run.completed"] });
     deliveries.testDestination(a.org, id);
-    service.models.setKey(a.org, "openai", "sk-of-acme-0123456789");
+    setModelKey(service.ctx, a.org, "openai", "sk-of-acme-0123456789");
     const { runId } = service.reports.getReport(a.org, slug).run;
     const name = "screenshot-1.webp";
     db.insert(artifacts)

@@ -16,6 +16,7 @@ import { trusts } from "../../src/db/tables/keys.ts";
 import { destinations } from "../../src/db/tables/notifications.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { archives } from "../../src/db/tables/prompts.ts";
+import { getModel, listModelSecrets, removeModelKey, setModelKey } from "../../src/models/models.ts";
 import { browse, join, password } from "./people.ts";
 import { rowsOf, type Tenants, unlike } from "./tenants.ts";
 
@@ -280,24 +281,24 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "B and A have keys of the same model provider"() {
-      for (const { org } of [a, b]) service.models.setKey(org, "openai", `sk-of-${org}`);
+      for (const { org } of [a, b]) setModelKey(service.ctx, org, "openai", `sk-of-${org}`);
       for (const { org } of [a, b]) {
-        const access = service.models.getModel(org, "openai/gpt-5") as { key?: string; apiKey?: string };
+        const access = getModel(service.ctx, org, "openai/gpt-5") as { key?: string; apiKey?: string };
         if (!JSON.stringify(access).includes(`sk-of-${org}`))
           return "a model is called with the key of another organization";
-        const secrets = service.models.secretsOf(org);
+        const secrets = listModelSecrets(service.ctx, org);
         if (
           !secrets.includes(`sk-of-${org}`) ||
           secrets.some((each) => each.startsWith("sk-of-") && !each.endsWith(org))
         )
           return "the secrets of an organization are not its own";
       }
-      service.models.removeKey(b.org, "openai");
-      return service.models.secretsOf(a.org).includes(`sk-of-${a.org}`) ? undefined : "the key of A is gone";
+      removeModelKey(service.ctx, b.org, "openai");
+      return listModelSecrets(service.ctx, a.org).includes(`sk-of-${a.org}`) ? undefined : "the key of A is gone";
     },
 
     async "A has an unfinished regrade, and judgments with more tokens"() {
-      for (const { org } of [a, b]) service.models.setKey(org, "openai", "sk-0123456789abcdef");
+      for (const { org } of [a, b]) setModelKey(service.ctx, org, "openai", "sk-0123456789abcdef");
       const body = { since: "2020-01-01", judge: "openai/gpt-5", maxUsd: 1 };
       const request = async (own: typeof asB) => {
         const { status, body: regrade } = await own.send("POST", "/api/v1/regrades", { body });

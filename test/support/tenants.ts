@@ -4,6 +4,7 @@ import type { OrgId } from "../../src/context.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
 import { namedPages } from "../../src/db/tables/trends.ts";
+import { setModelKey } from "../../src/models/models.ts";
 import { subscribable } from "../../src/notifications/events.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { startOidc } from "./oidc.ts";
@@ -68,7 +69,7 @@ export function tenants() {
     // The same file in each organization.
     await post(own, "/api/v1/archives", Buffer.from(await same), { "content-type": "application/gzip" });
     const { id: providerId } = await post(own, "/api/v1/providers", { name: "Acme", docsUrl });
-    service.models.setKey(org, "openai", `sk-${org}`);
+    setModelKey(service.ctx, org, "openai", `sk-${org}`);
     createKey(service.ctx, org, "spare");
     await post(own, "/api/v1/oidc/trusts", { provider: "github", repository: `acme/${org}` });
     const url = "https://hooks.acme.example/evald";

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { getOrg } from "../../auth/orgs.ts";
 import { type ModelProvider, modelProviders } from "../../config/model-settings.ts";
 import { badRequest } from "../../errors.ts";
+import { getModel, listModels, removeModelKey, setModelKey } from "../../models/models.ts";
 import { describeTrial, tryModel } from "../../models/trial.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
@@ -13,7 +14,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** Model settings. */
-export const modelPages = ({ ctx, models }: Service, pages: PageRequests) => {
+export const modelPages = ({ ctx }: Service, pages: PageRequests) => {
   const { config, now } = ctx;
   const act = settingsForms(pages);
 
@@ -23,7 +24,7 @@ export const modelPages = ({ ctx, models }: Service, pages: PageRequests) => {
       toPage(
         <ModelsPage
           {...{ site, viewer, config, ...result }}
-          models={models.listModels(viewer.org)}
+          models={listModels(ctx, viewer.org)}
           judges={getOrg(ctx, viewer.org).judgeModels}
           mayChange={may(viewer, "models")}
         />,
@@ -35,7 +36,8 @@ export const modelPages = ({ ctx, models }: Service, pages: PageRequests) => {
     .get("/settings/models", ({ request }) => pages.show(request, (viewer, site) => modelsPage(viewer, site)))
     .post("/settings/models", ({ request }) =>
       act(request, "models", modelsPage, (viewer, form, site) => {
-        const set = models.setKey(
+        const set = setModelKey(
+          ctx,
           viewer.org,
           toProvider(form),
           form.get("key") ?? "",
@@ -46,13 +48,13 @@ export const modelPages = ({ ctx, models }: Service, pages: PageRequests) => {
     )
     .post("/settings/models/forget", ({ request }) =>
       act(request, "models", modelsPage, (viewer, form, site) => {
-        models.removeKey(viewer.org, toProvider(form));
+        removeModelKey(ctx, viewer.org, toProvider(form));
         return modelsPage(viewer, site, { done: "API key removed." });
       }),
     )
     .post("/settings/models/test", ({ request }) =>
       act(request, "models", modelsPage, async (viewer, form, site) => {
-        const model = models.getModel(viewer.org, form.get("model") ?? "");
+        const model = getModel(ctx, viewer.org, form.get("model") ?? "");
         const done = `${describeTrial(await tryModel(model, now))}.`;
         return modelsPage(viewer, site, { done, typed: form });
       }),
