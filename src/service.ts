@@ -14,7 +14,6 @@ import { createFeatures, type Features } from "./features.ts";
 import { createRecommendations } from "./friction/recommendations.ts";
 import { createGates } from "./gates/gates.ts";
 import { createStreams } from "./http/event-stream.ts";
-import { createQueue, type Queue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createNotifier } from "./notifications/notifier.ts";
 import { createOutbox, type Outbox } from "./notifications/outbox.ts";
@@ -58,17 +57,15 @@ type Options = Omit<ContextOptions, "stopping"> & {
 
 type JobParts = {
   features: Features;
-  queue: Queue;
   outbox: Outbox;
-  deliveryQueue: Queue;
   telemetry: Telemetry;
   options: Options;
 };
 
 /** Work by jobs and by the clock: runs, regrades, schedules, gates. */
 function createWork(ctx: Context, parts: JobParts) {
-  const { features, queue, outbox, deliveryQueue, telemetry, options } = parts;
-  const { db, config, log, now, agents, commit, signals } = ctx;
+  const { features, outbox, telemetry, options } = parts;
+  const { db, config, now, agents, commit, signals } = ctx;
   const { onError } = ctx.disk;
   const { workers, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
   const { prompts, compare, reports, gradings, baselines, latest } = features;
@@ -87,7 +84,7 @@ function createWork(ctx: Context, parts: JobParts) {
     ...{ outbox, money },
     onEvaluation: createScoreAlert(ctx, { outbox, latest }),
   });
-  const judging = createJudging(ctx, { queue, money, gateway, grader });
+  const judging = createJudging(ctx, { money, gateway, grader });
   const runJob = createRunJob(ctx, {
     grader,
     judging,
@@ -95,7 +92,6 @@ function createWork(ctx: Context, parts: JobParts) {
     agents,
     gateway,
     place: workers ?? place,
-    queue,
     reports,
     announceEnd,
     allow: () => [...config.allowPrivate, ...alsoAllow()],
@@ -106,20 +102,15 @@ function createWork(ctx: Context, parts: JobParts) {
     money,
     gradings,
     judging,
-    queue,
     commit,
     announceSpending,
   });
-  const runner = createRunner({
-    log,
-    now,
-    queue,
-    commit,
+  const runner = createRunner(ctx, {
+    pool: "runs",
     handlers: { run: runJob, regrade: regradeJob },
     concurrency: () => workers?.slots() ?? config.concurrency,
     limits: { org: (id) => money.limitsOf(id, limitsOfOrg(ctx, id)), host: config.runsPerHost },
     onAttempt: telemetry.onAttempt,
-    onError,
     backoffMs,
     maxRetryAfterMs,
     leaseMs,
@@ -128,18 +119,16 @@ function createWork(ctx: Context, parts: JobParts) {
   signals.jobCancelled.subscribe(runner.dropLost);
   signals.runsEnded.subscribe(telemetry.onEnded);
   signals.runJudged.subscribe(telemetry.onJudged);
-  const endings = createEndings(ctx, { queue, commit, costOf: runJob.costOf, announceEnd });
+  const endings = createEndings(ctx, { commit, costOf: runJob.costOf, announceEnd });
   const requests = createRequests(ctx, {
     prompts,
     endings,
     money,
-    queue,
     commit,
   });
   const recommendations = createRecommendations(ctx, { prompts, commit, ...requests });
   const regrades = createRegrades(ctx, {
     costOf: regradeJob.costOf,
-    queue,
     commit,
   });
   const slots = createSlots(ctx, { prompts, requests, commit, emit: outbox.emit, onError });
@@ -148,7 +137,7 @@ function createWork(ctx: Context, parts: JobParts) {
   const gates = createGates(ctx, { prompts, requests, baselines, compare, commit, emit: outbox.emit, onError });
   const upkeep = createUpkeep(ctx, { onError });
   const notifier = createNotifier(ctx, {
-    ...{ queue: deliveryQueue, outbox, commit, userAgent, onError },
+    ...{ outbox, commit, userAgent, onError },
     ...{ timeoutMs: options.deliveryTimeoutMs, leaseMs, onAttempt: telemetry.onAttempt },
     digestOf: createWeek(ctx, features),
   });
@@ -180,13 +169,11 @@ export function createService(options: Options) {
   const stopping = new AbortController();
   const ctx = createContext({ ...options, stopping: stopping.signal });
   const { config, log, disk } = ctx;
-  const deliveryQueue = createQueue(ctx, "deliveries");
-  const outbox = createOutbox(ctx, { queue: deliveryQueue });
+  const outbox = createOutbox(ctx);
   const features = createFeatures(ctx, { userAgent, threadProgram: options.threadProgram, outbox });
   const follow = createFollow(ctx, { runs: features.runs, stopping: stopping.signal });
-  const queue = createQueue(ctx);
   const telemetry = createTelemetry(ctx, options.workers ?? null);
-  const work = createWork(ctx, { features, queue, outbox, deliveryQueue, telemetry, options });
+  const work = createWork(ctx, { features, outbox, telemetry, options });
   const { gateway, grader, place, ...parts } = work;
   const { runner, gates, slots, notifier } = parts;
 
@@ -204,7 +191,6 @@ export function createService(options: Options) {
     ...parts,
     follow,
     streams: createStreams(disk.onError),
-    queue,
     commit: ctx.commit,
     onError: disk.onError,
     telemetry,

@@ -12,9 +12,22 @@ import { attempts, jobs } from "../src/db/tables/jobs.ts";
 import { reports } from "../src/db/tables/reports.ts";
 import { runs } from "../src/db/tables/runs.ts";
 import type { Limits } from "../src/jobs/claim-order.ts";
-import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
+import {
+  cancelJob,
+  claimJobs,
+  countUnfinishedJobs,
+  enqueue as enqueueJob,
+  extendLease,
+  isLeaseHeld,
+  type Lease,
+  listOrphanedJobs,
+  putBackJob,
+  type Return,
+  settleJob,
+} from "../src/jobs/queue.ts";
 import { createService } from "../src/service.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
+import { bareContext } from "./support/context.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "evald-jobs-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -34,24 +47,26 @@ describe("the states of a job", () => {
     let time = 1_000_000;
     let ids = 0;
     const db = openDb(":memory:");
-    const queue = createQueue({ db, now: () => time, newId: () => `job-${++ids}` });
-    const job = { kind: "run", orgId: "o", host: "h", maxAttempts: 3 };
+    const ctx = bareContext(db, { now: () => time, newId: () => `job-${++ids}` });
+    const job = { pool: "runs", kind: "run", orgId: "o", host: "h", maxAttempts: 3 } as const;
     const claimAll = (most: number) =>
-      transaction(db, (tx) => queue.claim(tx, most, "me", 30_000, { org: ofOrg, host }));
+      transaction(db, (tx) =>
+        claimJobs(ctx, tx, { pool: "runs", most, owner: "me", leaseMs: 30_000, limits: { org: ofOrg, host } }),
+      );
     return {
       db,
-      queue,
+      ctx,
       pass: (ms: number) => (time += ms),
       enqueue: (...subjects: (string | { subject: string; orgId?: string; host?: string })[]) =>
         transaction(db, (tx) => {
           for (const each of subjects)
-            queue.enqueue(tx, { ...job, ...(typeof each === "string" ? { subject: each } : each) });
+            enqueueJob(ctx, tx, { ...job, ...(typeof each === "string" ? { subject: each } : each) });
         }),
       claimAll,
       claim: () => claimAll(1).leases[0] ?? null,
       putBack: (lease: Lease, how: Partial<Return>) =>
         transaction(db, (tx) =>
-          queue.putBack(tx, lease, {
+          putBackJob(ctx, tx, lease, {
             outcome: "retried",
             counts: "spent",
             delayMs: 0,
@@ -92,7 +107,7 @@ describe("the states of a job", () => {
   const first = { jobId: "job-1", attempt: 1, owner: "me", startedAt: 1_000_000 };
 
   test("queued, claimed in order, settled; the history has the cost", () => {
-    const { db, queue, enqueue, claim, claimAll, get, pass, history } = openQueue();
+    const { db, ctx, enqueue, claim, claimAll, get, pass, history } = openQueue();
     enqueue("a", "b");
     expect(get("job-1")).toEqual(queued);
     const lease = claim() as Lease;
@@ -102,16 +117,21 @@ describe("the states of a job", () => {
     expect(claimAll(1)).toEqual({ leases: [], nextDueAt: null });
     expect(get("job-1")).toEqual(running);
     pass(10_000);
-    expect([queue.holds(lease), transaction(db, (tx) => queue.heartbeat(tx, lease, 30_000))]).toEqual([true, true]);
+    expect([isLeaseHeld(ctx, lease), transaction(db, (tx) => extendLease(ctx, tx, lease, 30_000))]).toEqual([
+      true,
+      true,
+    ]);
     expect(get("job-1")).toEqual({ ...running, leaseUntil: 1_040_000 });
     expect(history("job-1")).toEqual([{ ...first, outcome: null, completedAt: null, reason: null, costUsd: null }]);
-    expect(transaction(db, (tx) => queue.settle(tx, lease, "done", null, 0.25))).toBe(true);
+    expect(transaction(db, (tx) => settleJob(ctx, tx, lease, { state: "done", reason: null, costUsd: 0.25 }))).toBe(
+      true,
+    );
     const done = { state: "done" as const, leaseUntil: null, completedAt: 1_010_000, costUsd: 0.25 };
     expect(get("job-1")).toEqual({ ...running, ...done });
     expect(history("job-1")).toEqual([
       { ...first, outcome: "done", completedAt: 1_010_000, reason: null, costUsd: 0.25 },
     ]);
-    expect(queue.countUnfinished()).toBe(1);
+    expect(countUnfinishedJobs(ctx, "runs")).toBe(1);
   });
 
   test("a subject has one job per kind", () => {
@@ -160,8 +180,8 @@ describe("the states of a job", () => {
   });
 
   test("orphans are jobs with an expired lease, and at boot all running ones", () => {
-    const { queue, enqueue, claim, pass } = openQueue();
-    const orphans = (which: "all" | "expired") => queue.listOrphans(which).map(({ subject }) => subject);
+    const { ctx, enqueue, claim, pass } = openQueue();
+    const orphans = (which: "all" | "expired") => listOrphanedJobs(ctx, "runs", which).map(({ subject }) => subject);
     enqueue("a", "b", "c");
     claim();
     pass(29_999);
@@ -172,16 +192,16 @@ describe("the states of a job", () => {
   });
 
   test("writes of an old attempt change nothing", () => {
-    const { db, queue, enqueue, claim, putBack, get, history } = openQueue();
+    const { db, ctx, enqueue, claim, putBack, get, history } = openQueue();
     enqueue("a");
     const old = claim() as Lease;
     putBack(old, { outcome: "lost", counts: "crashes" });
     const writes = () => [
-      queue.holds(old),
-      transaction(db, (tx) => queue.heartbeat(tx, old, 30_000)),
+      isLeaseHeld(ctx, old),
+      transaction(db, (tx) => extendLease(ctx, tx, old, 30_000)),
       putBack(old, { reason: "late" }),
-      transaction(db, (tx) => queue.settle(tx, old, "done", null, 1)),
-      transaction(db, (tx) => queue.settle(tx, old, "failed", "late", 1)),
+      transaction(db, (tx) => settleJob(ctx, tx, old, { state: "done", reason: null, costUsd: 1 })),
+      transaction(db, (tx) => settleJob(ctx, tx, old, { state: "failed", reason: "late", costUsd: 1 })),
     ];
     const look = () => [get("job-1"), history("job-1")];
     const before = look();
@@ -193,8 +213,9 @@ describe("the states of a job", () => {
   });
 
   test("a job is cancelled while it waits and while it runs, once", () => {
-    const { db, queue, enqueue, claim, get, history } = openQueue();
-    const cancel = (subject: string) => transaction(db, (tx) => queue.cancel(tx, "run", subject, "enough", () => 0.75));
+    const { db, ctx, enqueue, claim, get, history } = openQueue();
+    const cancel = (subject: string) =>
+      transaction(db, (tx) => cancelJob(tx, { kind: "run", subject, reason: "enough", at: ctx.now() }, () => 0.75));
     enqueue("a", "b");
     const lease = claim() as Lease;
     expect([cancel("a"), cancel("b"), cancel("a"), cancel("none")]).toEqual([true, true, false, false]);
@@ -206,7 +227,7 @@ describe("the states of a job", () => {
     expect(history("job-1")).toEqual([
       { ...first, outcome: "cancelled", completedAt: 1_000_000, reason: "enough", costUsd: 0.75 },
     ]);
-    expect([history("job-2"), claim(), queue.holds(lease)]).toEqual([[], null, false]);
+    expect([history("job-2"), claim(), isLeaseHeld(ctx, lease)]).toEqual([[], null, false]);
   });
 
   test("organizations and hosts have concurrency limits, and nobody waits behind them", () => {
@@ -296,7 +317,7 @@ describe("the runner", () => {
     await until(() => gates.length === 3);
     for (let i = 0; i < 20; i++) await turn();
     expect([running, gates.length]).toEqual([3, 3]);
-    while (service.queue.countUnfinished() > 0) {
+    while (countUnfinishedJobs(service.ctx, "runs") > 0) {
       gates.shift()?.();
       await turn();
     }
@@ -564,7 +585,7 @@ describe("the runner", () => {
     expect(db.select().from(reports).all()).toEqual([]);
 
     finishNew();
-    await until(() => after.queue.countUnfinished() === 0);
+    await until(() => countUnfinishedJobs(after.ctx, "runs") === 0);
     await after.runner.stop(0);
     const run = after.runs.getRun(before.a.org, runId);
     expect([run.status, run.attempt, run.report?.outcome]).toEqual(["completed", 1, "not_judged"]);

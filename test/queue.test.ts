@@ -9,7 +9,20 @@ import { createCommit } from "../src/db/commit.ts";
 import { openDb, type Tx, transaction } from "../src/db/open.ts";
 import { attempts, jobs } from "../src/db/tables/jobs.ts";
 import type { OrgLimits } from "../src/jobs/claim-order.ts";
-import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
+import {
+  cancelJob,
+  claimJobs,
+  countUnfinishedJobs,
+  enqueue,
+  extendLease,
+  isLeaseHeld,
+  type Lease,
+  listOrphanedJobs,
+  putBackJob,
+  type Return,
+  settleJob,
+} from "../src/jobs/queue.ts";
+import { bareContext } from "./support/context.ts";
 import { isThorough } from "./support/thorough.ts";
 
 const numRuns = (isThorough ? 600 : 40) * Number(process.env.TORTURE ?? 1);
@@ -236,13 +249,13 @@ describe("the queue equals its model over any history", () => {
     const clock = { now: 1_790_000_000_000 };
     let made = 0;
     let nextId = "";
-    const queue = createQueue({ db, now: () => clock.now, newId: () => nextId });
+    const ctx = bareContext(db, { now: () => clock.now, newId: () => nextId });
     const model = createModel(clock);
     const limits = { org: model.limitsOf, host: model.limits.host };
     /** All leases so far, newest first: most have expired. */
     const leases: Lease[] = [];
     const ids: string[] = [];
-    const holders = () => leases.filter((each) => queue.holds(each)).map(({ id }) => id);
+    const holders = () => leases.filter((each) => isLeaseHeld(ctx, each)).map(({ id }) => id);
 
     function take(each: Step): void {
       if (each.do === "enqueue") {
@@ -250,6 +263,7 @@ describe("the queue equals its model over any history", () => {
         nextId = `job-${each.rank}-${String(++made).padStart(3, "0")}`;
         ids.unshift(nextId);
         const job = {
+          pool: "runs" as const,
           kind: "run",
           subject: `of ${nextId}`,
           orgId: each.org,
@@ -259,14 +273,14 @@ describe("the queue equals its model over any history", () => {
         const zero = { availableAt: 0, attempt: 0, spent: 0, faults: 0, crashes: 0 };
         const start = { owner: null, leaseUntil: null, startedAt: null, attemptStartedAt: null };
         const none = { ...start, lastError: null, completedAt: null, costUsd: null };
-        model.enqueue({ id: nextId, pool: "runs", ...job, ...zero, ...none, state: "queued", createdAt: clock.now });
-        transaction(db, (tx) => queue.enqueue(tx, job));
+        model.enqueue({ id: nextId, ...job, ...zero, ...none, state: "queued", createdAt: clock.now });
+        transaction(db, (tx) => enqueue(ctx, tx, job));
       } else if (each.do === "claim") {
         const over = (name: string) => model.busy(name) - (model.limitsOf(name).atOnce ?? Number.POSITIVE_INFINITY);
         const before = new Map(["a", "b", "ü"].map((name) => [name, over(name)]));
         const expected = model.claim(each.most, each.owner);
         const { leases: taken, nextDueAt } = transaction(db, (tx) =>
-          queue.claim(tx, each.most, each.owner, leaseMs, limits),
+          claimJobs(ctx, tx, { pool: "runs", most: each.most, owner: each.owner, leaseMs, limits }),
         );
         expect(taken).toEqual(expected.jobs.map(leaseOf));
         expect(nextDueAt).toBe(expected.nextDueAt);
@@ -277,29 +291,31 @@ describe("the queue equals its model over any history", () => {
       else if (each.do === "limit") model.limits.org.set(each.org, { atOnce: each.atOnce, aDay: each.aDay });
       else if (each.do === "limitHost") limits.host = model.limits.host = each.host;
       else if (each.do === "takeBack") {
-        const orphans = queue.listOrphans(each.which);
+        const orphans = listOrphanedJobs(ctx, "runs", each.which);
         expect(byId(orphans)).toEqual(byId(model.orphans(each.which).map(leaseOf)));
         const how = { outcome: "lost", counts: "crashes", delayMs: 0, reason: "gone", costUsd: 0.5 } as const;
         for (const orphan of orphans) {
           model.putBack(orphan, how);
-          expect(transaction(db, (tx) => queue.putBack(tx, orphan, how))).toBe(true);
+          expect(transaction(db, (tx) => putBackJob(ctx, tx, orphan, how))).toBe(true);
         }
       } else if (each.do === "cancel") {
         const id = ids[each.job % ids.length] ?? "none";
-        const done = transaction(db, (tx) => queue.cancel(tx, "run", `of ${id}`, "enough", () => each.costUsd));
+        const done = transaction(db, (tx) =>
+          cancelJob(tx, { kind: "run", subject: `of ${id}`, reason: "enough", at: clock.now }, () => each.costUsd),
+        );
         expect(done).toBe(model.cancel(id, "enough", each.costUsd));
       } else {
         const lease = leases[each.lease % leases.length];
         if (!lease) return;
         const [real, expected] = transaction(db, (tx) => {
-          if (each.do === "heartbeat") return [queue.heartbeat(tx, lease, leaseMs), model.heartbeat(lease)];
+          if (each.do === "heartbeat") return [extendLease(ctx, tx, lease, leaseMs), model.heartbeat(lease)];
           if (each.do === "putBack") {
             const how = { ...each, reason: `back after ${each.delayMs}` };
-            return [queue.putBack(tx, lease, how), model.putBack(lease, how)];
+            return [putBackJob(ctx, tx, lease, how), model.putBack(lease, how)];
           }
           const reason = each.state === "failed" ? "it broke" : null;
           return [
-            queue.settle(tx, lease, each.state, reason, each.costUsd),
+            settleJob(ctx, tx, lease, { state: each.state, reason, costUsd: each.costUsd }),
             model.settle(lease, each.state, reason, each.costUsd),
           ];
         });
@@ -326,7 +342,7 @@ describe("the queue equals its model over any history", () => {
           .sort(),
       );
       expect(model.history.length).toBe([...model.all.values()].reduce((sum, { attempt }) => sum + attempt, 0));
-      expect(queue.countUnfinished()).toBe(
+      expect(countUnfinishedJobs(ctx, "runs")).toBe(
         [...model.all.values()].filter(({ completedAt }) => completedAt === null).length,
       );
     }
@@ -336,11 +352,11 @@ describe("the queue equals its model over any history", () => {
     limits.host = model.limits.host = 99;
     clock.now = Math.max(clock.now, ...[...model.all.values()].map(({ availableAt }) => availableAt));
     take({ do: "takeBack", which: "all" });
-    while (queue.countUnfinished() > 0) {
+    while (countUnfinishedJobs(ctx, "runs") > 0) {
       take({ do: "claim", most: 4, owner: "me" });
       expect(holders().length).toBeGreaterThan(0);
       while (holders().length > 0)
-        take({ do: "settle", lease: leases.findIndex((each) => queue.holds(each)), state: "done", costUsd: 0.25 });
+        take({ do: "settle", lease: leases.findIndex((each) => isLeaseHeld(ctx, each)), state: "done", costUsd: 0.25 });
     }
     // The cost is the sum over all attempts.
     const spent = client.query<{ usd: number }, []>("select coalesce(sum(cost_usd), 0) usd from attempts").get();

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import * as generated from "@opentelemetry/otlp-transformer/build/src/generated/root";
 import { type Logger, pino } from "pino";
 import { AgentFailure } from "../src/agents/agent.ts";
+import { countUnfinishedJobs } from "../src/jobs/queue.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
 import { modelSession, rows } from "./support/judged.ts";
 import { until } from "./support/until.ts";
@@ -66,7 +67,7 @@ function tracedApp(url: string, { env = {}, agent = instantAgent, log }: Options
       await app.service.start();
       const runs = { urlMap: {}, trigger: "api", runs: times } as const;
       const { runIds } = await app.service.requests.requestEval(app.a.org, id, runs);
-      await until("the runs end", () => app.service.queue.countUnfinished() === 0);
+      await until("the runs end", () => countUnfinishedJobs(app.service.ctx, "runs") === 0);
       return runIds;
     },
     counted: (result: "sent" | "dropped") =>

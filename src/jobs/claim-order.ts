@@ -1,4 +1,5 @@
-import type { Context } from "../context.ts";
+import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
 import type { jobPools } from "../db/tables/jobs.ts";
 
 const dayMs = 24 * 3600_000;
@@ -15,17 +16,19 @@ const columns = "id, org_id org, host, available_at availableAt";
 
 const dueAgain = (statement: string) => `${statement} state = 'queued' and available_at > 0 and available_at <= ?`;
 
-/**
- * The order in which queued jobs are claimed. The queue is read by lane (organization and host), because only the
- * oldest job of a lane can be next. That takes one index lookup per lane, however long the queue is and however much of
- * it is blocked.
- */
-export function createClaimOrder({ db: { $client } }: Pick<Context, "db">, pool: (typeof jobPools)[number]) {
+type Pool = (typeof jobPools)[number];
+type Part = Candidate | { id: null; org: string; host: string } | { id: null; org: null };
+
+const statements = perConnection((db: Db) => ({
+  runs: prepareFor(db, "runs"),
+  deliveries: prepareFor(db, "deliveries"),
+}));
+
+function prepareFor({ $client }: Db, pool: Pool) {
   const own = `pool = '${pool}' and state`;
-  // Other parts of the queue come with the oldest of each lane, because a statement of their own would take as long as all of this one: running
+  // Other parts of the queue come with the oldest of each lane, because a separate statement would take as long as this one: running
   // jobs, without an ID, and whether a requeued job is due, without an organization.
   // A comparison of all columns before the last one seeks to the end of a lane; `+` keeps it one on columns of the index.
-  type Part = Candidate | { id: null; org: string; host: string } | { id: null; org: null };
   const overview = $client.prepare<Part, [at: number]>(`
     with recursive lane as (
       select * from (select ${columns} from jobs where ${own} = 'queued' order by org_id, host, available_at, jobs.id limit 1)
@@ -52,58 +55,62 @@ export function createClaimOrder({ db: { $client } }: Pick<Context, "db">, pool:
     `select ${columns} from jobs where org_id = ? and started_at > ? and started_at <= ? and pool = '${pool}' and +state = 'queued'`,
   );
 
-  /**
-   * Yields the queued jobs within the limits in the order to start them: due jobs first, then those of the
-   * organization with the fewest running jobs, then the oldest. Pulling the next job means that the last one was started.
-   */
-  return function* candidates(at: number, limits: Limits): Generator<Candidate, undefined> {
-    const ofOrg = new Map<string, number>();
-    const ofHost = new Map<string, number>();
-    const busy = (org: string) => ofOrg.get(org) ?? 0;
-    const count = ({ org, host }: { org: string; host: string }) => {
-      ofOrg.set(org, busy(org) + 1);
-      ofHost.set(host, (ofHost.get(host) ?? 0) + 1);
-    };
-    let parts = overview.all(at);
-    // A job that is due again is ordered by age; otherwise newer jobs could starve it.
-    if (parts.at(-1)?.org === null) {
-      comeDue.run(at);
-      parts = overview.all(at);
-    }
-    let heads: Candidate[] = [];
-    for (const part of parts) {
-      if (part.id !== null) heads.push(part);
-      else if (part.org !== null) count(part);
-    }
-    /** Organizations at their daily limit. Their requeued jobs may still run, since they are already counted. */
-    const spentDay = new Set<string>();
-    for (let first = best(); first; first = best()) {
-      const { org, host } = first;
-      const { atOnce, aDay } = limits.org(org);
-      if (atOnce !== null && busy(org) >= atOnce) heads = heads.filter((head) => head.org !== org);
-      else if (host !== "" && (ofHost.get(host) ?? 0) >= limits.host)
-        heads = heads.filter((head) => head.host !== host);
-      else if (!spentDay.has(org) && aDay !== null && (countStarted.get(org, at - dayMs, at)?.n ?? 0) >= aDay) {
-        spentDay.add(org);
-        heads = [...heads.filter((head) => head.org !== org), ...startedAndQueued.all(org, at - dayMs, at)];
-      } else {
-        yield first;
-        count(first);
-        heads.splice(heads.indexOf(first), 1, ...(spentDay.has(org) ? [] : oldestOf.all(org, host)));
-      }
-    }
+  return { overview, comeDue, oldestOf, countStarted, startedAndQueued };
+}
 
-    function best(): Candidate | undefined {
-      let first: Candidate | undefined;
-      for (const head of heads) if (!first || comesBefore(head, first)) first = head;
-      return first;
-    }
-
-    function comesBefore(a: Candidate, b: Candidate): boolean {
-      const dueA = a.availableAt <= at;
-      if (dueA !== b.availableAt <= at) return dueA;
-      if (dueA && busy(a.org) !== busy(b.org)) return busy(a.org) < busy(b.org);
-      return a.availableAt === b.availableAt ? a.id < b.id : a.availableAt < b.availableAt;
-    }
+/**
+ * Yields the queued jobs of a pool within the limits in the order to start them: due jobs first, then those of the organization with the
+ * fewest running jobs, then the oldest. Pulling the next job means that the last one was started. The queue is read by lane (organization
+ * and host), because only the oldest job of a lane can be next. That takes one index lookup per lane, however long the queue is and
+ * however much of it is blocked.
+ */
+export function* candidates(db: Db, pool: Pool, at: number, limits: Limits): Generator<Candidate, undefined> {
+  const { overview, comeDue, oldestOf, countStarted, startedAndQueued } = statements(db)[pool];
+  const ofOrg = new Map<string, number>();
+  const ofHost = new Map<string, number>();
+  const busy = (org: string) => ofOrg.get(org) ?? 0;
+  const count = ({ org, host }: { org: string; host: string }) => {
+    ofOrg.set(org, busy(org) + 1);
+    ofHost.set(host, (ofHost.get(host) ?? 0) + 1);
   };
+  let parts = overview.all(at);
+  // A job that is due again is ordered by age; otherwise newer jobs could starve it.
+  if (parts.at(-1)?.org === null) {
+    comeDue.run(at);
+    parts = overview.all(at);
+  }
+  let heads: Candidate[] = [];
+  for (const part of parts) {
+    if (part.id !== null) heads.push(part);
+    else if (part.org !== null) count(part);
+  }
+  /** Organizations at their daily limit. Their requeued jobs may still run, since they are already counted. */
+  const spentDay = new Set<string>();
+  for (let first = best(); first; first = best()) {
+    const { org, host } = first;
+    const { atOnce, aDay } = limits.org(org);
+    if (atOnce !== null && busy(org) >= atOnce) heads = heads.filter((head) => head.org !== org);
+    else if (host !== "" && (ofHost.get(host) ?? 0) >= limits.host) heads = heads.filter((head) => head.host !== host);
+    else if (!spentDay.has(org) && aDay !== null && (countStarted.get(org, at - dayMs, at)?.n ?? 0) >= aDay) {
+      spentDay.add(org);
+      heads = [...heads.filter((head) => head.org !== org), ...startedAndQueued.all(org, at - dayMs, at)];
+    } else {
+      yield first;
+      count(first);
+      heads.splice(heads.indexOf(first), 1, ...(spentDay.has(org) ? [] : oldestOf.all(org, host)));
+    }
+  }
+
+  function best(): Candidate | undefined {
+    let first: Candidate | undefined;
+    for (const head of heads) if (!first || comesBefore(head, first)) first = head;
+    return first;
+  }
+
+  function comesBefore(a: Candidate, b: Candidate): boolean {
+    const dueA = a.availableAt <= at;
+    if (dueA !== b.availableAt <= at) return dueA;
+    if (dueA && busy(a.org) !== busy(b.org)) return busy(a.org) < busy(b.org);
+    return a.availableAt === b.availableAt ? a.id < b.id : a.availableAt < b.availableAt;
+  }
 }

@@ -1,11 +1,28 @@
 import { hostname } from "node:os";
+import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { createPoll } from "../poll.ts";
 import type { Limits } from "./claim-order.ts";
 import { JobFailure } from "./handler.ts";
-import type { Lease } from "./queue.ts";
-import { createSettlement, type SettlementOptions } from "./settlement.ts";
+import {
+  bringJobsForward,
+  claimJobs,
+  extendLease,
+  isLeaseHeld,
+  type Lease,
+  listOrphanedJobs,
+  type Pool,
+} from "./queue.ts";
+import {
+  finishJob,
+  handlerOf,
+  releaseJob,
+  type Settlement,
+  settleFailure,
+  storeEnd,
+  takeBackJob,
+} from "./settlement.ts";
 
 /** Maximum delay until jobs of another process, or free disk space, are noticed. */
 const pollMs = 2_000;
@@ -13,7 +30,8 @@ const pollMs = 2_000;
 const watchMs = 500;
 /** Smaller clock corrections are ignored, since they happen all the time. */
 const clockStepMs = 60_000;
-type RunnerOptions = SettlementOptions & {
+type RunnerOptions = Omit<Settlement, "ctx"> & {
+  pool: Pool;
   /** Jobs that may run at once, as of now. */
   concurrency: () => number;
   limits: Limits;
@@ -26,11 +44,12 @@ class Lost extends Error {}
 
 const toFault = (detail: string) => new JobFailure({ cause: "infrastructure", detail }, "fault");
 
-/** Claims jobs while slots are free, runs them, and settles each in one transaction with its result. */
-export function createRunner(options: RunnerOptions) {
-  const { log, now, queue, commit, concurrency, limits, onAttempt = () => {}, onError = () => {} } = options;
-  const { leaseMs = 30_000 } = options;
-  const { handlerOf, settle, takeBack, finish, release, afterFailure } = createSettlement(options);
+/** Claims jobs while fewer than `concurrency` run, runs them, and settles each in one transaction with its result. */
+export function createRunner(ctx: Context, options: RunnerOptions) {
+  const { log, now, commit } = ctx;
+  const { onError } = ctx.disk;
+  const { pool, concurrency, limits, leaseMs = 30_000 } = options;
+  const settlement: Settlement = { ctx, ...options };
   // Stored for people who debug the table.
   const owner = `${hostname()} pid ${process.pid}`;
   const active = new Map<string, { lease: Lease; abort: AbortController; done: Promise<void> }>();
@@ -43,33 +62,9 @@ export function createRunner(options: RunnerOptions) {
   let state: "idle" | "serving" | "draining" = "idle";
   let problem: string | null = null;
 
-  const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
-  async function work(lease: Lease, stop: AbortSignal): Promise<void> {
-    let write: (tx: Tx) => void;
-    try {
-      write = await handlerOf(lease).run(lease, stop);
-    } catch (error) {
-      onError(error);
-      // The process that took the job recorded the reason.
-      if (stop.reason instanceof Lost) return;
-      if (stop.aborted) return await settle(lease, stop, (tx) => release(tx, lease));
-      log.info({ job: lease.id, subject: lease.subject, attempt: lease.attempt, err: error }, "attempt failed");
-      const failure = error instanceof JobFailure ? error : toFault(String(error));
-      return await settle(lease, stop, (tx) => afterFailure(tx, lease, failure));
-    }
-    try {
-      await settle(lease, stop, (tx) => finish(tx, lease, write));
-    } catch (error) {
-      if (diskFault(error) !== null) throw error;
-      log.error({ job: lease.id, subject: lease.subject, err: error }, "could not store result");
-      const failure = toFault(`the result could not be stored: ${String(error)}`);
-      await settle(lease, stop, (tx) => afterFailure(tx, lease, failure));
-    }
-  }
-
   function launch(lease: Lease): void {
     const abort = new AbortController();
-    const done = work(lease, abort.signal)
+    const done = runJob(settlement, lease, abort.signal)
       .catch((error) => {
         // The lease expires and the job is requeued, so nothing is lost.
         log.error({ job: lease.id, subject: lease.subject, err: error }, "could not finish job");
@@ -83,18 +78,18 @@ export function createRunner(options: RunnerOptions) {
 
   /** Requeues orphaned jobs, but never those that this process is running, even if the clock was set. */
   async function takeBackOrphans(which: "all" | "expired"): Promise<void> {
-    const orphans = queue.listOrphans(which).filter((lease) => !active.has(keyOf(lease)));
+    const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(keyOf(lease)));
     if (orphans.length === 0) return;
-    const taken = await commit((tx) => orphans.filter((lease) => takeBack(tx, lease)));
+    const taken = await commit((tx) => orphans.filter((lease) => takeBackJob(settlement, tx, lease)));
     if (taken.length > 0) log.warn({ taken: taken.length }, "requeued jobs of a process that died");
-    for (const lease of taken) onAttempt(lease);
+    for (const lease of taken) options.onAttempt?.(lease);
   }
 
   async function heartbeat(): Promise<void> {
     const held = [...active.values()];
     if (held.length === 0) return;
     try {
-      await commit((tx) => held.map(({ lease }) => queue.heartbeat(tx, lease, leaseMs)));
+      await commit((tx) => held.map(({ lease }) => extendLease(ctx, tx, lease, leaseMs)));
     } catch (error) {
       onError(error);
       log.error({ err: error }, "could not write heartbeat");
@@ -104,13 +99,14 @@ export function createRunner(options: RunnerOptions) {
   function dropLost(): void {
     try {
       for (const { lease, abort } of active.values())
-        if (!abort.signal.aborted && !queue.holds(lease)) abort.abort(new Lost("this process no longer holds the job"));
+        if (!abort.signal.aborted && !isLeaseHeld(ctx, lease))
+          abort.abort(new Lost("this process no longer holds the job"));
     } catch (error) {
       onError(error);
     }
   }
 
-  /** Fills the free slots. Returns the milliseconds until the next check. */
+  /** Claims as many jobs as may run. Returns the milliseconds until the next check. */
   async function lookForWork(): Promise<number> {
     // Checked here rather than by a timer, which a busy service would keep resetting.
     if (performance.now() - searchedAt >= pollMs) {
@@ -119,14 +115,14 @@ export function createRunner(options: RunnerOptions) {
     }
     const shift = now() - performance.now() - lead;
     // If the clock was set back, waiting jobs would wait longer by that amount.
-    if (shift < -clockStepMs) await commit((tx) => queue.bringForward(tx, Math.round(-shift)));
+    if (shift < -clockStepMs) await commit((tx) => bringJobsForward(ctx, tx, pool, Math.round(-shift)));
     lead += shift;
     const most = concurrency() - active.size;
     if (most <= 0) return pollMs;
     const { leases, nextDueAt } = await commit((tx) => {
       if (state !== "serving") return { leases: [], nextDueAt: null };
-      const claimed = queue.claim(tx, most, owner, leaseMs, limits);
-      for (const lease of claimed.leases) handlerOf(lease).started(tx, lease);
+      const claimed = claimJobs(ctx, tx, { pool, most, owner, leaseMs, limits });
+      for (const lease of claimed.leases) handlerOf(settlement, lease).started(tx, lease);
       return claimed;
     });
     for (const lease of leases) launch(lease);
@@ -172,6 +168,33 @@ export function createRunner(options: RunnerOptions) {
       clearInterval(watch);
     },
   };
+}
+
+const keyOf = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
+
+/** Runs a claimed job and stores how it ended. */
+async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): Promise<void> {
+  const { log, disk } = settlement.ctx;
+  let write: (tx: Tx) => void;
+  try {
+    write = await handlerOf(settlement, lease).run(lease, stop);
+  } catch (error) {
+    disk.onError(error);
+    // The process that took the job recorded the reason.
+    if (stop.reason instanceof Lost) return;
+    if (stop.aborted) return await storeEnd(settlement, lease, stop, (tx) => releaseJob(settlement, tx, lease));
+    log.info({ job: lease.id, subject: lease.subject, attempt: lease.attempt, err: error }, "attempt failed");
+    const failure = error instanceof JobFailure ? error : toFault(String(error));
+    return await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
+  }
+  try {
+    await storeEnd(settlement, lease, stop, (tx) => finishJob(settlement, tx, lease, write));
+  } catch (error) {
+    if (diskFault(error) !== null) throw error;
+    log.error({ job: lease.id, subject: lease.subject, err: error }, "could not store result");
+    const failure = toFault(`the result could not be stored: ${String(error)}`);
+    await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
+  }
 }
 
 /** Waits `drainMs` for jobs, stops those that are left, and waits for them. */

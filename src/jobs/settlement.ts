@@ -1,9 +1,8 @@
 import type { Context } from "../context.ts";
-import type { Commit } from "../db/commit.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { JobFailure, type JobHandler } from "./handler.ts";
-import type { Lease, Queue, Return } from "./queue.ts";
+import { type Lease, putBackJob, type Return, settleJob } from "./queue.ts";
 
 /** How long a result is kept in memory while the disk is full, before its job starts over. */
 const keepResultMs = 60_000;
@@ -15,98 +14,108 @@ const maxCrashes = 20;
 const crashedTooOften = `the service crashed ${maxCrashes} times during this job`;
 const maxCrashPauseMs = 60_000;
 
-export type SettlementOptions = Pick<Context, "log" | "now"> & {
-  queue: Queue;
-  commit: Commit;
+/** How the jobs of a runner are ended. */
+export type Settlement = {
+  ctx: Context;
   /** Handlers by job kind. */
   handlers: Record<string, JobHandler>;
   /** Called after the end of an attempt is stored, with any outcome. */
-  onAttempt?: (lease: Lease) => void;
-  /** Called with every database error. */
-  onError?: (error: unknown) => void;
+  onAttempt?: ((lease: Lease) => void) | undefined;
   /** Delay before the next attempt in milliseconds, by the number of failures of the same kind. */
-  backoffMs?: (failures: number) => number;
-  maxRetryAfterMs?: number;
+  backoffMs?: ((failures: number) => number) | undefined;
+  maxRetryAfterMs?: number | undefined;
 };
 
 /** Exponential backoff from 5 s with full jitter, between 1 s and 15 minutes. */
 const defaultBackoff = (failures: number) =>
   Math.max(1_000, Math.random() * Math.min(15 * 60_000, 5_000 * 2 ** (failures - 1)));
 
-/** Ends an attempt of a job: done, failed or requeued. All but `settle` run in the caller's transaction and return whether the lease was still held. */
-export function createSettlement({
-  log,
-  queue,
-  commit,
-  handlers,
-  onAttempt = () => {},
-  onError = () => {},
-  backoffMs = defaultBackoff,
-  maxRetryAfterMs = defaultMaxRetryAfterMs,
-}: SettlementOptions) {
-  const handlerOf = (lease: Lease): JobHandler => {
-    const handler = handlers[lease.kind];
-    if (!handler) throw new Error(`no handler for jobs of kind ${lease.kind}`);
-    return handler;
-  };
+export function handlerOf({ handlers }: Settlement, { kind }: Lease): JobHandler {
+  const handler = handlers[kind];
+  if (!handler) throw new Error(`no handler for jobs of kind ${kind}`);
+  return handler;
+}
 
-  function fail(tx: Tx, lease: Lease, { message, failure }: JobFailure): boolean {
-    const handler = handlerOf(lease);
-    const held = queue.settle(tx, lease, "failed", message, handler.costOf(lease));
-    if (held) handler.failed(tx, lease, failure);
-    return held;
-  }
+// All functions with a `tx` run in the caller's transaction and return whether the lease was still held.
 
-  function putBack(tx: Tx, lease: Lease, how: Omit<Return, "costUsd">): boolean {
-    const handler = handlerOf(lease);
-    const held = queue.putBack(tx, lease, { ...how, costUsd: handler.costOf(lease) });
-    if (held) handler.returned(tx, lease);
-    return held;
-  }
+/** Stores the result of a job. */
+export function finishJob(settlement: Settlement, tx: Tx, lease: Lease, write: (tx: Tx) => void): boolean {
+  const costUsd = handlerOf(settlement, lease).costOf(lease);
+  const isHeld = settleJob(settlement.ctx, tx, lease, { state: "done", reason: null, costUsd });
+  if (isHeld) write(tx);
+  return isHeld;
+}
 
-  /** Requeues the job of an exited process. From the second crash on it waits first, because the job may be what crashes the service. */
-  function takeBack(tx: Tx, lease: Lease): boolean {
-    if (lease.crashes + 1 >= maxCrashes)
-      return fail(tx, lease, new JobFailure({ cause: "infrastructure", detail: crashedTooOften }, "never"));
-    const delayMs = lease.crashes === 0 ? 0 : Math.min(backoffMs(lease.crashes), maxCrashPauseMs);
-    const reason = "the process running the job exited";
-    return putBack(tx, lease, { outcome: "lost", counts: "crashes", delayMs, reason });
-  }
+/** Requeues the job of an exited process. From the second crash on it waits first, because the job may be what crashes the service. */
+export function takeBackJob(settlement: Settlement, tx: Tx, lease: Lease): boolean {
+  if (lease.crashes + 1 >= maxCrashes)
+    return failJob(
+      settlement,
+      tx,
+      lease,
+      new JobFailure({ cause: "infrastructure", detail: crashedTooOften }, "never"),
+    );
+  const { backoffMs = defaultBackoff } = settlement;
+  const delayMs = lease.crashes === 0 ? 0 : Math.min(backoffMs(lease.crashes), maxCrashPauseMs);
+  const reason = "the process running the job exited";
+  return returnJob(settlement, tx, lease, { outcome: "lost", counts: "crashes", delayMs, reason });
+}
 
-  function afterFailure(tx: Tx, lease: Lease, failure: JobFailure): boolean {
-    const counts = failure.retry === "fault" ? "faults" : "spent";
-    const before = counts === "faults" ? lease.faults : lease.spent;
-    const most = counts === "faults" ? maxFaults : lease.maxAttempts;
-    if (failure.retry === "never" || before + 1 >= most) return fail(tx, lease, failure);
-    const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(before + 1));
-    return putBack(tx, lease, { outcome: "retried", counts, delayMs, reason: failure.message });
-  }
+/** Requeues a job after a failed attempt, or fails it if it may not be retried again. */
+export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, failure: JobFailure): boolean {
+  const { backoffMs = defaultBackoff, maxRetryAfterMs = defaultMaxRetryAfterMs } = settlement;
+  const counts = failure.retry === "fault" ? "faults" : "spent";
+  const before = counts === "faults" ? lease.faults : lease.spent;
+  const most = counts === "faults" ? maxFaults : lease.maxAttempts;
+  if (failure.retry === "never" || before + 1 >= most) return failJob(settlement, tx, lease, failure);
+  const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(before + 1));
+  return returnJob(settlement, tx, lease, { outcome: "retried", counts, delayMs, reason: failure.message });
+}
 
-  /** Stores how an attempt ended. Retries while the disk is full, until the lease ends or `stop` aborts. */
-  async function settle(lease: Lease, stop: AbortSignal, write: (tx: Tx) => boolean): Promise<void> {
-    const until = performance.now() + keepResultMs;
-    for (;;) {
-      try {
-        if (!(await commit(write)))
-          log.warn({ job: lease.id, subject: lease.subject }, "result discarded: this process no longer holds the job");
-        else onAttempt(lease);
-        return;
-      } catch (error) {
-        onError(error);
-        if (diskFault(error) !== "full" || performance.now() > until || stop.aborted) throw error;
-        await Bun.sleep(1_000);
+/** Requeues a job of a service that stops, without using an attempt. */
+export const releaseJob = (settlement: Settlement, tx: Tx, lease: Lease): boolean =>
+  returnJob(settlement, tx, lease, {
+    outcome: "released",
+    counts: null,
+    delayMs: 0,
+    reason: "the service was shut down",
+  });
+
+/** Stores how an attempt ended. Retries while the disk is full, until the lease ends or `stop` aborts. */
+export async function storeEnd(
+  { ctx, onAttempt }: Settlement,
+  lease: Lease,
+  stop: AbortSignal,
+  write: (tx: Tx) => boolean,
+): Promise<void> {
+  const until = performance.now() + keepResultMs;
+  for (;;) {
+    try {
+      if (await ctx.commit(write)) onAttempt?.(lease);
+      else {
+        const job = { job: lease.id, subject: lease.subject };
+        ctx.log.warn(job, "result discarded: this process no longer holds the job");
       }
+      return;
+    } catch (error) {
+      ctx.disk.onError(error);
+      if (diskFault(error) !== "full" || performance.now() > until || stop.aborted) throw error;
+      await Bun.sleep(1_000);
     }
   }
+}
 
-  function finish(tx: Tx, lease: Lease, write: (tx: Tx) => void): boolean {
-    const held = queue.settle(tx, lease, "done", null, handlerOf(lease).costOf(lease));
-    if (held) write(tx);
-    return held;
-  }
+function failJob(settlement: Settlement, tx: Tx, lease: Lease, { message, failure }: JobFailure): boolean {
+  const handler = handlerOf(settlement, lease);
+  const costUsd = handler.costOf(lease);
+  const isHeld = settleJob(settlement.ctx, tx, lease, { state: "failed", reason: message, costUsd });
+  if (isHeld) handler.failed(tx, lease, failure);
+  return isHeld;
+}
 
-  const release = (tx: Tx, lease: Lease): boolean =>
-    putBack(tx, lease, { outcome: "released", counts: null, delayMs: 0, reason: "the service was shut down" });
-
-  return { handlerOf, settle, takeBack, finish, release, afterFailure };
+function returnJob(settlement: Settlement, tx: Tx, lease: Lease, how: Omit<Return, "costUsd">): boolean {
+  const handler = handlerOf(settlement, lease);
+  const isHeld = putBackJob(settlement.ctx, tx, lease, { ...how, costUsd: handler.costOf(lease) });
+  if (isHeld) handler.returned(tx, lease);
+  return isHeld;
 }

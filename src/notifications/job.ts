@@ -10,7 +10,7 @@ import {
   notifications,
 } from "../db/tables/notifications.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import type { DestinationRow, Destinations } from "./destinations.ts";
 import { cut } from "./events.ts";
 import type { Send, Sent } from "./send.ts";
@@ -41,7 +41,6 @@ const maxBody = 1_000;
 
 type Parts = {
   destinations: Pick<Destinations, "disable">;
-  queue: Queue;
   commit: Commit;
   send: Send;
   /** Called after a destination was disabled because it is gone or keeps failing. */
@@ -49,10 +48,8 @@ type Parts = {
 };
 
 /** The job of a delivery: one try per attempt. */
-export function createDeliveryJob(
-  { db, now, log }: Pick<Context, "db" | "now" | "log">,
-  { destinations: ofOrg, queue, commit, send, onDisabled }: Parts,
-): JobHandler {
+export function createDeliveryJob(ctx: Context, { destinations: ofOrg, commit, send, onDisabled }: Parts): JobHandler {
+  const { db, now, log } = ctx;
   const find = (id: string) =>
     db
       .select({ delivery: deliveries, notification: notifications, destination: destinations })
@@ -130,7 +127,7 @@ export function createDeliveryJob(
             tx.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
         };
       const reason = await commit((tx) => {
-        if (!queue.holds(lease)) return null;
+        if (!isLeaseHeld(ctx, lease)) return null;
         note(tx, destination.orgId, lease, at, sent);
         tx.update(destinations)
           .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${at})` })

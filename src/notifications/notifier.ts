@@ -3,7 +3,7 @@ import { listMembers } from "../auth/members.ts";
 import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import type { Lease } from "../jobs/queue.ts";
 import { createRunner } from "../jobs/runner.ts";
 import { createDeliveries } from "./deliveries.ts";
 import { createDestinations, type DestinationRow } from "./destinations.ts";
@@ -18,7 +18,6 @@ import { createSend } from "./send.ts";
 const limits = { concurrency: 20, org: 5, host: 4 };
 
 type Parts = {
-  queue: Queue;
   outbox: Outbox;
   commit: Commit;
   userAgent: string;
@@ -37,8 +36,8 @@ const reasons = {
 };
 
 /** Sends what is in the outbox, with a runner of its own. */
-export function createNotifier(ctx: Context, { queue, outbox, commit, onError, ...options }: Parts) {
-  const { log, now } = ctx;
+export function createNotifier(ctx: Context, { outbox, commit, onError, ...options }: Parts) {
+  const { log } = ctx;
   const emailsOf = (org: OrgId) => listMembers(ctx, org).map(({ email }) => email.toLowerCase());
   const ownersOf = (org: OrgId) =>
     listMembers(ctx, org)
@@ -58,9 +57,11 @@ export function createNotifier(ctx: Context, { queue, outbox, commit, onError, .
     if (owners.length > 0)
       void mailDisabled(ctx, owners, getOrg(ctx, org).name, name, reasons[reason], `${settingsPath}/${id}`);
   };
-  const runner = createRunner({
-    ...{ log, now, queue, commit, onError, onAttempt: options.onAttempt, leaseMs: options.leaseMs },
-    handlers: { delivery: createDeliveryJob(ctx, { destinations, queue, commit, send, onDisabled }) },
+  const runner = createRunner(ctx, {
+    pool: "deliveries",
+    onAttempt: options.onAttempt,
+    leaseMs: options.leaseMs,
+    handlers: { delivery: createDeliveryJob(ctx, { destinations, commit, send, onDisabled }) },
     concurrency: () => limits.concurrency,
     limits: { org: () => ({ atOnce: limits.org, aDay: null }), host: limits.host },
     backoffMs: tryBackoffMs,

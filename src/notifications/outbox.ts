@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { deliveries, destinations, notifications } from "../db/tables/notifications.ts";
-import type { Queue } from "../jobs/queue.ts";
+import { enqueue } from "../jobs/queue.ts";
 import type { EventData, EventType } from "./events.ts";
 
 /** Tries per delivery. */
@@ -14,7 +14,8 @@ type DestinationRow = typeof destinations.$inferSelect;
 export type Outbox = ReturnType<typeof createOutbox>;
 
 /** Writes events to the outbox, in the transaction of what happened, with a job for each destination that wants them. */
-export function createOutbox({ db, now, newId, signals }: Context, { queue }: { queue: Queue }) {
+export function createOutbox(ctx: Context) {
+  const { db, now, newId, signals } = ctx;
   const activeOf = prepared(
     db
       .select()
@@ -24,12 +25,12 @@ export function createOutbox({ db, now, newId, signals }: Context, { queue }: { 
   const listWanting = (org: string, type: EventType) =>
     activeOf.all({ org }).filter(({ events }) => events.includes(type));
 
-  function enqueue(tx: Tx, { id: destinationId, orgId, url }: DestinationRow, notificationId: string): string {
+  function enqueueDelivery(tx: Tx, { id: destinationId, orgId, url }: DestinationRow, notificationId: string): string {
     const createdAt = now();
     const id = newId(createdAt);
     tx.insert(deliveries).values({ id, orgId, notificationId, destinationId, status: "pending", createdAt }).run();
     const host = url === null ? "" : new URL(url).host;
-    queue.enqueue(tx, { kind: "delivery", subject: id, orgId, host, maxAttempts: maxTries });
+    enqueue(ctx, tx, { pool: "deliveries", kind: "delivery", subject: id, orgId, host, maxAttempts: maxTries });
     signals.deliveryQueued.emit();
     return id;
   }
@@ -61,15 +62,15 @@ export function createOutbox({ db, now, newId, signals }: Context, { queue }: { 
       const wanting = listWanting(org, type);
       if (wanting.length === 0) return;
       const id = store(tx, org, type, makeData(), onceKey);
-      if (id) for (const each of wanting) enqueue(tx, each, id);
+      if (id) for (const each of wanting) enqueueDelivery(tx, each, id);
     },
 
     /** Sends an event to one destination, even if it is not subscribed to it. Returns the ID of the delivery. */
     send<T extends EventType>(tx: Tx, destination: DestinationRow, type: T, data: EventData<T>): string {
-      return enqueue(tx, destination, store(tx, destination.orgId, type, data, null) as string);
+      return enqueueDelivery(tx, destination, store(tx, destination.orgId, type, data, null) as string);
     },
 
     /** Sends a stored notification to a destination again. Returns the ID of the delivery. */
-    resend: enqueue,
+    resend: enqueueDelivery,
   };
 }

@@ -8,7 +8,7 @@ import { runs } from "../db/tables/runs.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import { listMethodologies, type Methodology, stampOf } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import { enqueue, type Lease } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
 import type { Gradings } from "../reports/gradings.ts";
 import type { RunAnnouncements } from "../runs/announcements.ts";
@@ -23,7 +23,6 @@ type Parts = {
   gradings: Gradings;
   grader: Grader;
   judging: Judging;
-  queue: Queue;
   commit: Commit;
   announceSpending: RunAnnouncements["announceSpending"];
 };
@@ -43,6 +42,7 @@ const pageRows = 50;
 
 /** The job of a regrade: its next batch. */
 export const jobOf = ({ id, orgId, batch }: Pick<Row, "id" | "orgId" | "batch">) => ({
+  pool: "runs" as const,
   kind,
   subject: `${id}/${batch}`,
   orgId,
@@ -66,11 +66,11 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
 /** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
 export function createRegradeJob(
   ctx: Context,
-  { grader, money, gradings, judging, queue, commit, announceSpending }: Parts,
+  { grader, money, gradings, judging, commit, announceSpending }: Parts,
 ): JobHandler {
   const { db, config, now } = ctx;
   const budget = createJudgeBudget(ctx, { money, commit, announceSpending });
-  const { regrade, store } = createReportRegrade(ctx, { grader, gradings, judging, queue, commit, budget });
+  const { regrade, store } = createReportRegrade(ctx, { grader, gradings, judging, commit, budget });
   const methodologies = listMethodologies(config.methodology);
   const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;
   const getRow = (lease: Lease): Row => getRegradeRow(db, idOf(lease));
@@ -140,7 +140,7 @@ export function createRegradeJob(
               advance(tx, lease, progress);
               const batch = row.batch + 1;
               tx.update(regrades).set({ batch, status: "pending" }).where(own(lease)).run();
-              queue.enqueue(tx, jobOf({ ...row, batch }));
+              enqueue(ctx, tx, jobOf({ ...row, batch }));
             };
         }
         if (page.length < pageRows)

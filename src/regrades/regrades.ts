@@ -6,7 +6,7 @@ import type { Tx } from "../db/open.ts";
 import { regrades } from "../db/tables/reports.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import { cancelJob, enqueue, type Lease } from "../jobs/queue.ts";
 import { toIso } from "../schema.ts";
 import { createForecast } from "./forecast.ts";
 import { jobOf } from "./job.ts";
@@ -15,7 +15,6 @@ import type { RegradeRow as Row } from "./regrade-row.ts";
 import type { Regrade, RegradeRequest } from "./schema.ts";
 
 type Parts = {
-  queue: Queue;
   commit: Commit;
   costOf: (lease: Lease) => number | null;
 };
@@ -23,7 +22,7 @@ type Parts = {
 export type Regrades = ReturnType<typeof createRegrades>;
 
 /** Regrades of stored sessions: with another methodology, with another judge, or repeatedly with the same one. */
-export function createRegrades(ctx: Context, { queue, commit, costOf }: Parts) {
+export function createRegrades(ctx: Context, { commit, costOf }: Parts) {
   const { db, now, baseUrl, signals } = ctx;
   const { toRow, checkAlone } = createRegradeCheck(ctx);
   const { plan, estimate, varianceOf } = createForecast(ctx);
@@ -74,7 +73,7 @@ export function createRegrades(ctx: Context, { queue, commit, costOf }: Parts) {
     if (input.dryRun) return toRegrade(plan(row), "planned");
     checkAlone(row);
     tx.insert(regrades).values(row).run();
-    queue.enqueue(tx, jobOf(row));
+    enqueue(ctx, tx, jobOf(row));
     return toRegrade(row);
   }
 
@@ -108,9 +107,10 @@ export function createRegrades(ctx: Context, { queue, commit, costOf }: Parts) {
         if (row.completedAt !== null) throw conflict(`The regrade has already ended with status ${row.status}.`);
         const end = { status: "cancelled", failureCause: "cancelled", failureDetail: `by ${by}` } as const;
         const { kind, subject } = jobOf(row);
-        queue.cancel(tx, kind, subject, `cancelled: by ${by}`, costOf);
+        const at = now();
+        cancelJob(tx, { kind, subject, reason: `cancelled: by ${by}`, at }, costOf);
         tx.update(regrades)
-          .set({ ...end, completedAt: now() })
+          .set({ ...end, completedAt: at })
           .where(eq(regrades.id, row.id))
           .run();
       });

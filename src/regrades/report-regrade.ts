@@ -5,7 +5,7 @@ import type { Tx } from "../db/open.ts";
 import type { Grade } from "../grading/grade.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import type { Methodology } from "../grading/methodology.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
 import type { Gradings } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
@@ -22,7 +22,6 @@ type Parts = {
   grader: Grader;
   gradings: Gradings;
   judging: Judging;
-  queue: Queue;
   commit: Commit;
   budget: JudgeBudget;
 };
@@ -35,13 +34,14 @@ type Judged = {
 };
 
 /** Regrades reports, one at a time. */
-export function createReportRegrade({ db, log }: Pick<Context, "db" | "log">, parts: Parts) {
-  const { grader, gradings, judging, queue, commit, budget } = parts;
+export function createReportRegrade(ctx: Context, parts: Parts) {
+  const { db, log } = ctx;
+  const { grader, gradings, judging, commit, budget } = parts;
 
   /** Stores something if the lease is still valid, else throws. */
   async function store(lease: Lease, work: (tx: Tx) => void): Promise<void> {
     const held = await commit((tx) => {
-      if (!queue.holds(lease)) return false;
+      if (!isLeaseHeld(ctx, lease)) return false;
       work(tx);
       return true;
     });

@@ -9,7 +9,7 @@ import type { runs } from "../db/tables/runs.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Place } from "../places/place.ts";
@@ -20,7 +20,6 @@ import type { Money } from "./spending.ts";
 import { createWaitNotes } from "./waiting.ts";
 
 export type AttemptParts = {
-  queue: Queue;
   gateway: Pick<GatewayOpener, "open">;
   place: Place;
   money: Money;
@@ -30,7 +29,7 @@ export type AttemptParts = {
 };
 
 /** Runs an agent once and stores its events as they arrive. */
-export function createAttempt(ctx: Context, { queue, gateway, place, money, allow, userAgent }: AttemptParts) {
+export function createAttempt(ctx: Context, { gateway, place, money, allow, userAgent }: AttemptParts) {
   const { db, config, log, now } = ctx;
   /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
   async function equip(
@@ -94,7 +93,7 @@ export function createAttempt(ctx: Context, { queue, gateway, place, money, allo
     const writer = openSession(
       { db, now, secrets: [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)] },
       session,
-      () => queue.holds(lease),
+      () => isLeaseHeld(ctx, lease),
       (error) => {
         isStored = false;
         const detail = `the session could not be stored: ${error}`;
@@ -102,7 +101,7 @@ export function createAttempt(ctx: Context, { queue, gateway, place, money, allo
       },
     );
     const task = toTask(run, { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } });
-    const noteWait = createWaitNotes({ db, log }, run.id, () => queue.holds(lease));
+    const noteWait = createWaitNotes({ db, log }, run.id, () => isLeaseHeld(ctx, lease));
     let version: string | null = null;
     let warn = (_limit: string) => {};
     const bounds = createBounds(kind, task.limits, {
@@ -111,7 +110,7 @@ export function createAttempt(ctx: Context, { queue, gateway, place, money, allo
       fail: (failure) => end(toJobFailure(failure)),
     });
     const hear = (event: AgentEvent, source: EventSource) => {
-      const kept = keepArtifact(db, session, event, { mayWrite: () => queue.holds(lease), clean: writer.clean });
+      const kept = keepArtifact(db, session, event, { mayWrite: () => isLeaseHeld(ctx, lease), clean: writer.clean });
       writer.append(kept, source);
       bounds.count(event, source);
     };
@@ -154,7 +153,7 @@ export function createAttempt(ctx: Context, { queue, gateway, place, money, allo
         bounds.stop();
         const closed = equipment?.session.close();
         // A cancelled run frees its slot at once; the cost of its last call is counted when known.
-        if (!stop.aborted || queue.holds(lease)) await closed;
+        if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;
       }
       for (const event of bounds.ending()) writer.append(event, "runner");
       await writer.close(stop);

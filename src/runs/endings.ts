@@ -6,7 +6,7 @@ import type { Tx } from "../db/open.ts";
 import { attempts, jobs } from "../db/tables/jobs.ts";
 import { runs } from "../db/tables/runs.ts";
 import { conflict } from "../errors.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import { cancelJob, type Lease } from "../jobs/queue.ts";
 import { hostsOf } from "../net/mapping.ts";
 import { toIso } from "../schema.ts";
 import type { RunAnnouncements } from "./announcements.ts";
@@ -14,7 +14,6 @@ import { getRunRow } from "./run-row.ts";
 import type { Attempt } from "./schema.ts";
 
 type Parts = {
-  queue: Queue;
   commit: Commit;
   costOf: (lease: Lease) => number | null;
   announceEnd: RunAnnouncements["announceEnd"];
@@ -23,7 +22,7 @@ type Parts = {
 export type Endings = ReturnType<typeof createEndings>;
 
 /** Cancels and supersedes runs, and lists their attempts. */
-export function createEndings({ db, now, signals }: Context, { queue, commit, costOf, announceEnd }: Parts) {
+export function createEndings({ db, now, signals }: Context, { commit, costOf, announceEnd }: Parts) {
   function end(
     tx: Tx,
     runId: string,
@@ -32,7 +31,8 @@ export function createEndings({ db, now, signals }: Context, { queue, commit, co
     failureDetail: string,
   ): void {
     const at = now();
-    queue.cancel(tx, "run", runId, `${failureCause}: ${failureDetail}`, costOf, at);
+    const reason = `${failureCause}: ${failureDetail}`;
+    cancelJob(tx, { kind: "run", subject: runId, reason, at }, costOf);
     tx.update(runs)
       .set({ status, failureCause, failureDetail, completedAt: at, reservedUsd: null, waitingFor: null })
       .where(eq(runs.id, runId))

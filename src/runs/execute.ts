@@ -43,10 +43,10 @@ const prepareRun = ({ db }: Pick<Context, "db">) =>
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export function createRunJob(
   ctx: Context,
-  { agents, queue, grader, reports, gateway, place, judging, money, announceEnd, allow, userAgent }: Parts,
+  { agents, grader, reports, gateway, place, judging, money, announceEnd, allow, userAgent }: Parts,
 ): JobHandler {
   const { db, config, now, log } = ctx;
-  const send = createAttempt(ctx, { queue, gateway, place, money, allow, userAgent });
+  const send = createAttempt(ctx, { gateway, place, money, allow, userAgent });
   const contextOf = createContexts(ctx);
   const [methodology] = listMethodologies(config.methodology);
   const runById = prepareRun(ctx);

@@ -6,7 +6,7 @@ import { diskFault } from "../db/fault.ts";
 import { objectIn } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
 import { JobFailure } from "../jobs/handler.ts";
-import type { Lease, Queue } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { listModelSecrets } from "../models/models.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
 import type { Grader } from "../reports/grader.ts";
@@ -22,7 +22,6 @@ const maxFaults = 3;
 const drainMs = 3_000;
 
 export type JudgeCallParts = {
-  queue: Queue;
   gateway: GatewayOpener;
   grader: Pick<Grader, "promptJudge" | "checkAnswer">;
 };
@@ -34,7 +33,7 @@ export type Tell = (event: AgentEvent) => void;
 const plainSchema = JSON.parse(JSON.stringify(Answer));
 
 /** Calls the judge model about one session, through the gateway. */
-export function createJudgeCall(ctx: Context, { queue, gateway, grader }: JudgeCallParts) {
+export function createJudgeCall(ctx: Context, { gateway, grader }: JudgeCallParts) {
   const { config, now } = ctx;
 
   /** Why a call gave no usable answer. Throws if a retry may help. */
@@ -121,7 +120,7 @@ export function createJudgeCall(ctx: Context, { queue, gateway, grader }: JudgeC
     } finally {
       const closed = gatewaySession.close();
       // A cancelled job ends at once; the cost of its last call is counted when known.
-      if (!stop.aborted || queue.holds(lease)) await closed;
+      if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;
     }
   };
 }

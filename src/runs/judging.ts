@@ -7,7 +7,7 @@ import { type runs, sessionEvents } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
 import { familyOf, splitJudging } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
-import type { Lease } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import { readSessionInTurns, type SessionId } from "../reports/session-events.ts";
@@ -28,9 +28,9 @@ export type Judging = ReturnType<typeof createJudging>;
  * Lets a model judge stored sessions. Its request, answer and cost are stored as session events, after the agent's own and with
  * the source `runner`, so a session can be graded again from its events alone, and no agent can forge them.
  */
-export function createJudging(ctx: Context, { queue, money, gateway, grader }: Parts) {
+export function createJudging(ctx: Context, { money, gateway, grader }: Parts) {
   const { db, config, now, log, signals } = ctx;
-  const ask = createJudgeCall(ctx, { queue, gateway, grader });
+  const ask = createJudgeCall(ctx, { gateway, grader });
   const isMark = and(
     sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
     sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
@@ -89,7 +89,7 @@ export function createJudging(ctx: Context, { queue, money, gateway, grader }: P
       const writer = openSession(
         { db, now, secrets: secretsFor(run) },
         id,
-        () => queue.holds(lease),
+        () => isLeaseHeld(ctx, lease),
         () => {},
         events.at(-1),
       );

@@ -6,7 +6,7 @@ import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
-import type { Queue } from "../jobs/queue.ts";
+import { enqueue } from "../jobs/queue.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/starts.ts";
@@ -76,11 +76,10 @@ type Parts = {
   prompts: Prompts;
   endings: Endings;
   money: Pick<Money, "check">;
-  queue: Queue;
   commit: Commit;
 };
 
-export function createRequests(ctx: Context, { prompts: ofPrompts, endings, money, queue, commit }: Parts) {
+export function createRequests(ctx: Context, { prompts: ofPrompts, endings, money, commit }: Parts) {
   const { db, now, newId, signals } = ctx;
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
@@ -163,7 +162,7 @@ export function createRequests(ctx: Context, { prompts: ofPrompts, endings, mone
   /** Inserts a run with its job. `host`: the one that it requests first. */
   function insertPending(tx: Tx, host: string, run: Pick<typeof runs.$inferSelect, Given>): void {
     insertRun({ ...run, ...notStarted });
-    queue.enqueue(tx, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
+    enqueue(ctx, tx, { pool: "runs", kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
   }
 
   /** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */

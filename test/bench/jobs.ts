@@ -3,10 +3,10 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { QueueManager } from "bunqueue/queue";
 import { bun, defineQueue } from "plainjob";
-import { createCommit } from "../../src/db/commit.ts";
 import { closeDb, openDb, transaction } from "../../src/db/open.ts";
 import type { OrgLimits } from "../../src/jobs/claim-order.ts";
-import { createQueue } from "../../src/jobs/queue.ts";
+import { claimJobs, enqueue, settleJob } from "../../src/jobs/queue.ts";
+import { bareContext } from "../support/context.ts";
 import { median } from "./load.ts";
 
 const rounds = 9;
@@ -16,21 +16,32 @@ const unlimited: OrgLimits = { atOnce: null, aDay: null };
 
 function openQueue(dataDir: string) {
   const db = openDb(dataDir);
-  return { db, queue: createQueue({ db, now: Date.now, newId }), commit: createCommit(db) };
+  const ctx = bareContext(db);
+  return { db, ctx, commit: ctx.commit };
 }
 
 /** One job enqueued, claimed and settled, each step on the disk before the next. */
 type Contestant = { cycle: () => unknown; close: () => void };
 
 function evald(dataDir: string): Contestant {
-  const { db, queue, commit } = openQueue(dataDir);
+  const { db, ctx, commit } = openQueue(dataDir);
   const limits = { org: () => ({ atOnce: 64, aDay: null }), host: 64 };
   return {
     async cycle() {
-      const job = { kind: "run", subject: Bun.randomUUIDv7(), orgId: "org", host: "docs.test", maxAttempts: 3 };
-      await commit((tx) => queue.enqueue(tx, job));
-      const [lease] = (await commit((tx) => queue.claim(tx, 1, "bench", 30_000, limits))).leases;
-      if (!lease || !(await commit((tx) => queue.settle(tx, lease, "done", null, 0)))) throw new Error("no job");
+      const job = {
+        pool: "runs",
+        kind: "run",
+        subject: Bun.randomUUIDv7(),
+        orgId: "org",
+        host: "docs.test",
+        maxAttempts: 3,
+      } as const;
+      await commit((tx) => enqueue(ctx, tx, job));
+      const [lease] = (
+        await commit((tx) => claimJobs(ctx, tx, { pool: "runs", most: 1, owner: "bench", leaseMs: 30_000, limits }))
+      ).leases;
+      if (!lease || !(await commit((tx) => settleJob(ctx, tx, lease, { state: "done", reason: null, costUsd: 0 }))))
+        throw new Error("no job");
     },
     close: () => closeDb(db),
   };
@@ -105,27 +116,36 @@ async function rate({ cycle }: Contestant, callers: number): Promise<number> {
 
 /** Milliseconds of a durable claim out of `queued` jobs in so many lanes, which lie behind those of a blocked organization if there is one. */
 async function claims(dataDir: string, queued: number, lanes: number, isBlocked: boolean) {
-  const { db, queue, commit } = openQueue(dataDir);
+  const { db, ctx, commit } = openQueue(dataDir);
   const limits = { org: (id: string) => (id === "blocked" ? { atOnce: 1, aDay: null } : unlimited), host: 64 };
-  const enqueue = (count: number, orgOf: (i: number) => string) =>
+  const enqueueMany = (count: number, orgOf: (i: number) => string) =>
     transaction(db, (tx) => {
       for (let i = 0; i < count; i++) {
         const host = `docs-${i % lanes}.test`;
-        queue.enqueue(tx, { kind: "run", subject: Bun.randomUUIDv7(), orgId: orgOf(i), host, maxAttempts: 3 });
+        enqueue(ctx, tx, {
+          pool: "runs",
+          kind: "run",
+          subject: Bun.randomUUIDv7(),
+          orgId: orgOf(i),
+          host,
+          maxAttempts: 3,
+        });
       }
     });
   if (isBlocked) {
-    enqueue(queued, () => "blocked");
-    transaction(db, (tx) => queue.claim(tx, 1, "bench", 3_600_000, limits));
-    enqueue(500, () => "open");
-  } else enqueue(queued, (i) => `org-${i % Math.ceil(lanes / 10)}`);
+    enqueueMany(queued, () => "blocked");
+    transaction(db, (tx) => claimJobs(ctx, tx, { pool: "runs", most: 1, owner: "bench", leaseMs: 3_600_000, limits }));
+    enqueueMany(500, () => "open");
+  } else enqueueMany(queued, (i) => `org-${i % Math.ceil(lanes / 10)}`);
   const times: number[] = [];
   for (let i = 0; i < 400; i++) {
     const begun = performance.now();
-    const [lease] = (await commit((tx) => queue.claim(tx, 1, "bench", 30_000, limits))).leases;
+    const [lease] = (
+      await commit((tx) => claimJobs(ctx, tx, { pool: "runs", most: 1, owner: "bench", leaseMs: 30_000, limits }))
+    ).leases;
     times.push(performance.now() - begun);
     if (!lease) throw new Error("no job");
-    await commit((tx) => queue.settle(tx, lease, "done", null, 0));
+    await commit((tx) => settleJob(ctx, tx, lease, { state: "done", reason: null, costUsd: 0 }));
   }
   closeDb(db);
   times.sort((a, b) => a - b);

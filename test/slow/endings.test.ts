@@ -4,6 +4,7 @@ import type { Agent } from "../../src/agents/agent.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { runs, sessionEvents } from "../../src/db/tables/runs.ts";
+import { countUnfinishedJobs } from "../../src/jobs/queue.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
 
 const end = { type: "end", outcome: "not_judged", reason: "scripted" } as const;
@@ -151,7 +152,7 @@ describe("superseding", () => {
     expect((await get(running)).failureReason).toBe(`superseded: by run ${newest}`);
     expect(seen.stopped).toBe(1);
     const left = [plain, others, newest];
-    while (service.queue.countUnfinished() > 0) {
+    while (countUnfinishedJobs(service.ctx, "runs") > 0) {
       letGo();
       await turn();
     }
@@ -352,7 +353,7 @@ describe("limits", () => {
     const { run, get, service } = await setUp(undefined, { EVALD_RUNS_A_DAY: "2" });
     const ids = [await run(), await run(), await run()];
     await service.runner.start();
-    await until(() => service.queue.countUnfinished() === 1);
+    await until(() => countUnfinishedJobs(service.ctx, "runs") === 1);
     for (let i = 0; i < 20; i++) await turn();
     await service.runner.stop(0);
     expect((await Promise.all(ids.map(get))).map(({ status }) => status)).toEqual([

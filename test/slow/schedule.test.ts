@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, jest, spyOn, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, jest, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
@@ -9,6 +9,7 @@ import { jobs } from "../../src/db/tables/jobs.ts";
 import { prompts } from "../../src/db/tables/prompts.ts";
 import { evalRequests, runs } from "../../src/db/tables/runs.ts";
 import { slots } from "../../src/db/tables/slots.ts";
+import * as queue from "../../src/jobs/queue.ts";
 import { createProvider, updateProvider } from "../../src/providers/providers.ts";
 import { createService } from "../../src/service.ts";
 import { instantAgent } from "../support/app.ts";
@@ -19,6 +20,9 @@ import { isThorough } from "../support/thorough.ts";
 
 const folder = mkdtempSync(joinPath(tmpdir(), "evald-schedule-"));
 afterAll(() => rmSync(folder, { recursive: true }));
+
+const { enqueue } = queue;
+afterEach(() => jest.restoreAllMocks());
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -133,14 +137,13 @@ describe("the outcome of a slot", () => {
   });
 
   test("a disk that fills up stores neither the slot nor its runs, and it runs once there is room", async () => {
-    const { create, tickAt, outcomes, service, db } = scheduledApp("2026-01-01T00:30:00Z");
+    const { create, tickAt, outcomes, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
-    const enqueue = service.queue.enqueue;
     let left = 1;
-    service.queue.enqueue = (...args) => {
+    spyOn(queue, "enqueue").mockImplementation((...args) => {
       if (left-- === 0) throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
       enqueue(...args);
-    };
+    });
     const rows = () => [slots, evalRequests, runs, jobs].map((table) => db.select().from(table).all().length);
     await expect(tickAt("2026-01-01T01:00:00Z")).rejects.toThrow("disk is full");
     expect(rows()).toEqual([0, 0, 0, 0]);
@@ -150,19 +153,18 @@ describe("the outcome of a slot", () => {
   });
 
   test("an internal error fails its slot, stores nothing of it, and doesn't delay others", async () => {
-    const { create, tickAt, outcomes, send, service, db } = scheduledApp("2026-01-01T00:30:00Z");
+    const { create, tickAt, outcomes, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const bad = await create({
       frequency: "0 * * * *",
       runsPerEval: 2,
       additionalUrls: [{ url: "https://bad.test/" }],
     });
     const good = await create({ frequency: "5 * * * *" });
-    const enqueue = service.queue.enqueue;
     let calls = 0;
-    service.queue.enqueue = (tx, job) => {
+    spyOn(queue, "enqueue").mockImplementation((ctx, tx, job) => {
       if (job.host === "bad.test" && ++calls % 2 === 0) throw new TypeError("x is not a function");
-      enqueue(tx, job);
-    };
+      enqueue(ctx, tx, job);
+    });
     await tickAt("2026-01-01T01:30:00Z");
     expect(await outcomes(bad)).toEqual(["2026-01-01T01:00 failed"]);
     expect(await outcomes(good)).toEqual(["2026-01-01T01:05 ran"]);
@@ -255,15 +257,14 @@ describe("the outcome of a slot", () => {
 });
 
 test("a prompt with thousands of missed slots doesn't delay others", async () => {
-  const { create, tickAt, outcomes, service, db, send } = scheduledApp("2026-01-01T00:00:00Z");
+  const { create, tickAt, outcomes, db, send } = scheduledApp("2026-01-01T00:00:00Z");
   const minutely = await create({ frequency: "* * * * *" });
   const daily = await create({ frequency: "0 6 * * *", additionalUrls: [{ url: "https://daily.test/" }] });
-  const enqueue = service.queue.enqueue;
   let before = 0;
-  service.queue.enqueue = (tx, job) => {
+  spyOn(queue, "enqueue").mockImplementation((ctx, tx, job) => {
     if (job.host === "daily.test") before = db.select().from(slots).where(eq(slots.promptId, minutely)).all().length;
-    enqueue(tx, job);
-  };
+    enqueue(ctx, tx, job);
+  });
   await tickAt("2026-01-06T06:00:00Z");
   expect(before).toBe(200);
   expect((await outcomes(daily)).at(-1)).toBe("2026-01-06T06:00 ran");
@@ -458,16 +459,15 @@ describe("a change of the clock", () => {
   });
 
   test("forward while a slot is processed, and back before the next check", async () => {
-    const { create, tickAt, finish, outcomes, service, clock } = scheduledApp("2026-01-01T00:30:00Z");
+    const { create, tickAt, finish, outcomes, clock } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
-    const enqueue = service.queue.enqueue;
-    service.queue.enqueue = (...args) => {
+    const enqueueing = spyOn(queue, "enqueue").mockImplementation((...args) => {
       clock.at = Date.parse("2026-01-01T09:30:00Z");
       enqueue(...args);
-    };
+    });
     await create({ frequency: "0 * * * *" });
     await tickAt("2026-01-01T01:00:00Z");
-    service.queue.enqueue = enqueue;
+    enqueueing.mockRestore();
     await finish(id);
     await tickAt("2026-01-01T02:00:00Z");
     expect((await outcomes(id)).slice(0, 2)).toEqual(lines("ran", "01:00", "02:00"));

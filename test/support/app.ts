@@ -6,6 +6,7 @@ import { createKey } from "../../src/auth/keys.ts";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { configure, openDb } from "../../src/db/open.ts";
+import { countUnfinishedJobs } from "../../src/jobs/queue.ts";
 import type { Surface } from "../../src/mcp/endpoint.ts";
 import type { WorkerPlace } from "../../src/places/worker-place.ts";
 import { createService } from "../../src/service.ts";
@@ -133,7 +134,7 @@ export function testApp({
   async function runJobs(): Promise<void> {
     await service.runner.start();
     // Most runs end at once; those that wait leave the processor to other tests.
-    for (let ms = 1; service.queue.countUnfinished() > 0; ms = Math.min(ms * 1.2, 20)) await Bun.sleep(ms);
+    for (let ms = 1; countUnfinishedJobs(service.ctx, "runs") > 0; ms = Math.min(ms * 1.2, 20)) await Bun.sleep(ms);
     await service.runner.stop(0);
   }
 

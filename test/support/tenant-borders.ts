@@ -16,6 +16,7 @@ import { trusts } from "../../src/db/tables/keys.ts";
 import { destinations } from "../../src/db/tables/notifications.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { archives } from "../../src/db/tables/prompts.ts";
+import { claimJobs, enqueue } from "../../src/jobs/queue.ts";
 import { getModel, listModelSecrets, removeModelKey, setModelKey } from "../../src/models/models.ts";
 import { browse, join, password } from "./people.ts";
 import { rowsOf, type Tenants, unlike } from "./tenants.ts";
@@ -321,16 +322,24 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
 
     async "jobs of A don't count for the limits of B"() {
       db.$client.run("update jobs set state = 'done', completed_at = ? where state in ('queued', 'running')", [at]);
-      const enqueue = (orgId: string, subject: string, host: string) =>
-        service.commit((tx) => service.queue.enqueue(tx, { kind: "run", subject, orgId, host, maxAttempts: 1 }));
-      for (const i of [1, 2, 3]) await enqueue(a.org, `a${i}`, "one.example");
-      for (const i of [1, 2, 3]) await enqueue(b.org, `b${i}`, "one.example");
+      const enqueueRun = (orgId: string, subject: string, host: string) =>
+        service.commit((tx) =>
+          enqueue(service.ctx, tx, { pool: "runs", kind: "run", subject, orgId, host, maxAttempts: 1 }),
+        );
+      for (const i of [1, 2, 3]) await enqueueRun(a.org, `a${i}`, "one.example");
+      for (const i of [1, 2, 3]) await enqueueRun(b.org, `b${i}`, "one.example");
       const none = { atOnce: null, aDay: null };
       const claim = (limits: { atOnce: number | null; aDay: number | null }) =>
         service
           .commit((tx) => {
             const org = (id: string) => (id === b.org ? limits : none);
-            const { leases } = service.queue.claim(tx, 10, "test", 1000, { org, host: 100 });
+            const { leases } = claimJobs(service.ctx, tx, {
+              pool: "runs",
+              most: 10,
+              owner: "test",
+              leaseMs: 1000,
+              limits: { org, host: 100 },
+            });
             throw new Claimed(
               leases
                 .map(({ subject }) => subject)
