@@ -206,8 +206,8 @@ function featureRoutes(service: Service) {
     .use(trendRoutes(ctx))
     .use(gateRoutes(service.gates))
     .use(exchangeRoutes(service))
-    .use(notificationRoutes(service.notifier))
-    .use(trustRoutes(service.trusts, { checkOwner: ownerFor("change which CI jobs are trusted") }))
+    .use(notificationRoutes(ctx))
+    .use(trustRoutes(ctx))
     .use(workerRoutes(service.workers, ownerFor("manage workers")))
     .use(regradeRoutes(service));
 }

@@ -10,7 +10,6 @@ import { createFieldReports } from "./field/reports.ts";
 import { createDismissals } from "./friction/dismissals.ts";
 import { createFriction } from "./friction/friction.ts";
 import { getModel, listModelSecrets } from "./models/models.ts";
-import { createGuard } from "./net/guarded.ts";
 import type { Outbox } from "./notifications/outbox.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createAnnouncements } from "./reports/announcements.ts";
@@ -25,11 +24,9 @@ import { createRedaction } from "./runs/redaction.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createShares } from "./shares/shares.ts";
 import { createScoreCounts } from "./trends/score-days.ts";
-import { createTrusts } from "./trusts/trusts.ts";
 
 type Parts = {
   outbox: Outbox;
-  userAgent: string;
   /** The program whose threads write exports; default: this thread. */
   threadProgram?: string;
 };
@@ -37,10 +34,8 @@ type Parts = {
 export type Features = ReturnType<typeof createFeatures>;
 
 /** Reading and storing: everything that needs no job. */
-export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram }: Parts) {
+export function createFeatures(ctx: Context, { outbox, threadProgram }: Parts) {
   const { config } = ctx;
-  const guard = createGuard({ allow: config.allowPrivate, userAgent, now: ctx.now, keepsAlive: false });
-  const trusts = createTrusts(ctx, { guard });
   const listAgents = createAgentList(ctx.agents);
   const prompts = createPrompts(ctx, {
     listAgents,
@@ -66,7 +61,6 @@ export function createFeatures(ctx: Context, { outbox, userAgent, threadProgram 
   const imports = createImports(ctx, createCounts(ctx, [createScoreCounts(ctx)]));
   const evals = createEvals(ctx);
   return {
-    trusts,
     listAgents,
     prompts,
     dismissals,

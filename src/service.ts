@@ -1,5 +1,4 @@
 import { dirname } from "node:path";
-import { version } from "../package.json" with { type: "json" };
 import type { AgentStandby } from "./agents/all.ts";
 import { createGatewayOpener } from "./agents/gateway/opener.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
@@ -13,8 +12,8 @@ import { createUpkeep } from "./db/upkeep.ts";
 import { createFeatures, type Features } from "./features.ts";
 import { createRecommendations } from "./friction/recommendations.ts";
 import { createGates } from "./gates/gates.ts";
-import { createStreams } from "./http/event-stream.ts";
 import { createRunner } from "./jobs/runner.ts";
+import { userAgent } from "./net/user-agent.ts";
 import { createNotifier } from "./notifications/notifier.ts";
 import { createOutbox, type Outbox } from "./notifications/outbox.ts";
 import { createLocalPlace } from "./places/local.ts";
@@ -34,8 +33,6 @@ import { createSlots } from "./runs/slots.ts";
 import { createSpending } from "./runs/spending.ts";
 import { createTelemetry, type Telemetry } from "./telemetry/telemetry.ts";
 import { createWorkers } from "./workers/workers.ts";
-
-const userAgent = `evald/${version} (agent-experience evaluation)`;
 
 export type Service = ReturnType<typeof createService>;
 
@@ -137,8 +134,9 @@ function createWork(ctx: Context, parts: JobParts) {
   const gates = createGates(ctx, { prompts, requests, baselines, compare, commit, emit: outbox.emit, onError });
   const upkeep = createUpkeep(ctx, { onError });
   const notifier = createNotifier(ctx, {
-    ...{ outbox, commit, userAgent, onError },
-    ...{ timeoutMs: options.deliveryTimeoutMs, leaseMs, onAttempt: telemetry.onAttempt },
+    timeoutMs: options.deliveryTimeoutMs,
+    leaseMs,
+    onAttempt: telemetry.onAttempt,
     digestOf: createWeek(ctx, features),
   });
   signals.deliveryQueued.subscribe(notifier.runner.wake);
@@ -170,7 +168,7 @@ export function createService(options: Options) {
   const ctx = createContext({ ...options, stopping: stopping.signal });
   const { config, log, disk } = ctx;
   const outbox = createOutbox(ctx);
-  const features = createFeatures(ctx, { userAgent, threadProgram: options.threadProgram, outbox });
+  const features = createFeatures(ctx, { threadProgram: options.threadProgram, outbox });
   const follow = createFollow(ctx, { runs: features.runs, stopping: stopping.signal });
   const telemetry = createTelemetry(ctx, options.workers ?? null);
   const work = createWork(ctx, { features, outbox, telemetry, options });
@@ -190,7 +188,6 @@ export function createService(options: Options) {
     ...features,
     ...parts,
     follow,
-    streams: createStreams(disk.onError),
     commit: ctx.commit,
     onError: disk.onError,
     telemetry,

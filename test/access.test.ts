@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
 import { artifacts } from "../src/db/tables/runs.ts";
+import { testDestination } from "../src/notifications/deliveries.ts";
+import { createDestination } from "../src/notifications/destinations.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
@@ -25,10 +27,10 @@ const [friction] = app.service.reports.getReport(app.a.org, slug).frictionPoints
 const preview = { "docs.example.com": "https://preview.example.com" };
 const gate = await app.service.gates.requestGate(app.a.org, { promptId, urlMap: preview, trigger: "api" });
 
-const destination = app.service.notifier.destinations.createDestination(app.a.org, {
+const destination = createDestination(app.service.ctx, app.a.org, {
   ...{ kind: "webhook", url: "https://hooks.example.com/", events: ["run.completed"] },
 });
-const delivery = app.service.notifier.deliveries.testDestination(app.a.org, destination.id);
+const delivery = testDestination(app.service.ctx, app.a.org, destination.id);
 
 app.service.field.reportFriction(app.a.org, "key", { where: "upload", tried: "x", happened: "y" });
 const [fieldFriction] = app.service.field.listField(app.a.org, {}, { limit: 1, offset: 0 }).items;

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createKey } from "../src/auth/keys.ts";
 import { findPerson } from "../src/auth/people.ts";
+import { deleteTrust } from "../src/trusts/trusts.ts";
 import { testApp } from "./support/app.ts";
 import { startCiIssuer } from "./support/ci-issuer.ts";
 import { signedIn } from "./support/people.ts";
@@ -40,7 +41,7 @@ describe("the ID token of a CI job", () => {
   test("is refused if its trust is removed while the issuer responds", async () => {
     const { app, ci, exchange, token, trust } = await setUp();
     ci.publish((own) => {
-      app.service.trusts.deleteTrust(app.a.org, trust.id);
+      deleteTrust(app.service.ctx, app.a.org, trust.id);
       return { keys: [own] };
     });
     expect((await exchange(token())).status).toBe(401);

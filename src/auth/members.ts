@@ -29,6 +29,14 @@ export const listMembers = (ctx: Context, org: OrgId): Member[] =>
     }))
     .sort((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role));
 
+/** The email addresses of an organization's members, in lower case. */
+export const listMemberEmails = (ctx: Context, org: OrgId): string[] =>
+  listMembers(ctx, org).map(({ email }) => email.toLowerCase());
+
+/** The email addresses of an organization's owners. */
+export const listOwnerEmails = (ctx: Context, org: OrgId): string[] =>
+  listMembers(ctx, org).flatMap(({ email, role }) => (role === "owner" ? [email] : []));
+
 export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string, from: From): Promise<void> =>
   inSequence(ctx, async () => {
     const wanted = toRole(role);

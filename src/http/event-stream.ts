@@ -1,11 +1,11 @@
-import type { OrgId } from "../context.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import { limitPerOrg } from "./limit-per-org.ts";
 import { securityHeaders } from "./security-headers.ts";
 
-/** One message of a stream. Without an event it is a `message`; `id` is what a reader who comes back has seen last. */
+/** One message of a stream. Without an event it is a `message`. A client that reconnects sends the `id` of the last message it received. */
 export type Message = { id?: string; event?: string; data: string };
 
-/** Below what proxies and the server itself take for a dead connection. */
+/** Shorter than the time after which proxies and the server itself consider a connection dead. */
 const heartbeatMs = 15_000;
 
 const toText = ({ id, event, data }: Message): string =>
@@ -14,7 +14,7 @@ const toText = ({ id, event, data }: Message): string =>
     .map((line) => `data: ${line}\n`)
     .join("")}\n`;
 
-/** Open streams of one organization. A page has one, so this is also how many tabs its people can keep open. */
+/** Maximum open streams of one organization. A page has one, so this is also how many tabs its people can keep open. */
 const maxPerOrg = 200;
 
 const headers = {
@@ -24,25 +24,23 @@ const headers = {
   "x-accel-buffering": "no",
 };
 
-export type Streams = ReturnType<typeof createStreams>;
+const limitStreams = perContext(() => limitPerOrg(maxPerOrg, "event streams"));
 
-/** Responses that stream server-sent events (WHATWG HTML §9.2). */
-export function createStreams(onError: (error: unknown) => void) {
-  const enter = limitPerOrg(maxPerOrg, "event streams");
-
-  return {
-    /**
-     * Streams messages until there are no more or the client disconnects, which aborts `signal`. The next message is made when the client
-     * has taken the last one. Throws rate_limited if the organization has too many open streams.
-     */
-    answer(org: OrgId, messages: (signal: AbortSignal) => AsyncIterable<Message>): Response {
-      const body = toStream(messages, enter(org), onError);
-      return new Response(body, { headers });
-    },
-  };
+/**
+ * A response that streams server-sent events (WHATWG HTML §9.2) until there are no more messages or the client disconnects, which aborts
+ * `signal`. The next message is created when the client has received the last one. Throws rate_limited if the organization has too many open
+ * streams.
+ */
+export function answerStream(
+  ctx: Context,
+  org: OrgId,
+  messages: (signal: AbortSignal) => AsyncIterable<Message>,
+): Response {
+  const endStream = limitStreams(ctx)(org);
+  return new Response(toStream(messages, endStream, ctx.disk.onError), { headers });
 }
 
-/** `onEnd` is called once, and `onError` if the messages fail: the response has started, so nobody else sees that. */
+/** `onEnd` is called once. `onError` is called if the messages fail: the response has started, so nothing else would report that. */
 function toStream(
   messages: (signal: AbortSignal) => AsyncIterable<Message>,
   onEnd: () => void,
@@ -61,7 +59,7 @@ function toStream(
   return new ReadableStream<Uint8Array>({
     start(controller) {
       const beat = () => {
-        // A client that doesn't read gets no heartbeats either.
+        // A client that doesn't read receives no heartbeats either.
         if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(":\n\n"));
       };
       heart = setInterval(beat, heartbeatMs);

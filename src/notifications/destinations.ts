@@ -1,4 +1,5 @@
 import { and, count, desc, eq, sql } from "drizzle-orm";
+import { listMemberEmails } from "../auth/members.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { earlierAttempts, jobs } from "../db/tables/jobs.ts";
@@ -8,7 +9,7 @@ import { toIso, toName } from "../schema.ts";
 import type { EventType } from "./events.ts";
 import { checkFields, checkHeaders, checkRecipients, checkUrl } from "./fields.ts";
 import type { Destination, DestinationInput, DestinationPatch, NewDestination } from "./schema.ts";
-import { createSecrets } from "./secrets.ts";
+import { sealContent, unsealContent, unsealContentOrThrow } from "./secrets.ts";
 import { newSecret } from "./signing.ts";
 
 const maxDestinations = 20;
@@ -17,160 +18,158 @@ const overlapMs = 24 * 3600_000;
 const enabled = { disabledAt: null, disableReason: null, failingSince: null };
 
 export type DestinationRow = typeof destinations.$inferSelect;
-export type Destinations = ReturnType<typeof createDestinations>;
 
-type Parts = {
-  /** Lowercase email addresses of the members of an organization. */
-  emailsOf: (org: OrgId) => string[];
-};
-
-/** Webhooks, Slack channels and inboxes of organizations. */
-export function createDestinations(
-  { db, config, now, newId }: Pick<Context, "db" | "config" | "now" | "newId">,
-  { emailsOf }: Parts,
-) {
-  const { sealed, unsealed, mustUnseal } = createSecrets(config);
-  const own = (org: OrgId, id: string) => and(eq(destinations.orgId, org), eq(destinations.id, id.toLowerCase()));
-
-  /** Throws not_found. */
-  function getRow(org: OrgId, id: string): DestinationRow {
-    const row = db.select().from(destinations).where(own(org, id)).get();
-    if (!row) throw notFound(`No destination has the ID ${id}.`);
-    return row;
-  }
-
-  const disabledNow = () => ({ disabledAt: now(), disableReason: "request" as const });
-
-  const toDestination = (row: DestinationRow) => describe(row, unsealed(row)?.headers ?? {}, now());
-
-  function newRow(org: OrgId, input: DestinationInput, id: string): { row: DestinationRow; secret: string | null } {
-    checkFields(input.kind, input);
-    const { kind, events, recipients = null } = input;
-    const row = { id, orgId: org, kind, url: null, sealed: null, recipients: null, events, createdAt: now() };
-    const state = { ...enabled, ...(input.status === "disabled" && disabledNow()), overlapUntil: null };
-    if (kind === "email") {
-      if (!config.people.mail)
-        throw badRequest("Set EVALD_SMTP_URL and EVALD_MAIL_FROM before adding an email destination.");
-      const name = toName(input.name ?? "Email");
-      return { row: { ...row, ...state, name, recipients: checkRecipients(emailsOf(org), recipients) }, secret: null };
-    }
-    if (input.url === undefined) throw invalidField("url", "is required for webhook and slack");
-    const url = checkUrl(config, input.url);
-    const name = toName(input.name ?? (kind === "slack" ? "Slack" : url.host));
-    if (kind === "slack")
-      return {
-        row: { ...row, ...state, name, url: `${url.origin}/`, sealed: sealed(row, { url: url.href }) },
-        secret: null,
-      };
-    const secret = newSecret();
-    const content = { secret, headers: checkHeaders(input.headers ?? {}) };
-    return { row: { ...row, ...state, name, url: url.href, sealed: sealed(row, content) }, secret };
-  }
-
-  return {
-    getRow,
-    unsealed,
-
-    /** Newest first. */
-    listDestinations: (org: OrgId): Destination[] =>
-      db
-        .select()
-        .from(destinations)
-        .where(eq(destinations.orgId, org))
-        .orderBy(desc(destinations.id))
-        .all()
-        .map(toDestination),
-
-    /** Throws not_found. */
-    getDestination: (org: OrgId, id: string): Destination => toDestination(getRow(org, id)),
-
-    /** The signing secret of a webhook is returned only here. Throws bad_request, and conflict at the limit of an organization. */
-    createDestination(org: OrgId, input: DestinationInput): NewDestination {
-      const { row, secret } = newRow(org, input, newId(now()));
-      transaction(db, (tx) => {
-        const all = tx.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
-        if (all >= maxDestinations)
-          throw conflict(`The organization has ${maxDestinations} destinations, the maximum. Delete one first.`);
-        tx.insert(destinations).values(row).run();
-      });
-      return { ...toDestination(row), secret };
-    },
-
-    /** Omitted fields keep their values. Throws not_found and bad_request. */
-    updateDestination(org: OrgId, id: string, patch: DestinationPatch): Destination {
-      const row = getRow(org, id);
-      checkFields(row.kind, patch);
-      const change: Partial<DestinationRow> = {};
-      if (patch.name !== undefined) change.name = toName(patch.name);
-      if (patch.events) change.events = patch.events;
-      if (patch.recipients !== undefined) change.recipients = checkRecipients(emailsOf(org), patch.recipients);
-      const { url: given, headers, status } = patch;
-      const url = given === undefined ? undefined : checkUrl(config, given);
-      if (url) change.url = row.kind === "slack" ? `${url.origin}/` : url.href;
-      if ((url && row.kind === "slack") || headers)
-        change.sealed = sealed(row, {
-          ...mustUnseal(row),
-          ...(url && row.kind === "slack" ? { url: url.href } : {}),
-          ...(headers && { headers: checkHeaders(headers) }),
-        });
-      if (status === "active") Object.assign(change, enabled);
-      if (status === "disabled" && row.disabledAt === null) Object.assign(change, disabledNow());
-      if (Object.keys(change).length > 0) db.update(destinations).set(change).where(own(org, id)).run();
-      return toDestination({ ...row, ...change });
-    },
-
-    /** Deletes a destination with its deliveries; those in progress end. Throws not_found. */
-    deleteDestination(org: OrgId, id: string): Destination {
-      const row = getRow(org, id);
-      const gone = toDestination(row);
-      transaction(db, (tx) => {
-        const mine = sql`select id from ${deliveries} where org_id = ${org} and destination_id = ${row.id}`;
-        const ofJobs = sql`select id from ${jobs} where kind = 'delivery' and subject in (${mine})`;
-        tx.delete(earlierAttempts).where(sql`${earlierAttempts.jobId} in (${ofJobs})`).run();
-        tx.delete(jobs).where(sql`${jobs.kind} = 'delivery' and ${jobs.subject} in (${mine})`).run();
-        tx.delete(deliveryTries)
-          .where(sql`${deliveryTries.orgId} = ${org} and ${deliveryTries.deliveryId} in (${mine})`)
-          .run();
-        tx.delete(deliveries)
-          .where(and(eq(deliveries.orgId, org), eq(deliveries.destinationId, row.id)))
-          .run();
-        tx.delete(destinations).where(own(org, id)).run();
-      });
-      return gone;
-    },
-
-    /** Replaces the signing secret of a webhook. For 24 hours, requests are also signed with the old one. Throws not_found and bad_request. */
-    rotateSecret(org: OrgId, id: string): NewDestination {
-      const row = getRow(org, id);
-      if (row.kind !== "webhook") throw badRequest("Only webhooks have a signing secret.");
-      const { secret: previous, ...content } = mustUnseal(row);
-      const secret = newSecret();
-      const change = { sealed: sealed(row, { ...content, secret, previous }), overlapUntil: now() + overlapMs };
-      db.update(destinations).set(change).where(own(org, id)).run();
-      return { ...toDestination({ ...row, ...change }), secret };
-    },
-
-    /** Stops sending to a destination. */
-    disable(tx: Tx, row: DestinationRow, disableReason: (typeof disableReasons)[number]): void {
-      tx.update(destinations)
-        .set({ disabledAt: now(), disableReason })
-        .where(own(row.orgId as OrgId, row.id))
-        .run();
-    },
-  };
+/** Throws not_found. */
+export function getDestinationRow(ctx: Context, org: OrgId, id: string): DestinationRow {
+  const row = ctx.db.select().from(destinations).where(isDestination(org, id)).get();
+  if (!row) throw notFound(`No destination has the ID ${id}.`);
+  return row;
 }
 
-function describe(row: DestinationRow, headers: Record<string, string>, at: number): Destination {
-  const { id, kind, name, url, recipients, events } = row;
+/** Newest first. */
+export const listDestinations = (ctx: Context, org: OrgId): Destination[] =>
+  ctx.db
+    .select()
+    .from(destinations)
+    .where(eq(destinations.orgId, org))
+    .orderBy(desc(destinations.id))
+    .all()
+    .map((row) => toDestination(ctx, row));
+
+/** Throws not_found. */
+export const getDestination = (ctx: Context, org: OrgId, id: string): Destination =>
+  toDestination(ctx, getDestinationRow(ctx, org, id));
+
+/** The signing secret of a webhook is returned only here. Throws bad_request, and conflict at the limit of an organization. */
+export function createDestination(ctx: Context, org: OrgId, input: DestinationInput): NewDestination {
+  const { row, secret } = toNewRow(ctx, org, input, ctx.newId(ctx.now()));
+  transaction(ctx.db, (tx) => {
+    const all = tx.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
+    if (all >= maxDestinations)
+      throw conflict(`The organization has ${maxDestinations} destinations, the maximum. Delete one first.`);
+    tx.insert(destinations).values(row).run();
+  });
+  return { ...toDestination(ctx, row), secret };
+}
+
+/** Omitted fields keep their values. Throws not_found and bad_request. */
+export function updateDestination(ctx: Context, org: OrgId, id: string, patch: DestinationPatch): Destination {
+  const row = getDestinationRow(ctx, org, id);
+  checkFields(row.kind, patch);
+  const change: Partial<DestinationRow> = {};
+  if (patch.name !== undefined) change.name = toName(patch.name);
+  if (patch.events) change.events = patch.events;
+  if (patch.recipients !== undefined) change.recipients = checkRecipients(listMemberEmails(ctx, org), patch.recipients);
+  const { headers, status } = patch;
+  const url = patch.url === undefined ? undefined : checkUrl(ctx.config, patch.url);
+  if (url) change.url = row.kind === "slack" ? `${url.origin}/` : url.href;
+  if ((url && row.kind === "slack") || headers)
+    change.sealed = sealContent(ctx, row, {
+      ...unsealContentOrThrow(ctx, row),
+      ...(url && row.kind === "slack" ? { url: url.href } : {}),
+      ...(headers && { headers: checkHeaders(headers) }),
+    });
+  if (status === "active") Object.assign(change, enabled);
+  if (status === "disabled" && row.disabledAt === null) Object.assign(change, disabledNow(ctx));
+  if (Object.keys(change).length > 0) ctx.db.update(destinations).set(change).where(isDestination(org, id)).run();
+  return toDestination(ctx, { ...row, ...change });
+}
+
+/** Deletes a destination with its deliveries; those in progress end. Throws not_found. */
+export function deleteDestination(ctx: Context, org: OrgId, id: string): Destination {
+  const row = getDestinationRow(ctx, org, id);
+  transaction(ctx.db, (tx) => {
+    const deliveryIds = sql`select id from ${deliveries} where org_id = ${org} and destination_id = ${row.id}`;
+    const jobIds = sql`select id from ${jobs} where kind = 'delivery' and subject in (${deliveryIds})`;
+    tx.delete(earlierAttempts).where(sql`${earlierAttempts.jobId} in (${jobIds})`).run();
+    tx.delete(jobs).where(sql`${jobs.kind} = 'delivery' and ${jobs.subject} in (${deliveryIds})`).run();
+    tx.delete(deliveryTries)
+      .where(sql`${deliveryTries.orgId} = ${org} and ${deliveryTries.deliveryId} in (${deliveryIds})`)
+      .run();
+    tx.delete(deliveries)
+      .where(and(eq(deliveries.orgId, org), eq(deliveries.destinationId, row.id)))
+      .run();
+    tx.delete(destinations).where(isDestination(org, id)).run();
+  });
+  return toDestination(ctx, row);
+}
+
+/** Replaces the signing secret of a webhook. For 24 hours, requests are also signed with the old one. Throws not_found and bad_request. */
+export function rotateDestinationSecret(ctx: Context, org: OrgId, id: string): NewDestination {
+  const row = getDestinationRow(ctx, org, id);
+  if (row.kind !== "webhook") throw badRequest("Only webhooks have a signing secret.");
+  const { secret: previous, ...content } = unsealContentOrThrow(ctx, row);
+  const secret = newSecret();
+  const change = {
+    sealed: sealContent(ctx, row, { ...content, secret, previous }),
+    overlapUntil: ctx.now() + overlapMs,
+  };
+  ctx.db.update(destinations).set(change).where(isDestination(org, id)).run();
+  return { ...toDestination(ctx, { ...row, ...change }), secret };
+}
+
+/** Stops sending to a destination. */
+export function disableDestination(
+  ctx: Context,
+  tx: Tx,
+  row: DestinationRow,
+  disableReason: (typeof disableReasons)[number],
+): void {
+  tx.update(destinations)
+    .set({ disabledAt: ctx.now(), disableReason })
+    .where(isDestination(row.orgId as OrgId, row.id))
+    .run();
+}
+
+const isDestination = (org: OrgId, id: string) =>
+  and(eq(destinations.orgId, org), eq(destinations.id, id.toLowerCase()));
+
+const disabledNow = (ctx: Context) => ({ disabledAt: ctx.now(), disableReason: "request" as const });
+
+function toNewRow(
+  ctx: Context,
+  org: OrgId,
+  input: DestinationInput,
+  id: string,
+): { row: DestinationRow; secret: string | null } {
+  checkFields(input.kind, input);
+  const { kind, events, recipients = null } = input;
+  const row = { id, orgId: org, kind, url: null, sealed: null, recipients: null, events, createdAt: ctx.now() };
+  const state = { ...enabled, ...(input.status === "disabled" && disabledNow(ctx)), overlapUntil: null };
+  if (kind === "email") {
+    if (!ctx.config.people.mail)
+      throw badRequest("Set EVALD_SMTP_URL and EVALD_MAIL_FROM before adding an email destination.");
+    const name = toName(input.name ?? "Email");
+    const checkedRecipients = checkRecipients(listMemberEmails(ctx, org), recipients);
+    return { row: { ...row, ...state, name, recipients: checkedRecipients }, secret: null };
+  }
+  if (input.url === undefined) throw invalidField("url", "is required for webhook and slack");
+  const url = checkUrl(ctx.config, input.url);
+  const name = toName(input.name ?? (kind === "slack" ? "Slack" : url.host));
+  if (kind === "slack") {
+    const sealed = sealContent(ctx, row, { url: url.href });
+    return { row: { ...row, ...state, name, url: `${url.origin}/`, sealed }, secret: null };
+  }
+  const secret = newSecret();
+  const content = { secret, headers: checkHeaders(input.headers ?? {}) };
+  return { row: { ...row, ...state, name, url: url.href, sealed: sealContent(ctx, row, content) }, secret };
+}
+
+function toDestination(ctx: Context, row: DestinationRow): Destination {
+  const { id, kind, name, url, recipients, events, overlapUntil } = row;
   return {
-    ...{ id, kind, name, url, recipients },
-    headers: Object.keys(headers),
+    id,
+    kind,
+    name,
+    url,
+    recipients,
+    headers: Object.keys(unsealContent(ctx, row)?.headers ?? {}),
     events: events as EventType[],
     status: row.disabledAt === null ? "active" : "disabled",
     disabledBecause: row.disableReason,
     disabledAt: toIso(row.disabledAt),
     failingSince: toIso(row.failingSince),
-    overlapUntil: row.overlapUntil !== null && row.overlapUntil > at ? toIso(row.overlapUntil) : null,
+    overlapUntil: overlapUntil !== null && overlapUntil > ctx.now() ? toIso(overlapUntil) : null,
     createdAt: toIso(row.createdAt),
   };
 }

@@ -1,28 +1,23 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import type { Commit } from "../db/commit.ts";
 import { destinations, notifications } from "../db/tables/notifications.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { nextSlot } from "../jobs/schedule.ts";
 import { createPoll } from "../poll.ts";
 import type { EventData } from "./events.ts";
-import type { Outbox } from "./outbox.ts";
+import { emitEvent, eventWantedSince } from "./outbox.ts";
 
 const pollMs = 5 * 60_000;
 const dayMs = 24 * 3600_000;
 /** A digest that is later than this is not sent. */
 const maxLateMs = 3 * dayMs;
 
-type Parts = {
-  outbox: Pick<Outbox, "emit" | "wantedSince">;
-  commit: Commit;
-  /** What happened in an organization between two times, epoch ms. */
-  digestOf: (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
-  onError: (error: unknown) => void;
-};
+/** What happened in an organization between two times, epoch ms. */
+type DigestOf = (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
 
 /** Sends each organization that wants it a digest on Mondays at 8:00 in its time zone, once. */
-export function createDigests({ db, now, log }: Context, { outbox, commit, digestOf, onError }: Parts) {
+export function createDigests(ctx: Context, digestOf: DigestOf) {
+  const { db, now, log, commit } = ctx;
   /** Organizations that want the digest. */
   const listOrgs = () =>
     db
@@ -48,20 +43,20 @@ export function createDigests({ db, now, log }: Context, { outbox, commit, diges
   async function tick(): Promise<void> {
     for (const { id, timeZone } of listOrgs()) {
       const until = lastSlot(timeZone);
-      const since = outbox.wantedSince(id, "digest.weekly");
+      const since = eventWantedSince(ctx, id, "digest.weekly");
       if (until === null || since === null || until < since || now() - until > maxLateMs) continue;
       const onceKey = `digest ${new Date(until).toISOString().slice(0, 10)}`;
       const sent = and(eq(notifications.orgId, id), eq(notifications.onceKey, onceKey));
       if (db.select({ id: notifications.id }).from(notifications).where(sent).get()) continue;
       const data = digestOf(id as OrgId, until - 7 * dayMs, until);
-      await commit((tx) => outbox.emit(tx, id, "digest.weekly", () => data, onceKey));
+      await commit((tx) => emitEvent(ctx, tx, id, "digest.weekly", () => data, onceKey));
     }
   }
 
   const poll = createPoll({
     check: () => tick().then(() => pollMs),
     onError(error) {
-      onError(error);
+      ctx.disk.onError(error);
       log.error({ err: error }, "could not send digests");
     },
     retryMs: pollMs,

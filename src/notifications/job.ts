@@ -1,6 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
+import { mailDisabled } from "../auth/mail.ts";
+import { listOwnerEmails } from "../auth/members.ts";
+import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
-import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import {
   deliveries,
@@ -11,9 +13,9 @@ import {
 } from "../db/tables/notifications.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
-import type { DestinationRow, Destinations } from "./destinations.ts";
+import { type DestinationRow, disableDestination } from "./destinations.ts";
 import { cut } from "./events.ts";
-import type { Send, Sent } from "./send.ts";
+import { type SendResult, sendNotification, settingsPath } from "./send.ts";
 
 const hourMs = 3600_000;
 const minuteMs = 60_000;
@@ -39,117 +41,129 @@ export const tryBackoffMs = (failures: number): number =>
 /** Characters of a response body to keep. */
 const maxBody = 1_000;
 
-type Parts = {
-  destinations: Pick<Destinations, "disable">;
-  commit: Commit;
-  send: Send;
-  /** Called after a destination was disabled because it is gone or keeps failing. */
-  onDisabled: (org: OrgId, destination: DestinationRow, reason: "gone" | "failing") => void;
+/** The job of a delivery: one try per attempt. `timeoutMs`: for a response. */
+export const createDeliveryJob = (ctx: Context, { timeoutMs }: { timeoutMs?: number | undefined }): JobHandler => ({
+  started() {},
+  run: (lease, signal) => tryDelivery(ctx, lease, { signal, timeoutMs }),
+  returned() {},
+  failed(tx, lease, { detail }) {
+    const isKnown = detail === "gone" || detail === "disabled";
+    const isExhausted = lease.spent + 1 >= lease.maxAttempts;
+    endDelivery(ctx, tx, lease.subject, isKnown ? detail : isExhausted ? "exhausted" : "interrupted");
+  },
+  costOf: () => null,
+});
+
+async function tryDelivery(
+  ctx: Context,
+  lease: Lease,
+  limits: { signal: AbortSignal; timeoutMs?: number | undefined },
+): Promise<(tx: Tx) => void> {
+  const delivery = findDelivery(ctx, lease.subject);
+  // The destination was deleted while the delivery was queued.
+  if (!delivery) throw toLastFailure("disabled");
+  const { destination, notification } = delivery;
+  if (destination.disabledAt !== null) throw toLastFailure("disabled");
+  const at = ctx.now();
+  const result = await sendNotification(ctx, destination, notification, limits);
+  limits.signal.throwIfAborted();
+  const { status, error } = result;
+  ctx.log.info(
+    { delivery: lease.subject, destination: destination.id, attempt: lease.attempt, status, ms: result.ms },
+    "delivery",
+  );
+  if (result.ok)
+    return (tx: Tx) => {
+      storeTry(tx, destination.orgId, lease, at, result);
+      endDelivery(ctx, tx, lease.subject, null);
+      if (destination.failingSince !== null)
+        tx.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
+    };
+  const reason = await ctx.commit((tx) => {
+    if (!isLeaseHeld(ctx, lease)) return null;
+    storeTry(tx, destination.orgId, lease, at, result);
+    tx.update(destinations)
+      .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${at})` })
+      .where(eq(destinations.id, destination.id))
+      .run();
+    const disableReason = findDisableReason(tx, lease, destination.id, result);
+    if (disableReason) disableDestination(ctx, tx, destination, disableReason);
+    return disableReason;
+  });
+  if (reason) announceDisabled(ctx, destination, reason);
+  if (reason === "gone") throw toLastFailure("gone");
+  const detail = status === null ? (error ?? "no response") : `status ${status}`;
+  throw new JobFailure({ cause: "infrastructure", detail }, "attempt", result.retryAfterMs ?? 0);
+}
+
+const findDelivery = (ctx: Context, id: string) =>
+  ctx.db
+    .select({ delivery: deliveries, notification: notifications, destination: destinations })
+    .from(deliveries)
+    .innerJoin(notifications, eq(notifications.id, deliveries.notificationId))
+    .innerJoin(destinations, eq(destinations.id, deliveries.destinationId))
+    .where(eq(deliveries.id, id))
+    .get();
+
+const endDelivery = (ctx: Context, tx: Tx, id: string, failure: (typeof deliveryFailures)[number] | null) =>
+  tx
+    .update(deliveries)
+    .set({ status: failure === null ? "delivered" : "failed", failure, completedAt: ctx.now() })
+    .where(and(eq(deliveries.id, id), eq(deliveries.status, "pending")))
+    .run();
+
+function storeTry(
+  tx: Tx,
+  orgId: string,
+  { subject, attempt }: Lease,
+  at: number,
+  { ms, status, body, error }: SendResult,
+): void {
+  const start = body === null ? null : cut(body, maxBody);
+  tx.insert(deliveryTries)
+    .values({ orgId, deliveryId: subject, attempt, at, ms, status, body: start, error })
+    .onConflictDoNothing()
+    .run();
+}
+
+/** Why a destination must be disabled after a failed try; null if it need not. */
+function findDisableReason(
+  tx: Tx,
+  lease: Lease,
+  destinationId: string,
+  { status }: SendResult,
+): "gone" | "failing" | null {
+  if (status === 410) return "gone";
+  if (lease.spent + 1 < lease.maxAttempts) return null;
+  const { since } =
+    tx
+      .select({ since: destinations.failingSince })
+      .from(destinations)
+      .where(eq(destinations.id, destinationId))
+      .get() ?? {};
+  const first = tx
+    .select({ at: sql<number | null>`min(${deliveryTries.at})` })
+    .from(deliveryTries)
+    .where(eq(deliveryTries.deliveryId, lease.subject))
+    .get();
+  // Another delivery may have succeeded in the meantime.
+  return since != null && since <= (first?.at ?? 0) ? "failing" : null;
+}
+
+/** A failure after which the delivery is not tried again. */
+const toLastFailure = (failure: (typeof deliveryFailures)[number]) =>
+  new JobFailure({ cause: "infrastructure", detail: failure }, "never");
+
+const reasons = {
+  gone: "it returned status 410, which means that it is gone.",
+  failing: "all tries of a delivery failed over three days, and no other delivery succeeded in that time.",
 };
 
-/** The job of a delivery: one try per attempt. */
-export function createDeliveryJob(ctx: Context, { destinations: ofOrg, commit, send, onDisabled }: Parts): JobHandler {
-  const { db, now, log } = ctx;
-  const find = (id: string) =>
-    db
-      .select({ delivery: deliveries, notification: notifications, destination: destinations })
-      .from(deliveries)
-      .innerJoin(notifications, eq(notifications.id, deliveries.notificationId))
-      .innerJoin(destinations, eq(destinations.id, deliveries.destinationId))
-      .where(eq(deliveries.id, id))
-      .get();
-
-  const end = (tx: Tx, id: string, failure: (typeof deliveryFailures)[number] | null) =>
-    tx
-      .update(deliveries)
-      .set({ status: failure === null ? "delivered" : "failed", failure, completedAt: now() })
-      .where(and(eq(deliveries.id, id), eq(deliveries.status, "pending")))
-      .run();
-
-  function note(
-    tx: Tx,
-    orgId: string,
-    { subject, attempt }: Lease,
-    at: number,
-    { ms, status, body, error }: Sent,
-  ): void {
-    const tried = { at, ms, status, body: body === null ? null : cut(body, maxBody), error };
-    tx.insert(deliveryTries)
-      .values({ orgId, deliveryId: subject, attempt, ...tried })
-      .onConflictDoNothing()
-      .run();
-  }
-
-  /** Why a destination must be disabled after a failed try; null if it need not. */
-  function reasonToDisable(tx: Tx, lease: Lease, destinationId: string, { status }: Sent): "gone" | "failing" | null {
-    if (status === 410) return "gone";
-    if (lease.spent + 1 < lease.maxAttempts) return null;
-    const { since } =
-      tx
-        .select({ since: destinations.failingSince })
-        .from(destinations)
-        .where(eq(destinations.id, destinationId))
-        .get() ?? {};
-    const first = tx
-      .select({ at: sql<number | null>`min(${deliveryTries.at})` })
-      .from(deliveryTries)
-      .where(eq(deliveryTries.deliveryId, lease.subject))
-      .get();
-    // Another delivery may have succeeded in the meantime.
-    return since != null && since <= (first?.at ?? 0) ? "failing" : null;
-  }
-
-  const never = (failure: (typeof deliveryFailures)[number]) =>
-    new JobFailure({ cause: "infrastructure", detail: failure }, "never");
-
-  return {
-    started() {},
-
-    async run(lease, signal) {
-      const found = find(lease.subject);
-      // Deleted while it was queued.
-      if (!found) throw never("disabled");
-      const { destination, notification } = found;
-      if (destination.disabledAt !== null) throw never("disabled");
-      const at = now();
-      const sent = await send(destination, notification, signal);
-      signal.throwIfAborted();
-      const { status, error } = sent;
-      log.info(
-        { delivery: lease.subject, destination: destination.id, attempt: lease.attempt, status, ms: sent.ms },
-        "delivery",
-      );
-      if (sent.ok)
-        return (tx) => {
-          note(tx, destination.orgId, lease, at, sent);
-          end(tx, lease.subject, null);
-          if (destination.failingSince !== null)
-            tx.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
-        };
-      const reason = await commit((tx) => {
-        if (!isLeaseHeld(ctx, lease)) return null;
-        note(tx, destination.orgId, lease, at, sent);
-        tx.update(destinations)
-          .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${at})` })
-          .where(eq(destinations.id, destination.id))
-          .run();
-        const why = reasonToDisable(tx, lease, destination.id, sent);
-        if (why) ofOrg.disable(tx, destination, why);
-        return why;
-      });
-      if (reason) onDisabled(destination.orgId as OrgId, destination, reason);
-      if (reason === "gone") throw never("gone");
-      const detail = status === null ? (error ?? "no response") : `status ${status}`;
-      throw new JobFailure({ cause: "infrastructure", detail }, "attempt", sent.retryAfterMs ?? 0);
-    },
-
-    returned() {},
-
-    failed(tx, lease, { detail }) {
-      const isKnown = detail === "gone" || detail === "disabled";
-      end(tx, lease.subject, isKnown ? detail : lease.spent + 1 >= lease.maxAttempts ? "exhausted" : "interrupted");
-    },
-
-    costOf: () => null,
-  };
+/** Tells the owners that a destination was disabled because it is gone or keeps failing. */
+function announceDisabled(ctx: Context, { id, name, orgId }: DestinationRow, reason: "gone" | "failing"): void {
+  ctx.log.warn({ destination: id, reason }, "destination disabled");
+  const org = orgId as OrgId;
+  const owners = listOwnerEmails(ctx, org);
+  if (owners.length > 0)
+    void mailDisabled(ctx, owners, getOrg(ctx, org).name, name, reasons[reason], `${settingsPath}/${id}`);
 }

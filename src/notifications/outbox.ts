@@ -1,76 +1,103 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { prepared } from "../db/prepared.ts";
+import { statement } from "../db/prepared.ts";
 import { deliveries, destinations, notifications } from "../db/tables/notifications.ts";
 import { enqueue } from "../jobs/queue.ts";
 import type { EventData, EventType } from "./events.ts";
+
+// Events are written in the transaction of what happened, with a job for each destination that wants them.
 
 /** Tries per delivery. */
 const maxTries = 10;
 
 type DestinationRow = typeof destinations.$inferSelect;
 
+const activeDestinations = statement((db) =>
+  db
+    .select()
+    .from(destinations)
+    .where(and(eq(destinations.orgId, sql.placeholder("org")), isNull(destinations.disabledAt))),
+);
+
+/** Whether a destination of the organization wants an event. Ask before computing an expensive one. */
+export const wantsEvent = (ctx: Context, org: string, type: EventType): boolean =>
+  listSubscribers(ctx, org, type).length > 0;
+
+/** When the first destination that wants an event was added, epoch ms; null: none wants it. */
+export function eventWantedSince(ctx: Context, org: string, type: EventType): number | null {
+  const subscribers = listSubscribers(ctx, org, type);
+  return subscribers.length === 0 ? null : Math.min(...subscribers.map(({ createdAt }) => createdAt));
+}
+
+/** Notifies the destinations that want the event. With a `onceKey`, only the first event with that key is sent. */
+export function emitEvent<T extends EventType>(
+  ctx: Context,
+  tx: Tx,
+  org: string,
+  type: T,
+  makeData: () => EventData<T>,
+  onceKey: string | null = null,
+): void {
+  const subscribers = listSubscribers(ctx, org, type);
+  if (subscribers.length === 0) return;
+  const id = storeNotification(ctx, tx, org, type, makeData(), onceKey);
+  if (id) for (const destination of subscribers) enqueueDelivery(ctx, tx, destination, id);
+}
+
+/** Sends an event to one destination, even if it is not subscribed to it. Returns the ID of the delivery. */
+export function sendEvent<T extends EventType>(
+  ctx: Context,
+  tx: Tx,
+  destination: DestinationRow,
+  type: T,
+  data: EventData<T>,
+): string {
+  const id = storeNotification(ctx, tx, destination.orgId, type, data, null) as string;
+  return enqueueDelivery(ctx, tx, destination, id);
+}
+
+/** Sends a stored notification to a destination, possibly again. Returns the ID of the delivery. */
+export function enqueueDelivery(ctx: Context, tx: Tx, destination: DestinationRow, notificationId: string): string {
+  const { id: destinationId, orgId, url } = destination;
+  const createdAt = ctx.now();
+  const id = ctx.newId(createdAt);
+  tx.insert(deliveries).values({ id, orgId, notificationId, destinationId, status: "pending", createdAt }).run();
+  const host = url === null ? "" : new URL(url).host;
+  enqueue(ctx, tx, { pool: "deliveries", kind: "delivery", subject: id, orgId, host, maxAttempts: maxTries });
+  ctx.signals.deliveryQueued.emit();
+  return id;
+}
+
+const listSubscribers = (ctx: Context, org: string, type: EventType) =>
+  activeDestinations(ctx.db)
+    .all({ org })
+    .filter(({ events }) => events.includes(type));
+
+/** Returns the ID of the notification; undefined if there is one with that `onceKey`. */
+function storeNotification<T extends EventType>(
+  ctx: Context,
+  tx: Tx,
+  orgId: string,
+  type: T,
+  data: EventData<T>,
+  onceKey: string | null,
+): string | undefined {
+  const createdAt = ctx.now();
+  const row = { id: ctx.newId(createdAt), orgId, type, onceKey, data: data as Record<string, unknown>, createdAt };
+  return tx.insert(notifications).values(row).onConflictDoNothing().returning({ id: notifications.id }).get()?.id;
+}
+
 export type Outbox = ReturnType<typeof createOutbox>;
 
-/** Writes events to the outbox, in the transaction of what happened, with a job for each destination that wants them. */
-export function createOutbox(ctx: Context) {
-  const { db, now, newId, signals } = ctx;
-  const activeOf = prepared(
-    db
-      .select()
-      .from(destinations)
-      .where(and(eq(destinations.orgId, sql.placeholder("org")), isNull(destinations.disabledAt))),
-  );
-  const listWanting = (org: string, type: EventType) =>
-    activeOf.all({ org }).filter(({ events }) => events.includes(type));
-
-  function enqueueDelivery(tx: Tx, { id: destinationId, orgId, url }: DestinationRow, notificationId: string): string {
-    const createdAt = now();
-    const id = newId(createdAt);
-    tx.insert(deliveries).values({ id, orgId, notificationId, destinationId, status: "pending", createdAt }).run();
-    const host = url === null ? "" : new URL(url).host;
-    enqueue(ctx, tx, { pool: "deliveries", kind: "delivery", subject: id, orgId, host, maxAttempts: maxTries });
-    signals.deliveryQueued.emit();
-    return id;
-  }
-
-  function store<T extends EventType>(tx: Tx, orgId: string, type: T, data: EventData<T>, onceKey: string | null) {
-    const createdAt = now();
-    const row = { id: newId(createdAt), orgId, type, onceKey, data: data as Record<string, unknown>, createdAt };
-    return tx.insert(notifications).values(row).onConflictDoNothing().returning({ id: notifications.id }).get()?.id;
-  }
-
-  return {
-    /** Whether a destination of the organization wants an event. Ask before computing an expensive one. */
-    wants: (org: string, type: EventType): boolean => listWanting(org, type).length > 0,
-
-    /** When the first destination that wants an event was added, epoch ms; null: none wants it. */
-    wantedSince(org: string, type: EventType): number | null {
-      const wanting = listWanting(org, type);
-      return wanting.length === 0 ? null : Math.min(...wanting.map(({ createdAt }) => createdAt));
-    },
-
-    /** Notifies the destinations that want the event. With a `onceKey`, only the first event with that key is sent. */
-    emit<T extends EventType>(
-      tx: Tx,
-      org: string,
-      type: T,
-      makeData: () => EventData<T>,
-      onceKey: string | null = null,
-    ) {
-      const wanting = listWanting(org, type);
-      if (wanting.length === 0) return;
-      const id = store(tx, org, type, makeData(), onceKey);
-      if (id) for (const each of wanting) enqueueDelivery(tx, each, id);
-    },
-
-    /** Sends an event to one destination, even if it is not subscribed to it. Returns the ID of the delivery. */
-    send<T extends EventType>(tx: Tx, destination: DestinationRow, type: T, data: EventData<T>): string {
-      return enqueueDelivery(tx, destination, store(tx, destination.orgId, type, data, null) as string);
-    },
-
-    /** Sends a stored notification to a destination again. Returns the ID of the delivery. */
-    resend: enqueueDelivery,
-  };
-}
+export const createOutbox = (ctx: Context) => ({
+  wants: (org: string, type: EventType) => wantsEvent(ctx, org, type),
+  wantedSince: (org: string, type: EventType) => eventWantedSince(ctx, org, type),
+  emit: <T extends EventType>(
+    tx: Tx,
+    org: string,
+    type: T,
+    makeData: () => EventData<T>,
+    onceKey: string | null = null,
+  ): void => emitEvent(ctx, tx, org, type, makeData, onceKey),
+});

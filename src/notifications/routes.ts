@@ -1,13 +1,21 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { deliveryStatuses } from "../db/tables/notifications.ts";
 import { jsonBody } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { OneOf, PathId } from "../schema.ts";
-import type { Deliveries } from "./deliveries.ts";
-import type { Destinations } from "./destinations.ts";
+import { getDelivery, listDeliveries, replayDelivery, testDestination } from "./deliveries.ts";
+import {
+  createDestination,
+  deleteDestination,
+  getDestination,
+  listDestinations,
+  rotateDestinationSecret,
+  updateDestination,
+} from "./destinations.ts";
 import { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination } from "./schema.ts";
 
 const path = Type.Object({ destinationId: PathId("ID of the destination") });
@@ -16,16 +24,14 @@ const deliveryPath = Type.Object({
   deliveryId: PathId("ID of the delivery"),
 });
 
-type Parts = { destinations: Destinations; deliveries: Deliveries };
-
-export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
+export const notificationRoutes = (ctx: Context) =>
   new Elysia({ name: "notifications" })
     .get(
       "/api/v1/destinations",
       ({ request, query, set }) => {
         const { limit, offset } = pageOf(query);
         // An organization has few of them.
-        const all = destinations.listDestinations(orgOf(request));
+        const all = listDestinations(ctx, orgOf(request));
         return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
       },
       {
@@ -40,7 +46,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
       "/api/v1/destinations",
       ({ request, body, set }) => {
         set.status = 201;
-        return destinations.createDestination(orgOf(request), body);
+        return createDestination(ctx, orgOf(request), body);
       },
       {
         ...jsonBody(DestinationInput),
@@ -52,7 +58,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
     )
     .get(
       "/api/v1/destinations/:destinationId",
-      ({ request, params }) => destinations.getDestination(orgOf(request), params.destinationId),
+      ({ request, params }) => getDestination(ctx, orgOf(request), params.destinationId),
       {
         params: path,
         ...operation("Notifications", "getDestination", "Get a destination", { 200: Destination, ...errors(404) }),
@@ -60,7 +66,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
     )
     .patch(
       "/api/v1/destinations/:destinationId",
-      ({ request, params, body }) => destinations.updateDestination(orgOf(request), params.destinationId, body),
+      ({ request, params, body }) => updateDestination(ctx, orgOf(request), params.destinationId, body),
       {
         params: path,
         ...jsonBody(DestinationPatch),
@@ -72,7 +78,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
     )
     .delete(
       "/api/v1/destinations/:destinationId",
-      ({ request, params }) => destinations.deleteDestination(orgOf(request), params.destinationId),
+      ({ request, params }) => deleteDestination(ctx, orgOf(request), params.destinationId),
       {
         params: path,
         ...operation("Notifications", "deleteDestination", "Delete a destination and its deliveries", {
@@ -83,7 +89,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
     )
     .post(
       "/api/v1/destinations/:destinationId/rotate",
-      ({ request, params }) => destinations.rotateSecret(orgOf(request), params.destinationId),
+      ({ request, params }) => rotateDestinationSecret(ctx, orgOf(request), params.destinationId),
       {
         params: path,
         ...operation("Notifications", "rotateSecret", "Replace the signing secret of a webhook", {
@@ -96,7 +102,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
       "/api/v1/destinations/:destinationId/test",
       ({ request, params, set }) => {
         set.status = 202;
-        return deliveries.testDestination(orgOf(request), params.destinationId);
+        return testDestination(ctx, orgOf(request), params.destinationId);
       },
       {
         params: path,
@@ -111,7 +117,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
       ({ request, params, query, set }) =>
         listAnswer(
           set,
-          deliveries.listDeliveries(orgOf(request), params.destinationId, { status: query.status }, pageOf(query)),
+          listDeliveries(ctx, orgOf(request), params.destinationId, { status: query.status }, pageOf(query)),
         ),
       {
         params: path,
@@ -124,7 +130,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
     )
     .get(
       "/api/v1/destinations/:destinationId/deliveries/:deliveryId",
-      ({ request, params }) => deliveries.getDelivery(orgOf(request), params.destinationId, params.deliveryId),
+      ({ request, params }) => getDelivery(ctx, orgOf(request), params.destinationId, params.deliveryId),
       {
         params: deliveryPath,
         ...operation("Notifications", "getDelivery", "Get a delivery with its payload and its tries", {
@@ -137,7 +143,7 @@ export const notificationRoutes = ({ destinations, deliveries }: Parts) =>
       "/api/v1/destinations/:destinationId/deliveries/:deliveryId/replay",
       ({ request, params, set }) => {
         set.status = 202;
-        return deliveries.replayDelivery(orgOf(request), params.destinationId, params.deliveryId);
+        return replayDelivery(ctx, orgOf(request), params.destinationId, params.deliveryId);
       },
       {
         params: deliveryPath,

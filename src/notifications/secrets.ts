@@ -1,40 +1,35 @@
-import type { Config } from "../config/config.ts";
+import type { Context } from "../context.ts";
 import type { destinations } from "../db/tables/notifications.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { seal, unseal } from "../models/seal.ts";
 
-type Row = Pick<typeof destinations.$inferSelect, "orgId" | "id" | "sealed">;
+type SealedRow = Pick<typeof destinations.$inferSelect, "orgId" | "id" | "sealed">;
 /** What is stored encrypted. `previous`: the secret before the last rotation. */
 export type Sealed = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
 
-/** Encrypts the secrets of destinations with EVALD_SECRET_KEY. */
-export function createSecrets(config: Pick<Config, "secretKey">) {
-  const placeOf = ({ orgId, id }: Pick<Row, "orgId" | "id">) => `${orgId} destination ${id}`;
-
-  /** Throws bad_request without EVALD_SECRET_KEY. */
-  function sealed(row: Pick<Row, "orgId" | "id">, content: Sealed): Buffer {
-    if (!config.secretKey)
-      throw badRequest(
-        "Set EVALD_SECRET_KEY before adding a destination with a secret. Generate one with: openssl rand -base64 32",
-      );
-    return seal(JSON.stringify(content), config.secretKey, placeOf(row));
-  }
-
-  /** null: EVALD_SECRET_KEY is missing or has changed. */
-  function unsealed(row: Row): Sealed | null {
-    if (row.sealed === null) return {};
-    const text = config.secretKey ? unseal(row.sealed, config.secretKey, placeOf(row)) : null;
-    return text === null ? null : JSON.parse(text);
-  }
-
-  /** Throws conflict if they can't be decrypted. */
-  function mustUnseal(row: Row): Sealed {
-    const content = unsealed(row);
-    if (content) return content;
-    throw conflict(
-      "The secrets of this destination can't be decrypted. Restore EVALD_SECRET_KEY, or delete the destination and add it again.",
+/** Throws bad_request without EVALD_SECRET_KEY. */
+export function sealContent(ctx: Context, row: Pick<SealedRow, "orgId" | "id">, content: Sealed): Buffer {
+  if (!ctx.config.secretKey)
+    throw badRequest(
+      "Set EVALD_SECRET_KEY before adding a destination with a secret. Generate one with: openssl rand -base64 32",
     );
-  }
-
-  return { sealed, unsealed, mustUnseal };
+  return seal(JSON.stringify(content), ctx.config.secretKey, toSealLabel(row));
 }
+
+/** null: EVALD_SECRET_KEY is missing or has changed. */
+export function unsealContent(ctx: Context, row: SealedRow): Sealed | null {
+  if (row.sealed === null) return {};
+  const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, toSealLabel(row)) : null;
+  return text === null ? null : JSON.parse(text);
+}
+
+/** Throws conflict if they can't be decrypted. */
+export function unsealContentOrThrow(ctx: Context, row: SealedRow): Sealed {
+  const content = unsealContent(ctx, row);
+  if (content) return content;
+  throw conflict(
+    "The secrets of this destination can't be decrypted. Restore EVALD_SECRET_KEY, or delete the destination and add it again.",
+  );
+}
+
+const toSealLabel = ({ orgId, id }: Pick<SealedRow, "orgId" | "id">) => `${orgId} destination ${id}`;

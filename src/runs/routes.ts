@@ -1,8 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { jsonBody } from "../http/body.ts";
 import { isCompatible, mayStillRead, orgOf, requesterOf } from "../http/caller.ts";
-import type { Streams } from "../http/event-stream.ts";
+import { answerStream } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
@@ -32,7 +33,7 @@ type Parts = {
   requests: Requests;
   endings: Endings;
   follow: Follow;
-  streams: Streams;
+  ctx: Context;
   baseUrl: () => string;
 };
 
@@ -155,7 +156,7 @@ const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
     );
 
 /** Lists and shows runs. */
-const readRoutes = ({ runs, endings, follow, streams }: Parts) =>
+const readRoutes = ({ runs, endings, follow, ctx }: Parts) =>
   new Elysia({ name: "run reads" })
     .get(
       "/api/v1/runs",
@@ -194,7 +195,7 @@ const readRoutes = ({ runs, endings, follow, streams }: Parts) =>
         // Clients don't reconnect after this message, because the run has ended.
         if (last === ended) return new Response(null, { status: 204 });
         const org = orgOf(request);
-        return streams.answer(org, (gone) =>
+        return answerStream(ctx, org, (gone) =>
           toMessages(follow.follow(org, runId, toPlace(last), gone), () => mayStillRead(request)),
         );
       },

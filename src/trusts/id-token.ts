@@ -1,7 +1,7 @@
 import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
+import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
-import type { Guard } from "../net/guarded.ts";
-import { createIssuerKeys } from "./issuer-keys.ts";
+import { findIssuerKeys } from "./issuer-keys.ts";
 
 /** Asymmetric signatures only: `none`, and a secret that an issuer shares with others, prove nothing. */
 const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
@@ -17,50 +17,43 @@ export function issuerOf(token: string): string {
     const { iss } = decodeJwt(token);
     if (typeof iss === "string") return iss;
   } catch {
-    // Not a token.
+    // The text is not a token.
   }
   throw refused("The token is not an ID token: it has no issuer. Send the ID token of the CI job.");
 }
 
-/** Verifies ID tokens with the keys that their issuers publish. */
-export function createIdTokens(ctx: { guard: Pick<Guard, "request" | "text">; now: () => number }) {
-  const { keysOf, forget } = createIssuerKeys(ctx);
-
-  /**
-   * The claims of a token that `issuer` signed for this audience and that hasn't expired. Throws unauthorized with the reason, and
-   * unavailable if the issuer's keys can't be read.
-   */
-  async function verify(token: string, { issuer, audience }: { issuer: string; audience: string }): Promise<Claims> {
-    const options = {
-      issuer,
-      audience: [audience, `${audience}/`],
-      algorithms,
-      currentDate: new Date(ctx.now()),
-      clockTolerance: toleranceSeconds,
-      requiredClaims: ["exp", "iat", "jti"],
-    };
-    const check = async (keys: JSONWebKeySet | null): Promise<Claims | Error> => {
-      try {
-        return (await jwtVerify<Claims>(token, createLocalJWKSet(keys ?? { keys: [] }), options)).payload;
-      } catch (error) {
-        // Not only errors of the library: an unusable key of the issuer makes the cryptography fail.
-        return error instanceof Error ? error : new Error(String(error));
-      }
-    };
-    let checked = await check(await keysOf(issuer, false));
-    if (checked instanceof errors.JWKSNoMatchingKey) {
-      const fresh = await keysOf(issuer, true);
-      if (fresh) checked = await check(fresh);
-    }
-    if (checked instanceof Error) throw refused(reasonOf(checked, token, options));
-    return checked;
-  }
-
-  return {
-    verify,
-    /** Drops the keys of an issuer that nobody trusts anymore. */
-    forget,
+/**
+ * The claims of a token that `issuer` signed for this audience and that hasn't expired. Throws unauthorized with the reason, and
+ * unavailable if the issuer's keys can't be read.
+ */
+export async function verifyIdToken(
+  ctx: Context,
+  token: string,
+  { issuer, audience }: { issuer: string; audience: string },
+): Promise<Claims> {
+  const options = {
+    issuer,
+    audience: [audience, `${audience}/`],
+    algorithms,
+    currentDate: new Date(ctx.now()),
+    clockTolerance: toleranceSeconds,
+    requiredClaims: ["exp", "iat", "jti"],
   };
+  const check = async (keys: JSONWebKeySet | null): Promise<Claims | Error> => {
+    try {
+      return (await jwtVerify<Claims>(token, createLocalJWKSet(keys ?? { keys: [] }), options)).payload;
+    } catch (error) {
+      // These are not only errors of the library: an unusable key of the issuer makes the cryptography fail.
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  };
+  let claims = await check(await findIssuerKeys(ctx, issuer, false));
+  if (claims instanceof errors.JWKSNoMatchingKey) {
+    const rotated = await findIssuerKeys(ctx, issuer, true);
+    if (rotated) claims = await check(rotated);
+  }
+  if (claims instanceof Error) throw refused(reasonOf(claims, token, options));
+  return claims;
 }
 
 function reasonOf(

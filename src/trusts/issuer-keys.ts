@@ -1,19 +1,21 @@
 import type { JSONWebKeySet, JWK } from "jose";
+import { type Context, perContext } from "../context.ts";
 import { unavailable } from "../errors.ts";
-import { type Guard, GuardError } from "../net/guarded.ts";
+import { createGuard, GuardError } from "../net/guarded.ts";
+import { userAgent } from "../net/user-agent.ts";
 import { httpUrl } from "../schema.ts";
 
 const keepMs = 3600_000;
 /** Tokens with an unknown key make evald read the issuer's keys again at most this often. */
 const cooldownMs = 30_000;
-/** Those whose keys were used last are kept. */
+/** The keys of the issuers that were used last stay in memory. */
 const maxIssuers = 100;
 const maxKeys = 50;
 const maxBytes = 256 * 1024;
 /** A modulus of 16,384 bits has 2,731 characters. */
 const maxFieldChars = 3000;
 
-const kinds = new Set<unknown>(["RSA", "EC", "OKP"]);
+const keyTypes = new Set<unknown>(["RSA", "EC", "OKP"]);
 /** The fields of a public key that verify a signature. */
 const fields = ["kty", "kid", "alg", "use", "crv", "x", "y", "n", "e"] as const;
 
@@ -21,63 +23,66 @@ type Fields = Record<string, unknown>;
 const isObject = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What is needed of a key; null if it can't verify the signature of a token. */
-function toKey(found: unknown): JWK | null {
-  if (!isObject(found) || !kinds.has(found.kty)) return null;
-  if (found.key_ops !== undefined && !(Array.isArray(found.key_ops) && found.key_ops.includes("verify"))) return null;
-  const own = fields.flatMap((name) => (found[name] === undefined ? [] : [[name, found[name]] as const]));
-  return own.every(([, value]) => typeof value === "string" && value.length <= maxFieldChars)
-    ? (Object.fromEntries(own) as JWK)
+/** The fields of a published key that verify a signature; null if it can't verify the signature of a token. */
+function toKey(value: unknown): JWK | null {
+  if (!isObject(value) || !keyTypes.has(value.kty)) return null;
+  if (value.key_ops !== undefined && !(Array.isArray(value.key_ops) && value.key_ops.includes("verify"))) return null;
+  const entries = fields.flatMap((name) => (value[name] === undefined ? [] : [[name, value[name]] as const]));
+  return entries.every(([, field]) => typeof field === "string" && field.length <= maxFieldChars)
+    ? (Object.fromEntries(entries) as JWK)
     : null;
 }
 
-/** The keys that issuers of ID tokens publish, read through `guard` and kept for an hour. */
-export function createIssuerKeys({ guard, now }: { guard: Pick<Guard, "request" | "text">; now: () => number }) {
-  /** In the order of their last use. */
-  const kept = new Map<string, { keys: JSONWebKeySet; at: number }>();
+const stateOf = perContext(({ config, now }) => ({
+  guard: createGuard({ allow: config.allowPrivate, userAgent, now, keepsAlive: false }),
+  /** The keys that issuers publish, in the order of their last use. `readAt`: epoch ms. */
+  issuers: new Map<string, { keys: JSONWebKeySet; readAt: number }>(),
+}));
 
-  async function readJson(url: string): Promise<Fields> {
-    try {
-      const response = await guard.request(url, { timeoutMs: 10_000, maxBytes });
-      if (response.status !== 200) throw unavailable(`${url} returned status ${response.status}. Try again later.`);
-      const content: unknown = JSON.parse(guard.text(response));
-      if (isObject(content)) return content;
-      throw unavailable(`${url} returned no JSON object. Check the issuer.`);
-    } catch (error) {
-      if (error instanceof GuardError) throw unavailable(`Cannot read ${url}: ${error.message}.`);
-      if (error instanceof SyntaxError) throw unavailable(`${url} returned no JSON. Check the issuer.`);
-      throw error;
-    }
-  }
+/**
+ * The keys that an issuer of ID tokens publishes. They are read again after an hour, or with `isUnknown`, after a rotation. null: with
+ * `isUnknown`, they were read a moment ago. Throws unavailable.
+ */
+export async function findIssuerKeys(ctx: Context, issuer: string, isUnknown: boolean): Promise<JSONWebKeySet | null> {
+  const { issuers } = stateOf(ctx);
+  const stored = issuers.get(issuer);
+  const ageMs = stored === undefined ? Number.POSITIVE_INFINITY : Math.abs(ctx.now() - stored.readAt);
+  const isFresh = ageMs < (isUnknown ? cooldownMs : keepMs);
+  const current = stored && isFresh ? stored : { keys: await readKeys(ctx, issuer), readAt: ctx.now() };
+  issuers.delete(issuer);
+  issuers.set(issuer, current);
+  const [oldest] = issuers.keys();
+  if (oldest !== undefined && issuers.size > maxIssuers) issuers.delete(oldest);
+  return current === stored && isUnknown ? null : current.keys;
+}
 
-  async function readKeys(issuer: string): Promise<JSONWebKeySet> {
-    const { issuer: named, jwks_uri: at } = await readJson(
-      `${issuer.replace(/\/+$/, "")}/.well-known/openid-configuration`,
+/** Forgets the keys of an issuer that is no longer trusted. */
+export const forgetIssuer = (ctx: Context, issuer: string): void => void stateOf(ctx).issuers.delete(issuer);
+
+async function readKeys(ctx: Context, issuer: string): Promise<JSONWebKeySet> {
+  const discovery = await readJson(ctx, `${issuer.replace(/\/+$/, "")}/.well-known/openid-configuration`);
+  const url = discovery.jwks_uri;
+  if (discovery.issuer !== issuer || typeof url !== "string" || !httpUrl(url))
+    throw unavailable(
+      `${issuer} is not an issuer of ID tokens: its discovery document names another issuer or no keys.`,
     );
-    if (named !== issuer || typeof at !== "string" || !httpUrl(at))
-      throw unavailable(
-        `${issuer} is not an issuer of ID tokens: its discovery document names another issuer or no keys.`,
-      );
-    const { keys } = await readJson(at);
-    if (!Array.isArray(keys)) throw unavailable(`${at} returned no keys. Check the issuer.`);
-    if (keys.length > maxKeys) throw unavailable(`${at} returned more than ${maxKeys} keys. Check the issuer.`);
-    return { keys: keys.map(toKey).filter((key) => key !== null) };
+  const { keys } = await readJson(ctx, url);
+  if (!Array.isArray(keys)) throw unavailable(`${url} returned no keys. Check the issuer.`);
+  if (keys.length > maxKeys) throw unavailable(`${url} returned more than ${maxKeys} keys. Check the issuer.`);
+  return { keys: keys.map(toKey).filter((key) => key !== null) };
+}
+
+async function readJson(ctx: Context, url: string): Promise<Fields> {
+  const { guard } = stateOf(ctx);
+  try {
+    const response = await guard.request(url, { timeoutMs: 10_000, maxBytes });
+    if (response.status !== 200) throw unavailable(`${url} returned status ${response.status}. Try again later.`);
+    const content: unknown = JSON.parse(guard.text(response));
+    if (isObject(content)) return content;
+    throw unavailable(`${url} returned no JSON object. Check the issuer.`);
+  } catch (error) {
+    if (error instanceof GuardError) throw unavailable(`Cannot read ${url}: ${error.message}.`);
+    if (error instanceof SyntaxError) throw unavailable(`${url} returned no JSON. Check the issuer.`);
+    throw error;
   }
-
-  return {
-    /** The keys of an issuer: read again if they are old, or older than the cooldown and `isUnknown`, after a rotation. Throws unavailable. */
-    async keysOf(issuer: string, isUnknown: boolean): Promise<JSONWebKeySet | null> {
-      const known = kept.get(issuer);
-      const ageMs = known === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - known.at);
-      const isFresh = ageMs < (isUnknown ? cooldownMs : keepMs);
-      const last = known && isFresh ? known : { keys: await readKeys(issuer), at: now() };
-      kept.delete(issuer);
-      kept.set(issuer, last);
-      const [oldest] = kept.keys();
-      if (oldest !== undefined && kept.size > maxIssuers) kept.delete(oldest);
-      return last === known && isUnknown ? null : last.keys;
-    },
-
-    forget: (issuer: string): void => void kept.delete(issuer),
-  };
 }

@@ -1,5 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { checkOwner } from "../auth/gate.ts";
+import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { jsonBody } from "../http/body.ts";
 import { callerOf, orgOf } from "../http/caller.ts";
@@ -7,19 +9,14 @@ import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { ExchangedKey, ExchangeInput, Trust, TrustInput } from "./schema.ts";
-import type { Trusts } from "./trusts.ts";
+import { createTrust, deleteTrust, exchangeIdToken, listTrusts } from "./trusts.ts";
 
 export const exchangePath = "/api/v1/oidc/exchange";
 
-type Auth = {
-  /** Throws forbidden for keys that may not change trusts. */
-  checkOwner: (request: Request) => void;
-};
-
 /** CI jobs that an organization trusts, and the exchange of their ID tokens. */
-export const trustRoutes = (trusts: Trusts, { checkOwner }: Auth) =>
+export const trustRoutes = (ctx: Context) =>
   new Elysia({ name: "trusts" })
-    .post(exchangePath, async ({ body }) => await trusts.exchange(body), {
+    .post(exchangePath, async ({ body }) => await exchangeIdToken(ctx, body), {
       ...jsonBody(ExchangeInput),
       ...operation(
         "OIDC",
@@ -35,7 +32,7 @@ export const trustRoutes = (trusts: Trusts, { checkOwner }: Auth) =>
     })
     .get(
       "/api/v1/oidc/trusts",
-      ({ request, query, set }) => listAnswer(set, trusts.listTrusts(orgOf(request), pageOf(query))),
+      ({ request, query, set }) => listAnswer(set, listTrusts(ctx, orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("OIDC", "listTrusts", "List trusted CI jobs, newest first", {
@@ -48,13 +45,13 @@ export const trustRoutes = (trusts: Trusts, { checkOwner }: Auth) =>
       "/api/v1/oidc/trusts",
       ({ request, body, set }) => {
         const org = orgOf(request);
-        checkOwner(request);
+        checkOwner(ctx, request, "change which CI jobs are trusted");
         const { scopes: held, createdBy } = callerOf(request);
         const missing = held && (body.scopes ?? ["read", "run"]).find((scope) => !held.includes(scope));
         if (missing)
           throw new AppError("forbidden", `The API key lacks the scope ${missing}, so it can't give it to CI jobs.`);
         set.status = 201;
-        return trusts.createTrust(org, body, createdBy);
+        return createTrust(ctx, org, body, createdBy);
       },
       {
         ...jsonBody(TrustInput),
@@ -68,8 +65,8 @@ export const trustRoutes = (trusts: Trusts, { checkOwner }: Auth) =>
       "/api/v1/oidc/trusts/:trustId",
       ({ request, params }) => {
         const org = orgOf(request);
-        checkOwner(request);
-        return trusts.deleteTrust(org, params.trustId);
+        checkOwner(ctx, request, "change which CI jobs are trusted");
+        return deleteTrust(ctx, org, params.trustId);
       },
       {
         params: Type.Object({ trustId: PathId("ID of the trust") }),

@@ -2,19 +2,19 @@ import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import { createKey, deleteExpiredKeysOfTrusts, revokeKeysOfTrust } from "../auth/keys.ts";
 import { getOrg, listOrgs } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
-import { transaction } from "../db/open.ts";
+import { type Tx, transaction } from "../db/open.ts";
 import { trusts, usedTokens } from "../db/tables/keys.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Scope } from "../http/operation.ts";
 import type { Page, Paged } from "../http/paging.ts";
-import type { Guard } from "../net/guarded.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
-import { type Claims, createIdTokens, issuerOf, refused } from "./id-token.ts";
+import { type Claims, issuerOf, refused, verifyIdToken } from "./id-token.ts";
+import { forgetIssuer } from "./issuer-keys.ts";
 import { defaultIssuers, defaultMinutes, type ExchangedKey, type Trust, type TrustInput } from "./schema.ts";
 import { checkTrust } from "./trust-check.ts";
 
-type Row = typeof trusts.$inferSelect;
-/** Where a job runs, by its token. */
+type TrustRow = typeof trusts.$inferSelect;
+/** Where a job runs, according to its token. */
 type Job = { repository: string | null; repositoryId: string | null; ref: string | null; environment: string | null };
 
 const maxTrusts = 100;
@@ -22,7 +22,7 @@ const maxTrusts = 100;
 const keptMs = 24 * 3600_000;
 const minuteMs = 60_000;
 
-const toTrust = ({ orgId: _, createdBy: __, createdAt, scopes, ...row }: Row): Trust => ({
+const toTrust = ({ orgId: _, createdBy: __, createdAt, scopes, ...row }: TrustRow): Trust => ({
   ...row,
   scopes: scopes as Scope[],
   createdAt: toIso(createdAt),
@@ -32,7 +32,7 @@ const textOf = (claim: unknown): string | null => (typeof claim === "string" ? c
 /** GitLab sends IDs as strings or numbers, depending on its version. */
 const idOf = (claim: unknown): string | null => (Number.isSafeInteger(claim) ? String(claim) : textOf(claim) || null);
 
-const jobOf: Record<Row["provider"], (claims: Claims) => Job> = {
+const jobOf: Record<TrustRow["provider"], (claims: Claims) => Job> = {
   github: ({ repository, repository_id, ref, environment }) => ({
     repository: textOf(repository),
     repositoryId: idOf(repository_id),
@@ -48,142 +48,148 @@ const jobOf: Record<Row["provider"], (claims: Claims) => Job> = {
 };
 
 /** Whether a trust covers a job. Repositories and environments are the same in any case; refs are not. */
-function covers(trust: Row, job: Job): boolean {
-  const same = (pinned: string, found: string | null) => pinned.toLowerCase() === found?.toLowerCase();
+function covers(trust: TrustRow, job: Job): boolean {
+  const same = (trusted: string, actual: string | null) => trusted.toLowerCase() === actual?.toLowerCase();
   const { repository, ref, environment } = trust;
   const isRef =
     ref === null || (ref.endsWith("*") ? (job.ref?.startsWith(ref.slice(0, -1)) ?? false) : ref === job.ref);
   return same(repository, job.repository) && isRef && (environment === null || same(environment, job.environment));
 }
 
-/** Whether a job is of the very repository: another one can take its name after it was renamed or deleted. */
-const isSame = ({ repositoryId }: Row, job: Job): boolean => repositoryId === null || repositoryId === job.repositoryId;
+/** Whether the repository of a job is the trusted one, not another that took its name after it was renamed or deleted. */
+const isSameRepository = ({ repositoryId }: TrustRow, job: Job): boolean =>
+  repositoryId === null || repositoryId === job.repositoryId;
 
-export type Trusts = ReturnType<typeof createTrusts>;
+/** Newest first. */
+export const listTrusts = (ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Trust> => ({
+  items: selectTrusts(ctx, org).limit(limit).offset(offset).all().map(toTrust),
+  total: ctx.db.select({ n: count() }).from(trusts).where(eq(trusts.orgId, org)).get()?.n ?? 0,
+});
 
-/** CI jobs that organizations trust, and the exchange of their ID tokens for API keys. */
-export function createTrusts(ctx: Context, { guard }: { guard: Guard }) {
-  const { db, now, newId, baseUrl } = ctx;
-  const { verify, forget } = createIdTokens({ guard, now });
-
-  const rowsOf = (org: OrgId) => db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
-
-  /** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
-  function orgOf(named: string | undefined): OrgId {
-    const all = listOrgs(ctx);
-    const found =
-      named === undefined ? all : all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
-    const [only] = found;
-    if (only && found.length === 1) return only.id;
-    throw named === undefined
-      ? badRequest("Pass organization: this server has several organizations, or none.")
-      : refused(`No trust of an organization ${JSON.stringify(named)} matches the ID token.`);
-  }
-
-  return {
-    /** Newest first. */
-    listTrusts: (org: OrgId, { limit, offset }: Page): Paged<Trust> => ({
-      items: rowsOf(org).limit(limit).offset(offset).all().map(toTrust),
-      total: db.select({ n: count() }).from(trusts).where(eq(trusts.orgId, org)).get()?.n ?? 0,
-    }),
-
-    /** `createdBy`: ID of the person; null: the operator. Throws bad_request, and conflict at 100 trusts. */
-    createTrust(org: OrgId, input: TrustInput, createdBy: string | null): Trust {
-      const issuer = (input.issuer ?? defaultIssuers[input.provider]).replace(/\/+$/, "");
-      checkHttpUrl("issuer", issuer);
-      checkTrust(input);
-      if (this.listTrusts(org, { limit: 1, offset: 0 }).total >= maxTrusts)
-        throw conflict(`An organization can have at most ${maxTrusts} trusts. Remove one first.`);
-      const createdAt = now();
-      const row: Row = {
-        id: newId(createdAt),
-        orgId: org,
-        provider: input.provider,
-        issuer,
-        repository: input.repository,
-        repositoryId: input.repositoryId ?? null,
-        ref: input.ref ?? null,
-        environment: input.environment ?? null,
-        scopes: input.scopes ?? ["read", "run"],
-        minutes: input.minutes ?? defaultMinutes,
-        createdAt,
-        createdBy,
-      };
-      db.insert(trusts).values(row).run();
-      return toTrust(row);
-    },
-
-    /** Deletes a trust and revokes its API keys. Throws not_found. */
-    deleteTrust(org: OrgId, id: string): Trust {
-      const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
-      const row = transaction(db, (tx) => {
-        const deleted = tx.delete(trusts).where(own).returning().get();
-        if (!deleted) throw notFound(`No trust has the ID ${id}.`);
-        revokeKeysOfTrust(ctx, org, deleted.id);
-        return deleted;
-      });
-      if (!db.select().from(trusts).where(eq(trusts.issuer, row.issuer)).get()) forget(row.issuer);
-      return toTrust(row);
-    },
-
-    /** An API key for the job with this ID token. Each token works once. Throws unauthorized, bad_request and unavailable. */
-    async exchange({ token, organization }: { token: string; organization?: string }): Promise<ExchangedKey> {
-      const issuer = issuerOf(token);
-      const org = orgOf(organization);
-      const listTrusted = () =>
-        rowsOf(org)
-          .all()
-          .filter((row) => row.issuer === issuer);
-      // Before any request: only an owner chooses which issuers evald asks for keys.
-      if (listTrusted().length === 0)
-        throw refused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
-      const claims = await verify(token, { issuer, audience: baseUrl() });
-      // Read again: a trust may have been removed while the issuer responded.
-      const trusted = listTrusted();
-      const covering = trusted.filter((row) => covers(row, jobOf[row.provider](claims)));
-      const trust = covering.find((row) => isSame(row, jobOf[row.provider](claims)));
-      if (!trust) throw refused(reasonAgainst(covering[0], jobOf[trusted[0]?.provider ?? "github"](claims)));
-      return transaction(db, (tx) => {
-        const at = now();
-        tx.delete(usedTokens)
-          .where(lt(usedTokens.expiresAt, at - minuteMs))
-          .run();
-        const used = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
-        if (tx.insert(usedTokens).values(used).onConflictDoNothing().returning().all().length === 0)
-          throw refused("The ID token was used before. Request a new one for each exchange.");
-        const { repositoryId } = jobOf[trust.provider](claims);
-        if (trust.repositoryId === null && repositoryId !== null)
-          tx.update(trusts)
-            .set({ repositoryId })
-            .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
-            .run();
-        deleteExpiredKeysOfTrusts(ctx, org, at - keptMs);
-        const { key, apiKey } = createKey(ctx, org, nameOf(trust, jobOf[trust.provider](claims)), {
-          lifeMs: trust.minutes * minuteMs,
-          scopes: trust.scopes,
-          createdBy: trust.createdBy ?? undefined,
-          trustId: trust.id,
-        });
-        const { id, name } = getOrg(ctx, org);
-        return {
-          key,
-          expiresAt: apiKey.expiresAt as string,
-          scopes: trust.scopes as Scope[],
-          organization: { id, name },
-        };
-      });
-    },
+/** `createdBy`: ID of the person; null: the operator. Throws bad_request, and conflict at 100 trusts. */
+export function createTrust(ctx: Context, org: OrgId, input: TrustInput, createdBy: string | null): Trust {
+  const issuer = (input.issuer ?? defaultIssuers[input.provider]).replace(/\/+$/, "");
+  checkHttpUrl("issuer", issuer);
+  checkTrust(input);
+  if (listTrusts(ctx, org, { limit: 1, offset: 0 }).total >= maxTrusts)
+    throw conflict(`An organization can have at most ${maxTrusts} trusts. Remove one first.`);
+  const createdAt = ctx.now();
+  const row: TrustRow = {
+    id: ctx.newId(createdAt),
+    orgId: org,
+    provider: input.provider,
+    issuer,
+    repository: input.repository,
+    repositoryId: input.repositoryId ?? null,
+    ref: input.ref ?? null,
+    environment: input.environment ?? null,
+    scopes: input.scopes ?? ["read", "run"],
+    minutes: input.minutes ?? defaultMinutes,
+    createdAt,
+    createdBy,
   };
+  ctx.db.insert(trusts).values(row).run();
+  return toTrust(row);
 }
 
-const nameOf = ({ repository }: Row, { ref }: Job): string =>
+/** Deletes a trust and revokes its API keys. Throws not_found. */
+export function deleteTrust(ctx: Context, org: OrgId, id: string): Trust {
+  const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
+  const row = transaction(ctx.db, (tx) => {
+    const deleted = tx.delete(trusts).where(own).returning().get();
+    if (!deleted) throw notFound(`No trust has the ID ${id}.`);
+    revokeKeysOfTrust(ctx, org, deleted.id);
+    return deleted;
+  });
+  if (!ctx.db.select().from(trusts).where(eq(trusts.issuer, row.issuer)).get()) forgetIssuer(ctx, row.issuer);
+  return toTrust(row);
+}
+
+/** An API key for the job with this ID token. Each token works once. Throws unauthorized, bad_request and unavailable. */
+export async function exchangeIdToken(
+  ctx: Context,
+  { token, organization }: { token: string; organization?: string },
+): Promise<ExchangedKey> {
+  const issuer = issuerOf(token);
+  const org = getExchangeOrg(ctx, organization);
+  // This is checked before any request, because only an owner chooses which issuers evald asks for keys.
+  if (listTrustsOfIssuer(ctx, org, issuer).length === 0)
+    throw refused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
+  const claims = await verifyIdToken(ctx, token, { issuer, audience: ctx.baseUrl() });
+  // The trusts are read again, because one may have been removed while the issuer responded.
+  const { trust, job } = chooseTrust(listTrustsOfIssuer(ctx, org, issuer), claims);
+  return transaction(ctx.db, (tx) => {
+    const at = ctx.now();
+    storeUsedToken(tx, { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 }, at);
+    if (trust.repositoryId === null && job.repositoryId !== null)
+      tx.update(trusts)
+        .set({ repositoryId: job.repositoryId })
+        .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
+        .run();
+    deleteExpiredKeysOfTrusts(ctx, org, at - keptMs);
+    const { key, apiKey } = createKey(ctx, org, toKeyName(trust, job), {
+      lifeMs: trust.minutes * minuteMs,
+      scopes: trust.scopes,
+      createdBy: trust.createdBy ?? undefined,
+      trustId: trust.id,
+    });
+    const { id, name } = getOrg(ctx, org);
+    return {
+      key,
+      expiresAt: apiKey.expiresAt as string,
+      scopes: trust.scopes as Scope[],
+      organization: { id, name },
+    };
+  });
+}
+
+/** The trust that covers the job of a token, newest first. Throws unauthorized. */
+function chooseTrust(trusted: TrustRow[], claims: Claims): { trust: TrustRow; job: Job } {
+  const covering = trusted.filter((trust) => covers(trust, jobOf[trust.provider](claims)));
+  const trust = covering.find((each) => isSameRepository(each, jobOf[each.provider](claims)));
+  if (!trust) throw refused(reasonAgainst(covering[0], jobOf[trusted[0]?.provider ?? "github"](claims)));
+  return { trust, job: jobOf[trust.provider](claims) };
+}
+
+/** Throws unauthorized if the token was used before. `at`: now, epoch ms. */
+function storeUsedToken(tx: Tx, token: typeof usedTokens.$inferInsert, at: number): void {
+  tx.delete(usedTokens)
+    .where(lt(usedTokens.expiresAt, at - minuteMs))
+    .run();
+  if (tx.insert(usedTokens).values(token).onConflictDoNothing().returning().all().length === 0)
+    throw refused("The ID token was used before. Request a new one for each exchange.");
+}
+
+const selectTrusts = (ctx: Context, org: OrgId) =>
+  ctx.db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
+
+const listTrustsOfIssuer = (ctx: Context, org: OrgId, issuer: string): TrustRow[] =>
+  selectTrusts(ctx, org)
+    .all()
+    .filter((trust) => trust.issuer === issuer);
+
+/** The organization of an exchange. With several, the job has to name it, because more than one may trust the repository. */
+function getExchangeOrg(ctx: Context, organization: string | undefined): OrgId {
+  const all = listOrgs(ctx);
+  const matching =
+    organization === undefined
+      ? all
+      : all.filter(({ id, name }) => id === organization.toLowerCase() || name === organization);
+  const [only] = matching;
+  if (only && matching.length === 1) return only.id;
+  throw organization === undefined
+    ? badRequest("Pass organization: this server has several organizations, or none.")
+    : refused(`No trust of an organization ${JSON.stringify(organization)} matches the ID token.`);
+}
+
+const toKeyName = ({ repository }: TrustRow, { ref }: Job): string =>
   `CI of ${repository}${ref === null ? "" : ` at ${ref}`}`.replaceAll(/\p{Cc}/gu, " ").slice(0, 200);
 
-/** `named`: a trust that covers the name of the repository, but not its ID. */
-const reasonAgainst = (named: Row | undefined, job: Job): string =>
-  named === undefined
+/** `trust`: one that covers the name of the repository, but not its ID. */
+const reasonAgainst = (trust: TrustRow | undefined, job: Job): string =>
+  trust === undefined
     ? `No trust matches ${describe(job)}.`
-    : `The trusted repository ${named.repository} has the ID ${named.repositoryId}, but the ID token is of ${job.repository} with ${job.repositoryId === null ? "no ID" : `the ID ${job.repositoryId}`}. If the repository was created anew, an owner can remove the trust and add it again.`;
+    : `The trusted repository ${trust.repository} has the ID ${trust.repositoryId}, but the ID token is of ${job.repository} with ${job.repositoryId === null ? "no ID" : `the ID ${job.repositoryId}`}. If the repository was recreated, an owner can remove the trust and add it again.`;
 
 const describe = ({ repository, ref, environment }: Job): string =>
   `the repository ${repository}, the ref ${ref} and ${environment === null ? "no environment" : `the environment ${environment}`} of the ID token`;

@@ -5,7 +5,7 @@ import { isUploadToken, toUploadToken } from "../auth/uploads.ts";
 import type { OrgId } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
-import type { Message } from "../http/event-stream.ts";
+import { answerStream, type Message } from "../http/event-stream.ts";
 import type { Service } from "../service.ts";
 import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { forms, toPage } from "./components/layout.tsx";
@@ -33,7 +33,7 @@ export type PageRequests = ReturnType<typeof createPageRequests>;
 
 /** Authentication, permissions, CSRF checks and error pages for all page routes. */
 export function createPageRequests(service: Service) {
-  const { ctx, streams } = service;
+  const { ctx } = service;
   const { findVisitor, toViewer, inOrgOf, whileAllowed } = createVisitors(service);
   const liveParts = createLiveParts((signal) => service.follow.watch(signal));
   const readForms = createFormReaders(service);
@@ -97,7 +97,7 @@ export function createPageRequests(service: Service) {
         const viewer = visitor.signedIn && named !== null ? toViewer(visitor.signedIn, named) : visitor.viewer;
         const [response] = await inOrgOf({ ...visitor, viewer }, (viewer) => {
           const messages = make(viewer, here);
-          return streams.answer(viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
+          return answerStream(ctx, viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
         });
         return response;
       }),

@@ -6,6 +6,7 @@ import { updateOrg } from "../../src/auth/orgs.ts";
 import { gradings, regrades, reports } from "../../src/db/tables/reports.ts";
 import { sessionEvents } from "../../src/db/tables/runs.ts";
 import { gradeSession } from "../../src/grading/score.ts";
+import { createDestination } from "../../src/notifications/destinations.ts";
 import { splitVariance } from "../../src/reports/judge-variance.ts";
 import type { Grading, GradingList } from "../../src/reports/schema.ts";
 import { readSession } from "../../src/reports/session-events.ts";
@@ -185,7 +186,7 @@ describe("another judge", () => {
     await app.run();
     const { spentUsd } = app.service.money.getSpending(app.a.org);
     updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: spentUsd + 0.001 });
-    app.service.notifier.destinations.createDestination(app.a.org, {
+    createDestination(app.service.ctx, app.a.org, {
       ...{ kind: "webhook", url: "https://hooks.example.com/", events: ["budget.reached"] },
     });
     const sent = () => app.db.$client.query("select type from notifications").values().flat();

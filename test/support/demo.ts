@@ -8,6 +8,8 @@ import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { setModelKey } from "../../src/models/models.ts";
+import { testDestination } from "../../src/notifications/deliveries.ts";
+import { createDestination } from "../../src/notifications/destinations.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
@@ -216,10 +218,9 @@ export async function demo() {
         .run();
     }
     createKey(service.ctx, a.org, "CI");
-    const { destinations, deliveries } = service.notifier;
     const hook = { kind: "webhook" as const, url: "https://hooks.acme.example/evald" };
-    const { id } = destinations.createDestination(a.org, { ...hook, events: ["run.completed"] });
-    deliveries.testDestination(a.org, id);
+    const { id } = createDestination(service.ctx, a.org, { ...hook, events: ["run.completed"] });
+    testDestination(service.ctx, a.org, id);
     setModelKey(service.ctx, a.org, "openai", "sk-of-acme-0123456789");
     const { runId } = service.reports.getReport(a.org, slug).run;
     const name = "screenshot-1.webp";

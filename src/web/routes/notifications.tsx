@@ -1,6 +1,15 @@
 import { Elysia } from "elysia";
 import { destinationKinds } from "../../db/tables/notifications.ts";
 import { badRequest } from "../../errors.ts";
+import { getDelivery, listDeliveries, replayDelivery, testDestination } from "../../notifications/deliveries.ts";
+import {
+  createDestination,
+  deleteDestination,
+  getDestination,
+  listDestinations,
+  rotateDestinationSecret,
+  updateDestination,
+} from "../../notifications/destinations.ts";
 import { subscribable } from "../../notifications/events.ts";
 import type { DestinationInput } from "../../notifications/schema.ts";
 import type { Service } from "../../service.ts";
@@ -19,8 +28,7 @@ const shownDeliveries = 50;
 type Result = FormResult & { secret?: string };
 
 /** Settings of webhooks, Slack channels and email digests, with their deliveries. */
-export const notificationPages = ({ notifier }: Service, pages: PageRequests) => {
-  const { destinations, deliveries } = notifier;
+export const notificationPages = ({ ctx }: Service, pages: PageRequests) => {
   const act = settingsForms(pages);
   const mayChange = (viewer: Viewer) => may(viewer, "notifications");
 
@@ -30,7 +38,7 @@ export const notificationPages = ({ notifier }: Service, pages: PageRequests) =>
       toPage(
         <NotificationsPage
           {...{ site, viewer, ...result }}
-          destinations={destinations.listDestinations(viewer.org)}
+          destinations={listDestinations(ctx, viewer.org)}
           mayChange={mayChange(viewer)}
         />,
       ),
@@ -45,8 +53,8 @@ export const notificationPages = ({ notifier }: Service, pages: PageRequests) =>
         toPage(
           <DestinationPage
             {...{ site, viewer, ...result }}
-            destination={destinations.getDestination(viewer.org, id)}
-            deliveries={deliveries.listDeliveries(viewer.org, id, {}, { limit: shownDeliveries, offset: 0 })}
+            destination={getDestination(ctx, viewer.org, id)}
+            deliveries={listDeliveries(ctx, viewer.org, id, {}, { limit: shownDeliveries, offset: 0 })}
             mayChange={mayChange(viewer)}
           />,
         ),
@@ -61,8 +69,8 @@ export const notificationPages = ({ notifier }: Service, pages: PageRequests) =>
         toPage(
           <DeliveryPage
             {...{ site, viewer, ...result }}
-            destination={destinations.getDestination(viewer.org, id)}
-            delivery={deliveries.getDelivery(viewer.org, id, deliveryId)}
+            destination={getDestination(ctx, viewer.org, id)}
+            delivery={getDelivery(ctx, viewer.org, id, deliveryId)}
             mayChange={mayChange(viewer)}
           />,
         ),
@@ -73,7 +81,7 @@ export const notificationPages = ({ notifier }: Service, pages: PageRequests) =>
     .get("/settings/notifications", ({ request }) => pages.show(request, (viewer, site) => listPage(viewer, site)))
     .post("/settings/notifications", ({ request }) =>
       act(request, "notifications", listPage, (viewer, form, site) => {
-        const { id, name, secret } = destinations.createDestination(viewer.org, toInput(form));
+        const { id, name, secret } = createDestination(ctx, viewer.org, toInput(form));
         return destinationPage(id)(viewer, site, {
           done: `“${name}” added.`,
           ...(secret !== null && { secret }),
@@ -86,32 +94,32 @@ export const notificationPages = ({ notifier }: Service, pages: PageRequests) =>
     .post("/settings/notifications/:destinationId", ({ request, params: { destinationId: id } }) =>
       act(request, "notifications", destinationPage(id), (viewer, form, site) => {
         const events = toEvents(form);
-        destinations.updateDestination(viewer.org, id, { name: form.get("name") ?? undefined, events });
+        updateDestination(ctx, viewer.org, id, { name: form.get("name") ?? undefined, events });
         return destinationPage(id)(viewer, site, { done: "Changes saved." });
       }),
     )
     .post("/settings/notifications/:destinationId/change", ({ request, params: { destinationId: id } }) =>
       act(request, "notifications", destinationPage(id), (viewer, form, site) => {
-        const { name } = destinations.getDestination(viewer.org, id);
+        const { name } = getDestination(ctx, viewer.org, id);
         const show = destinationPage(id);
         switch (form.get("do")) {
           case "test":
-            deliveries.testDestination(viewer.org, id);
+            testDestination(ctx, viewer.org, id);
             return show(viewer, site, { done: "Test event sent. Reload the page to see the result." });
           case "enable":
-            destinations.updateDestination(viewer.org, id, { status: "active" });
+            updateDestination(ctx, viewer.org, id, { status: "active" });
             return show(viewer, site, { done: "Destination enabled. You can replay failed deliveries." });
           case "disable":
-            destinations.updateDestination(viewer.org, id, { status: "disabled" });
+            updateDestination(ctx, viewer.org, id, { status: "disabled" });
             return show(viewer, site, { done: "Destination disabled." });
           case "rotate": {
-            const { secret } = destinations.rotateSecret(viewer.org, id);
+            const { secret } = rotateDestinationSecret(ctx, viewer.org, id);
             return show(viewer, site, { ...(secret !== null && { secret }) });
           }
           case "delete": {
             const asks = askBefore(pages, { request, viewer, form }, lossOf(id, name));
             if (asks) return asks;
-            destinations.deleteDestination(viewer.org, id);
+            deleteDestination(ctx, viewer.org, id);
             return listPage(viewer, site, { done: `“${name}” deleted.` });
           }
           default:
@@ -126,7 +134,7 @@ export const notificationPages = ({ notifier }: Service, pages: PageRequests) =>
       "/settings/notifications/:destinationId/deliveries/:deliveryId/replay",
       ({ request, params: { destinationId, deliveryId } }) =>
         act(request, "notifications", deliveryPage(destinationId, deliveryId), (viewer, _, site) => {
-          deliveries.replayDelivery(viewer.org, destinationId, deliveryId);
+          replayDelivery(ctx, viewer.org, destinationId, deliveryId);
           return destinationPage(destinationId)(viewer, site, { done: "Event sent again." });
         }),
     );

@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { invalidInput } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { TrustInput } from "../../trusts/schema.ts";
+import { createTrust, deleteTrust, listTrusts } from "../../trusts/trusts.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { askBefore } from "../confirmation.tsx";
@@ -16,7 +17,7 @@ import { may, type Viewer } from "../viewer.ts";
 const all = { limit: 1000, offset: 0 };
 
 /** Settings page of trusted CI jobs. */
-export const trustPages = ({ trusts }: Service, pages: PageRequests) => {
+export const trustPages = ({ ctx }: Service, pages: PageRequests) => {
   const act = settingsForms(pages);
   const trustsPage = (viewer: Viewer, site: Site, result: FormResult = {}, status = 200) =>
     privateAnswer(
@@ -24,7 +25,7 @@ export const trustPages = ({ trusts }: Service, pages: PageRequests) => {
       toPage(
         <TrustsPage
           {...{ site, viewer, ...result }}
-          trusts={trusts.listTrusts(viewer.org, all).items}
+          trusts={listTrusts(ctx, viewer.org, all).items}
           mayChange={may(viewer, "organization")}
         />,
       ),
@@ -34,13 +35,13 @@ export const trustPages = ({ trusts }: Service, pages: PageRequests) => {
     .get("/settings/ci", ({ request }) => pages.show(request, (viewer, site) => trustsPage(viewer, site)))
     .post("/settings/ci", ({ request }) =>
       act(request, "organization", trustsPage, (viewer, form, site) => {
-        const made = trusts.createTrust(viewer.org, toInput(form), viewer.person.id);
-        return trustsPage(viewer, site, { done: `Jobs of ${made.repository} can now get API keys.` });
+        const trust = createTrust(ctx, viewer.org, toInput(form), viewer.person.id);
+        return trustsPage(viewer, site, { done: `Jobs of ${trust.repository} can now get API keys.` });
       }),
     )
     .post("/settings/ci/:trustId/remove", ({ request, params }) =>
       pages.submit(request, "organization", (viewer, form, site) => {
-        const trust = trusts.listTrusts(viewer.org, all).items.find(({ id }) => id === params.trustId);
+        const trust = listTrusts(ctx, viewer.org, all).items.find(({ id }) => id === params.trustId);
         const asks =
           trust &&
           askBefore(
@@ -54,7 +55,7 @@ export const trustPages = ({ trusts }: Service, pages: PageRequests) => {
             },
           );
         if (asks) return asks;
-        const { repository } = trusts.deleteTrust(viewer.org, params.trustId);
+        const { repository } = deleteTrust(ctx, viewer.org, params.trustId);
         return trustsPage(viewer, site, { done: `${repository} is no longer trusted.` });
       }),
     );
