@@ -197,7 +197,7 @@ function featureRoutes(service: Service) {
     .use(promptRoutes(service))
     .use(providerRoutes(ctx))
     .use(archiveRoutes(ctx))
-    .use(runRoutes({ ...service, baseUrl: ctx.baseUrl }))
+    .use(runRoutes(ctx, service))
     .use(reportRoutes(service, ctx))
     .use(shareRoutes(service.shares, ownerFor("share reports")))
     .use(comparisonRoutes(service.compare))

@@ -19,9 +19,7 @@ import { createGradings } from "./reports/gradings.ts";
 import { reportMarkdown } from "./reports/markdown.ts";
 import { createReports } from "./reports/reports.ts";
 import { createTimelines } from "./reports/timeline.ts";
-import { createEvals } from "./runs/evals.ts";
 import { createRedaction } from "./runs/redaction.ts";
-import { createRuns } from "./runs/runs.ts";
 import { createShares } from "./shares/shares.ts";
 import { createScoreCounts } from "./trends/score-days.ts";
 
@@ -56,10 +54,8 @@ export function createFeatures(ctx: Context, { outbox, threadProgram }: Parts) {
   const getTimeline = createTimelines(ctx);
   const gradings = createGradings(ctx, reports);
   const latest = createLatest(baselines, compare);
-  const runs = createRuns(ctx);
   const exports = createExports(ctx, { reports, toMarkdown: reportMarkdown, program: threadProgram ?? null });
   const imports = createImports(ctx, createCounts(ctx, [createScoreCounts(ctx)]));
-  const evals = createEvals(ctx);
   return {
     listAgents,
     prompts,
@@ -73,9 +69,7 @@ export function createFeatures(ctx: Context, { outbox, threadProgram }: Parts) {
     getTimeline,
     gradings,
     latest,
-    runs,
     exports,
     imports,
-    evals,
   };
 }

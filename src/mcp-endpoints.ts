@@ -20,7 +20,7 @@ export const toTools = (service: Service): Tool[] => [
   ...comparisonTools(service.compare),
   ...trendTools(service),
   ...promptTools(service.prompts),
-  ...runTools(service),
+  ...runTools(service.ctx, service),
 ];
 
 type Offer = Parameters<typeof toSurface>[0];

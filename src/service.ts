@@ -26,11 +26,10 @@ import { createRunAnnouncements } from "./runs/announcements.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEstimates } from "./runs/estimates.ts";
 import { createRunJob } from "./runs/execute.ts";
-import { createFollow } from "./runs/follow.ts";
 import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createSlots } from "./runs/slots.ts";
-import { createSpending } from "./runs/spending.ts";
+import { limitsWithinBudget } from "./runs/spending.ts";
 import { createTelemetry, type Telemetry } from "./telemetry/telemetry.ts";
 import { createWorkers } from "./workers/workers.ts";
 
@@ -74,18 +73,16 @@ function createWork(ctx: Context, parts: JobParts) {
     folder: filename === ":memory:" ? null : workspacesIn(dirname(filename)),
     operatorHosts: config.egressAllow,
   });
-  const money = createSpending(ctx);
-  const estimates = createEstimates(ctx, { prompts, money });
+  const estimates = createEstimates(ctx, { prompts });
   const grader = createGrader(db, options.threadProgram ?? null);
   const { announceEnd, announceSpending } = createRunAnnouncements(ctx, {
-    ...{ outbox, money },
+    outbox,
     onEvaluation: createScoreAlert(ctx, { outbox, latest }),
   });
-  const judging = createJudging(ctx, { money, gateway, grader });
+  const judging = createJudging(ctx, { gateway, grader });
   const runJob = createRunJob(ctx, {
     grader,
     judging,
-    money,
     agents,
     gateway,
     place: workers ?? place,
@@ -96,7 +93,6 @@ function createWork(ctx: Context, parts: JobParts) {
   });
   const regradeJob = createRegradeJob(ctx, {
     grader,
-    money,
     gradings,
     judging,
     commit,
@@ -106,7 +102,7 @@ function createWork(ctx: Context, parts: JobParts) {
     pool: "runs",
     handlers: { run: runJob, regrade: regradeJob },
     concurrency: () => workers?.slots() ?? config.concurrency,
-    limits: { org: (id) => money.limitsOf(id, limitsOfOrg(ctx, id)), host: config.runsPerHost },
+    limits: { org: (id) => limitsWithinBudget(ctx, id, limitsOfOrg(ctx, id)), host: config.runsPerHost },
     onAttempt: telemetry.onAttempt,
     backoffMs,
     maxRetryAfterMs,
@@ -120,7 +116,6 @@ function createWork(ctx: Context, parts: JobParts) {
   const requests = createRequests(ctx, {
     prompts,
     endings,
-    money,
     commit,
   });
   const recommendations = createRecommendations(ctx, { prompts, commit, ...requests });
@@ -146,7 +141,6 @@ function createWork(ctx: Context, parts: JobParts) {
     grader,
     gateway,
     place,
-    money,
     estimates,
     runner,
     endings,
@@ -169,7 +163,6 @@ export function createService(options: Options) {
   const { config, log, disk } = ctx;
   const outbox = createOutbox(ctx);
   const features = createFeatures(ctx, { threadProgram: options.threadProgram, outbox });
-  const follow = createFollow(ctx, { runs: features.runs, stopping: stopping.signal });
   const telemetry = createTelemetry(ctx, options.workers ?? null);
   const work = createWork(ctx, { features, outbox, telemetry, options });
   const { gateway, grader, place, ...parts } = work;
@@ -187,7 +180,6 @@ export function createService(options: Options) {
     }),
     ...features,
     ...parts,
-    follow,
     commit: ctx.commit,
     onError: disk.onError,
     telemetry,

@@ -3,6 +3,8 @@ import { createKey, flushLastUsed } from "../src/auth/keys.ts";
 import { updateOrg } from "../src/auth/orgs.ts";
 import { setupPath } from "../src/auth/setup.ts";
 import { createProvider } from "../src/providers/providers.ts";
+import { listNewestRuns } from "../src/runs/lists.ts";
+import { getRunTask } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { browse, password, signedIn } from "./support/people.ts";
 import { evaluation, finishRuns, niceGrade } from "./support/reports.ts";
@@ -34,8 +36,8 @@ test("a prompt without any URL is refused at its docs URL, and with one it is cr
 
   const made = await person.post("/prompts", { ...form, docsUrl: docs });
   expect(made.location).toStartWith("/runs/");
-  const [run] = app.service.runs.listNewest(app.a.org, {}, { limit: 2 }).items;
-  expect(app.service.runs.getTask(app.a.org, run?.runId ?? "").task.startUrls).toEqual([docs]);
+  const [run] = listNewestRuns(app.service.ctx, app.a.org, {}, { limit: 2 }).items;
+  expect(getRunTask(app.service.ctx, app.a.org, run?.runId ?? "").task.startUrls).toEqual([docs]);
   const prompt = app.service.prompts.getPrompt(app.a.org, run?.promptId ?? "");
   expect(prompt.additionalUrls as unknown).toEqual([{ url: docs, kind: "docs" }]);
   // Values of variables are asked for on the page of the prompt.

@@ -25,6 +25,7 @@ import {
   type Return,
   settleJob,
 } from "../src/jobs/queue.ts";
+import { getRun } from "../src/runs/runs.ts";
 import { createService } from "../src/service.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
 import { bareContext } from "./support/context.ts";
@@ -576,18 +577,18 @@ describe("the runner", () => {
     const after = createService({ db, config, log: pino({ level: "silent" }), agents: { explorer: quick }, baseUrl });
     await after.runner.start();
     await until(() => before.jobOf(runId)?.attempt === 2);
-    const held = after.runs.getRun(before.a.org, runId);
+    const held = getRun(after.ctx, before.a.org, runId);
     expect([held.status, held.attempt]).toEqual(["running", 1]);
 
     finish();
     await before.service.runner.stop(60_000);
-    expect(after.runs.getRun(before.a.org, runId)).toEqual(held);
+    expect(getRun(after.ctx, before.a.org, runId)).toEqual(held);
     expect(db.select().from(reports).all()).toEqual([]);
 
     finishNew();
     await until(() => countUnfinishedJobs(after.ctx, "runs") === 0);
     await after.runner.stop(0);
-    const run = after.runs.getRun(before.a.org, runId);
+    const run = getRun(after.ctx, before.a.org, runId);
     expect([run.status, run.attempt, run.report?.outcome]).toEqual(["completed", 1, "not_judged"]);
     expect(db.select().from(reports).all().length).toBe(1);
   });

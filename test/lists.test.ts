@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm";
 import { createKey } from "../src/auth/keys.ts";
 import { runs } from "../src/db/tables/runs.ts";
 import { createProvider } from "../src/providers/providers.ts";
+import { listNewestRuns } from "../src/runs/lists.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
@@ -78,11 +79,10 @@ describe("sorting", () => {
   });
 
   test.each(["duration", "-duration", "created", "-created"] as const)("pages of runs follow on by %s", (sort) => {
-    const { listNewest } = app.service.runs;
     for (const filter of [{}, { trigger: "api" as const }, { status: "completed" as const, agent: "explorer" }]) {
       const seen: string[] = [];
       for (let before: string | undefined; ; ) {
-        const { items, next } = listNewest(app.a.org, { ...filter, sort }, { limit: 2, before });
+        const { items, next } = listNewestRuns(app.service.ctx, app.a.org, { ...filter, sort }, { limit: 2, before });
         seen.push(...items.map(({ runId }) => runId));
         if (next === null) break;
         before = next;

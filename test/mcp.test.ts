@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import { toTools } from "../src/mcp-endpoints.ts";
+import { getRun } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { rpc, stable } from "./support/mcp.ts";
 import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
@@ -23,7 +24,7 @@ const moment = Date.UTC(2026, 10, 21, 9, 30);
 function furnished() {
   const app = testApp({ now: () => moment });
   const { runId, slug } = runWithReport(app, niceGrade);
-  const promptId = app.service.runs.getRun(app.a.org, runId).prompt.id;
+  const promptId = getRun(app.service.ctx, app.a.org, runId).prompt.id;
   const [second] = evaluation(app, promptId, [{ ...niceGrade, score: 83.1, grade: "B" }]);
   return { app, ...rpc(app), promptId, slug, second: second?.slug ?? "" };
 }

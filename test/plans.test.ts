@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import { closeDb } from "../src/db/open.ts";
 import type { ReportSort } from "../src/reports/lists.ts";
 import type { ReportFilter } from "../src/reports/schema.ts";
+import { getEvalRequest, listEvalRequests } from "../src/runs/evals.ts";
 import { seed } from "./bench/seed.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
@@ -11,7 +12,7 @@ test("computations over stored reports use indexes, and scan no table", async ()
   const dataDir = emptyFolder();
   const { org, promptIds, evalRequestIds } = seed(dataDir, 3000, { withReport: 3000, runsPerEval: 5 });
   const app = testApp({ dataDir });
-  const { compare, endings, evals, gates, reports, prompts } = app.service;
+  const { ctx, compare, endings, gates, reports, prompts } = app.service;
   const asked = new Set<string>();
   const { $client } = app.db;
   const prepare = $client.prepare.bind($client);
@@ -23,9 +24,9 @@ test("computations over stored reports use indexes, and scan no table", async ()
   const [base = "", head = ""] = evalRequestIds.slice(-2);
   expect(compare.compareSides(org, { of: [base] }, { of: [head] }).evidence.sides.map(({ n }) => n)).toEqual([5, 5]);
   expect(compare.compareSides(org, { of: ["baseline"] }, { of: [promptId] }).base.runs).toBe(10);
-  const [report] = evals.getEvalRequest(org, head).runs;
+  const [report] = getEvalRequest(ctx, org, head).runs;
   expect(reports.getReport(org, report?.report?.slug ?? "").baseline).toMatchObject({ kind: "window", n: 10 });
-  expect(evals.listEvalRequests(org, { promptId }, { limit: 20, offset: 0 }).items.length).toBe(20);
+  expect(listEvalRequests(ctx, org, { promptId }, { limit: 20, offset: 0 }).items.length).toBe(20);
   expect(endings.listAttempts(org, report?.runId ?? "")).toEqual([]);
   const gate = await gates.requestGate(org, {
     promptId,
@@ -48,7 +49,7 @@ test("computations over stored reports use indexes, and scan no table", async ()
     .filter((sql) => /^(select|update|with)/i.test(sql) && !/where false$/.test(sql))
     .flatMap((sql) =>
       $client
-        .query<{ detail: string }, []>(`explain query plan ${sql.replaceAll("?", "null")}`)
+        .query<{ detail: string }, []>(`explain query plan ${sql.replaceAll(/\?\d*/g, "null")}`)
         .all()
         .filter(
           ({ detail }) =>
@@ -96,7 +97,7 @@ test("each list of reports is selected and counted with one index, with and with
     return { items: items.length, asked };
   };
   const indexOf = (sql: string) => {
-    const plan = $client.query<{ detail: string }, []>(`explain query plan ${sql.replaceAll("?", "null")}`).all();
+    const plan = $client.query<{ detail: string }, []>(`explain query plan ${sql.replaceAll(/\?\d*/g, "null")}`).all();
     const [index] = plan.map(({ detail }) => /^SEARCH reports USING COVERING INDEX reports_(\w+)/.exec(detail)?.[1]);
     return plan.length === 1 ? index : plan;
   };

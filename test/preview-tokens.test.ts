@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { sessionEvents } from "../src/db/tables/runs.ts";
+import { getRunTask } from "../src/runs/runs.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 
@@ -50,5 +51,5 @@ test("a token in the query of a urlMap value is used, but not shown or stored in
 
   // A retry uses the token again.
   const again = (await send("POST", `/api/v1/runs/${run.runId}/rerun`)).body;
-  expect(app.service.runs.getTask(app.a.org, again.runId).urlMap).toEqual(urlMap);
+  expect(getRunTask(app.service.ctx, app.a.org, again.runId).urlMap).toEqual(urlMap);
 });

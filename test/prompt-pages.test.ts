@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import type { Agent } from "../src/agents/agent.ts";
 import { updateOrg } from "../src/auth/orgs.ts";
+import { getEvalRequest } from "../src/runs/evals.ts";
+import { listNewestRuns } from "../src/runs/lists.ts";
+import { countRuns, getRun, getRunTask } from "../src/runs/runs.ts";
 import { instantAgent, testApp } from "./support/app.ts";
 import { decode, fieldsOf } from "./support/form-fields.ts";
 import { browse, signedIn } from "./support/people.ts";
@@ -248,15 +251,15 @@ describe("Run now", () => {
     const one = await person.post(`/prompts/${id}/run`, { ...form, runs: "1" });
     expect(one.location).toMatch(/^\/runs\/[0-9a-f-]{36}$/);
     expect((await person.post(`/prompts/${id}/run`, { ...form, runs: "1" })).location).toBe(one.location);
-    const run = app.service.runs.getRun(app.a.org, one.location?.slice(6) ?? "");
+    const run = getRun(app.service.ctx, app.a.org, one.location?.slice(6) ?? "");
     expect(run.templateArgs).toEqual({ file: "a", language: "Go" });
-    expect(app.service.evals.getEvalRequest(app.a.org, run.evalRequestId).trigger).toBe("web");
+    expect(getEvalRequest(app.service.ctx, app.a.org, run.evalRequestId).trigger).toBe("web");
     const map = { "urlMap.from": ["docs.example.com", ""], "urlMap.to": ["https://preview.example.com", ""] };
     const many = await person.post(`/prompts/${id}/run`, { ...form, ...map, key: "other", runs: "4", supersede: "on" });
     expect(many.location).toMatch(/^\/evals\/[0-9a-f-]{36}$/);
-    const { runs } = app.service.evals.getEvalRequest(app.a.org, many.location?.slice(7) ?? "");
+    const { runs } = getEvalRequest(app.service.ctx, app.a.org, many.location?.slice(7) ?? "");
     expect(runs).toHaveLength(4);
-    expect(app.service.runs.getTask(app.a.org, runs[0]!.runId).urlMap).toEqual({
+    expect(getRunTask(app.service.ctx, app.a.org, runs[0]!.runId).urlMap).toEqual({
       "docs.example.com": "https://preview.example.com",
     });
   });
@@ -275,7 +278,7 @@ describe("Run now", () => {
       expect(answer.status).toBe(status);
       expect(/role="alert">([^<]*)/.exec(answer.body)?.[1]).toContain(message);
       expect(fieldsOf(answer.body)).toMatchObject({ "arg.language": "Go" });
-      expect(app.service.runs.countRuns(app.a.org)).toBe(0);
+      expect(countRuns(app.service.ctx, app.a.org)).toBe(0);
     },
   );
 
@@ -294,7 +297,7 @@ describe("Run now", () => {
     const { body } = await person.get(`/prompts/${id}`);
     expect(body).toMatch(/name="agreed"[^>]*> [^<]*openai\/gpt-5[^<]*30 min[^<]*\$3\.00/);
     const refused = await person.post(`/prompts/${id}/run`, { runs: "1" });
-    expect([refused.status, app.service.runs.countRuns(app.a.org)]).toEqual([400, 0]);
+    expect([refused.status, countRuns(app.service.ctx, app.a.org)]).toEqual([400, 0]);
     expect((await person.post(`/prompts/${id}/run`, { runs: "1", agreed: "on" })).status).toBe(303);
   });
 });
@@ -382,7 +385,7 @@ describe("pages of prompts", () => {
     expect(taken.location).toMatch(/^\/prompts\//);
     expect(taken.location).not.toBe(`/prompts/${id}`);
     expect(app.service.prompts.getPrompt(app.a.org, id)).toMatchObject({ title: "Upload", status: "active" });
-    expect(app.service.runs.countRuns(app.a.org)).toBe(0);
+    expect(countRuns(app.service.ctx, app.a.org)).toBe(0);
   });
 
   test("escape the text of people", async () => {
@@ -438,6 +441,6 @@ test("a run on a page can use another agent and model, whose cost must be accept
     "No API key for google",
   );
   const { status } = await visitor.post(`/prompts/${id}/run`, { ...form, agreed: "on" });
-  const [run] = app.service.runs.listNewest(app.a.org, { promptId: id }, { limit: 2 }).items;
+  const [run] = listNewestRuns(app.service.ctx, app.a.org, { promptId: id }, { limit: 2 }).items;
   expect([status, run?.agent]).toEqual([303, "other"]);
 });

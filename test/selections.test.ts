@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { countRuns } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -17,7 +18,7 @@ const hiddenOf = (page: string, html = page.slice(page.indexOf(`class="confirm"`
   Object.fromEntries(
     [...html.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name, value]) => [name, value]),
   );
-const runCount = () => app.service.runs.countRuns(app.a.org);
+const runCount = () => countRuns(app.service.ctx, app.a.org);
 
 describe("selected rows", () => {
   test("are checkboxes in a form, whose buttons depend on the role", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Agent } from "../src/agents/agent.ts";
 import { gradeSession } from "../src/grading/score.ts";
+import { getEvalRequest, listEvalRequests } from "../src/runs/evals.ts";
 import type { EvalRequest } from "../src/runs/schema.ts";
 import { end, milestone, session } from "./fixtures/grading/session.ts";
 import { testApp } from "./support/app.ts";
@@ -34,7 +35,7 @@ async function evaluated(promptId: string, scores: Record<string, number>) {
     counts[agent] = nth + 1;
     return (scores[agent] ?? 0) + (nth % 3);
   });
-  return service.evals.getEvalRequest(a.org, evalRequestId);
+  return getEvalRequest(service.ctx, a.org, evalRequestId);
 }
 const slugOf = (request: EvalRequest, id: string) =>
   request.runs.find((run) => run.agent.id === id)?.report?.slug ?? "";
@@ -172,7 +173,7 @@ describe("a prompt with two agents", () => {
     const { body: prompt } = await create();
     const { body: started } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
     finishRuns(app, () => 70);
-    const request = service.evals.getEvalRequest(a.org, started.evalRequestId);
+    const request = getEvalRequest(service.ctx, a.org, started.evalRequestId);
     const compared = (more: string) =>
       get(`/api/v1/compare/reports?slugs=${slugOf(request, "red")},${slugOf(request, "blue")}${more}`);
     expect((await compared("")).verdict).toBe("not_comparable");
@@ -250,7 +251,7 @@ test("a form without JavaScript sets several agents, and the pages show each", a
   ]);
   const list = (await person.get(`/runs?promptId=${id}`)).body;
   expect(["red test", "blue test"].map((label) => list.split(`>${label}<`).length - 1)).toEqual([2, 2]);
-  const { runs } = service.evals.listEvalRequests(a.org, { promptId: id }, { limit: 1, offset: 0 })
+  const { runs } = listEvalRequests(service.ctx, a.org, { promptId: id }, { limit: 1, offset: 0 })
     .items[0] as EvalRequest;
   const slugs = runs.slice(0, 2).map(({ report }) => report?.slug);
   const compared = (await person.get(`/compare?slugs=${slugs}`)).body;

@@ -2,6 +2,8 @@ import { expect, test } from "bun:test";
 import { listInvitations } from "../src/auth/invitations.ts";
 import { createKey, listKeys } from "../src/auth/keys.ts";
 import { listMembers } from "../src/auth/members.ts";
+import { listNewestRuns } from "../src/runs/lists.ts";
+import { getRun } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -12,7 +14,7 @@ const { service, a } = app;
 test("a viewer reads every page and submits no form of the organization", async () => {
   const viewer = await signedIn(app, { role: "viewer", email: "viewer@example.com" });
   const { runId, slug, evalRequestId } = runWithReport(app, niceGrade);
-  const { promptId } = service.runs.listNewest(a.org, {}, { limit: 1 }).items[0] ?? { promptId: "" };
+  const { promptId } = listNewestRuns(service.ctx, a.org, {}, { limit: 1 }).items[0] ?? { promptId: "" };
   const paths = ["", "prompts", "runs", "reports", "friction", "trends", "providers", "settings", "settings/members"];
   const all = ["settings/keys", "settings/models", `runs/${runId}`, `reports/${slug}`, `evals/${evalRequestId}`];
   for (const path of [...paths, ...all, `prompts/${promptId}`]) {
@@ -50,7 +52,7 @@ test("destructive actions ask for confirmation, name what is lost, and run once 
       {},
       () => listKeys(service.ctx, a.org).find((key) => key.id === apiKey.id)?.revokedAt !== null,
     ],
-    [`/runs/${runIds[0]}/cancel`, {}, () => service.runs.getRun(a.org, runIds[0] ?? "").status === "failed"],
+    [`/runs/${runIds[0]}/cancel`, {}, () => getRun(service.ctx, a.org, runIds[0] ?? "").status === "failed"],
     [
       "/settings/members/change",
       { member: member?.memberId ?? "", do: "remove" },

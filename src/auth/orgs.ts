@@ -1,13 +1,13 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
+import { nextTime } from "../cron.ts";
 import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
-import { nextSlot } from "../jobs/schedule.ts";
 import { newUrlSecret, toIso, toName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
@@ -173,7 +173,7 @@ function slotsMoved(ctx: Context, id: OrgId, timeZone: string) {
         : {
             promptId: row.id,
             from: row.nextSlotAt,
-            to: nextSlot({ id: row.id, frequency: row.frequency, timeZone }, at),
+            to: nextTime({ id: row.id, frequency: row.frequency, timeZone }, at),
           },
     );
 }

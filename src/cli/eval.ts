@@ -10,6 +10,7 @@ import { createCommandLog } from "../log.ts";
 import { createProvider } from "../providers/providers.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import { describeEstimate } from "../runs/estimates.ts";
+import { getRun, getRunFailure } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { addMinScore, checkMinScore } from "./min-score.ts";
 import { exits, print, say, sayFailure, toAllowRule, toOwnUrl } from "./terminal.ts";
@@ -100,13 +101,13 @@ async function evaluate(
   };
   process.once("SIGINT", () => stop(130));
   process.once("SIGTERM", () => stop(143));
-  while (service.runs.getRun(org, runId).completedAt === null) await Bun.sleep(20);
+  while (getRun(service.ctx, org, runId).completedAt === null) await Bun.sleep(20);
   await service.stop(0);
-  const run = service.runs.getRun(org, runId);
+  const run = getRun(service.ctx, org, runId);
   const report = run.report ? service.reports.getReport(org, run.report.slug) : null;
 
   if (!report) {
-    const { failureCause } = service.runs.getFailure(org, runId);
+    const { failureCause } = getRunFailure(service.ctx, org, runId);
     sayFailure({ error: failureCause ?? "internal", detail: `The run failed: ${run.failureReason}` }, json);
     closeDb(db);
     return exits.error;

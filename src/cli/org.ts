@@ -3,6 +3,7 @@ import { createOrg, getOrgByName, listOrgs, updateOrg } from "../auth/orgs.ts";
 import { setupPath } from "../auth/setup.ts";
 import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
+import { getSpending } from "../runs/spending.ts";
 import { print, say, table, withData } from "./terminal.ts";
 
 type SetOptions = {
@@ -90,8 +91,8 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald org list")
     .action(({ json }: { json?: boolean }) => {
-      const all = withData(configOf(), ({ ctx, money }) =>
-        listOrgs(ctx).map((one) => ({ ...one, spentUsd: money.getSpending(one.id).spentUsd })),
+      const all = withData(configOf(), ({ ctx }) =>
+        listOrgs(ctx).map((one) => ({ ...one, spentUsd: getSpending(ctx, one.id).spentUsd })),
       );
       const rows = all.map(({ id, name, timeZone, spentUsd, maxUsdAMonth }) => {
         const spent = `$${spentUsd.toFixed(2)}${maxUsdAMonth === null ? "" : ` of $${maxUsdAMonth}`}`;

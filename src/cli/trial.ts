@@ -7,6 +7,7 @@ import type { ModelProvider } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { createCommandLog } from "../log.ts";
 import { readSession } from "../reports/session-events.ts";
+import { getRun } from "../runs/runs.ts";
 import { createService } from "../service.ts";
 import { counted, toAllowRule } from "./terminal.ts";
 
@@ -55,9 +56,9 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
     const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap, trigger: "cli" });
     const runId = runIds[0] as string;
     await service.start();
-    while (service.runs.getRun(org, runId).completedAt === null) await Bun.sleep(20);
+    while (getRun(service.ctx, org, runId).completedAt === null) await Bun.sleep(20);
     await service.stop(0);
-    const { failureReason, attempt } = service.runs.getRun(org, runId);
+    const { failureReason, attempt } = getRun(service.ctx, org, runId);
     const events = readSession(db, { orgId: org, runId, attempt });
     return { failureReason, steps: stepsIn(events), events: events.map(describe) };
   } finally {

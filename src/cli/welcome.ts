@@ -6,6 +6,7 @@ import type { OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { createProvider } from "../providers/providers.ts";
 import { scoreSummary } from "../reports/labels.ts";
+import { getRun } from "../runs/runs.ts";
 import type { Service } from "../service.ts";
 import { print, say } from "./terminal.ts";
 
@@ -18,7 +19,7 @@ export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = createExample(service, ownUrl);
   if (!example) return;
   service.ctx.signals.jobQueued.emit();
-  const { runs, reports, ctx } = service;
+  const { reports, ctx } = service;
   const { org, runId } = example;
   const url = ctx.baseUrl();
   say(`
@@ -32,10 +33,10 @@ Welcome to evald. This is the first start, so an example organization was create
 
 Running an example prompt on the docs of a made-up product…
 `);
-  let run = runs.getRun(org, runId);
+  let run = getRun(ctx, org, runId);
   while (run.completedAt === null) {
     await Bun.sleep(50);
-    run = runs.getRun(org, runId);
+    run = getRun(ctx, org, runId);
   }
   if (!run.report) {
     say(`The example run failed: ${run.failureReason}. See ${run.runUrl}`);

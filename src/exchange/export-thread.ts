@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import { openReader } from "../db/open.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { createField } from "../field/field.ts";
 import { createDismissals } from "../friction/dismissals.ts";
 import { createFriction } from "../friction/friction.ts";
@@ -7,7 +8,6 @@ import { createThread } from "../jobs/thread.ts";
 import { createBaselines } from "../reports/baseline.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import { createReports } from "../reports/reports.ts";
-import { nextTurn } from "../turns.ts";
 import { createExportWriter, type ExportOrder, type WriteExport } from "./writer.ts";
 
 /** Size of a piece of a file, and the time after which a smaller one is returned. */
@@ -49,7 +49,7 @@ export function createExportStreams(
     const texts = write(order);
     return {
       async next() {
-        await nextTurn();
+        await yieldToEventLoop();
         return readPiece(texts, ownPiece);
       },
       close: () => void texts.return(undefined),

@@ -1,12 +1,12 @@
 import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Context, OrgId } from "../context.ts";
+import { frequencyProblem, nextTime } from "../cron.ts";
 import { codeOf } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
 import { preparedInsert, timeZoneOf } from "../db/rows.ts";
 import type { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict } from "../errors.ts";
-import { frequencyProblem, nextSlot } from "../jobs/schedule.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import type { CountReport } from "../reports/counts.ts";
@@ -80,7 +80,7 @@ export function createImports({ db, now }: Pick<Context, "db" | "now">, count: C
     if (type !== "prompt") return stored;
     const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
     const isScheduled = frequency !== null && status === "active";
-    return { ...stored, nextSlotAt: isScheduled ? nextSlot({ id, frequency, timeZone }, now()) : null };
+    return { ...stored, nextSlotAt: isScheduled ? nextTime({ id, frequency, timeZone }, now()) : null };
   }
 
   return {

@@ -1,8 +1,8 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import { nextTime } from "../cron.ts";
 import { destinations, notifications } from "../db/tables/notifications.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { nextSlot } from "../jobs/schedule.ts";
 import { createPoll } from "../poll.ts";
 import type { EventData } from "./events.ts";
 import { emitEvent, eventWantedSince } from "./outbox.ts";
@@ -35,8 +35,8 @@ export function createDigests(ctx: Context, digestOf: DigestOf) {
   /** The last Monday at 8:00, epoch ms. */
   function lastSlot(timeZone: string): number | null {
     const schedule = { id: "", frequency: "0 8 * * 1", timeZone };
-    const first = nextSlot(schedule, now() - 8 * dayMs);
-    const next = first === null ? null : nextSlot(schedule, first);
+    const first = nextTime(schedule, now() - 8 * dayMs);
+    const next = first === null ? null : nextTime(schedule, first);
     return next !== null && next <= now() ? next : first !== null && first <= now() ? first : null;
   }
 

@@ -1,10 +1,10 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import { nextTime, nextTimes, type Schedule } from "../cron.ts";
 import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { notFound } from "../errors.ts";
-import { nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import { newUrlSecret, toIso } from "../schema.ts";
 import type { AgentInfo } from "./agent-schema.ts";
 import { chosenAgents } from "./agents.ts";
@@ -81,14 +81,14 @@ export function createPrompts({ db, config, now, newId, baseUrl, signals }: Cont
       hasPublicBadge: row.badgeToken !== null,
       badgeUrl: row.badgeToken === null ? null : `${baseUrl()}/badges/${row.badgeToken}.svg`,
       warnings: warningsOf(row, row.runsPerEval ?? 1),
-      nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => toIso(at)) : null,
+      nextRunsAt: schedule ? nextTimes(schedule, now(), 3).map((at) => toIso(at)) : null,
     };
   }
 
   /** Restarts the schedule from now; slots that were due before are dropped. */
   function reschedule(row: PromptRow): PromptRow {
     const schedule = scheduleOf(row);
-    return { ...row, nextSlotAt: schedule && nextSlot(schedule, now()) };
+    return { ...row, nextSlotAt: schedule && nextTime(schedule, now()) };
   }
 
   return {

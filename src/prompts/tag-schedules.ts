@@ -1,13 +1,13 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, asc, eq, gt, ne } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import { nextTime } from "../cron.ts";
 import type { Commit } from "../db/commit.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts, providers } from "../db/tables/prompts.ts";
 import { AppError, badRequest } from "../errors.ts";
-import { nextSlot } from "../jobs/schedule.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { Id } from "../schema.ts";
-import { nextTurn } from "../turns.ts";
 import { hasTag } from "./lists.ts";
 import { checkFrequency, checkSchedule } from "./prompt-check.ts";
 import { PromptPatch } from "./schema.ts";
@@ -78,13 +78,13 @@ export function createTagSchedules({ db, now, signals }: Context, { commit }: { 
         // Its slots stay the same.
         if (row.frequency === frequency) return;
         const isScheduled = frequency !== null && row.status === "active";
-        const nextSlotAt = isScheduled ? nextSlot({ id: row.id, frequency, timeZone }, now()) : null;
+        const nextSlotAt = isScheduled ? nextTime({ id: row.id, frequency, timeZone }, now()) : null;
         db.update(prompts)
           .set({ frequency, nextSlotAt })
           .where(and(eq(prompts.orgId, org), eq(id, row.id)))
           .run();
       };
-      for (let last = ""; ; await nextTurn()) {
+      for (let last = ""; ; await yieldToEventLoop()) {
         const rows = await commit(() => {
           const found = after(last);
           for (const row of found) change(row);

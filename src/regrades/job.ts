@@ -13,13 +13,12 @@ import type { Grader } from "../reports/grader.ts";
 import type { Gradings } from "../reports/gradings.ts";
 import type { RunAnnouncements } from "../runs/announcements.ts";
 import type { Judging } from "../runs/judging.ts";
-import type { Money } from "../runs/spending.ts";
+
 import { createJudgeBudget } from "./judge-budget.ts";
 import { getRegradeRow, type RegradeRow as Row } from "./regrade-row.ts";
 import { createReportRegrade, type RegradeResult } from "./report-regrade.ts";
 
 type Parts = {
-  money: Pick<Money, "getSpending" | "objection">;
   gradings: Gradings;
   grader: Grader;
   judging: Judging;
@@ -66,10 +65,10 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
 /** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
 export function createRegradeJob(
   ctx: Context,
-  { grader, money, gradings, judging, commit, announceSpending }: Parts,
+  { grader, gradings, judging, commit, announceSpending }: Parts,
 ): JobHandler {
   const { db, config, now } = ctx;
-  const budget = createJudgeBudget(ctx, { money, commit, announceSpending });
+  const budget = createJudgeBudget(ctx, { commit, announceSpending });
   const { regrade, store } = createReportRegrade(ctx, { grader, gradings, judging, commit, budget });
   const methodologies = listMethodologies(config.methodology);
   const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;

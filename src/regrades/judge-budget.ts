@@ -7,11 +7,10 @@ import { JobFailure } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import { getModel } from "../models/models.ts";
 import type { RunAnnouncements } from "../runs/announcements.ts";
-import { type Money, pay } from "../runs/spending.ts";
+import { budgetObjection, getSpending, pay } from "../runs/spending.ts";
 import type { RegradeRow } from "./regrade-row.ts";
 
 type Parts = {
-  money: Pick<Money, "getSpending" | "objection">;
   commit: Commit;
   announceSpending: RunAnnouncements["announceSpending"];
 };
@@ -22,7 +21,7 @@ const dearest = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, ca
 export type JudgeBudget = ReturnType<typeof createJudgeBudget>;
 
 /** What the judge of a regrade costs, and what it may still spend. */
-export function createJudgeBudget(ctx: Context, { money, commit, announceSpending }: Parts) {
+export function createJudgeBudget(ctx: Context, { commit, announceSpending }: Parts) {
   const { now } = ctx;
   /** Spent by attempts of this process, in USD. */
   const spent = new Map<string, number>();
@@ -48,13 +47,13 @@ export function createJudgeBudget(ctx: Context, { money, commit, announceSpendin
    */
   function leftUsd({ orgId, maxUsd, spentUsd, unpriced, judge }: RegradeRow): number {
     const org = orgId as OrgId;
-    const month = money.getSpending(org);
+    const month = getSpending(ctx, org);
     const free = month.maxUsdAMonth === null ? null : month.maxUsdAMonth - month.spentUsd - month.reservedUsd;
     if (free !== null && free <= 0)
       throw new JobFailure(
         {
           cause: "budget",
-          detail: money.objection(org) ?? "The rest of the organization's monthly budget is reserved for runs.",
+          detail: budgetObjection(ctx, org) ?? "The rest of the organization's monthly budget is reserved for runs.",
         },
         "never",
       );

@@ -8,7 +8,7 @@ import { cut } from "../notifications/events.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { toPromptEvent, toReportEvent, toRunEvent } from "../reports/announcements.ts";
 import { toIso } from "../schema.ts";
-import type { Money } from "./spending.ts";
+import { getSpending } from "./spending.ts";
 
 const maxDetail = 1_000;
 /** If a run failed because of its budget, the monthly budget counts as spent even if this much is left, in USD. */
@@ -16,7 +16,6 @@ const restUsd = 0.25;
 
 type Parts = {
   outbox: Pick<Outbox, "emit" | "wants">;
-  money: Pick<Money, "getSpending">;
   /** Called after an evaluation completed. */
   onEvaluation: (tx: Tx, org: string, promptId: string, evalRequestId: string) => void;
 };
@@ -24,7 +23,8 @@ type Parts = {
 export type RunAnnouncements = ReturnType<typeof createRunAnnouncements>;
 
 /** Notifies destinations of ended runs and of what follows from them. */
-export function createRunAnnouncements({ baseUrl }: Pick<Context, "baseUrl">, { outbox, money, onEvaluation }: Parts) {
+export function createRunAnnouncements(ctx: Context, { outbox, onEvaluation }: Parts) {
+  const { baseUrl } = ctx;
   function announceEvaluation(tx: Tx, { orgId, promptId, evalRequestId }: typeof runs.$inferSelect): void {
     if (!outbox.wants(orgId, "evaluation.completed") && !outbox.wants(orgId, "score.changed")) return;
     const all = tx
@@ -55,7 +55,7 @@ export function createRunAnnouncements({ baseUrl }: Pick<Context, "baseUrl">, { 
   /** Notifies of a budget once per month and amount. */
   function announceBudget(tx: Tx, orgId: string, isRefused: boolean): void {
     if (!outbox.wants(orgId, "budget.reached")) return;
-    const { spentUsd, maxUsdAMonth, from, until } = money.getSpending(orgId as OrgId);
+    const { spentUsd, maxUsdAMonth, from, until } = getSpending(ctx, orgId as OrgId);
     if (maxUsdAMonth === null || spentUsd < maxUsdAMonth - (isRefused ? restUsd : 0)) return;
     const makeData = () => ({ spentUsd, maxUsdAMonth, from, until });
     outbox.emit(tx, orgId, "budget.reached", makeData, `budget ${from} ${maxUsdAMonth}`);

@@ -16,21 +16,21 @@ import type { Place } from "../places/place.ts";
 import { keepArtifact } from "../reports/artifacts.ts";
 import { createBounds } from "./bounds.ts";
 import { openSession } from "./session.ts";
-import type { Money } from "./spending.ts";
+import { budgetObjection, budgetOfRun } from "./spending.ts";
+
 import { createWaitNotes } from "./waiting.ts";
 
 export type AttemptParts = {
   gateway: Pick<GatewayOpener, "open">;
   place: Place;
-  money: Money;
   /** Private addresses that runs may reach. Read per run, because the service knows its port only once it listens. */
   allow: () => AllowRule[];
   userAgent: string;
 };
 
 /** Runs an agent once and stores its events as they arrive. */
-export function createAttempt(ctx: Context, { gateway, place, money, allow, userAgent }: AttemptParts) {
-  const { db, config, log, now } = ctx;
+export function createAttempt(ctx: Context, { gateway, place, allow, userAgent }: AttemptParts) {
+  const { db, config, now } = ctx;
   /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
   async function equip(
     run: typeof runs.$inferSelect,
@@ -77,12 +77,12 @@ export function createAttempt(ctx: Context, { gateway, place, money, allow, user
       ...decided,
       memoryBytes: run.task.limits?.memoryBytes ? decided.memoryBytes : Math.max(decided.memoryBytes, memoryBytes),
     };
-    const grant = money.grantOf(run);
+    const grant = budgetOfRun(ctx, run);
     if (run.reservedUsd === 0)
       throw new JobFailure(
         {
           cause: "budget",
-          detail: money.objection(run.orgId) ?? "The rest of the monthly budget is reserved for other runs.",
+          detail: budgetObjection(ctx, run.orgId) ?? "The rest of the monthly budget is reserved for other runs.",
         },
         "never",
       );
@@ -101,7 +101,7 @@ export function createAttempt(ctx: Context, { gateway, place, money, allow, user
       },
     );
     const task = toTask(run, { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } });
-    const noteWait = createWaitNotes({ db, log }, run.id, () => isLeaseHeld(ctx, lease));
+    const noteWait = createWaitNotes(ctx, run.id, () => isLeaseHeld(ctx, lease));
     let version: string | null = null;
     let warn = (_limit: string) => {};
     const bounds = createBounds(kind, task.limits, {

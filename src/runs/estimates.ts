@@ -10,17 +10,17 @@ import type { PromptRow } from "../prompts/prompt-check.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { median } from "../stats/estimates.ts";
 import type { AgentEstimate, Estimate } from "./estimate-schema.ts";
-import type { Money } from "./spending.ts";
+import { budgetOfRun } from "./spending.ts";
 
 /** Number of recent runs that an estimate uses. */
 const mostRuns = 20;
 
-type Parts = { prompts: Prompts; money: Pick<Money, "grantOf"> };
+type Parts = { prompts: Prompts };
 
 export type Estimates = ReturnType<typeof createEstimates>;
 
 /** Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. */
-export function createEstimates(ctx: Context, { prompts, money }: Parts) {
+export function createEstimates(ctx: Context, { prompts }: Parts) {
   const { db, config } = ctx;
 
   function listEarlier(org: OrgId, promptId: string, agent: string, model: string | null) {
@@ -86,7 +86,7 @@ export function createEstimates(ctx: Context, { prompts, money }: Parts) {
       };
     }
     const limits = decideLimits(prompt.limits, config);
-    const { agentUsd } = money.grantOf({ orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
+    const { agentUsd } = budgetOfRun(ctx, { orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
     const high = model === null ? 0 : await mostUsd(org, model, limits, agentUsd);
     const low =
       model === null || all.firstRequestTokens === null

@@ -22,131 +22,128 @@ const status = sql<EvalStatus>`(select case
   else 'superseded' end
   from ${runs} where ${runs.orgId} = ${evalRequests.orgId} and ${runs.evalRequestId} = ${evalRequests.id})`;
 
-export type Evals = ReturnType<typeof createEvals>;
+/** Throws not_found. */
+export function getEvalRequest(ctx: Context, org: OrgId, id: string): EvalRequest {
+  const own = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
+  const [found] = select(ctx, own, { limit: 1, offset: 0 });
+  if (!found) throw notFound(`No evaluation has the ID ${id}.`);
+  return found;
+}
 
-/** Reads evaluations with their runs and results. */
-export function createEvals({ db, baseUrl }: Pick<Context, "db" | "baseUrl">) {
-  function select(where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
-    const rows = db
-      .select({ request: evalRequests, title: prompts.title, status })
-      .from(evalRequests)
-      .innerJoin(prompts, eq(prompts.id, evalRequests.promptId))
-      .where(where)
-      .orderBy(desc(evalRequests.id))
-      .limit(limit)
-      .offset(offset)
-      .all();
-    const ids = rows.map(({ request }) => request.id);
-    const ofRows = Map.groupBy(
-      db
-        .select({
-          evalRequestId: runs.evalRequestId,
-          runId: runs.id,
-          status: runs.status,
-          agentIndex: runs.agentIndex,
-          agent: { id: runs.agent, version: runs.agentVersion, model: runs.model, contextDigest: runs.contextDigest },
-          failureCause: runs.failureCause,
-          failureDetail: runs.failureDetail,
-          report: {
-            slug: reports.slug,
-            score: reports.score,
-            scope: reports.scope,
-            grade: reports.grade,
-            outcome: reports.outcome,
-          },
-          reportStatus: reports.status,
-          seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
-          costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
-        })
-        .from(runs)
-        .leftJoin(reports, eq(reports.runId, runs.id))
-        .where(inArray(runs.evalRequestId, ids))
-        .orderBy(asc(runs.id))
-        .all(),
-      ({ evalRequestId }) => evalRequestId,
-    );
-    return rows.map(({ request, title, status }) => {
-      const all = ofRows.get(request.id) ?? [];
-      const agents = agentsOf(all);
-      return {
-        id: request.id,
-        prompt: { id: request.promptId, title },
-        trigger: request.trigger,
-        status,
-        requestedAt: toIso(request.createdAt),
-        runs: all.map(({ runId, status, agent, report, ...failure }) => ({
-          runId,
-          status,
-          agent,
-          ...runUrls(baseUrl(), runId),
-          report,
-          failureReason: toFailureReason(failure),
-        })),
-        result: agents[0]?.result ?? resultOfRows([]),
-        agents,
-      };
-    });
-  }
+/** Why runs of a request ended without a report, by run. */
+export const failuresOfEval = (ctx: Context, org: OrgId, id: string): Map<string, EndCause> =>
+  new Map(
+    ctx.db
+      .select({ runId: runs.id, cause: runs.failureCause })
+      .from(runs)
+      .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, id.toLowerCase())))
+      .all()
+      .flatMap(({ runId, cause }) => (cause === null ? [] : [[runId, cause] as const])),
+  );
 
-  /** Throws not_found. */
-  function getEvalRequest(org: OrgId, id: string): EvalRequest {
-    const own = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
-    const [found] = select(own, { limit: 1, offset: 0 });
-    if (!found) throw notFound(`No evaluation has the ID ${id}.`);
-    return found;
-  }
-
+/** Newest first. */
+export function listEvalRequests(
+  ctx: Context,
+  org: OrgId,
+  { promptId, status: wanted }: EvalFilter,
+  page: Page,
+): Paged<EvalRequest> {
+  const unfinished = ctx.db
+    .select({ id: runs.evalRequestId })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), isNull(runs.completedAt)));
+  const isUnfinished = wanted === "pending" || wanted === "running";
+  const where = and(
+    eq(evalRequests.orgId, org),
+    promptId === undefined ? undefined : eq(evalRequests.promptId, promptId.toLowerCase()),
+    // Few requests are unfinished, and an index covers them.
+    isUnfinished ? inArray(evalRequests.id, unfinished) : undefined,
+    wanted === undefined ? undefined : eq(status, wanted),
+  );
   return {
-    getEvalRequest,
-
-    /** Why runs of a request ended without a report, by run. */
-    failuresOf: (org: OrgId, id: string): Map<string, EndCause> =>
-      new Map(
-        db
-          .select({ runId: runs.id, cause: runs.failureCause })
-          .from(runs)
-          .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, id.toLowerCase())))
-          .all()
-          .flatMap(({ runId, cause }) => (cause === null ? [] : [[runId, cause] as const])),
-      ),
-
-    /** Newest first. */
-    listEvalRequests(org: OrgId, { promptId, status: wanted }: EvalFilter, page: Page): Paged<EvalRequest> {
-      const unfinished = db
-        .select({ id: runs.evalRequestId })
-        .from(runs)
-        .where(and(eq(runs.orgId, org), isNull(runs.completedAt)));
-      const isUnfinished = wanted === "pending" || wanted === "running";
-      const where = and(
-        eq(evalRequests.orgId, org),
-        promptId === undefined ? undefined : eq(evalRequests.promptId, promptId.toLowerCase()),
-        // Few requests are unfinished, and an index covers them.
-        isUnfinished ? inArray(evalRequests.id, unfinished) : undefined,
-        wanted === undefined ? undefined : eq(status, wanted),
-      );
-      return {
-        items: select(where, page),
-        total: db.select({ n: count() }).from(evalRequests).where(where).get()?.n ?? 0,
-      };
-    },
-
-    /** Waits until every run has ended, `seconds` have passed or `signal` aborts. `onEnded` is called with the number of ended runs. */
-    async waitFor(
-      org: OrgId,
-      id: string,
-      { seconds, signal, onEnded }: { seconds: number; signal: AbortSignal; onEnded: (ended: number) => void },
-    ): Promise<EvalRequest> {
-      let reported = 0;
-      for (let checks = seconds * checksPerSecond; ; checks--) {
-        const request = getEvalRequest(org, id);
-        const ended = request.runs.filter((run) => run.status !== "pending" && run.status !== "running").length;
-        if (ended > reported) onEnded(ended);
-        reported = ended;
-        if (ended === request.runs.length || checks <= 0 || signal.aborted) return request;
-        await new Promise((resolve) => setTimeout(resolve, 1000 / checksPerSecond));
-      }
-    },
+    items: select(ctx, where, page),
+    total: ctx.db.select({ n: count() }).from(evalRequests).where(where).get()?.n ?? 0,
   };
+}
+
+/** Waits until every run has ended, `seconds` have passed or `signal` aborts. `onEnded` is called with the number of ended runs. */
+export async function waitForEval(
+  ctx: Context,
+  org: OrgId,
+  id: string,
+  { seconds, signal, onEnded }: { seconds: number; signal: AbortSignal; onEnded: (ended: number) => void },
+): Promise<EvalRequest> {
+  let reported = 0;
+  for (let checks = seconds * checksPerSecond; ; checks--) {
+    const request = getEvalRequest(ctx, org, id);
+    const ended = request.runs.filter((run) => run.status !== "pending" && run.status !== "running").length;
+    if (ended > reported) onEnded(ended);
+    reported = ended;
+    if (ended === request.runs.length || checks <= 0 || signal.aborted) return request;
+    await new Promise((resolve) => setTimeout(resolve, 1000 / checksPerSecond));
+  }
+}
+
+function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
+  const rows = ctx.db
+    .select({ request: evalRequests, title: prompts.title, status })
+    .from(evalRequests)
+    .innerJoin(prompts, eq(prompts.id, evalRequests.promptId))
+    .where(where)
+    .orderBy(desc(evalRequests.id))
+    .limit(limit)
+    .offset(offset)
+    .all();
+  const ids = rows.map(({ request }) => request.id);
+  const ofRows = Map.groupBy(
+    ctx.db
+      .select({
+        evalRequestId: runs.evalRequestId,
+        runId: runs.id,
+        status: runs.status,
+        agentIndex: runs.agentIndex,
+        agent: { id: runs.agent, version: runs.agentVersion, model: runs.model, contextDigest: runs.contextDigest },
+        failureCause: runs.failureCause,
+        failureDetail: runs.failureDetail,
+        report: {
+          slug: reports.slug,
+          score: reports.score,
+          scope: reports.scope,
+          grade: reports.grade,
+          outcome: reports.outcome,
+        },
+        reportStatus: reports.status,
+        seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+        costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
+      })
+      .from(runs)
+      .leftJoin(reports, eq(reports.runId, runs.id))
+      .where(inArray(runs.evalRequestId, ids))
+      .orderBy(asc(runs.id))
+      .all(),
+    ({ evalRequestId }) => evalRequestId,
+  );
+  return rows.map(({ request, title, status }) => {
+    const all = ofRows.get(request.id) ?? [];
+    const agents = agentsOf(all);
+    return {
+      id: request.id,
+      prompt: { id: request.promptId, title },
+      trigger: request.trigger,
+      status,
+      requestedAt: toIso(request.createdAt),
+      runs: all.map(({ runId, status, agent, report, ...failure }) => ({
+        runId,
+        status,
+        agent,
+        ...runUrls(ctx.baseUrl(), runId),
+        report,
+        failureReason: toFailureReason(failure),
+      })),
+      result: agents[0]?.result ?? resultOfRows([]),
+      agents,
+    };
+  });
 }
 
 const checksPerSecond = 4;

@@ -17,6 +17,7 @@ import { type AttemptParts, createAttempt } from "./attempt.ts";
 import { createContexts } from "./context-digest.ts";
 import type { Judging } from "./judging.ts";
 import type { RunRow } from "./run-row.ts";
+import { reserveBudget } from "./spending.ts";
 
 type Parts = AttemptParts & {
   agents: Record<string, Agent>;
@@ -43,10 +44,10 @@ const prepareRun = ({ db }: Pick<Context, "db">) =>
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export function createRunJob(
   ctx: Context,
-  { agents, grader, reports, gateway, place, judging, money, announceEnd, allow, userAgent }: Parts,
+  { agents, grader, reports, gateway, place, judging, announceEnd, allow, userAgent }: Parts,
 ): JobHandler {
   const { db, config, now, log } = ctx;
-  const send = createAttempt(ctx, { gateway, place, money, allow, userAgent });
+  const send = createAttempt(ctx, { gateway, place, allow, userAgent });
   const contextOf = createContexts(ctx);
   const [methodology] = listMethodologies(config.methodology);
   const runById = prepareRun(ctx);
@@ -143,7 +144,7 @@ export function createRunJob(
         .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${now()})`, attempt: spent + 1 })
         .where(eq(runs.id, subject))
         .run();
-      money.reserve(tx, getRow(subject));
+      reserveBudget(ctx, tx, getRow(subject));
     },
 
     async run(lease: Lease, stop: AbortSignal) {

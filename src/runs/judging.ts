@@ -14,21 +14,19 @@ import { readSessionInTurns, type SessionId } from "../reports/session-events.ts
 import { createJudgeCall, type JudgeCallParts, type Tell } from "./judge-call.ts";
 import { createRedaction } from "./redaction.ts";
 import { openSession, storable } from "./session.ts";
-import type { Money } from "./spending.ts";
+import { budgetOfRun } from "./spending.ts";
 
 /** Outcomes of sessions with nothing to judge. */
 const unmade: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
-type Parts = JudgeCallParts & {
-  money: Pick<Money, "grantOf">;
-};
+type Parts = JudgeCallParts & {};
 export type Judging = ReturnType<typeof createJudging>;
 
 /**
  * Lets a model judge stored sessions. Its request, answer and cost are stored as session events, after the agent's own and with
  * the source `runner`, so a session can be graded again from its events alone, and no agent can forge them.
  */
-export function createJudging(ctx: Context, { money, gateway, grader }: Parts) {
+export function createJudging(ctx: Context, { gateway, grader }: Parts) {
   const { db, config, now, log, signals } = ctx;
   const ask = createJudgeCall(ctx, { gateway, grader });
   const isMark = and(
@@ -94,7 +92,7 @@ export function createJudging(ctx: Context, { money, gateway, grader }: Parts) {
         events.at(-1),
       );
       const tell: Tell = (event) => writer.append(event, "runner");
-      const usd = leftFor(events, id.attempt, lease.attempt, money.grantOf(run).totalUsd);
+      const usd = leftFor(events, id.attempt, lease.attempt, budgetOfRun(ctx, run).totalUsd);
       const task = { ...toTask(run, writer.clean), usd, mustHavePrice: usd !== null };
       const about = { model, rubric: rubricHash, goal: task.goal };
       tell({ type: "milestone", name: "judging", detail: about });

@@ -7,7 +7,7 @@ import { invalidField } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
-import { createRunConditions, type KeysetPage, type LineFilter, withoutReport } from "./run-conditions.ts";
+import { type KeysetPage, type LineFilter, runConditions, runIdsByDuration, withoutReport } from "./run-conditions.ts";
 import { findRunRow, type RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];
@@ -47,128 +47,139 @@ export type RunSort = Sort<(typeof runColumns)[number]>;
 
 type Selecting = { limit: number; byTrigger?: boolean; isDown?: boolean };
 
-/** Lists runs with keyset pagination, so the cost of a page does not depend on the number of runs. */
-export function createRunLines({ db, now }: Pick<Context, "db" | "now">) {
-  const { conditions, idsByDuration } = createRunConditions(db);
-  const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
+const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
 
-  const columns = {
-    runId: runs.id,
-    status: runs.status,
-    failureCause: runs.failureCause,
-    failureDetail: runs.failureDetail,
-    title,
-    promptId: runs.promptId,
-    agent: runs.agent,
-    agentVersion: runs.agentVersion,
-    model: runs.model,
-    trigger: evalRequests.trigger,
-    evalRequestId: runs.evalRequestId,
-    ofEval: sql<number>`(select count(*) from runs of_eval where of_eval.org_id = ${runs.orgId} and of_eval.eval_request_id = ${runs.evalRequestId})`,
-    isPreview: sql<boolean>`${runs.urlMap} <> '{}'`.mapWith(Boolean),
-    createdAt: runs.createdAt,
-    startedAt: runs.startedAt,
-    completedAt: runs.completedAt,
-    waitingFor: runs.waitingFor,
-    report: {
-      slug: reports.slug,
-      score: reports.score,
-      scope: reports.scope,
-      grade: reports.grade,
-      outcome: reports.outcome,
-    },
-  };
+const columns = {
+  runId: runs.id,
+  status: runs.status,
+  failureCause: runs.failureCause,
+  failureDetail: runs.failureDetail,
+  title,
+  promptId: runs.promptId,
+  agent: runs.agent,
+  agentVersion: runs.agentVersion,
+  model: runs.model,
+  trigger: evalRequests.trigger,
+  evalRequestId: runs.evalRequestId,
+  ofEval: sql<number>`(select count(*) from runs of_eval where of_eval.org_id = ${runs.orgId} and of_eval.eval_request_id = ${runs.evalRequestId})`,
+  isPreview: sql<boolean>`${runs.urlMap} <> '{}'`.mapWith(Boolean),
+  createdAt: runs.createdAt,
+  startedAt: runs.startedAt,
+  completedAt: runs.completedAt,
+  waitingFor: runs.waitingFor,
+  report: {
+    slug: reports.slug,
+    score: reports.score,
+    scope: reports.scope,
+    grade: reports.grade,
+    outcome: reports.outcome,
+  },
+};
 
-  /** `byTrigger`: start with requests, then join runs; a cross join keeps SQLite from reordering them. */
-  function select(where: SQL | undefined, { limit, byTrigger = false, isDown = true }: Selecting): RunLine[] {
-    const order = isDown ? desc : asc;
-    const own = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);
-    const rows = byTrigger
-      ? db
-          .select(columns)
-          .from(evalRequests)
-          .crossJoin(runs)
-          .leftJoin(reports, eq(reports.runId, runs.id))
-          .where(own)
-          // The IDs of requests are in time order, like those of runs.
-          .orderBy(order(evalRequests.id), order(runs.id))
-      : db
-          .select(columns)
-          .from(runs)
-          .crossJoin(evalRequests)
-          .leftJoin(reports, eq(reports.runId, runs.id))
-          .where(own)
-          .orderBy(order(runs.id));
-    return rows
-      .limit(limit)
-      .all()
-      .map(({ createdAt, startedAt, completedAt, ...rest }) => ({
-        ...rest,
-        createdAt: toIso(createdAt),
-        startedAt: toIso(startedAt),
-        completedAt: toIso(completedAt),
-      }));
-  }
+/**
+ * Newest first unless sorted. `before`: the last run of the previous page; `next`: the last one of this page, null if
+ * it is the last page. Throws bad_request.
+ */
+export function listNewestRuns(
+  ctx: Context,
+  org: OrgId,
+  { sort = "-created", ...filter }: LineFilter & { sort?: RunSort },
+  { limit, before }: { limit: number; before?: string },
+) {
+  const last = before === undefined ? undefined : findRunRow(ctx.db, org, before);
+  if (before !== undefined && !last) throw invalidField("before", `no run has the ID ${before}`);
+  const page = { limit: limit + 1, isDown: isDescending(sort) };
+  const list = sort === "duration" || sort === "-duration" ? listByDuration : listByTime;
+  const lines = list(ctx, org, filter, page, last);
+  const items = lines.slice(0, limit);
+  return { items, next: lines.length > limit ? (items.at(-1)?.runId ?? null) : null };
+}
 
-  function listByDuration(org: OrgId, filter: LineFilter, page: KeysetPage, last?: RunRow): RunLine[] {
-    const ids = idsByDuration(org, filter, { ...page, last });
-    const found = new Map(
-      select(and(eq(runs.orgId, org), inArray(runs.id, ids)), { limit: ids.length }).map((run) => [run.runId, run]),
-    );
-    return ids.flatMap((id) => found.get(id) ?? []);
-  }
+/** The newest runs whose ID starts with this text. */
+export function listRunsByPrefix(ctx: Context, org: OrgId, text: string, limit: number): RunLine[] {
+  const from = text.toLowerCase();
+  // Letters after f are greater than the rest of every ID.
+  return select(ctx, and(eq(runs.orgId, org), gte(runs.id, from), lt(runs.id, `${from}g`)), { limit });
+}
 
-  function listByTime(org: OrgId, filter: LineFilter, { limit, isDown }: KeysetPage, last?: RunRow): RunLine[] {
-    const { where, byTrigger } = conditions(org, filter);
-    if (!last) return select(where, { limit, byTrigger, isDown });
-    if (!byTrigger) return select(and(where, isDown ? lt(runs.id, last.id) : gt(runs.id, last.id)), { limit, isDown });
-    const before = isDown ? sql.raw("<") : sql.raw(">");
-    // The first part is a bound that the index of requests can use.
-    const after = sql`${evalRequests.id} ${before}= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) ${before} (${last.evalRequestId}, ${last.id})`;
-    return select(and(where, after), { limit, byTrigger, isDown });
-  }
+/** Pending and running runs, newest first. */
+export const listUnfinishedRuns = (ctx: Context, org: OrgId, limit: number): RunLine[] =>
+  select(ctx, and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit });
 
-  return {
-    /**
-     * Newest first unless sorted. `before`: the last run of the previous page; `next`: the last one of this page, null if
-     * it is the last page. Throws bad_request.
-     */
-    listNewest(
-      org: OrgId,
-      { sort = "-created", ...filter }: LineFilter & { sort?: RunSort },
-      { limit, before }: { limit: number; before?: string },
-    ) {
-      const last = before === undefined ? undefined : findRunRow(db, org, before);
-      if (before !== undefined && !last) throw invalidField("before", `no run has the ID ${before}`);
-      const page = { limit: limit + 1, isDown: isDescending(sort) };
-      const list = sort === "duration" || sort === "-duration" ? listByDuration : listByTime;
-      const lines = list(org, filter, page, last);
-      const items = lines.slice(0, limit);
-      return { items, next: lines.length > limit ? (items.at(-1)?.runId ?? null) : null };
-    },
+/** Runs that failed within the last `withinMs`, without cancelled ones, newest first. */
+export const listBrokenRuns = (
+  ctx: Context,
+  org: OrgId,
+  { limit, withinMs }: { limit: number; withinMs: number },
+): RunLine[] =>
+  select(
+    ctx,
+    and(
+      eq(runs.orgId, org),
+      eq(runs.status, "failed"),
+      withoutReport,
+      ne(runs.failureCause, "cancelled"),
+      gte(runs.createdAt, ctx.now() - withinMs),
+    ),
+    { limit },
+  );
 
-    /** The newest runs whose ID starts with this text. */
-    listByPrefix(org: OrgId, text: string, limit: number): RunLine[] {
-      const from = text.toLowerCase();
-      // Letters after f are greater than the rest of every ID.
-      return select(and(eq(runs.orgId, org), gte(runs.id, from), lt(runs.id, `${from}g`)), { limit });
-    },
+/** `byTrigger`: start with requests, then join runs; a cross join keeps SQLite from reordering them. */
+function select(
+  ctx: Context,
+  where: SQL | undefined,
+  { limit, byTrigger = false, isDown = true }: Selecting,
+): RunLine[] {
+  const order = isDown ? desc : asc;
+  const own = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);
+  const rows = byTrigger
+    ? ctx.db
+        .select(columns)
+        .from(evalRequests)
+        .crossJoin(runs)
+        .leftJoin(reports, eq(reports.runId, runs.id))
+        .where(own)
+        // The IDs of requests are in time order, like those of runs.
+        .orderBy(order(evalRequests.id), order(runs.id))
+    : ctx.db
+        .select(columns)
+        .from(runs)
+        .crossJoin(evalRequests)
+        .leftJoin(reports, eq(reports.runId, runs.id))
+        .where(own)
+        .orderBy(order(runs.id));
+  return rows
+    .limit(limit)
+    .all()
+    .map(({ createdAt, startedAt, completedAt, ...rest }) => ({
+      ...rest,
+      createdAt: toIso(createdAt),
+      startedAt: toIso(startedAt),
+      completedAt: toIso(completedAt),
+    }));
+}
 
-    /** Pending and running runs, newest first. */
-    listUnfinished: (org: OrgId, limit: number): RunLine[] =>
-      select(and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit }),
+function listByDuration(ctx: Context, org: OrgId, filter: LineFilter, page: KeysetPage, last?: RunRow): RunLine[] {
+  const ids = runIdsByDuration(ctx, org, filter, { ...page, last });
+  const found = new Map(
+    select(ctx, and(eq(runs.orgId, org), inArray(runs.id, ids)), { limit: ids.length }).map((run) => [run.runId, run]),
+  );
+  return ids.flatMap((id) => found.get(id) ?? []);
+}
 
-    /** Runs that failed within the last `withinMs`, without cancelled ones, newest first. */
-    listBroken: (org: OrgId, { limit, withinMs }: { limit: number; withinMs: number }): RunLine[] =>
-      select(
-        and(
-          eq(runs.orgId, org),
-          eq(runs.status, "failed"),
-          withoutReport,
-          ne(runs.failureCause, "cancelled"),
-          gte(runs.createdAt, now() - withinMs),
-        ),
-        { limit },
-      ),
-  };
+function listByTime(
+  ctx: Context,
+  org: OrgId,
+  filter: LineFilter,
+  { limit, isDown }: KeysetPage,
+  last?: RunRow,
+): RunLine[] {
+  const { where, byTrigger } = runConditions(ctx, org, filter);
+  if (!last) return select(ctx, where, { limit, byTrigger, isDown });
+  if (!byTrigger)
+    return select(ctx, and(where, isDown ? lt(runs.id, last.id) : gt(runs.id, last.id)), { limit, isDown });
+  const before = isDown ? sql.raw("<") : sql.raw(">");
+  // The first part is a bound that the index of requests can use.
+  const after = sql`${evalRequests.id} ${before}= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) ${before} (${last.evalRequestId}, ${last.id})`;
+  return select(ctx, and(where, after), { limit, byTrigger, isDown });
 }

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
@@ -9,12 +10,12 @@ import type { Estimates } from "./estimates.ts";
 import { Spending } from "./schema.ts";
 import { Slot } from "./slot-schema.ts";
 import type { Slots } from "./slots.ts";
-import type { Money } from "./spending.ts";
+import { getSpending } from "./spending.ts";
 
-export type PlanParts = { slots: Slots; estimates: Estimates; money: Money };
+export type PlanParts = { slots: Slots; estimates: Estimates };
 
 /** The schedule of a prompt, and the cost of its runs. */
-export const planRoutes = ({ slots, estimates, money }: PlanParts) =>
+export const planRoutes = (ctx: Context, { slots, estimates }: PlanParts) =>
   new Elysia({ name: "slots and spending" })
     .get(
       "/api/v1/prompts/:promptId/slots",
@@ -40,7 +41,7 @@ export const planRoutes = ({ slots, estimates, money }: PlanParts) =>
         }),
       },
     )
-    .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
+    .get("/api/v1/spending", ({ request }) => getSpending(ctx, orgOf(request)), {
       ...operation("System", "getSpending", "Get the model spending and budget of the current month", {
         200: Spending,
         ...errors(),

@@ -15,7 +15,7 @@ import { getProvider } from "../providers/providers.ts";
 import { hashOf } from "./context-digest.ts";
 import type { Endings } from "./endings.ts";
 import { getRunRow } from "./run-row.ts";
-import type { Money } from "./spending.ts";
+import { checkBudget } from "./spending.ts";
 
 const idempotencyMs = 24 * 3600_000;
 /** Attempts per run. Only a crash of the agent uses one. */
@@ -75,11 +75,10 @@ export type Requests = ReturnType<typeof createRequests>;
 type Parts = {
   prompts: Prompts;
   endings: Endings;
-  money: Pick<Money, "check">;
   commit: Commit;
 };
 
-export function createRequests(ctx: Context, { prompts: ofPrompts, endings, money, commit }: Parts) {
+export function createRequests(ctx: Context, { prompts: ofPrompts, endings, commit }: Parts) {
   const { db, now, newId, signals } = ctx;
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
@@ -130,7 +129,7 @@ export function createRequests(ctx: Context, { prompts: ofPrompts, endings, mone
     const chosen = { agent: input.agent, model: input.model };
     const agents = ofPrompts.agentsFor(org, prompt, chosen);
     if (chosen.agent ?? chosen.model) task.chosen = chosen;
-    if (agents.some(({ model }) => model !== null)) money.check(org);
+    if (agents.some(({ model }) => model !== null)) checkBudget(ctx, org);
     const createdAt = now();
     const evalRequestId = newId(createdAt);
     const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);

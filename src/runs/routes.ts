@@ -10,11 +10,11 @@ import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
 import type { Endings } from "./endings.ts";
-import type { Evals } from "./evals.ts";
-import { type Follow, formatPlace, toPlace } from "./follow.ts";
+import { getEvalRequest, listEvalRequests } from "./evals.ts";
+import { followRun, formatPosition, parsePosition } from "./follow.ts";
 import { type PlanParts, planRoutes } from "./plan-routes.ts";
 import type { Requests } from "./requests.ts";
-import type { Runs } from "./runs.ts";
+import { getRun, listRuns } from "./runs.ts";
 import {
   Attempt,
   EvalRequest,
@@ -28,13 +28,8 @@ import {
 import { triggerOf } from "./trigger.ts";
 
 type Parts = {
-  runs: Runs;
-  evals: Evals;
   requests: Requests;
   endings: Endings;
-  follow: Follow;
-  ctx: Context;
-  baseUrl: () => string;
 };
 
 const idempotent = Type.Object({
@@ -50,14 +45,14 @@ const path = Type.Object({ runId: PathId("ID of the run") });
 const ended = "end";
 
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
-async function* toMessages(progress: ReturnType<Follow["follow"]>, mayRead: () => boolean) {
-  for await (const { run, events, place } of progress) {
+async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () => boolean) {
+  for await (const { run, events, position } of progress) {
     if (!mayRead()) return;
     for (const event of events) {
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
-      yield { event: "event", id: formatPlace({ ...place, seq: event.seq }), data };
+      yield { event: "event", id: formatPosition({ ...position, seq: event.seq }), data };
     }
-    yield { event: "run", id: run.completedAt === null ? formatPlace(place) : ended, data: JSON.stringify(run) };
+    yield { event: "run", id: run.completedAt === null ? formatPosition(position) : ended, data: JSON.stringify(run) };
   }
 }
 
@@ -80,7 +75,7 @@ function toRunResponse(baseUrl: string, { evalRequestId, runIds }: Awaited<Retur
 }
 
 /** Starts and cancels runs. */
-const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
+const requestRoutes = (ctx: Context, { requests, endings }: Parts) =>
   new Elysia({ name: "run requests" })
     .post(
       "/api/v1/prompts/:promptId/run",
@@ -91,7 +86,7 @@ const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
           idempotencyKey: headers["idempotency-key"],
           trigger: triggerOf(request),
         });
-        return toRunResponse(baseUrl(), accepted);
+        return toRunResponse(ctx.baseUrl(), accepted);
       },
       {
         headers: idempotent,
@@ -112,7 +107,7 @@ const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
       "/api/v1/runs/:runId/cancel",
       async ({ request, params }) => {
         await endings.cancelRun(orgOf(request, "run"), params.runId, requesterOf(request));
-        return runs.getRun(orgOf(request, "run"), params.runId);
+        return getRun(ctx, orgOf(request, "run"), params.runId);
       },
       {
         params: path,
@@ -137,7 +132,7 @@ const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
           triggerOf(request),
           headers["idempotency-key"],
         );
-        return toRunResponse(baseUrl(), accepted);
+        return toRunResponse(ctx.baseUrl(), accepted);
       },
       {
         headers: idempotent,
@@ -156,13 +151,13 @@ const requestRoutes = ({ runs, requests, endings, baseUrl }: Parts) =>
     );
 
 /** Lists and shows runs. */
-const readRoutes = ({ runs, endings, follow, ctx }: Parts) =>
+const readRoutes = (ctx: Context, { endings }: Parts) =>
   new Elysia({ name: "run reads" })
     .get(
       "/api/v1/runs",
       ({ request, query, set }) => {
         const { promptId, reportStatus } = query;
-        return listAnswer(set, runs.listRuns(orgOf(request), { promptId, reportStatus }, pageOf(query)));
+        return listAnswer(set, listRuns(ctx, orgOf(request), { promptId, reportStatus }, pageOf(query)));
       },
       {
         query: Type.Object(runsQuery),
@@ -176,8 +171,8 @@ const readRoutes = ({ runs, endings, follow, ctx }: Parts) =>
       "/api/v1/runs/:runId",
       ({ request, params }) => {
         // Elysia waits for a handler whose source returns a call, which takes a tenth of a read. Bun would inline a variable.
-        const found = { run: runs.getRun(orgOf(request), params.runId) };
-        return found.run;
+        const answer = { run: getRun(ctx, orgOf(request), params.runId) };
+        return answer.run;
       },
       {
         params: path,
@@ -190,13 +185,13 @@ const readRoutes = ({ runs, endings, follow, ctx }: Parts) =>
     .get(
       "/api/v1/runs/:runId/events",
       ({ request, params, headers }) => {
-        const { runId } = runs.getRun(orgOf(request), params.runId);
+        const { runId } = getRun(ctx, orgOf(request), params.runId);
         const last = headers["last-event-id"] ?? null;
         // Clients don't reconnect after this message, because the run has ended.
         if (last === ended) return new Response(null, { status: 204 });
         const org = orgOf(request);
         return answerStream(ctx, org, (gone) =>
-          toMessages(follow.follow(org, runId, toPlace(last), gone), () => mayStillRead(request)),
+          toMessages(followRun(ctx, org, runId, parsePosition(last), gone), () => mayStillRead(request)),
         );
       },
       {
@@ -216,13 +211,13 @@ const readRoutes = ({ runs, endings, follow, ctx }: Parts) =>
     });
 
 /** Evaluations: runs of one prompt that were requested together. */
-const evalRoutes = ({ evals }: Parts) =>
+const evalRoutes = (ctx: Context) =>
   new Elysia({ name: "evaluations" })
     .get(
       "/api/v1/eval-requests",
       ({ request, query, set }) => {
         const { promptId, status } = query;
-        return listAnswer(set, evals.listEvalRequests(orgOf(request), { promptId, status }, pageOf(query, 20)));
+        return listAnswer(set, listEvalRequests(ctx, orgOf(request), { promptId, status }, pageOf(query, 20)));
       },
       {
         query: Type.Object({
@@ -239,7 +234,7 @@ const evalRoutes = ({ evals }: Parts) =>
         }),
       },
     )
-    .get("/api/v1/eval-requests/:id", ({ request, params }) => evals.getEvalRequest(orgOf(request), params.id), {
+    .get("/api/v1/eval-requests/:id", ({ request, params }) => getEvalRequest(ctx, orgOf(request), params.id), {
       params: Type.Object({ id: PathId("ID of the evaluation") }),
       ...operation("Runs", "getEvalRequest", "Get an evaluation with its runs and results", {
         200: EvalRequest,
@@ -247,9 +242,9 @@ const evalRoutes = ({ evals }: Parts) =>
       }),
     });
 
-export const runRoutes = (parts: Parts & PlanParts) =>
+export const runRoutes = (ctx: Context, parts: Parts & PlanParts) =>
   new Elysia({ name: "runs" })
-    .use(requestRoutes(parts))
-    .use(readRoutes(parts))
-    .use(evalRoutes(parts))
-    .use(planRoutes(parts));
+    .use(requestRoutes(ctx, parts))
+    .use(readRoutes(ctx, parts))
+    .use(evalRoutes(ctx))
+    .use(planRoutes(ctx, parts));

@@ -1,6 +1,5 @@
 import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
-import type { OrgId } from "../context.ts";
-import type { Db } from "../db/open.ts";
+import type { Context, OrgId } from "../context.ts";
 import type { ReportStatus } from "../db/tables/reports.ts";
 import { durationOf, evalRequests, type runStatuses, runs, type Trigger } from "../db/tables/runs.ts";
 import type { RunRow } from "./run-row.ts";
@@ -32,87 +31,87 @@ const durationIn = ({ completedAt, startedAt }: Pick<RunRow, "completedAt" | "st
 /** `isDown`: in descending order. */
 export type KeysetPage = { limit: number; isDown: boolean };
 
-/** The conditions of run lists, written so that SQLite reads only the index of the most selective one. */
-export function createRunConditions(db: Db) {
-  /** Whether an agent has so few runs that scanning them all is cheap. */
-  const isRare = (org: OrgId, agent: string): boolean =>
-    db
-      .select({ id: runs.id })
-      .from(runs)
-      .where(and(eq(runs.orgId, org), eq(runs.agent, agent)))
-      .limit(1)
-      .offset(few)
-      .get() === undefined;
+/** The most selective condition leads; a plus keeps SQLite from using another one's index. */
+export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: LineFilter) {
+  const isOpen = status === "pending" || status === "running";
+  const isWithout = status === "failed" || status === "superseded";
+  const isFew = agent !== undefined && isRare(ctx, org, agent);
+  const byTrigger = trigger !== undefined && !isOpen && !isWithout && !isFew;
+  const leads =
+    isOpen || isWithout ? "status" : isFew ? "agent" : byTrigger ? "trigger" : promptId ? "prompt" : "agent";
+  const where = and(
+    byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
+    isOpen ? isNull(runs.completedAt) : undefined,
+    status && (isWithout ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
+    isWithout ? withoutReport : undefined,
+    promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
+    promptId && !byTrigger
+      ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
+      : undefined,
+    // With a literal, SQLite uses the index of triggers even if its statistics contain only one value.
+    trigger &&
+      (byTrigger && !promptId
+        ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
+        : sql`+${evalRequests.trigger} = ${trigger}`),
+    agent ? sql`${leads === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
+  );
+  return { where, byTrigger };
+}
 
-  /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
-  function conditions(org: OrgId, { promptId, status, agent, trigger }: LineFilter) {
-    const isOpen = status === "pending" || status === "running";
-    const isWithout = status === "failed" || status === "superseded";
-    const isFew = agent !== undefined && isRare(org, agent);
-    const byTrigger = trigger !== undefined && !isOpen && !isWithout && !isFew;
-    const leads =
-      isOpen || isWithout ? "status" : isFew ? "agent" : byTrigger ? "trigger" : promptId ? "prompt" : "agent";
-    const where = and(
-      byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
-      isOpen ? isNull(runs.completedAt) : undefined,
-      status && (isWithout ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
-      isWithout ? withoutReport : undefined,
-      promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
-      promptId && !byTrigger
-        ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
-        : undefined,
-      // With a literal, SQLite uses the index of triggers even if its statistics contain only one value.
-      trigger &&
-        (byTrigger && !promptId
-          ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
-          : sql`+${evalRequests.trigger} = ${trigger}`),
-      agent ? sql`${leads === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
-    );
-    return { where, byTrigger };
-  }
+/** The IDs of a page by duration, from the index of durations unless a filter matches few runs. */
+export function runIdsByDuration(
+  ctx: Context,
+  org: OrgId,
+  filter: LineFilter,
+  { last, limit, isDown }: KeysetPage & { last?: RunRow },
+) {
+  const { promptId, status, agent, trigger } = filter;
+  const isOpen = status === "pending" || status === "running";
+  const isOfFew = trigger !== undefined && isRareTrigger(ctx, org, trigger);
+  const duration = durationOf(runs);
+  const before = isDown ? sql.raw("<") : sql.raw(">");
+  const where = and(
+    eq(runs.orgId, org),
+    isOpen ? isNull(runs.completedAt) : undefined,
+    status === undefined ? undefined : eq(runs.status, status),
+    status === "failed" || status === "superseded" ? withoutReport : undefined,
+    promptId === undefined ? undefined : sql`+${runs.promptId} = ${promptId.toLowerCase()}`,
+    agent === undefined ? undefined : isRare(ctx, org, agent) ? eq(runs.agent, agent) : sql`+${runs.agent} = ${agent}`,
+    trigger && inTrigger(ctx, org, trigger, isOfFew),
+    last && sql`(${duration}, ${runs.id}) ${before} (${durationIn(last)}, ${last.id})`,
+  );
+  const order = isDown ? [desc(duration), desc(runs.id)] : [asc(duration), asc(runs.id)];
+  const rows = ctx.db.select({ id: runs.id }).from(runs).where(where);
+  return rows
+    .orderBy(...order)
+    .limit(limit)
+    .all()
+    .map(({ id }) => id);
+}
 
-  const isRareTrigger = (org: OrgId, trigger: Trigger): boolean =>
-    db
-      .select({ id: evalRequests.id })
-      .from(evalRequests)
-      .where(and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger)))
-      .limit(1)
-      .offset(few)
-      .get() === undefined;
+/** Whether an agent has so few runs that scanning them all is cheap. */
+const isRare = (ctx: Context, org: OrgId, agent: string): boolean =>
+  ctx.db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), eq(runs.agent, agent)))
+    .limit(1)
+    .offset(few)
+    .get() === undefined;
 
-  /** The IDs of a page by duration, from the index of durations unless a filter matches few runs. */
-  function idsByDuration(org: OrgId, filter: LineFilter, { last, limit, isDown }: KeysetPage & { last?: RunRow }) {
-    const { promptId, status, agent, trigger } = filter;
-    const isOpen = status === "pending" || status === "running";
-    const isOfFew = trigger !== undefined && isRareTrigger(org, trigger);
-    const duration = durationOf(runs);
-    const before = isDown ? sql.raw("<") : sql.raw(">");
-    const where = and(
-      eq(runs.orgId, org),
-      isOpen ? isNull(runs.completedAt) : undefined,
-      status === undefined ? undefined : eq(runs.status, status),
-      status === "failed" || status === "superseded" ? withoutReport : undefined,
-      promptId === undefined ? undefined : sql`+${runs.promptId} = ${promptId.toLowerCase()}`,
-      agent === undefined ? undefined : isRare(org, agent) ? eq(runs.agent, agent) : sql`+${runs.agent} = ${agent}`,
-      trigger && inTrigger(org, trigger, isOfFew),
-      last && sql`(${duration}, ${runs.id}) ${before} (${durationIn(last)}, ${last.id})`,
-    );
-    const order = isDown ? [desc(duration), desc(runs.id)] : [asc(duration), asc(runs.id)];
-    const rows = db.select({ id: runs.id }).from(runs).where(where);
-    return rows
-      .orderBy(...order)
-      .limit(limit)
-      .all()
-      .map(({ id }) => id);
-  }
+const isRareTrigger = (ctx: Context, org: OrgId, trigger: Trigger): boolean =>
+  ctx.db
+    .select({ id: evalRequests.id })
+    .from(evalRequests)
+    .where(and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger)))
+    .limit(1)
+    .offset(few)
+    .get() === undefined;
 
-  /** Runs that this trigger requested: of few, their list; of many, a check of each run. */
-  function inTrigger(org: OrgId, trigger: Trigger, isOfFew: boolean): SQL {
-    const own = and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger));
-    const ids = db.select({ id: evalRequests.id }).from(evalRequests);
-    if (isOfFew) return inArray(runs.evalRequestId, ids.where(own));
-    return sql`+${runs.evalRequestId} in ${ids.where(and(own, eq(evalRequests.id, runs.evalRequestId)))}`;
-  }
-
-  return { conditions, idsByDuration };
+/** Runs that this trigger requested: of few, their list; of many, a check of each run. */
+function inTrigger(ctx: Context, org: OrgId, trigger: Trigger, isOfFew: boolean): SQL {
+  const own = and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger));
+  const ids = ctx.db.select({ id: evalRequests.id }).from(evalRequests);
+  if (isOfFew) return inArray(runs.evalRequestId, ids.where(own));
+  return sql`+${runs.evalRequestId} in ${ids.where(and(own, eq(evalRequests.id, runs.evalRequestId)))}`;
 }

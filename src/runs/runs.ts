@@ -1,7 +1,9 @@
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { type StoredFailure, toFailureReason } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
-import { bound, prepared } from "../db/prepared.ts";
+import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
+import { bound, prepared, statement } from "../db/prepared.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports, runCounts } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
@@ -11,13 +13,11 @@ import { reportUrl, runUrls } from "../reports/links.ts";
 import { runReportColumns, toRunReport } from "../reports/reports.ts";
 import type { RunReport } from "../reports/schema.ts";
 import { toIso } from "../schema.ts";
-import { createRunLines } from "./lists.ts";
 import type { RunFilter } from "./run-conditions.ts";
 import { getRunRow, noRun, type RunRow } from "./run-row.ts";
 import type { Run } from "./schema.ts";
 
 export type RequestedTask = Pick<RunRow, "task" | "urlMap">;
-export type Runs = ReturnType<typeof createRuns>;
 
 const columns = {
   run: {
@@ -60,131 +60,126 @@ function decided(
   return result;
 }
 
-export function createRuns({ db, now, baseUrl }: Pick<Context, "db" | "now" | "baseUrl">) {
-  const joined = () =>
-    db
-      .select(columns)
-      .from(runs)
-      .innerJoin(prompts, eq(prompts.id, runs.promptId))
-      .leftJoin(reports, eq(reports.runId, runs.id));
+const plans = perConnection((db: Db) => ({
+  all: pagePlan(db, { promptId: false, reportStatus: false }),
+  promptId: pagePlan(db, { promptId: true, reportStatus: false }),
+  reportStatus: pagePlan(db, { promptId: false, reportStatus: true }),
+  both: pagePlan(db, { promptId: true, reportStatus: true }),
+}));
 
-  type Row = ReturnType<ReturnType<typeof joined>["all"]>[number];
+const runById = statement((db) => joined(db).where(and(eq(runs.orgId, org), eq(runs.id, bound("id")))));
 
-  const byId = prepared(joined().where(and(eq(runs.orgId, org), eq(runs.id, bound("id")))));
+type Row = ReturnType<ReturnType<typeof joined>["all"]>[number];
 
-  /** The IDs of a page are selected by one index alone; only those rows are then joined, however deep the page is. */
-  function pagePlan({ promptId, reportStatus }: { promptId: boolean; reportStatus: boolean }) {
-    const ids = reportStatus
-      ? db
-          .select({ id: reports.runId })
-          .from(reports)
-          .where(
-            and(
-              eq(reports.orgId, org),
-              eq(reports.status, bound("reportStatus")),
-              promptId ? eq(reports.promptId, bound("promptId")) : undefined,
-            ),
-          )
-          .orderBy(desc(reports.runId))
-          .limit(page.limit)
-          .offset(page.offset)
-      : db
-          .select({ id: runs.id })
-          .from(runs)
-          .where(and(eq(runs.orgId, org), promptId ? eq(runs.promptId, bound("promptId")) : undefined))
-          .orderBy(desc(runs.id))
-          .limit(page.limit)
-          .offset(page.offset);
-    const total = db
-      .select({ n: sql<number>`coalesce(sum(${runCounts.count}), 0)` })
-      .from(runCounts)
-      .where(
-        and(
-          eq(runCounts.orgId, org),
-          eq(runCounts.reportStatus, bound("counted")),
-          promptId ? eq(runCounts.promptId, bound("promptId")) : undefined,
-        ),
-      );
-    return {
-      rows: prepared(joined().where(inArray(runs.id, ids)).orderBy(desc(runs.id))),
-      total: prepared(total),
-    };
-  }
+/** Throws not_found. */
+export function getRun(ctx: Context, org: OrgId, id: string): Run {
+  const row = runById(ctx.db).get({ org, id: id.toLowerCase() });
+  if (!row) throw noRun(id);
+  return toRun(ctx, row);
+}
 
-  const plans = {
-    all: pagePlan({ promptId: false, reportStatus: false }),
-    promptId: pagePlan({ promptId: true, reportStatus: false }),
-    reportStatus: pagePlan({ promptId: false, reportStatus: true }),
-    both: pagePlan({ promptId: true, reportStatus: true }),
+/** The task of a run, as it was accepted. Values of `urlMap` may hold tokens. Throws not_found. */
+export function getRunTask(ctx: Context, org: OrgId, id: string): RequestedTask {
+  const { task, urlMap } = getRunRow(ctx.db, org, id);
+  return { task, urlMap };
+}
+
+/** Why a run ended without a report. Throws not_found. */
+export function getRunFailure(ctx: Context, org: OrgId, id: string): StoredFailure {
+  const { failureCause, failureDetail } = getRunRow(ctx.db, org, id);
+  return { failureCause, failureDetail };
+}
+
+/** The number of runs of a prompt, or in total. */
+export const countRuns = (ctx: Context, org: OrgId, promptId?: string): number =>
+  plans(ctx.db)[promptId ? "promptId" : "all"].total.get({ org, promptId, counted: "any" })?.n ?? 0;
+
+/** Newest first. */
+export function listRuns(
+  ctx: Context,
+  org: OrgId,
+  { promptId, reportStatus }: Pick<RunFilter, "promptId" | "reportStatus">,
+  { limit, offset }: Page,
+): Paged<Run> {
+  const plan = plans(ctx.db)[promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"];
+  const values = {
+    org,
+    limit,
+    offset,
+    promptId: promptId?.toLowerCase(),
+    reportStatus,
+    counted: reportStatus ?? "any",
   };
+  return { items: plan.rows.all(values).map((each) => toRun(ctx, each)), total: plan.total.get(values)?.n ?? 0 };
+}
 
-  function toRun({ run, prompt, rule, report }: Row): Run {
-    const { statusUrl, runUrl } = runUrls(baseUrl(), run.id);
-    return {
-      runId: run.id,
-      status: run.status,
-      report: report && decided(toRunReport(report, reportUrl(baseUrl(), report.slug)), rule),
-      statusUrl,
-      runUrl,
-      completedAt: toIso(run.completedAt),
-      createdAt: toIso(run.createdAt),
-      failureReason: toFailureReason(run),
-      templateArgs: run.templateArgs,
-      prompt: toPromptSummary(prompt),
-      agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
-      evalRequestId: run.evalRequestId,
-      startedAt: toIso(run.startedAt),
-      attempt: run.attempt,
-      waitingFor: run.waitingFor && {
-        ...run.waitingFor,
-        labels: [...run.waitingFor.labels],
-        failsAt: toIso(run.waitingFor.failsAt),
-      },
-    };
-  }
+const joined = (db: Db) =>
+  db
+    .select(columns)
+    .from(runs)
+    .innerJoin(prompts, eq(prompts.id, runs.promptId))
+    .leftJoin(reports, eq(reports.runId, runs.id));
 
+/** The IDs of a page are selected by one index alone; only those rows are then joined, however deep the page is. */
+function pagePlan(db: Db, { promptId, reportStatus }: { promptId: boolean; reportStatus: boolean }) {
+  const ids = reportStatus
+    ? db
+        .select({ id: reports.runId })
+        .from(reports)
+        .where(
+          and(
+            eq(reports.orgId, org),
+            eq(reports.status, bound("reportStatus")),
+            promptId ? eq(reports.promptId, bound("promptId")) : undefined,
+          ),
+        )
+        .orderBy(desc(reports.runId))
+        .limit(page.limit)
+        .offset(page.offset)
+    : db
+        .select({ id: runs.id })
+        .from(runs)
+        .where(and(eq(runs.orgId, org), promptId ? eq(runs.promptId, bound("promptId")) : undefined))
+        .orderBy(desc(runs.id))
+        .limit(page.limit)
+        .offset(page.offset);
+  const total = db
+    .select({ n: sql<number>`coalesce(sum(${runCounts.count}), 0)` })
+    .from(runCounts)
+    .where(
+      and(
+        eq(runCounts.orgId, org),
+        eq(runCounts.reportStatus, bound("counted")),
+        promptId ? eq(runCounts.promptId, bound("promptId")) : undefined,
+      ),
+    );
   return {
-    ...createRunLines({ db, now }),
+    rows: prepared(joined(db).where(inArray(runs.id, ids)).orderBy(desc(runs.id))),
+    total: prepared(total),
+  };
+}
 
-    /** Throws not_found. */
-    getRun(org: OrgId, id: string): Run {
-      const row = byId.get({ org, id: id.toLowerCase() });
-      if (!row) throw noRun(id);
-      return toRun(row);
-    },
-
-    /** The task of a run, as it was accepted. Values of `urlMap` may hold tokens. Throws not_found. */
-    getTask(org: OrgId, id: string): RequestedTask {
-      const { task, urlMap } = getRunRow(db, org, id);
-      return { task, urlMap };
-    },
-
-    /** Why a run ended without a report. Throws not_found. */
-    getFailure(org: OrgId, id: string): StoredFailure {
-      const { failureCause, failureDetail } = getRunRow(db, org, id);
-      return { failureCause, failureDetail };
-    },
-
-    /** The number of runs of a prompt, or in total. */
-    countRuns: (org: OrgId, promptId?: string): number =>
-      plans[promptId ? "promptId" : "all"].total.get({ org, promptId, counted: "any" })?.n ?? 0,
-
-    /** Newest first. */
-    listRuns(
-      org: OrgId,
-      { promptId, reportStatus }: Pick<RunFilter, "promptId" | "reportStatus">,
-      { limit, offset }: Page,
-    ): Paged<Run> {
-      const plan = plans[promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"];
-      const values = {
-        org,
-        limit,
-        offset,
-        promptId: promptId?.toLowerCase(),
-        reportStatus,
-        counted: reportStatus ?? "any",
-      };
-      return { items: plan.rows.all(values).map(toRun), total: plan.total.get(values)?.n ?? 0 };
+function toRun(ctx: Context, { run, prompt, rule, report }: Row): Run {
+  const { statusUrl, runUrl } = runUrls(ctx.baseUrl(), run.id);
+  return {
+    runId: run.id,
+    status: run.status,
+    report: report && decided(toRunReport(report, reportUrl(ctx.baseUrl(), report.slug)), rule),
+    statusUrl,
+    runUrl,
+    completedAt: toIso(run.completedAt),
+    createdAt: toIso(run.createdAt),
+    failureReason: toFailureReason(run),
+    templateArgs: run.templateArgs,
+    prompt: toPromptSummary(prompt),
+    agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
+    evalRequestId: run.evalRequestId,
+    startedAt: toIso(run.startedAt),
+    attempt: run.attempt,
+    waitingFor: run.waitingFor && {
+      ...run.waitingFor,
+      labels: [...run.waitingFor.labels],
+      failsAt: toIso(run.waitingFor.failsAt),
     },
   };
 }

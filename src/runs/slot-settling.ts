@@ -1,11 +1,11 @@
 import { and, desc, eq, inArray, isNull } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
+import { nextTime } from "../cron.ts";
 import type { Tx } from "../db/open.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { evalRequests, runs } from "../db/tables/runs.ts";
 import { slots } from "../db/tables/slots.ts";
 import { AppError } from "../errors.ts";
-import { nextSlot } from "../jobs/schedule.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { maxFailures, pausedReason } from "../prompts/warnings.ts";
 import { toPromptEvent } from "../reports/announcements.ts";
@@ -104,9 +104,9 @@ export function createSlotSettling(
     const passed: number[] = [];
     // Slots before its creation were not missed: the clock was wrong and has been corrected.
     if (row && slot !== null && slot < row.createdAt && row.createdAt <= time)
-      slot = schedule && nextSlot(schedule, row.createdAt);
+      slot = schedule && nextTime(schedule, row.createdAt);
     for (let i = 0; i < batch && row && schedule && slot !== null && slot <= time; i++) {
-      const following = nextSlot(schedule, slot);
+      const following = nextTime(schedule, slot);
       if (!findSlot.get({ id: row.id, at: slot })) {
         const isLatest = following === null || following > time;
         const reason = !isLatest ? missed.notLatest : time - slot > catchUpMs ? missed.tooOld : null;

@@ -1,11 +1,11 @@
 import { and, eq, gt, isNotNull, lte, min, ne, sql } from "drizzle-orm";
+import type { Schedule } from "../cron.ts";
 import type { Db } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { slots } from "../db/tables/slots.ts";
-import type { Schedule } from "../jobs/schedule.ts";
 
 /** Number of prompts to read at once. */
 export const batch = 200;

@@ -1,8 +1,8 @@
 import { announcePause } from "../auth/pause-notice.ts";
 import type { Context, OrgId } from "../context.ts";
+import { nextTime } from "../cron.ts";
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
-import { nextSlot } from "../jobs/schedule.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import { createPoll } from "../poll.ts";
 import type { Prompts } from "../prompts/prompts.ts";
@@ -59,7 +59,7 @@ export function createSlots(ctx: Context, { prompts: ofPrompts, requests, commit
         for (const row of rows) {
           forgetAfter.run({ id: row.id, at: time });
           const schedule = scheduleOf(row);
-          const next = schedule && nextSlot(schedule, time);
+          const next = schedule && nextTime(schedule, time);
           if (next !== null && (row.nextSlotAt === null || next < row.nextSlotAt))
             setNext.run({ id: row.id, at: next });
         }

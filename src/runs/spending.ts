@@ -1,13 +1,13 @@
 import { and, eq, gte, isNotNull, sql } from "drizzle-orm";
 import { decideLimits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
+import { nextTime } from "../cron.ts";
 import type { Tx } from "../db/open.ts";
-import { prepared } from "../db/prepared.ts";
+import { statement } from "../db/prepared.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { type RunTask, runs, sessionEvents, spending } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
-import { nextSlot } from "../jobs/schedule.ts";
 import { toIso } from "../schema.ts";
 import type { Spending } from "./schema.ts";
 
@@ -20,148 +20,144 @@ const costUsd = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
 /** Spending limit of an attempt, in USD; null: none. */
 export type Grant = { agentUsd: number | null; totalUsd: number | null; isCapped: boolean };
 
-export type Money = ReturnType<typeof createSpending>;
+const caps = statement((db) =>
+  db
+    .select({ month: orgs.maxUsdAMonth, run: orgs.maxUsdARun })
+    .from(orgs)
+    .where(eq(orgs.id, sql.placeholder("org"))),
+);
 
-/**
- * Model spending and budgets of an organization. The maximum cost of an active run is reserved, so that concurrent runs
- * cannot spend the same money. A run waits while the budget is reserved, and fails when it is spent.
- */
-export function createSpending({ db, config, now }: Pick<Context, "db" | "config" | "now">) {
-  const getOrg = (org: string) => {
-    const row = db.select().from(orgs).where(eq(orgs.id, org)).get();
-    if (!row) throw notFound("The organization was not found.");
-    return row;
-  };
-  const caps = prepared(
-    db
-      .select({ month: orgs.maxUsdAMonth, run: orgs.maxUsdARun })
-      .from(orgs)
-      .where(eq(orgs.id, sql.placeholder("org"))),
-  );
+/** The error message if the monthly budget is spent; null if some is left. */
+export function budgetObjection(ctx: Context, org: string): string | null {
+  const { row, month, usd } = monthly(ctx, org);
+  if (row.maxUsdAMonth === null || usd < row.maxUsdAMonth) return null;
+  const until = new Date(month.until).toLocaleDateString("en-US", {
+    timeZone: row.timeZone,
+    day: "numeric",
+    month: "long",
+  });
+  return `The organization has spent $${usd.toFixed(2)} of its monthly budget of $${row.maxUsdAMonth}. Raise the budget with evald org set ${JSON.stringify(row.name)} --max-usd-a-month, or wait until ${until}.`;
+}
 
-  /** Start and end of the calendar month in a time zone, epoch ms. */
-  function monthOf(timeZone: string): { from: number; until: number } {
-    const first = { id: "", frequency: "0 0 1 * *", timeZone };
-    const at = now();
-    let from = at - longestMonthMs;
-    for (let next = nextSlot(first, from); next !== null && next <= at; next = nextSlot(first, next)) from = next;
-    return { from, until: nextSlot(first, at) ?? at };
-  }
+/** Throws conflict if the monthly budget is spent, because the run would only fail. */
+export function checkBudget(ctx: Context, org: OrgId): void {
+  if (caps(ctx.db).get({ org })?.month == null) return;
+  const problem = budgetObjection(ctx, org);
+  if (problem !== null) throw conflict(problem);
+}
 
-  function spentSince(org: string, from: number): { usd: number; unpriced: number } {
-    const row = db
-      .select({
-        usd: sql<number>`coalesce(sum(${spending.usd}), 0)`,
-        unpriced: sql<number>`coalesce(sum(${spending.unpricedCalls}), 0)`,
-      })
-      .from(spending)
-      .where(and(eq(spending.orgId, org), gte(spending.from, from)))
-      .get();
-    return row ?? { usd: 0, unpriced: 0 };
-  }
+/** The limits of an organization, reduced while active runs reserve the rest of the monthly budget. */
+export function limitsWithinBudget(ctx: Context, org: string, limits: OrgLimits): OrgLimits {
+  if (caps(ctx.db).get({ org })?.month == null) return limits;
+  const { row, freeUsd, reserved, usd } = monthly(ctx, org);
+  if (row.maxUsdAMonth === null || freeUsd === null || usd >= row.maxUsdAMonth) return limits;
+  const each = agentCap(ctx.config.modelLimits.costUsd, row.maxUsdARun);
+  const more = each === null ? 0 : Math.max(0, Math.floor(freeUsd / (each + judgeUsd)));
+  const atOnce = reserved + Math.max(more, reserved === 0 ? 1 : 0);
+  return { ...limits, atOnce: limits.atOnce === null ? atOnce : Math.min(limits.atOnce, atOnce) };
+}
 
-  /** Remaining reservations of active runs. */
-  function listReserved(org: string): { left: number }[] {
-    return db
-      .select({
-        left: sql<number>`max(0, ${runs.reservedUsd} - (select coalesce(sum(${costUsd}), 0) from ${sessionEvents}
-          where ${sessionEvents.runId} = ${runs.id} and ${sessionEvents.attempt} = ${runs.attempt} and ${sessionEvents.type} = 'usage'))`,
-      })
-      .from(runs)
-      .where(and(eq(runs.orgId, org), isNotNull(runs.reservedUsd)))
-      .all();
-  }
+/** Reserves the maximum cost of a run in the transaction that starts it. */
+export function reserveBudget(
+  ctx: Context,
+  tx: Tx,
+  run: Pick<typeof runs.$inferSelect, "id" | "orgId" | "model" | "task">,
+): void {
+  if (run.model === null || caps(ctx.db).get({ org: run.orgId })?.month == null) return;
+  const { row, freeUsd } = monthly(ctx, run.orgId);
+  if (freeUsd === null) return;
+  const most = agentCap(decideLimits(run.task.limits, ctx.config).model.costUsd, row.maxUsdARun);
+  const usd = Math.max(0, Math.min(freeUsd, most === null ? freeUsd : most + judgeUsd));
+  tx.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
+}
 
-  function monthly(org: string) {
-    const row = getOrg(org);
-    const month = monthOf(row.timeZone);
-    const { usd, unpriced } = spentSince(org, month.from);
-    const reserved = listReserved(org);
-    const reservedUsd = reserved.reduce((sum, { left }) => sum + left, 0);
-    const freeUsd = row.maxUsdAMonth === null ? null : row.maxUsdAMonth - usd - reservedUsd;
-    return { row, month, usd, unpriced, reserved: reserved.length, reservedUsd, freeUsd };
-  }
-
-  /** The error message if the monthly budget is spent; null if some is left. */
-  function objection(org: string): string | null {
-    const { row, month, usd } = monthly(org);
-    if (row.maxUsdAMonth === null || usd < row.maxUsdAMonth) return null;
-    const until = new Date(month.until).toLocaleDateString("en-US", {
-      timeZone: row.timeZone,
-      day: "numeric",
-      month: "long",
-    });
-    return `The organization has spent $${usd.toFixed(2)} of its monthly budget of $${row.maxUsdAMonth}. Raise the budget with evald org set ${JSON.stringify(row.name)} --max-usd-a-month, or wait until ${until}.`;
-  }
-
-  const agentCap = (limit: number | null, capUsd: number | null) =>
-    limit === null || capUsd === null ? (limit ?? capUsd) : Math.min(limit, capUsd);
-
+/** Budget of a started run: for the agent, and for the agent with its judge. */
+export function budgetOfRun(
+  ctx: Context,
+  {
+    orgId,
+    task,
+    reservedUsd,
+  }: {
+    orgId: string;
+    task: Pick<RunTask, "limits">;
+    reservedUsd: number | null;
+  },
+): Grant {
+  const cap = caps(ctx.db).get({ org: orgId });
+  const most = agentCap(decideLimits(task.limits, ctx.config).model.costUsd, cap?.run ?? null);
   return {
-    objection,
-
-    /** Throws conflict if the monthly budget is spent, because the run would only fail. */
-    check(org: OrgId): void {
-      if (caps.get({ org })?.month == null) return;
-      const problem = objection(org);
-      if (problem !== null) throw conflict(problem);
-    },
-
-    /** The limits of an organization, reduced while active runs reserve the rest of the monthly budget. */
-    limitsOf(org: string, limits: OrgLimits): OrgLimits {
-      if (caps.get({ org })?.month == null) return limits;
-      const { row, freeUsd, reserved, usd } = monthly(org);
-      if (row.maxUsdAMonth === null || freeUsd === null || usd >= row.maxUsdAMonth) return limits;
-      const each = agentCap(config.modelLimits.costUsd, row.maxUsdARun);
-      const more = each === null ? 0 : Math.max(0, Math.floor(freeUsd / (each + judgeUsd)));
-      const atOnce = reserved + Math.max(more, reserved === 0 ? 1 : 0);
-      return { ...limits, atOnce: limits.atOnce === null ? atOnce : Math.min(limits.atOnce, atOnce) };
-    },
-
-    /** Reserves the maximum cost of a run in the transaction that starts it. */
-    reserve(tx: Tx, run: Pick<typeof runs.$inferSelect, "id" | "orgId" | "model" | "task">): void {
-      if (run.model === null || caps.get({ org: run.orgId })?.month == null) return;
-      const { row, freeUsd } = monthly(run.orgId);
-      if (freeUsd === null) return;
-      const most = agentCap(decideLimits(run.task.limits, config).model.costUsd, row.maxUsdARun);
-      const usd = Math.max(0, Math.min(freeUsd, most === null ? freeUsd : most + judgeUsd));
-      tx.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
-    },
-
-    /** Budget of a started run: for the agent, and for the agent with its judge. */
-    grantOf({
-      orgId,
-      task,
-      reservedUsd,
-    }: {
-      orgId: string;
-      task: Pick<RunTask, "limits">;
-      reservedUsd: number | null;
-    }): Grant {
-      const cap = caps.get({ org: orgId });
-      const most = agentCap(decideLimits(task.limits, config).model.costUsd, cap?.run ?? null);
-      return {
-        agentUsd: agentCap(most, reservedUsd),
-        totalUsd: reservedUsd,
-        isCapped: (cap?.run ?? cap?.month ?? task.limits?.costUsd ?? null) !== null,
-      };
-    },
-
-    /** Model spending and budget of an organization in the current month of its time zone. */
-    getSpending(org: OrgId): Spending {
-      const { row, month, usd, unpriced, reservedUsd } = monthly(org);
-      return {
-        from: toIso(month.from),
-        until: toIso(month.until),
-        spentUsd: Math.round(usd * 1e6) / 1e6,
-        reservedUsd: Math.round(reservedUsd * 1e6) / 1e6,
-        unpricedCalls: unpriced,
-        maxUsdAMonth: row.maxUsdAMonth,
-        maxUsdARun: row.maxUsdARun,
-      };
-    },
+    agentUsd: agentCap(most, reservedUsd),
+    totalUsd: reservedUsd,
+    isCapped: (cap?.run ?? cap?.month ?? task.limits?.costUsd ?? null) !== null,
   };
 }
+
+/** Model spending and budget of an organization in the current month of its time zone. */
+export function getSpending(ctx: Context, org: OrgId): Spending {
+  const { row, month, usd, unpriced, reservedUsd } = monthly(ctx, org);
+  return {
+    from: toIso(month.from),
+    until: toIso(month.until),
+    spentUsd: Math.round(usd * 1e6) / 1e6,
+    reservedUsd: Math.round(reservedUsd * 1e6) / 1e6,
+    unpricedCalls: unpriced,
+    maxUsdAMonth: row.maxUsdAMonth,
+    maxUsdARun: row.maxUsdARun,
+  };
+}
+
+function getOrg(ctx: Context, org: string) {
+  const row = ctx.db.select().from(orgs).where(eq(orgs.id, org)).get();
+  if (!row) throw notFound("The organization was not found.");
+  return row;
+}
+
+/** Start and end of the calendar month in a time zone, epoch ms. */
+function monthOf(ctx: Context, timeZone: string): { from: number; until: number } {
+  const first = { id: "", frequency: "0 0 1 * *", timeZone };
+  const at = ctx.now();
+  let from = at - longestMonthMs;
+  for (let next = nextTime(first, from); next !== null && next <= at; next = nextTime(first, next)) from = next;
+  return { from, until: nextTime(first, at) ?? at };
+}
+
+function spentSince(ctx: Context, org: string, from: number): { usd: number; unpriced: number } {
+  const row = ctx.db
+    .select({
+      usd: sql<number>`coalesce(sum(${spending.usd}), 0)`,
+      unpriced: sql<number>`coalesce(sum(${spending.unpricedCalls}), 0)`,
+    })
+    .from(spending)
+    .where(and(eq(spending.orgId, org), gte(spending.from, from)))
+    .get();
+  return row ?? { usd: 0, unpriced: 0 };
+}
+
+/** Remaining reservations of active runs. */
+function listReserved(ctx: Context, org: string): { left: number }[] {
+  return ctx.db
+    .select({
+      left: sql<number>`max(0, ${runs.reservedUsd} - (select coalesce(sum(${costUsd}), 0) from ${sessionEvents}
+          where ${sessionEvents.runId} = ${runs.id} and ${sessionEvents.attempt} = ${runs.attempt} and ${sessionEvents.type} = 'usage'))`,
+    })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), isNotNull(runs.reservedUsd)))
+    .all();
+}
+
+function monthly(ctx: Context, org: string) {
+  const row = getOrg(ctx, org);
+  const month = monthOf(ctx, row.timeZone);
+  const { usd, unpriced } = spentSince(ctx, org, month.from);
+  const reserved = listReserved(ctx, org);
+  const reservedUsd = reserved.reduce((sum, { left }) => sum + left, 0);
+  const freeUsd = row.maxUsdAMonth === null ? null : row.maxUsdAMonth - usd - reservedUsd;
+  return { row, month, usd, unpriced, reserved: reserved.length, reservedUsd, freeUsd };
+}
+
+const agentCap = (limit: number | null, capUsd: number | null) =>
+  limit === null || capUsd === null ? (limit ?? capUsd) : Math.min(limit, capUsd);
 
 /** Counts the cost of an event that is no longer stored, since it was paid for. */
 export function pay(tx: Tx, orgId: string, at: number, usd: number | null): void {

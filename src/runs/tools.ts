@@ -1,13 +1,14 @@
 import { Type } from "@sinclair/typebox";
+import type { Context } from "../context.ts";
 import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows, Undescribed } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Id, OneOf } from "../schema.ts";
 import { describeEstimate, type Estimates } from "./estimates.ts";
-import type { Evals } from "./evals.ts";
+import { listEvalRequests, waitForEval } from "./evals.ts";
 import type { Requests } from "./requests.ts";
 import { EvalRequest, evalStatuses, IdempotencyKey, RunRequest } from "./schema.ts";
 
-type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
+type Parts = { requests: Requests; estimates: Estimates; prompts: Prompts };
 
 const { urlMap, templateArgs } = RunRequest.properties;
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
@@ -19,7 +20,7 @@ const BriefEvalRequest = Type.Object({
   result: Type.Object({}, { description: "Of the first agent, with medians and detectable change" }),
 });
 
-export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[] => [
+export const runTools = (ctx: Context, { requests, estimates, prompts }: Parts): Tool[] => [
   tool({
     name: "request_eval",
     title: "Run an evaluation",
@@ -71,7 +72,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
       });
       const of = runIds.length;
       progress(0, of, `queued ${of === 1 ? "1 run" : `${of} runs`}`);
-      const request = await evals.waitFor(caller.org, evalRequestId, {
+      const request = await waitForEval(ctx, caller.org, evalRequestId, {
         seconds: waitSeconds,
         signal,
         onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs finished`),
@@ -95,7 +96,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
     run({ promptId, status, limit, offset }, { caller }) {
       if (promptId !== undefined) prompts.getPromptRow(caller.org, promptId);
       const page = toPage({ limit, offset });
-      return toRows("evalRequests", evals.listEvalRequests(caller.org, { promptId, status }, page), offset);
+      return toRows("evalRequests", listEvalRequests(ctx, caller.org, { promptId, status }, page), offset);
     },
   }),
 ];

@@ -3,8 +3,15 @@ import type { Context } from "../context.ts";
 import { runs, type WaitingFor } from "../db/tables/runs.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
 
-/** Returns a function that stores what the agent of a run waits for; null once it has started. `mayWrite`: whether this process still runs it. */
-export function createWaitNotes({ db, log }: Pick<Context, "db" | "log">, runId: string, mayWrite: () => boolean) {
+/**
+ * Returns a function that stores what a run waits for; null: it no longer waits. Each value is stored after the one before it, as long as
+ * `mayWrite` allows.
+ */
+export function createWaitNotes(
+  { db, log }: Context,
+  runId: string,
+  mayWrite: () => boolean,
+): (waitingFor: WaitingFor | null) => void {
   let isStored = false;
   let last: Promise<void> = Promise.resolve();
 
@@ -13,11 +20,11 @@ export function createWaitNotes({ db, log }: Pick<Context, "db" | "log">, runId:
       await untilUnlocked(db);
       if (mayWrite()) db.update(runs).set({ waitingFor }).where(eq(runs.id, runId)).run();
     } catch (error) {
-      log.warn({ run: runId, err: error }, "could not store what a run waits for");
+      log.warn({ run: runId, err: error }, "could not save why a run is waiting");
     }
   }
 
-  return (waitingFor: WaitingFor | null): void => {
+  return (waitingFor) => {
     if (waitingFor === null && !isStored) return;
     isStored = waitingFor !== null;
     last = last.then(() => store(waitingFor));

@@ -6,6 +6,7 @@ import type { OrgId } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import { answerStream, type Message } from "../http/event-stream.ts";
+import { watchDatabase } from "../runs/follow.ts";
 import type { Service } from "../service.ts";
 import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { forms, toPage } from "./components/layout.tsx";
@@ -35,7 +36,7 @@ export type PageRequests = ReturnType<typeof createPageRequests>;
 export function createPageRequests(service: Service) {
   const { ctx } = service;
   const { findVisitor, toViewer, inOrgOf, whileAllowed } = createVisitors(service);
-  const liveParts = createLiveParts((signal) => service.follow.watch(signal));
+  const liveParts = createLiveParts((signal) => watchDatabase(ctx, signal));
   const readForms = createFormReaders(service);
   const site = (request?: Request) => toSite(ctx, request);
   const redirects = createRedirects(site);

@@ -1,14 +1,16 @@
 import { listArchives } from "../archives/archives.ts";
 import { getOrg } from "../auth/orgs.ts";
 import type { OrgId } from "../context.ts";
+import { frequencyProblem, nextTimes } from "../cron.ts";
 import { type AppError, badRequest, invalidField } from "../errors.ts";
-import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
 import { listModels } from "../models/models.ts";
 import type { Prompt, PromptInput } from "../prompts/schema.ts";
 import { startUrls } from "../prompts/starts.ts";
 import { maxVariables, templateVarsOf } from "../prompts/template.ts";
 import { getProvider, listProviders } from "../providers/providers.ts";
 import { describeEstimate } from "../runs/estimates.ts";
+import { listNewestRuns } from "../runs/lists.ts";
+import { countRuns } from "../runs/runs.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
 import type { Service } from "../service.ts";
 import type { RunDraft } from "./components/run-form.tsx";
@@ -29,7 +31,7 @@ const chosenIn = ({ agent, model }: Pick<RunDraft, "agent" | "model">): Chosen =
 
 /** Data for the prompt pages. */
 export function promptViews(service: Service) {
-  const { ctx, prompts, latest, runs, slots, estimates, listAgents } = service;
+  const { ctx, prompts, latest, slots, estimates, listAgents } = service;
 
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
   async function costText(org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
@@ -62,7 +64,7 @@ export function promptViews(service: Service) {
       return {
         preview: {
           variables: templateVarsOf(draft.text, draft.endGoal)?.slice(0, maxVariables) ?? [],
-          times: schedule ? nextSlots(schedule, ctx.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
+          times: schedule ? nextTimes(schedule, ctx.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
           problem,
           timeZone,
         },
@@ -95,8 +97,8 @@ export function promptViews(service: Service) {
           .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
           .join(", "),
         latest: last,
-        runs: runs.listNewest(org, { promptId: prompt.id }, { limit: shownRuns }).items,
-        runCount: runs.countRuns(org, prompt.id),
+        runs: listNewestRuns(ctx, org, { promptId: prompt.id }, { limit: shownRuns }).items,
+        runCount: countRuns(ctx, org, prompt.id),
         slots: slots.listSlots(org, prompt.id, { limit: shownSlots, offset: 0 }).items,
         timeZone: getOrg(ctx, org).timeZone,
         now: ctx.now(),

@@ -1,6 +1,7 @@
 import pino from "pino";
 import { readConfig } from "../../src/config/config.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
+import { listEvalRequests } from "../../src/runs/evals.ts";
 import { createService } from "../../src/service.ts";
 import { seed } from "./seed.ts";
 
@@ -37,7 +38,7 @@ export function benchReports(row: (...cells: [string, string, string, string, st
     ],
     [
       "List 20 evaluations with their results",
-      (i) => service.evals.listEvalRequests(org, { promptId: prompt(i) }, { limit: 20, offset: 0 }),
+      (i) => listEvalRequests(service.ctx, org, { promptId: prompt(i) }, { limit: 20, offset: 0 }),
     ],
   ];
   for (const [what, once] of work) {

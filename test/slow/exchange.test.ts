@@ -10,6 +10,7 @@ import { shapes } from "../../src/exchange/rows.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { createProvider } from "../../src/providers/providers.ts";
+import { getSpending } from "../../src/runs/spending.ts";
 import { testApp } from "../support/app.ts";
 import { emptyFolder } from "../support/executable.ts";
 import { furnished, secret } from "../support/furnished.ts";
@@ -139,8 +140,8 @@ describe("an export as JSON lines", () => {
       }
     }
     // The judge was paid there.
-    expect(other.service.money.getSpending(other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
-    expect(source.service.money.getSpending(source.a.org).spentUsd).toBeGreaterThan(0);
+    expect(getSpending(other.service.ctx, other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
+    expect(getSpending(source.service.ctx, source.a.org).spentUsd).toBeGreaterThan(0);
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
     // Two of the other one have not ended.
     expect([await runs(other), await runs(source)]).toEqual(["9", "11"]);

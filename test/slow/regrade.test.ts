@@ -10,6 +10,7 @@ import { createDestination } from "../../src/notifications/destinations.ts";
 import { splitVariance } from "../../src/reports/judge-variance.ts";
 import type { Grading, GradingList } from "../../src/reports/schema.ts";
 import { readSession } from "../../src/reports/session-events.ts";
+import { getSpending } from "../../src/runs/spending.ts";
 import { emptyFolder } from "../support/executable.ts";
 import type { Turn } from "../support/fake-model.ts";
 import { answer, judgedApp, modelSession, part, rows, says } from "../support/judged.ts";
@@ -184,7 +185,7 @@ describe("another judge", () => {
     const env = { EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
     const app = judged({ again: [says(harsh)], env });
     await app.run();
-    const { spentUsd } = app.service.money.getSpending(app.a.org);
+    const { spentUsd } = getSpending(app.service.ctx, app.a.org);
     updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: spentUsd + 0.001 });
     createDestination(app.service.ctx, app.a.org, {
       ...{ kind: "webhook", url: "https://hooks.example.com/", events: ["budget.reached"] },
@@ -269,7 +270,7 @@ describe("another judge", () => {
     const app = judged({ again: [says(answer()), says(answer())] });
     await app.run();
     await app.run();
-    const spent = () => app.service.money.getSpending(app.a.org).spentUsd;
+    const spent = () => getSpending(app.service.ctx, app.a.org).spentUsd;
     const before = spent();
     updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: before + 0.001 });
     const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });

@@ -8,6 +8,7 @@ import type { Grade } from "../../src/grading/grade.ts";
 import { gradeSession } from "../../src/grading/score.ts";
 import type { SessionId } from "../../src/reports/session-events.ts";
 import type { EvalRequestInput } from "../../src/runs/requests.ts";
+import { getRun } from "../../src/runs/runs.ts";
 import { openSession } from "../../src/runs/session.ts";
 import type { testApp } from "./app.ts";
 
@@ -38,7 +39,7 @@ export function evaluation(
     if (typeof end !== "string")
       storeSession(service.ctx, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? ""));
     endRun({ service, db }, run, end);
-    return { runId, slug: service.runs.getRun(a.org, runId).report?.slug ?? "", evalRequestId };
+    return { runId, slug: getRun(service.ctx, a.org, runId).report?.slug ?? "", evalRequestId };
   });
 }
 

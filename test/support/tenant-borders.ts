@@ -18,6 +18,8 @@ import { invitations } from "../../src/db/tables/people.ts";
 import { archives } from "../../src/db/tables/prompts.ts";
 import { claimJobs, enqueue } from "../../src/jobs/queue.ts";
 import { getModel, listModelSecrets, removeModelKey, setModelKey } from "../../src/models/models.ts";
+import { listNewestRuns } from "../../src/runs/lists.ts";
+import { getSpending } from "../../src/runs/spending.ts";
 import { browse, join, password } from "./people.ts";
 import { rowsOf, type Tenants, unlike } from "./tenants.ts";
 
@@ -162,7 +164,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "A has the longest runs"() {
-      const longest = () => service.runs.listNewest(b.org, { sort: "-duration" }, { limit: 1 }).items[0]?.runId;
+      const longest = () => listNewestRuns(service.ctx, b.org, { sort: "-duration" }, { limit: 1 }).items[0]?.runId;
       const before = longest();
       db.$client.run(
         "update runs set started_at = completed_at - 900000000 where org_id = ? and completed_at is not null",
@@ -189,12 +191,12 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
     },
 
     async "A has spent and reserved more"() {
-      const before = JSON.stringify(service.money.getSpending(b.org));
+      const before = JSON.stringify(getSpending(service.ctx, b.org));
       db.$client.run("update spending set usd = usd + 5 where org_id = ?", [a.org]);
       db.$client.run("update runs set reserved_usd = 3 where id = (select max(id) from runs where org_id = ?)", [
         a.org,
       ]);
-      return JSON.stringify(service.money.getSpending(b.org)) === before ? undefined : "the spending of B has changed";
+      return JSON.stringify(getSpending(service.ctx, b.org)) === before ? undefined : "the spending of B has changed";
     },
 
     async "the only owner of C, while others have owners"() {

@@ -5,12 +5,13 @@ import { listMembers } from "../../src/auth/members.ts";
 import { createOrg, getOrg, limitsOfOrg, updateOrg } from "../../src/auth/orgs.ts";
 import { setupPath } from "../../src/auth/setup.ts";
 import type { OrgId } from "../../src/context.ts";
+import { nextTime } from "../../src/cron.ts";
 import { trusts } from "../../src/db/tables/keys.ts";
 import { notifications } from "../../src/db/tables/notifications.ts";
 import { orgs } from "../../src/db/tables/orgs.ts";
 import { prompts } from "../../src/db/tables/prompts.ts";
 import { runs } from "../../src/db/tables/runs.ts";
-import { nextSlot } from "../../src/jobs/schedule.ts";
+import { budgetOfRun, getSpending } from "../../src/runs/spending.ts";
 import { browse, signedIn } from "./people.ts";
 import { joinedOrgId, type Tenants, unlike } from "./tenants.ts";
 
@@ -54,10 +55,10 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
       return (
         unlike("settings", found, ofB) ??
         unlike("limits", limitsOfOrg(service.ctx, b.org), { atOnce: ofB.maxRunsAtOnce, aDay: ofB.maxRunsADay }) ??
-        unlike("budget", service.money.getSpending(b.org).maxUsdAMonth, ofB.maxUsdAMonth) ??
+        unlike("budget", getSpending(service.ctx, b.org).maxUsdAMonth, ofB.maxUsdAMonth) ??
         unlike(
           "cost of a run",
-          service.money.grantOf({ orgId: b.org, task: { limits: null }, reservedUsd: null }).agentUsd,
+          budgetOfRun(service.ctx, { orgId: b.org, task: { limits: null }, reservedUsd: null }).agentUsd,
           ofB.maxUsdARun,
         )
       );
@@ -90,7 +91,7 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
       const expectSlots = async (what: string) => {
         const rows = db.select().from(prompts).where(inArray(prompts.id, ids)).all();
         const active = rows.filter(({ status }) => status === "active");
-        const due = nextSlot({ id: "", frequency, timeZone: ofB.timeZone }, service.ctx.now());
+        const due = nextTime({ id: "", frequency, timeZone: ofB.timeZone }, service.ctx.now());
         const { body: shown } = await asB.send("GET", `/api/v1/prompts/${active[0]?.id}`);
         return (
           unlike(`stored ${what}`, [...new Set(active.map(({ nextSlotAt }) => nextSlotAt))], [due]) ??

@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import type { OrgId } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { getRun } from "../../runs/runs.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { forms, toPage } from "../components/layout.tsx";
@@ -10,10 +11,10 @@ import type { PageRequests } from "../page-requests.tsx";
 import { ComparePage } from "../pages/compare.tsx";
 
 /** The comparison page. */
-export const comparePages = ({ reports, runs, compare }: Service, pages: PageRequests) => {
+export const comparePages = ({ ctx, reports, compare }: Service, pages: PageRequests) => {
   /** The report of a selected row: of a run, or itself. */
   const slugOf = (org: OrgId, name: string) =>
-    /^[0-9a-f-]{36}$/.test(name) ? (runs.getRun(org, name).report?.slug ?? null) : name;
+    /^[0-9a-f-]{36}$/.test(name) ? (getRun(ctx, org, name).report?.slug ?? null) : name;
   return new Elysia({ name: "compare pages" }).get(
     "/compare",
     ({ request, query: { slugs, acrossAgents, ...ticked } }) =>

@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { findStep } from "../../comparisons/latest.ts";
+import { failuresOfEval, getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/previews.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import type { Service } from "../../service.ts";
@@ -14,19 +15,19 @@ import type { Viewer } from "../viewer.ts";
 const evalParams = Type.Object({ evalId: Type.String({ description: "ID of the evaluation" }) });
 
 /** Pages of evaluations. */
-export const evaluationPages = ({ ctx, evals, gates, latest }: Service, pages: PageRequests) => {
+export const evaluationPages = ({ ctx, gates, latest }: Service, pages: PageRequests) => {
   const isPreview = (viewer: Viewer, { runs }: EvalRequest) =>
     previewsAmong(
       ctx,
       viewer.org,
       runs.slice(0, 1).map(({ runId }) => runId),
     ).size > 0;
-  const shownEval = (viewer: Viewer, site: Site, id: string, request = evals.getEvalRequest(viewer.org, id)) => ({
+  const shownEval = (viewer: Viewer, site: Site, id: string, request = getEvalRequest(ctx, viewer.org, id)) => ({
     site,
     request,
     isPreview: isPreview(viewer, request),
     step: findStep(latest.findLatest(viewer.org, request.prompt.id), id),
-    failures: evals.failuresOf(viewer.org, id),
+    failures: failuresOfEval(ctx, viewer.org, id),
     gateId: gates.findOfEval(viewer.org, id),
     now: ctx.now(),
   });
@@ -48,7 +49,7 @@ export const evaluationPages = ({ ctx, evals, gates, latest }: Service, pages: P
       ({ request, params }) =>
         pages.live(request, (viewer, site) => {
           // Not found is an error of the request, not of its stream.
-          evals.getEvalRequest(viewer.org, params.evalId);
+          getEvalRequest(ctx, viewer.org, params.evalId);
           return () => toPart(<EvalPart {...shownEval(viewer, site, params.evalId)} />, viewer);
         }),
       {

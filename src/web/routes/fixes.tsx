@@ -3,6 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import { invalidField } from "../../errors.ts";
 import { DismissalInput } from "../../friction/dismissals.ts";
+import { getRunTask } from "../../runs/runs.ts";
 import type { Service } from "../../service.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { promptViews } from "../prompt-views.ts";
@@ -11,7 +12,7 @@ const slug = Type.Object({ slug: Type.String() });
 
 /** Forms on the recommended fixes of a report. */
 export const fixPages = (service: Service, pages: PageRequests) => {
-  const { reports, recommendations, dismissals, runs } = service;
+  const { ctx, reports, recommendations, dismissals } = service;
   const { checkAgreed } = promptViews(service);
   const seeFixes = (slug: string) => pages.seeOther(`/reports/${slug}#advice`);
 
@@ -22,7 +23,7 @@ export const fixPages = (service: Service, pages: PageRequests) => {
         pages.submit(request, "run", async (viewer, fields) => {
           const { prompt, run } = reports.getReport(viewer.org, params.slug);
           checkAgreed(viewer.org, prompt.id, fields);
-          const { urlMap } = runs.getTask(viewer.org, run.runId);
+          const { urlMap } = getRunTask(ctx, viewer.org, run.runId);
           const who = { by: viewer.person.name, trigger: "web" as const };
           const input = { promptId: prompt.id, note: fields.get("note") || null, urlMap };
           await recommendations.markDone(viewer.org, params.fingerprint, input, who);

@@ -4,6 +4,7 @@ import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
 import { getOrg } from "../../auth/orgs.ts";
 import { listProviders } from "../../providers/providers.ts";
+import { listBrokenRuns, listNewestRuns, listUnfinishedRuns } from "../../runs/lists.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
@@ -25,7 +26,7 @@ const hidesSteps = (request: Request): boolean =>
 
 /** The dashboard of an organization, or the landing page for visitors who are not signed in. */
 export const homePages = (service: Service, pages: PageRequests) => {
-  const { ctx, prompts, latest, runs } = service;
+  const { ctx, prompts, latest } = service;
 
   function overviewOf({ org }: Viewer, site: Site): Overview {
     const { items, total } = prompts.listLines(org, {}, { limit: shownPrompts, offset: 0 });
@@ -35,9 +36,9 @@ export const homePages = (service: Service, pages: PageRequests) => {
       timeZone: getOrg(ctx, org).timeZone,
       prompts: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })),
       promptCount: total,
-      open: runs.listUnfinished(org, mostRuns),
+      open: listUnfinishedRuns(ctx, org, mostRuns),
       due: prompts.listDue(org, shownDue),
-      broken: runs.listBroken(org, { limit: mostRuns, withinMs }),
+      broken: listBrokenRuns(ctx, org, { limit: mostRuns, withinMs }),
       most: mostRuns,
     };
   }
@@ -52,7 +53,7 @@ export const homePages = (service: Service, pages: PageRequests) => {
       example.map(({ id }) => id),
     );
     const hasRuns = (status?: "completed") =>
-      promptId !== null && runs.listNewest(org, { promptId, status }, { limit: 1 }).items.length > 0;
+      promptId !== null && listNewestRuns(ctx, org, { promptId, status }, { limit: 1 }).items.length > 0;
     const steps = {
       promptId,
       runs: hasRuns(),

@@ -9,6 +9,7 @@ import { reportMarkdown } from "../../reports/markdown.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
 import { type Report, reportFilter } from "../../reports/schema.ts";
 import { getSession } from "../../reports/trace.ts";
+import { getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/previews.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
@@ -40,7 +41,7 @@ const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 
 /** Report pages. */
 export const reportPages = (
-  { ctx, reports, gradings, shares, evals, prompts, listAgents, latest, estimates, recommendations }: Service,
+  { ctx, reports, gradings, shares, prompts, listAgents, latest, estimates, recommendations }: Service,
   pages: PageRequests,
 ) => {
   function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
@@ -77,7 +78,7 @@ export const reportPages = (
     };
     const visited = getPagesVisited(ctx, session);
     const graded = { gradings: gradings.listOf(session.report).gradings };
-    const { agents, result: first } = evals.getEvalRequest(viewer.org, report.run.evalRequestId);
+    const { agents, result: first } = getEvalRequest(ctx, viewer.org, report.run.evalRequestId);
     const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
     const result = ofAgent?.result ?? first;
     const verifications = await verificationsOf(viewer, report);

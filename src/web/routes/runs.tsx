@@ -4,8 +4,9 @@ import { runStatuses, triggers } from "../../db/tables/runs.ts";
 import type { Message } from "../../http/event-stream.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { titleOf } from "../../reports/labels.ts";
-import { formatPlace, type Progress, toPlace } from "../../runs/follow.ts";
-import { runColumns } from "../../runs/lists.ts";
+import { followRun, formatPosition, getRunProgress, type Progress, parsePosition } from "../../runs/follow.ts";
+import { listNewestRuns, runColumns } from "../../runs/lists.ts";
+import { countRuns, getRun, getRunFailure, getRunTask } from "../../runs/runs.ts";
 import { listUsed } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
@@ -34,7 +35,7 @@ const Filter = Type.Object({
 
 /** Pages of runs and evaluations. */
 export const runPages = (service: Service, pages: PageRequests) => {
-  const { ctx, endings, runs, prompts, listAgents, follow, requests } = service;
+  const { ctx, endings, prompts, listAgents, requests } = service;
 
   const shownRuns = (viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
     const { before, ...filter } = query;
@@ -43,14 +44,14 @@ export const runPages = (service: Service, pages: PageRequests) => {
       filter,
       before,
       now: ctx.now(),
-      ...runs.listNewest(viewer.org, filter, { limit: perPage, before }),
+      ...listNewestRuns(ctx, viewer.org, filter, { limit: perPage, before }),
     };
   };
 
-  const stateOf = (viewer: Viewer, site: Site, { run, place }: Progress) => {
-    const requested = runs.getTask(viewer.org, run.runId);
-    const failure = runs.getFailure(viewer.org, run.runId);
-    const used = listUsed(ctx, viewer.org, run, requested.task, place.attempt);
+  const stateOf = (viewer: Viewer, site: Site, { run, position }: Progress) => {
+    const requested = getRunTask(ctx, viewer.org, run.runId);
+    const failure = getRunFailure(ctx, viewer.org, run.runId);
+    const used = listUsed(ctx, viewer.org, run, requested.task, position.attempt);
     const attempts = endings.listAttempts(viewer.org, run.runId);
     const isPreview = Object.keys(requested.urlMap).length > 0;
     return {
@@ -69,19 +70,19 @@ export const runPages = (service: Service, pages: PageRequests) => {
 
   /** Server-sent page fragments of a run: its state and its new events. */
   async function* toPartials(viewer: Viewer, site: Site, runId: string, after: string | null, gone: AbortSignal) {
-    const seen = toPlace(after);
+    const seen = parsePosition(after);
     let attempt = seen?.attempt ?? 0;
-    for await (const progress of follow.follow(viewer.org, runId, seen, gone)) {
-      const { events, place } = progress;
+    for await (const progress of followRun(ctx, viewer.org, runId, seen, gone)) {
+      const { events, position } = progress;
       // Each attempt is a session of its own, so its events replace those of the previous attempt.
-      const swap = place.attempt === attempt ? "beforeend" : "innerHTML";
-      attempt = place.attempt;
+      const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
+      attempt = position.attempt;
       const state = toPart(<RunState {...stateOf(viewer, site, progress)} />, viewer);
       const rows = toPart(<TimelineRows events={events} />);
       const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
         events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
       }`;
-      yield { id: formatPlace(place), data } satisfies Message;
+      yield { id: formatPosition(position), data } satisfies Message;
     }
     yield { event: "end", data: "" } satisfies Message;
   }
@@ -92,7 +93,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       ({ request, query }) =>
         pages.show(request, (viewer, site) => {
           const shown = shownRuns(viewer, site, query);
-          const total = runs.countRuns(viewer.org);
+          const total = countRuns(ctx, viewer.org);
           const agents = listAgents().map(({ id }) => id);
           return privateAnswer(
             "html",
@@ -117,7 +118,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       "/runs/:runId",
       ({ request, params }) =>
         pages.show(request, (viewer, site) => {
-          const progress = follow.getProgress(viewer.org, params.runId);
+          const progress = getRunProgress(ctx, viewer.org, params.runId);
           const state = stateOf(viewer, site, progress);
           return privateAnswer("html", toPage(<RunPage {...{ progress, ...state }} />));
         }),
@@ -127,7 +128,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       "/runs/:runId/events",
       ({ request, params, query }) =>
         pages.stream(request, (viewer, site) => {
-          const { runId } = runs.getRun(viewer.org, params.runId);
+          const { runId } = getRun(ctx, viewer.org, params.runId);
           const after = request.headers.get("last-event-id") ?? query.after ?? null;
           return (gone) => toPartials(viewer, site, runId, after, gone);
         }),
@@ -140,7 +141,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       "/runs/:runId/cancel",
       ({ request, params }) =>
         pages.submit(request, "run", async (viewer, form) => {
-          const { completedAt } = runs.getRun(viewer.org, params.runId);
+          const { completedAt } = getRun(ctx, viewer.org, params.runId);
           const asks =
             completedAt === null &&
             askBefore(

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { OrgId } from "../../context.ts";
 import { scoreText, titleOf } from "../../reports/labels.ts";
+import { listNewestRuns, listRunsByPrefix } from "../../runs/lists.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPart } from "../components/layout.tsx";
@@ -37,12 +38,12 @@ const actions: [title: string, path: string, act: Act][] = [
 ];
 
 /** Search over what an organization has, and over pages and actions. */
-export const searchPages = ({ prompts, reports, runs }: Service, pages: PageRequests) => {
+export const searchPages = ({ ctx, prompts, reports }: Service, pages: PageRequests) => {
   /** The newest reports and runs of the prompts that match, and those whose ID was given. */
   function thingsOf(org: OrgId, text: string, mayRun: boolean): Hit[] {
     const found = prompts.listLines(org, { search: text }, { limit: most.prompts, offset: 0 }).items;
     const ofPrompts = found.slice(0, most.withReports).flatMap(({ id }): Hit[] => {
-      const newest = runs.listNewest(org, { promptId: id }, { limit: most.reports }).items;
+      const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: most.reports }).items;
       const withReports = newest.flatMap(({ report, title, createdAt }) =>
         report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
       );
@@ -50,7 +51,7 @@ export const searchPages = ({ prompts, reports, runs }: Service, pages: PageRequ
     });
     const isId = /^[0-9a-f-]{8,36}$/i.test(text);
     return [
-      ...(isId ? runs.listByPrefix(org, text, most.runs).map(toRunHit) : []),
+      ...(isId ? listRunsByPrefix(ctx, org, text, most.runs).map(toRunHit) : []),
       ...(text.includes("-") ? reports.listBySlug(org, text.toLowerCase(), most.reports).map(toReportHit) : []),
       ...found.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
       ...(mayRun

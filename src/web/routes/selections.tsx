@@ -4,6 +4,7 @@ import { badRequest, conflict } from "../../errors.ts";
 import { count, dollars } from "../../grading/text.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { Estimate } from "../../runs/estimate-schema.ts";
+import { getRun, getRunTask } from "../../runs/runs.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { maxSelected } from "../components/selection.tsx";
@@ -34,11 +35,11 @@ const file = (name: string, rows: unknown[]) =>
 
 /** Actions on the selected rows of a list. */
 export const selectionPages = (service: Service, pages: PageRequests) => {
-  const { reports, runs, prompts, estimates, requests } = service;
+  const { ctx, reports, prompts, estimates, requests } = service;
 
   async function planRun(org: OrgId, runId: string): Promise<Planned> {
-    const { prompt } = runs.getRun(org, runId);
-    const { task } = runs.getTask(org, runId);
+    const { prompt } = getRun(ctx, org, runId);
+    const { task } = getRunTask(ctx, org, runId);
     if (prompt.status === "archived")
       throw conflict(`“${titleOf(prompt)}” is archived; unarchive it, or deselect its runs`);
     const estimate = await estimates.getEstimate(org, prompt.id, task.chosen);
@@ -98,7 +99,7 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
       pages.show(request, ({ org }) =>
         file(
           "runs",
-          selectedIn(fieldsOf(request)).map((runId) => runs.getRun(org, runId)),
+          selectedIn(fieldsOf(request)).map((runId) => getRun(ctx, org, runId)),
         ),
       ),
     )

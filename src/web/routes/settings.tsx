@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { getOrg, updateOrgAsPerson } from "../../auth/orgs.ts";
 import { badRequest } from "../../errors.ts";
+import { getSpending } from "../../runs/spending.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
@@ -11,7 +12,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** Settings page of the organization. */
-export const settingsPages = ({ ctx, money }: Service, pages: PageRequests) => {
+export const settingsPages = ({ ctx }: Service, pages: PageRequests) => {
   const { config } = ctx;
   const act = settingsForms(pages);
 
@@ -22,7 +23,7 @@ export const settingsPages = ({ ctx, money }: Service, pages: PageRequests) => {
         <OrgPage
           {...{ site, viewer, ...result }}
           org={getOrg(ctx, viewer.org)}
-          spentUsd={money.getSpending(viewer.org).spentUsd}
+          spentUsd={getSpending(ctx, viewer.org).spentUsd}
           defaults={{ runsAtOnce: config.runsPerOrg, runsADay: config.runsADay }}
           mayChange={may(viewer, "organization")}
         />,

@@ -4,6 +4,7 @@ import { AppError, notFound } from "../../errors.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
 import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { traceQuery } from "../../reports/trace-schema.ts";
+import { getEvalRequest } from "../../runs/evals.ts";
 import type { Service } from "../../service.ts";
 import { compressed, privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
@@ -21,7 +22,7 @@ const token = Type.String({ description: "Token of the share link" });
 type Shared = { site: Site; path: string } & ReturnType<Service["shares"]["getShared"]>;
 
 /** Shared reports: readable by anyone with the link, without signing in. */
-export const sharePages = ({ ctx, reports, evals, shares, latest, getTimeline }: Service, pages: PageRequests) => {
+export const sharePages = ({ ctx, reports, shares, latest, getTimeline }: Service, pages: PageRequests) => {
   async function show(
     request: Request,
     token: string,
@@ -56,7 +57,7 @@ export const sharePages = ({ ctx, reports, evals, shares, latest, getTimeline }:
           const isThere = withSession && session.notice === null;
           const side = { session: isThere ? `${site.base}${path}/session` : null, notice: null, shares: [] };
           const visited = getPagesVisited(ctx, session);
-          const { result } = evals.getEvalRequest(org, report.run.evalRequestId);
+          const { result } = getEvalRequest(ctx, org, report.run.evalRequestId);
           const trend = latest.findLatest(org, report.prompt.id);
           const shared = { orgName, expiresAt };
           return toPage(

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { badRequest } from "../../errors.ts";
 import type { Message } from "../../http/event-stream.ts";
+import { watchClock } from "../../runs/follow.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage, toPart } from "../components/layout.tsx";
@@ -12,7 +13,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** Settings page of the workers. */
-export const workerPages = ({ ctx, workers, follow }: Service, pages: PageRequests) => {
+export const workerPages = ({ ctx, workers }: Service, pages: PageRequests) => {
   const act = settingsForms(pages);
 
   const shownWorkers = (viewer: Viewer, site: Site): WorkersShown => ({
@@ -27,7 +28,7 @@ export const workerPages = ({ ctx, workers, follow }: Service, pages: PageReques
 
   async function* toParts(viewer: Viewer, site: Site, gone: AbortSignal) {
     let sent = "";
-    for await (const _ of follow.tick(gone)) {
+    for await (const _ of watchClock(ctx, gone)) {
       const data = toPart(<WorkersPart {...shownWorkers(viewer, site)} />, viewer);
       if (data !== sent) yield { data } satisfies Message;
       sent = data;
