@@ -46,7 +46,7 @@ test("without an environment, every setting has its default", () => {
     customAgents: [],
     methodology: null,
     secretKey: null,
-    modelPlaces: {
+    modelEndpoints: {
       anthropic: { key: null, baseUrl: "https://api.anthropic.com/v1" },
       openai: { key: null, baseUrl: "https://api.openai.com/v1" },
       google: { key: null, baseUrl: "https://generativelanguage.googleapis.com/v1beta" },
@@ -162,7 +162,7 @@ test("every setting is read", () => {
     customAgents: [aider],
     methodology: { id: "acme-1", weights },
     secretKey: new Uint8Array(32).fill(7),
-    modelPlaces: {
+    modelEndpoints: {
       anthropic: { key: "sk-ant-1", baseUrl: "http://127.0.0.1:4000/v1" },
       openai: { key: null, baseUrl: "https://api.openai.com/v1" },
       google: { key: null, baseUrl: "https://generativelanguage.googleapis.com/v1beta" },

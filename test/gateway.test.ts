@@ -774,5 +774,5 @@ test("a run makes up to sixteen concurrent calls", async () => {
 
 test("the fake model serves every provider", () => {
   expect(Object.keys(fake.baseUrls).sort()).toEqual([...modelProviders].sort());
-  expect(Object.keys(readConfig({}).modelPlaces).sort()).toEqual([...modelProviders].sort());
+  expect(Object.keys(readConfig({}).modelEndpoints).sort()).toEqual([...modelProviders].sort());
 });

@@ -1,6 +1,6 @@
 import { version } from "../../package.json" with { type: "json" };
 import { customAgentsSetting } from "../config/custom-agents.ts";
-import { readSetting } from "../config/reading.ts";
+import { parseSetting } from "../config/setting.ts";
 import { ConfigError } from "../errors.ts";
 import { once } from "../once.ts";
 import { type Agent, optionalParts } from "./agent.ts";
@@ -24,7 +24,7 @@ export function listPresets(env: Env): Preset[] {
 }
 
 const readCustomAgents = ({ EVALD_AGENTS: value = "" }: Env) =>
-  readSetting({ name: "EVALD_AGENTS", value, parse: customAgentsSetting });
+  parseSetting({ name: "EVALD_AGENTS", parse: customAgentsSetting, isSecret: false }, value);
 
 const reserved = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
 

@@ -90,7 +90,7 @@ async function openLocal(
   const service = createService({
     db,
     config,
-    log: createCommandLog(config, secretsIn(config.modelPlaces)),
+    log: createCommandLog(config, secretsIn(config.modelEndpoints)),
     agents,
     baseUrl: () => linkBase(config),
     alsoAllow: () => execute?.allowUrls.filter((url) => httpUrl(url)).map(toAllowRule) ?? [],

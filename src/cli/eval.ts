@@ -72,7 +72,7 @@ async function evaluate(
   const service = createService({
     db,
     config,
-    log: createCommandLog(config, secretsIn(config.modelPlaces)),
+    log: createCommandLog(config, secretsIn(config.modelEndpoints)),
     agents,
     baseUrl: () => config.baseUrl ?? toOwnUrl(config),
     alsoAllow: () => [toAllowRule(url)],

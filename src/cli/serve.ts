@@ -60,7 +60,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   if (config.telemetry.metrics) await checkHost(config.telemetry.metrics.host, metricsSetting);
   const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
   const db = openDb(config.dataDir, { onProgress: upgradeProgress() });
-  const log = createLog(config, [...secretsIn(config.modelPlaces), ...redisSecrets(config.workers)]);
+  const log = createLog(config, [...secretsIn(config.modelEndpoints), ...redisSecrets(config.workers)]);
   let ownUrl = "";
   const baseUrl = () => config.baseUrl ?? ownUrl;
   const workers = await connectWorkers(config, log, parts);

@@ -36,12 +36,12 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
   const scripted = serveScriptedModel(`https://${host}/guide`);
   const base = `${scripted.url}/${provider === "google" ? "v1beta" : "v1"}`;
   const name = `${provider}/${model ?? models[provider]}`;
-  const places = { ...config.modelPlaces, [provider]: { key, baseUrl: base } };
+  const places = { ...config.modelEndpoints, [provider]: { key, baseUrl: base } };
   const prices = { ...config.modelPrices, [name]: { in: 0, out: 0, cached: 0 } };
   const db = openDb(":memory:");
   const service = createService({
     db,
-    config: { ...config, modelPlaces: places, modelPrices: prices, judgeModels: [] },
+    config: { ...config, modelEndpoints: places, modelPrices: prices, judgeModels: [] },
     log: createCommandLog(config, [key]),
     agents: { [id]: agent },
     baseUrl: () => "http://127.0.0.1",

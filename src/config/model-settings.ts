@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ConfigError } from "../errors.ts";
+import { items, parseSetting } from "./setting.ts";
 
 /** Model providers, each with its own protocol. `openai-compatible` is any server with an OpenAI chat completions API. */
 export const modelProviders = ["anthropic", "openai", "google", "openai-compatible"] as const;
@@ -12,7 +13,7 @@ type Price = { in: number; out: number; cached: number };
 export type Prices = Readonly<Record<string, Price>>;
 
 /** API key and base URL (without a trailing slash) of a provider; null: not set. */
-export type ModelPlace = { key: string | null; baseUrl: string | null };
+export type ModelEndpoint = { key: string | null; baseUrl: string | null };
 
 /** The environment variables that each provider's own SDK reads, and its default base URL. */
 export const providerVariables: Record<ModelProvider, { key: string; baseUrl: string; fallback: string | null }> = {
@@ -44,8 +45,7 @@ export function modelSetting(value: string): string | null {
 }
 
 /** Parses a setting that lists models in order of preference. */
-export const modelsSetting = (value: string): string[] =>
-  value.split(",").flatMap((item) => modelSetting(item.trim()) ?? []);
+export const modelsSetting = (value: string): string[] => items(value).flatMap((item) => modelSetting(item) ?? []);
 
 const priceSyntax =
   'JSON or the path of a JSON file, in USD per million tokens, such as {"openai-compatible/llama3": {"in": 0.2, "out": 0.6, "cached": 0.05}}';
@@ -109,26 +109,17 @@ export function modelKey(value: string): string {
 export const minSecretLength = 12;
 
 /** API keys from the environment that must be redacted from everything stored, logged or sent. */
-export const secretsIn = (places: Readonly<Record<ModelProvider, ModelPlace>>): string[] =>
-  Object.values(places).flatMap(({ key }) => (key !== null && key.length >= minSecretLength ? [key] : []));
+export const secretsIn = (endpoints: Readonly<Record<ModelProvider, ModelEndpoint>>): string[] =>
+  Object.values(endpoints).flatMap(({ key }) => (key !== null && key.length >= minSecretLength ? [key] : []));
 
 /** Reads key and base URL of each provider from the environment. Throws ConfigError, which names the variable. */
-export function readModelPlaces(env: Record<string, string | undefined>): Record<ModelProvider, ModelPlace> {
-  const read = <T>(name: string, parse: (value: string) => T): T | null => {
-    try {
-      return env[name] ? parse(env[name]) : null;
-    } catch (error) {
-      throw error instanceof ConfigError ? new ConfigError(`Invalid ${name}: must be ${error.message}.`) : error;
-    }
-  };
-  const place = (provider: ModelProvider): ModelPlace => {
+export function readModelEndpoints(env: Record<string, string | undefined>): Record<ModelProvider, ModelEndpoint> {
+  const read = <T>(name: string, parse: (value: string) => T): T | null =>
+    env[name] ? parseSetting({ name, parse, isSecret: true }, env[name]) : null;
+  const endpoints = modelProviders.map((provider): [ModelProvider, ModelEndpoint] => {
     const { key, baseUrl, fallback } = providerVariables[provider];
-    return { key: read(key, modelKey), baseUrl: read(baseUrl, (value) => modelAddress(provider, value)) ?? fallback };
-  };
-  return {
-    anthropic: place("anthropic"),
-    openai: place("openai"),
-    google: place("google"),
-    "openai-compatible": place("openai-compatible"),
-  };
+    const url = read(baseUrl, (value) => modelAddress(provider, value));
+    return [provider, { key: read(key, modelKey), baseUrl: url ?? fallback }];
+  });
+  return Object.fromEntries(endpoints) as Record<ModelProvider, ModelEndpoint>;
 }

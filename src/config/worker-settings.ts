@@ -1,4 +1,4 @@
-import { ConfigError } from "../errors.ts";
+import { refuse, type SettingValues, setting } from "./setting.ts";
 
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
@@ -7,9 +7,9 @@ function redisSetting(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || !/^(\/\d*)?$/.test(url.pathname))
-    throw new ConfigError("a URL such as redis://127.0.0.1:6379 or rediss://:PASSWORD@redis.example.com:6379/0");
+    return refuse("a URL such as redis://127.0.0.1:6379 or rediss://:PASSWORD@redis.example.com:6379/0");
   if (url.protocol === "redis:" && url.password === "" && !loopback.test(url.hostname))
-    throw new ConfigError(
+    return refuse(
       "a rediss:// URL or one with a password, because clients of this server can run agents on your workers",
     );
   return value;
@@ -20,9 +20,9 @@ function gatewaySetting(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
-    throw new ConfigError("an http or https URL such as https://evald.example.com/gateway");
+    return refuse("an http or https URL such as https://evald.example.com/gateway");
   if (url.protocol === "http:" && !loopback.test(url.hostname))
-    throw new ConfigError("an https:// URL, because the tokens of runs would be sent in clear text");
+    return refuse("an https:// URL, because the tokens of runs would be sent in clear text");
   return value.replace(/\/+$/, "");
 }
 
@@ -33,60 +33,48 @@ export const workerLabel = /^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$/;
 function labels(value: string): string[] {
   const all = value.split(/[\s,]+/).filter((label) => label !== "");
   if (all.length > 20 || !all.every((label) => workerLabel.test(label)))
-    throw new ConfigError(
+    return refuse(
       "at most 20 labels separated by commas, each of 1 to 50 letters, digits and . _ -, starting with a letter or digit",
     );
   return [...new Set(all)];
 }
 
 function seconds(value: string): number {
-  if (!/^\d{1,5}$/.test(value) || Number(value) > 86_400) throw new ConfigError("a whole number from 0 to 86400");
+  if (!/^\d{1,5}$/.test(value) || Number(value) > 86_400) return refuse("a whole number from 0 to 86400");
   return Number(value);
 }
 
-const expectation =
-  "How long a run waits for a worker that has its agent, sandbox and labels before it fails, in seconds; runs wait for busy workers without limit";
-
+/** Settings that connect the service with its workers, in the order of the documentation. */
 export const workerSettings = {
-  EVALD_REDIS_URL: {
-    default: "",
-    description:
-      "Redis or Valkey server that connects the service with its workers; if set, agents run only on workers",
-    parse: redisSetting,
-    secret: true,
-  },
-  EVALD_WORKER_WAIT_SECONDS: { default: "600", description: expectation, parse: seconds },
-  EVALD_WORKER_LABELS: {
-    default: "",
-    description: "For workers: labels that prompts can require, separated by commas, such as gpu,eu",
-    parse: labels,
-  },
-  EVALD_GATEWAY_URL: {
-    default: "",
-    description: "For workers: URL of the service's model gateway, which is its public URL with /gateway",
-    parse: gatewaySetting,
-  },
-};
-
-export type WorkerSettings = {
   /** null: agents run on this machine. */
-  redisUrl: string | null;
+  redisUrl: setting(
+    "EVALD_REDIS_URL",
+    "",
+    "Redis or Valkey server that connects the service with its workers; if set, agents run only on workers",
+    redisSetting,
+    { isSecret: true },
+  ),
   /** How long a run waits for a worker that has what it needs. */
-  waitMs: number;
+  waitMs: setting(
+    "EVALD_WORKER_WAIT_SECONDS",
+    "600",
+    "How long a run waits for a worker that has its agent, sandbox and labels before it fails, in seconds; runs wait for busy workers without limit",
+    (value) => seconds(value) * 1000,
+  ),
   /** Of this worker. */
-  labels: string[];
-  gatewayUrl: string | null;
+  labels: setting(
+    "EVALD_WORKER_LABELS",
+    "",
+    "For workers: labels that prompts can require, separated by commas, such as gpu,eu",
+    labels,
+  ),
+  gatewayUrl: setting(
+    "EVALD_GATEWAY_URL",
+    "",
+    "For workers: URL of the service's model gateway, which is its public URL with /gateway",
+    gatewaySetting,
+  ),
 };
-
-type Read = <N extends keyof typeof workerSettings>(name: N) => ReturnType<(typeof workerSettings)[N]["parse"]>;
-
-/** The settings of workers. `read` gets one by name and throws ConfigError. */
-export const readWorkerSettings = (read: Read): WorkerSettings => ({
-  redisUrl: read("EVALD_REDIS_URL"),
-  waitMs: read("EVALD_WORKER_WAIT_SECONDS") * 1000,
-  labels: read("EVALD_WORKER_LABELS"),
-  gatewayUrl: read("EVALD_GATEWAY_URL"),
-});
 
 /** How a Redis server can be reached. */
 export const accessOf = (redisUrl: string): { isLocal: boolean; hasTls: boolean; hasPassword: boolean } => {
@@ -95,5 +83,5 @@ export const accessOf = (redisUrl: string): { isLocal: boolean; hasTls: boolean;
 };
 
 /** The password in the URL of a Redis server, for redaction. */
-export const redisSecrets = ({ redisUrl }: WorkerSettings): string[] =>
+export const redisSecrets = ({ redisUrl }: SettingValues<typeof workerSettings>): string[] =>
   redisUrl === null ? [] : [new URL(redisUrl).password].filter(Boolean);

@@ -34,7 +34,7 @@ type ProviderAccess = { source: "organization" | "environment"; baseUrl: string;
 export const listModels = (ctx: Context, org: OrgId): ModelSource[] =>
   modelProviders.map((provider) => {
     const access = findAccess(ctx, org, provider);
-    if (!access) return { provider, source: "none", key: "", baseUrl: ctx.config.modelPlaces[provider].baseUrl };
+    if (!access) return { provider, source: "none", key: "", baseUrl: ctx.config.modelEndpoints[provider].baseUrl };
     const { source, baseUrl, key } = access;
     return { provider, source, baseUrl, key: key instanceof AppError ? key.detail : toDisplay(key) };
   });
@@ -96,14 +96,14 @@ export function removeModelKey({ db }: Context, org: OrgId, provider: ModelProvi
 export function listModelSecrets(ctx: Context, org: OrgId): string[] {
   const rows = ctx.db.select().from(modelKeys).where(eq(modelKeys.orgId, org)).all();
   const keys = rows.map((row) => unsealKey(ctx, row)).filter((key) => typeof key === "string");
-  return [...keys.filter((key) => key.length >= minSecretLength), ...secretsIn(ctx.config.modelPlaces)];
+  return [...keys.filter((key) => key.length >= minSecretLength), ...secretsIn(ctx.config.modelEndpoints)];
 }
 
 /** null: neither the organization nor the environment configures the provider. */
 function findAccess(ctx: Context, org: OrgId, provider: ModelProvider): ProviderAccess | null {
   const row = ctx.db.select().from(modelKeys).where(keyOfProvider(org, provider)).get();
   if (row) return { source: "organization", baseUrl: row.baseUrl, key: unsealKey(ctx, row) };
-  const { key, baseUrl } = ctx.config.modelPlaces[provider];
+  const { key, baseUrl } = ctx.config.modelEndpoints[provider];
   if (baseUrl === null || (key === null && provider !== "openai-compatible")) return null;
   return { source: "environment", baseUrl, key: key ?? "" };
 }

@@ -1,0 +1,76 @@
+import { ConfigError } from "../errors.ts";
+
+/** One setting of the operator. */
+export type Setting<T> = {
+  /** The environment variable. */
+  name: string;
+  default: string;
+  description: string;
+  /** Throws ConfigError with the valid values, as the end of a sentence. */
+  parse: (value: string) => T;
+  /** Whether error messages omit the value. */
+  isSecret: boolean;
+};
+
+/** Settings by the field of the configuration that holds their value; a group of settings is an object of its own. */
+export type SettingTable = { readonly [field: string]: Setting<unknown> | SettingTable };
+
+/** The values of a table of settings. */
+export type SettingValues<T> = {
+  readonly [K in keyof T]: T[K] extends Setting<infer V> ? V : SettingValues<T[K]>;
+};
+
+/** Defines a setting. */
+export const setting = <T>(
+  name: string,
+  fallback: string,
+  description: string,
+  parse: (value: string) => T,
+  { isSecret = false }: { isSecret?: boolean } = {},
+): Setting<T> => ({ name, default: fallback, description, parse, isSecret });
+
+const isSetting = (entry: Setting<unknown> | SettingTable): entry is Setting<unknown> =>
+  typeof entry.parse === "function";
+
+/** Every setting of a table and its groups, in order. */
+export const listSettings = (table: SettingTable): Setting<unknown>[] =>
+  Object.values(table).flatMap((entry) => (isSetting(entry) ? [entry] : listSettings(entry)));
+
+/** Reads every setting of a table. `options`: the command line options that set some of them, by the name of the setting. Throws ConfigError for the first invalid value. */
+export function readSettings<T extends SettingTable>(
+  table: T,
+  env: Record<string, string | undefined>,
+  options: Record<string, string>,
+): SettingValues<T> {
+  const values = Object.entries(table).map(([field, entry]) => [
+    field,
+    isSetting(entry)
+      ? parseSetting({ ...entry, name: options[entry.name] ?? entry.name }, env[entry.name] ?? entry.default)
+      : readSettings(entry, env, options),
+  ]);
+  return Object.fromEntries(values) as SettingValues<T>;
+}
+
+/** Parses the value of a setting. Throws ConfigError that names it. */
+export function parseSetting<T>(
+  { name, parse, isSecret }: Pick<Setting<T>, "name" | "parse" | "isSecret">,
+  value: string,
+): T {
+  try {
+    return parse(value);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(`Invalid ${name}${isSecret ? "" : ` ${JSON.stringify(value)}`}: must be ${error.message}.`);
+  }
+}
+
+/** Refuses a value. `expected`: the valid values, as the end of a sentence. */
+export function refuse(expected: string): never {
+  throw new ConfigError(expected);
+}
+
+/** Parses a flag: 0 or 1. */
+export const flag = (value: string): boolean => (value === "1" ? true : value === "0" ? false : refuse("0 or 1"));
+
+/** The items of a comma-separated list, without white space around them and without empty ones. */
+export const items = (value: string): string[] => value.split(",").flatMap((item) => item.trim() || []);
