@@ -17,7 +17,7 @@ import { trendTools } from "./trends/tools.ts";
 /** Every MCP tool. */
 export const toTools = (service: Service): Tool[] => [
   ...reportTools(service),
-  ...comparisonTools(service.compare),
+  ...comparisonTools(service.ctx),
   ...trendTools(service),
   ...promptTools(service.prompts),
   ...runTools(service.ctx, service),
@@ -27,7 +27,7 @@ type Offer = Parameters<typeof toSurface>[0];
 
 /** Everything that is available over MCP. */
 function offerOf(service: Service): Offer {
-  const resources = reportResources(service.reports);
+  const resources = reportResources(service.ctx);
   return {
     ...mcpFailures(service),
     tools: toTools(service),

@@ -3,12 +3,13 @@ import type { AgentStandby } from "./agents/all.ts";
 import { createGatewayOpener } from "./agents/gateway/opener.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg, listOrgs } from "./auth/orgs.ts";
-import { createScoreAlert } from "./comparisons/score-alert.ts";
-import { createWeek } from "./comparisons/week.ts";
+import { announceScore } from "./comparisons/score-alert.ts";
+import { getWeeklyDigest } from "./comparisons/week.ts";
 import type { AllowRule } from "./config/allow-rules.ts";
 import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createReadiness } from "./db/readiness.ts";
 import { createUpkeep } from "./db/upkeep.ts";
+import { exportThreadOf } from "./exchange/export-thread.ts";
 import { createFeatures, type Features } from "./features.ts";
 import { createRecommendations } from "./friction/recommendations.ts";
 import { createGates } from "./gates/gates.ts";
@@ -42,8 +43,6 @@ type Options = Omit<ContextOptions, "stopping"> & {
   workers?: WorkerPlace;
   /** Private addresses that runs may reach in addition to the configured ones. */
   alsoAllow?: () => AllowRule[];
-  /** The program whose threads grade sessions and write exports. By default, this thread does. */
-  threadProgram?: string;
   backoffMs?: (failures: number) => number;
   maxRetryAfterMs?: number;
   leaseMs?: number;
@@ -64,7 +63,7 @@ function createWork(ctx: Context, parts: JobParts) {
   const { db, config, now, agents, commit, signals } = ctx;
   const { onError } = ctx.disk;
   const { workers, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
-  const { prompts, compare, reports, gradings, baselines, latest } = features;
+  const { prompts } = features;
   const { filename } = db.$client;
   const gateway = createGatewayOpener(now);
   const place = createLocalPlace({
@@ -74,10 +73,10 @@ function createWork(ctx: Context, parts: JobParts) {
     operatorHosts: config.egressAllow,
   });
   const estimates = createEstimates(ctx, { prompts });
-  const grader = createGrader(db, options.threadProgram ?? null);
+  const grader = createGrader(db);
   const { announceEnd, announceSpending } = createRunAnnouncements(ctx, {
     outbox,
-    onEvaluation: createScoreAlert(ctx, { outbox, latest }),
+    onEvaluation: (tx, org, promptId) => announceScore(ctx, tx, org, promptId),
   });
   const judging = createJudging(ctx, { gateway, grader });
   const runJob = createRunJob(ctx, {
@@ -86,14 +85,12 @@ function createWork(ctx: Context, parts: JobParts) {
     agents,
     gateway,
     place: workers ?? place,
-    reports,
     announceEnd,
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
   const regradeJob = createRegradeJob(ctx, {
     grader,
-    gradings,
     judging,
     commit,
     announceSpending,
@@ -126,13 +123,13 @@ function createWork(ctx: Context, parts: JobParts) {
   const slots = createSlots(ctx, { prompts, requests, commit, emit: outbox.emit, onError });
   signals.scheduleChanged.subscribe(slots.wake);
   const tagSchedules = createTagSchedules(ctx, { commit });
-  const gates = createGates(ctx, { prompts, requests, baselines, compare, commit, emit: outbox.emit, onError });
+  const gates = createGates(ctx, { prompts, requests, commit, emit: outbox.emit, onError });
   const upkeep = createUpkeep(ctx, { onError });
   const notifier = createNotifier(ctx, {
     timeoutMs: options.deliveryTimeoutMs,
     leaseMs,
     onAttempt: telemetry.onAttempt,
-    digestOf: createWeek(ctx, features),
+    digestOf: (org, from, until) => getWeeklyDigest(ctx, org, from, until),
   });
   signals.deliveryQueued.subscribe(notifier.runner.wake);
   ctx.disk.failed.subscribe(runner.halt);
@@ -162,7 +159,7 @@ export function createService(options: Options) {
   const ctx = createContext({ ...options, stopping: stopping.signal });
   const { config, log, disk } = ctx;
   const outbox = createOutbox(ctx);
-  const features = createFeatures(ctx, { threadProgram: options.threadProgram, outbox });
+  const features = createFeatures(ctx);
   const telemetry = createTelemetry(ctx, options.workers ?? null);
   const work = createWork(ctx, { features, outbox, telemetry, options });
   const { gateway, grader, place, ...parts } = work;
@@ -222,7 +219,7 @@ export function createService(options: Options) {
       await options.workers?.close();
       await Promise.all([
         grader.close(),
-        features.exports.close(),
+        exportThreadOf(ctx).close(),
         place.close(),
         gateway.close(),
         telemetry.stop(),

@@ -4,6 +4,7 @@ import { artifacts } from "../src/db/tables/runs.ts";
 import { testDestination } from "../src/notifications/deliveries.ts";
 import { createDestination } from "../src/notifications/destinations.ts";
 import { createProvider } from "../src/providers/providers.ts";
+import { getReport } from "../src/reports/reports.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -22,7 +23,7 @@ app.db
   .insert(artifacts)
   .values({ orgId: app.a.org, runId, attempt: 1, name: picture, data: Buffer.from("RIFF") })
   .run();
-const [friction] = app.service.reports.getReport(app.a.org, slug).frictionPoints;
+const [friction] = getReport(app.service.ctx, app.a.org, slug).frictionPoints;
 
 const preview = { "docs.example.com": "https://preview.example.com" };
 const gate = await app.service.gates.requestGate(app.a.org, { promptId, urlMap: preview, trigger: "api" });

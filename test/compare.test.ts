@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { findLatest } from "../src/comparisons/latest.ts";
 import type { Grade } from "../src/grading/grade.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
@@ -274,7 +275,7 @@ test("the state of a prompt is that of its live docs, regardless of later previe
   evaluation(app, id, four(70));
   const previews = evaluation(app, id, four(20), { urlMap: { "docs.example.com": "https://preview.example.com" } });
   for (let i = 0; i < 15; i++) evaluation(app, id, four(20), { urlMap: { "docs.example.com": "https://p.example" } });
-  expect(app.service.latest.findLatest(app.a.org, id)).toMatchObject({
+  expect(findLatest(app.service.ctx, app.a.org, id)).toMatchObject({
     score: 73,
     points: [{ score: 81.5, runs: 4 }, { score: 71.5 }],
     change: { verdict: "regressed", delta: -10 },

@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKey } from "../src/auth/keys.ts";
 import { fieldFriction } from "../src/db/tables/field.ts";
+import { exportOrg } from "../src/exchange/export.ts";
+import { importFile } from "../src/exchange/import.ts";
 import { fingerprint } from "../src/grading/findings/finding.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
@@ -216,12 +218,12 @@ describe("field friction", () => {
     const folder = mkdtempSync(join(tmpdir(), "evald-field-"));
     try {
       const file = join(folder, "a.jsonl");
-      writeFileSync(file, [...service.exports.exportOrg(a.org, {})].join(""));
+      writeFileSync(file, [...exportOrg(service.ctx, a.org, {})].join(""));
       const other = setUp();
-      const { rows } = other.service.imports.importFile(other.a.org, file);
+      const { rows } = importFile(other.service.ctx, other.a.org, file);
       expect(rows).toMatchObject({ field_friction: 2, field_report: 2 });
       expect(await other.list()).toEqual(await list());
-      expect(other.service.imports.importFile(other.a.org, file)).toMatchObject({ rows: {}, there: 4 });
+      expect(importFile(other.service.ctx, other.a.org, file)).toMatchObject({ rows: {}, existing: 4 });
     } finally {
       rmSync(folder, { recursive: true });
     }

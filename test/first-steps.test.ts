@@ -2,7 +2,9 @@ import { expect, test } from "bun:test";
 import { createKey, flushLastUsed } from "../src/auth/keys.ts";
 import { updateOrg } from "../src/auth/orgs.ts";
 import { setupPath } from "../src/auth/setup.ts";
+import { findLatest } from "../src/comparisons/latest.ts";
 import { createProvider } from "../src/providers/providers.ts";
+import { getReport } from "../src/reports/reports.ts";
 import { listNewestRuns } from "../src/runs/lists.ts";
 import { getRunTask } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
@@ -97,10 +99,10 @@ test("home counts regressed prompts, failed and running runs, and includes level
     ["next", "–"],
   ]);
   expect(body).toContain("change-regressed");
-  const change = app.service.latest.findLatest(app.a.org, id)?.change;
+  const change = findLatest(app.service.ctx, app.a.org, id)?.change;
   expect(change).toMatchObject({ verdict: "regressed", delta: -20 });
   // Its two reports are the last before and the first after the change.
-  const scores = change?.slugs.map((slug) => app.service.reports.getReport(app.a.org, slug).score);
+  const scores = change?.slugs.map((slug) => getReport(app.service.ctx, app.a.org, slug).score);
   expect(scores).toEqual([80, 60]);
   finishRuns(app, () => 60);
 });

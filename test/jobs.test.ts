@@ -334,12 +334,10 @@ describe("the runner", () => {
     });
     const { trigger, service, get, db, jobOf } = await setUp(agent);
     const runId = await trigger();
-    const insert = service.reports.insertReport;
-    let broken = true;
-    service.reports.insertReport = (...args) => {
-      insert(...args);
-      if (broken) throw new Error("the disk is full");
-    };
+    // Fails after the report was inserted.
+    db.$client.run(
+      "create trigger broken after insert on exposures begin select raise(abort, 'the disk is full'); end",
+    );
     await service.runner.start();
     const seen = new Set<string>();
     const look = () => {
@@ -350,7 +348,7 @@ describe("the runner", () => {
       look();
       return jobOf(runId)?.attempt === 2;
     });
-    broken = false;
+    db.$client.run("drop trigger broken");
     await until(() => {
       look();
       return jobOf(runId)?.state === "done";

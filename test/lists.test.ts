@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm";
 import { createKey } from "../src/auth/keys.ts";
 import { runs } from "../src/db/tables/runs.ts";
 import { createProvider } from "../src/providers/providers.ts";
+import { setReportStatus } from "../src/reports/reports.ts";
 import { listNewestRuns } from "../src/runs/lists.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
@@ -119,7 +120,7 @@ test("items of a preview are marked", async () => {
   expect(await marks(`/evals/${run?.evalRequestId}`)).toBe(1);
   expect(await marks(`/compare?slugs=${live?.slug},${run?.slug}`)).toBe(1);
   expect(await marks(`/evals/${live?.evalRequestId}`)).toBe(0);
-  app.service.reports.setStatus(app.a.org, run?.slug ?? "", "archived");
+  setReportStatus(app.service.ctx, app.a.org, run?.slug ?? "", "archived");
 });
 
 test("runs of one evaluation are listed under it", async () => {

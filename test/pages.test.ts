@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createKey, revokeKey } from "../src/auth/keys.ts";
 import { reportMarkdown } from "../src/reports/markdown.ts";
+import { getReport } from "../src/reports/reports.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { hostileGrade, judge, niceGrade, runWithReport } from "./support/reports.ts";
@@ -203,7 +204,7 @@ describe("text of a target", () => {
   });
 
   test("is escaped in Markdown, however it is rendered", async () => {
-    const markdown = reportMarkdown(app.service.reports.getReport(app.a.org, slug));
+    const markdown = reportMarkdown(getReport(app.service.ctx, app.a.org, slug));
     expect((await app.send("GET", `/reports/${slug}.md`)).body).toBe(markdown);
     const html = Bun.markdown.html(markdown);
     expect(html).not.toMatch(/<(script|img|iframe|b|em|del)\b/i);
@@ -229,7 +230,7 @@ describe("text of a target", () => {
 test("a report as Markdown reads as plain text", () => {
   const app = testApp();
   const { slug } = runWithReport(app, niceGrade);
-  const lines = reportMarkdown(app.service.reports.getReport(app.a.org, slug)).split("\n");
+  const lines = reportMarkdown(getReport(app.service.ctx, app.a.org, slug)).split("\n");
   expect(lines[0]).toBe("# C+ (78.4 of 100): Upload a file");
   expect(lines[2]).toStartWith("Goal not judged · 45% of the scoring weight measured · explorer test · ");
   expect(lines).toContain("| Docs discoverability | 20%    | 88.2  | B+ |");

@@ -1,7 +1,10 @@
 import { expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
+import { compareSides } from "../src/comparisons/compare.ts";
 import { closeDb } from "../src/db/open.ts";
 import type { ReportSort } from "../src/reports/lists.ts";
+import { listReports } from "../src/reports/lists.ts";
+import { getReport } from "../src/reports/reports.ts";
 import type { ReportFilter } from "../src/reports/schema.ts";
 import { getEvalRequest, listEvalRequests } from "../src/runs/evals.ts";
 import { seed } from "./bench/seed.ts";
@@ -12,7 +15,7 @@ test("computations over stored reports use indexes, and scan no table", async ()
   const dataDir = emptyFolder();
   const { org, promptIds, evalRequestIds } = seed(dataDir, 3000, { withReport: 3000, runsPerEval: 5 });
   const app = testApp({ dataDir });
-  const { ctx, compare, endings, gates, reports, prompts } = app.service;
+  const { ctx, endings, gates, prompts } = app.service;
   const asked = new Set<string>();
   const { $client } = app.db;
   const prepare = $client.prepare.bind($client);
@@ -22,10 +25,10 @@ test("computations over stored reports use indexes, and scan no table", async ()
   }) as typeof $client.prepare);
   const [promptId = ""] = promptIds;
   const [base = "", head = ""] = evalRequestIds.slice(-2);
-  expect(compare.compareSides(org, { of: [base] }, { of: [head] }).evidence.sides.map(({ n }) => n)).toEqual([5, 5]);
-  expect(compare.compareSides(org, { of: ["baseline"] }, { of: [promptId] }).base.runs).toBe(10);
+  expect(compareSides(ctx, org, { of: [base] }, { of: [head] }).evidence.sides.map(({ n }) => n)).toEqual([5, 5]);
+  expect(compareSides(ctx, org, { of: ["baseline"] }, { of: [promptId] }).base.runs).toBe(10);
   const [report] = getEvalRequest(ctx, org, head).runs;
-  expect(reports.getReport(org, report?.report?.slug ?? "").baseline).toMatchObject({ kind: "window", n: 10 });
+  expect(getReport(ctx, org, report?.report?.slug ?? "").baseline).toMatchObject({ kind: "window", n: 10 });
   expect(listEvalRequests(ctx, org, { promptId }, { limit: 20, offset: 0 }).items.length).toBe(20);
   expect(endings.listAttempts(org, report?.runId ?? "")).toEqual([]);
   const gate = await gates.requestGate(org, {
@@ -92,7 +95,7 @@ test("each list of reports is selected and counted with one index, with and with
       asked.push(sql);
       return prepare(sql);
     }) as typeof $client.prepare);
-    const { items } = app.service.reports.listReports(org, filter, { limit: 2, offset });
+    const { items } = listReports(app.service.ctx, org, filter, { limit: 2, offset });
     spy.mockRestore();
     return { items: items.length, asked };
   };

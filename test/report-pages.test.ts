@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { transaction } from "../src/db/open.ts";
 import type { DimensionPart, Grade } from "../src/grading/grade.ts";
+import { addGrading } from "../src/reports/gradings.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
@@ -174,7 +175,7 @@ test("lists its gradings, and an admin pins one", async () => {
   const { id } = app.db.$client.query<{ id: string }, []>("select id from reports").get() ?? { id: "" };
   const methodology = { ...niceGrade.methodology, id: "acme-1", hash: "b".repeat(64) };
   const other = { ...niceGrade, score: 41.5, grade: "F", methodology } as Grade;
-  transaction(app.db, (tx) => app.service.gradings.addGrading(tx, id, other, 1, null));
+  transaction(app.db, (tx) => addGrading(app.service.ctx, tx, id, other, 1, null));
   const cells = async (who: Browser) => {
     const { body } = await who.get(path);
     const table = body.slice(body.indexOf('id="gradings"'));

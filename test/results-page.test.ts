@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { updateOrg } from "../src/auth/orgs.ts";
+import { setReportStatus } from "../src/reports/reports.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -62,7 +63,7 @@ describe("the public results page", () => {
     pass(31);
     expect((await get(path)).body).toContain("(outdated)");
     const [run] = evaluation(app, id, [{ ...goal, score: 22.5 }]);
-    app.service.reports.setStatus(app.a.org, run?.slug ?? "", "draft");
+    setReportStatus(app.service.ctx, app.a.org, run?.slug ?? "", "draft");
     expect((await get(path)).body).not.toContain("22.5");
     app.service.prompts.updatePrompt(app.a.org, id, { status: "archived" });
     expect((await get(path)).body).not.toContain("Upload a file");

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { getReport } from "../src/reports/reports.ts";
 import { countRuns } from "../src/runs/runs.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
@@ -59,11 +60,11 @@ describe("selected rows", () => {
     const asked = await owner.post("/reports/selected/archive", on(one?.slug, two?.slug));
     expect(asked.status).toBe(200);
     for (const each of [one, two]) expect(asked.body).toContain(each?.slug);
-    expect(app.service.reports.getReport(app.a.org, one?.slug ?? "").status).toBe("published");
+    expect(getReport(app.service.ctx, app.a.org, one?.slug ?? "").status).toBe("published");
     const done = await owner.post("/reports/selected/archive", { ...hiddenOf(asked.body), confirmed: "1" });
     expect([done.status, done.location]).toEqual([303, "/reports"]);
     for (const each of [one, two])
-      expect(app.service.reports.getReport(app.a.org, each?.slug ?? "").status).toBe("archived");
+      expect(getReport(app.service.ctx, app.a.org, each?.slug ?? "").status).toBe("archived");
     expect((await owner.post("/reports/selected/archive")).status).toBe(400);
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Agent } from "../src/agents/agent.ts";
+import { findLatest } from "../src/comparisons/latest.ts";
 import { gradeSession } from "../src/grading/score.ts";
 import { getEvalRequest, listEvalRequests } from "../src/runs/evals.ts";
 import type { EvalRequest } from "../src/runs/schema.ts";
@@ -126,7 +127,7 @@ describe("a prompt with two agents", () => {
       expect(listed.length).toBe(5);
     }
     expect(await get(`/api/v1/reports?promptId=${prompt.id}&agentVersion=other`)).toEqual([]);
-    expect(service.latest.findLatest(a.org, prompt.id)?.points.map(({ score, runs }) => [score, runs])).toEqual([
+    expect(findLatest(service.ctx, a.org, prompt.id)?.points.map(({ score, runs }) => [score, runs])).toEqual([
       [40.8, 5],
     ]);
     const next = await evaluated(prompt.id, { red: 40, blue: 80 });

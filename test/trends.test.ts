@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { updateOrg } from "../src/auth/orgs.ts";
 import type { Grade } from "../src/grading/grade.ts";
+import { setReportStatus } from "../src/reports/reports.ts";
 import { changePoints } from "../src/stats/change-points.ts";
 import { getTrends } from "../src/trends/trends.ts";
 import { noisy, testApp } from "./support/app.ts";
@@ -269,9 +270,9 @@ describe("changes of a line", () => {
     const ran = (score: number, column: string, value: string) => {
       const [{ slug, runId } = { slug: "", runId: "" }] = at("2026-11-02", [scored(score)]);
       // Withdrawn and published again, so that it counts with its changed properties.
-      app.service.reports.setStatus(app.a.org, slug, "draft");
+      setReportStatus(app.service.ctx, app.a.org, slug, "draft");
       app.db.$client.run(`update runs set ${column} = ? where id = ?`, [value, runId]);
-      app.service.reports.setStatus(app.a.org, slug, "published");
+      setReportStatus(app.service.ctx, app.a.org, slug, "published");
       return slug;
     };
     const slugs = [ran(60, "agent_version", "0.169.0+preset.1"), ran(90, "agent_version", "0.170.0+preset.1")];

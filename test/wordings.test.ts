@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { importFile } from "../src/exchange/import.ts";
 import { testApp } from "./support/app.ts";
 import { serveSite } from "./support/site.ts";
 
@@ -55,7 +56,7 @@ test("a report compares what each wording of the goal finds, and exports keep th
   const path = join(folder, "export.jsonl");
   writeFileSync(path, file);
   const other = testApp();
-  await other.service.imports.importFile(other.a.org, path, {});
+  await importFile(other.service.ctx, other.a.org, path, {});
   expect((await other.send("GET", `/api/v1/prompts/${prompt.id}`)).body.wordings).toEqual(wordings);
   expect((await other.send("GET", `/api/v1/reports/${slug}`)).body.wordings).toEqual(report.wordings);
 });

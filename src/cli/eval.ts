@@ -9,6 +9,7 @@ import type { Scope } from "../grading/grade.ts";
 import { createCommandLog } from "../log.ts";
 import { createProvider } from "../providers/providers.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
+import { getReport } from "../reports/reports.ts";
 import { describeEstimate } from "../runs/estimates.ts";
 import { getRun, getRunFailure } from "../runs/runs.ts";
 import { createService } from "../service.ts";
@@ -104,7 +105,7 @@ async function evaluate(
   while (getRun(service.ctx, org, runId).completedAt === null) await Bun.sleep(20);
   await service.stop(0);
   const run = getRun(service.ctx, org, runId);
-  const report = run.report ? service.reports.getReport(org, run.report.slug) : null;
+  const report = run.report ? getReport(service.ctx, org, run.report.slug) : null;
 
   if (!report) {
     const { failureCause } = getRunFailure(service.ctx, org, runId);

@@ -47,10 +47,7 @@ type ConfigOf = (settings?: Record<string, string>) => Config;
 const exitBrokenDisk = 74;
 
 /** Parts that a test build replaces. */
-export type ServeParts = Pick<
-  Parameters<typeof createService>[0],
-  "agents" | "standby" | "leaseMs" | "threadProgram"
-> & {
+export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "standby" | "leaseMs"> & {
   /** Silence in ms after which a worker, or the service of a worker, counts as gone. */
   goneMs?: number;
 };

@@ -6,6 +6,7 @@ import type { OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { createProvider } from "../providers/providers.ts";
 import { scoreSummary } from "../reports/labels.ts";
+import { getReport } from "../reports/reports.ts";
 import { getRun } from "../runs/runs.ts";
 import type { Service } from "../service.ts";
 import { print, say } from "./terminal.ts";
@@ -19,7 +20,7 @@ export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = createExample(service, ownUrl);
   if (!example) return;
   service.ctx.signals.jobQueued.emit();
-  const { reports, ctx } = service;
+  const { ctx } = service;
   const { org, runId } = example;
   const url = ctx.baseUrl();
   say(`
@@ -42,7 +43,7 @@ Running an example prompt on the docs of a made-up product…
     say(`The example run failed: ${run.failureReason}. See ${run.runUrl}`);
     return;
   }
-  const report = reports.getReport(org, run.report.slug);
+  const report = getReport(ctx, org, run.report.slug);
   const first = report.recommendations[0];
   say(`  Example report        ${scoreSummary(report) ?? report.nullNotice}. ${report.keyFinding}${first ? `\n  Recommended fix       ${first.title}` : ""}
   Read it               ${run.report.url}

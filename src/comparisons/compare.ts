@@ -2,12 +2,11 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Context, OrgId } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
-import type { RunRow } from "../reports/run-rows.ts";
+import { type ComparedRun, listComparedRuns } from "../reports/compared-runs.ts";
 import { Id } from "../schema.ts";
 import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
 import { byWeight, mergeFriction, readFriction } from "./friction.ts";
-import { createSideBySide } from "./side-by-side.ts";
-import { createSides, type Side, type SideParts, type SideQuery } from "./sides.ts";
+import { getBaselineSide, getSide, type Side, type SideQuery, sideOfEvals } from "./sides.ts";
 import { judgeTogether, type Terms } from "./together.ts";
 
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
@@ -40,77 +39,73 @@ export const Comparison = Type.Object(
 );
 export type Comparison = Static<typeof Comparison>;
 
-export type Compare = ReturnType<typeof createCompare>;
+/** Compares two sides; runs of the head are excluded from the base. Throws not_found, and bad_request for a side without runs. */
+export function compareSides(
+  ctx: Context,
+  org: OrgId,
+  base: SideQuery,
+  head: SideQuery,
+  terms: Terms = {},
+): Comparison {
+  const after = getSide(ctx, org, head);
+  const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
+  const before = isBaseline ? getBaselineSide(ctx, org, after) : getSide(ctx, org, base);
+  // A run on both sides would be compared with itself.
+  const headIds = new Set(after.runs.map(({ runId }) => runId));
+  const runs = before.runs.filter(({ runId }) => !headIds.has(runId));
+  if (runs.length === 0 && before.runs.length > 0)
+    throw badRequest("Invalid base: all of its runs also belong to the head. Choose other runs, or baseline.");
+  return toComparison(ctx, { ...before, runs }, after, terms);
+}
 
-/** Compares reports, evaluations and prompts. */
-export function createCompare({ db }: Pick<Context, "db">, parts: SideParts) {
-  const sides = createSides({ db }, parts);
-  const { sideOf, sideOfEvals, sideOfRuns, baselineOf } = sides;
+/** Compares the runs of evaluations that match with those of others and with `runIds`. */
+export function compareEvals(
+  ctx: Context,
+  org: OrgId,
+  base: { evalRequestIds?: string[]; runIds?: string[] },
+  headIds: string[],
+  { matches = () => true, ...terms }: Terms & { matches?: (run: ComparedRun) => boolean } = {},
+): Comparison {
+  const { evalRequestIds = [], runIds = [] } = base;
+  const before = sideOfEvals(ctx, org, evalRequestIds);
+  const after = sideOfEvals(ctx, org, headIds);
+  const name = evalRequestIds.length > 0 ? before.name : "the baseline";
+  const runs = [...before.runs, ...listComparedRuns(ctx, org, runIds)].filter(matches);
+  return toComparison(ctx, { ...before, name, runs }, { ...after, runs: after.runs.filter(matches) }, terms);
+}
 
-  function frictionOf(both: Side[]): Comparison["friction"] {
-    const groups = both.map(({ runs }) =>
-      readFriction(
-        { db },
-        runs.flatMap(({ reportId }) => reportId ?? []),
-      ),
-    );
-    // Without a report on one side, nothing is gone or new.
-    if (groups.some(({ of }) => of === 0)) return { shared: [], gone: [], new: [] };
-    const [before, after] = groups.map(({ of }, i) => (seenIn: string[][]) => ({ runs: seenIn[i]?.length ?? 0, of }));
-    const merged = mergeFriction(groups)
-      .sort(byWeight)
-      .flatMap(({ seenIn, ...name }) =>
-        before && after ? [{ ...name, before: before(seenIn), after: after(seenIn) }] : [],
-      );
-    return {
-      shared: merged.filter(({ before, after }) => before.runs > 0 && after.runs > 0),
-      gone: merged.filter(({ after }) => after.runs === 0),
-      new: merged.filter(({ before }) => before.runs === 0),
-    };
-  }
-
-  function compare(before: Side, after: Side, terms: Terms): Comparison {
-    const { comparability, judged } = judgeTogether([before, after], [], terms);
-    const { verdict = null, evidence = noEvidence("at least two reports are needed") } = judged ?? {};
-    return {
-      base: toName(before),
-      head: toName(after),
-      comparability,
-      verdict,
-      evidence,
-      friction: frictionOf([before, after]),
-    };
-  }
-
+function toComparison(ctx: Context, before: Side, after: Side, terms: Terms): Comparison {
+  const { comparability, judged } = judgeTogether([before, after], [], terms);
+  const { verdict = null, evidence = noEvidence("at least two reports are needed") } = judged ?? {};
   return {
-    compareReports: createSideBySide(parts.reports, sides),
+    base: toName(before),
+    head: toName(after),
+    comparability,
+    verdict,
+    evidence,
+    friction: compareFriction(ctx, [before, after]),
+  };
+}
 
-    /** Runs of the head are excluded from the base. Throws not_found, and bad_request for a side without runs. */
-    compareSides(org: OrgId, base: SideQuery, head: SideQuery, terms: Terms = {}): Comparison {
-      const after = sideOf(org, head);
-      const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
-      const before = isBaseline ? baselineOf(org, after) : sideOf(org, base);
-      // A run on both sides would be compared with itself.
-      const ids = new Set(after.runs.map(({ runId }) => runId));
-      const runs = before.runs.filter(({ runId }) => !ids.has(runId));
-      if (runs.length === 0 && before.runs.length > 0)
-        throw badRequest("Invalid base: all of its runs also belong to the head. Choose other runs, or baseline.");
-      return compare({ ...before, runs }, after, terms);
-    },
-
-    /** Compares the runs of evaluations that `keeps` accepts with those of others and with `runIds`. */
-    compareEvals(
-      org: OrgId,
-      { evalRequestIds = [], runIds = [] }: { evalRequestIds?: string[]; runIds?: string[] },
-      headIds: string[],
-      { keeps = () => true, ...terms }: Terms & { keeps?: (run: RunRow) => boolean } = {},
-    ): Comparison {
-      const kept = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
-      const evals = sideOfEvals(org, evalRequestIds);
-      const others = sideOfRuns(org, "the baseline", runIds);
-      const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
-      return compare(kept(base), kept(sideOfEvals(org, headIds)), terms);
-    },
+function compareFriction(ctx: Context, sides: Side[]): Comparison["friction"] {
+  const groups = sides.map(({ runs }) =>
+    readFriction(
+      ctx,
+      runs.flatMap(({ reportId }) => reportId ?? []),
+    ),
+  );
+  // Without a report on one side, nothing is gone or new.
+  if (groups.some(({ of }) => of === 0)) return { shared: [], gone: [], new: [] };
+  const [before, after] = groups.map(({ of }, i) => (seenIn: string[][]) => ({ runs: seenIn[i]?.length ?? 0, of }));
+  const merged = mergeFriction(groups)
+    .sort(byWeight)
+    .flatMap(({ seenIn, ...name }) =>
+      before && after ? [{ ...name, before: before(seenIn), after: after(seenIn) }] : [],
+    );
+  return {
+    shared: merged.filter(({ before, after }) => before.runs > 0 && after.runs > 0),
+    gone: merged.filter(({ after }) => after.runs === 0),
+    new: merged.filter(({ before }) => before.runs === 0),
   };
 }
 

@@ -4,7 +4,7 @@ import { type Evidence, threshold, type Verdict } from "./evidence.ts";
 import { type Pair, type Sample, samplesOf, scoreOn } from "./samples.ts";
 
 /** Dimensions that depend on the time of day rather than the docs. Exact differences exclude them. */
-const timed = "Efficiency";
+const timeDimension = "Efficiency";
 
 /**
  * Compares runs of an agent that always does the same on the same docs. Their difference is exact, and more runs add
@@ -17,9 +17,9 @@ export function judgeExact(
   const all = names ?? [
     ...new Set(pairs.flatMap(({ before }) => before.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))),
   ];
-  const kept = all.filter((name) => name !== timed);
-  const isWhole = kept.length === 0 || (names === null && kept.length === all.length);
-  const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : kept));
+  const untimed = all.filter((name) => name !== timeDimension);
+  const isWhole = untimed.length === 0 || (names === null && untimed.length === all.length);
+  const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : untimed));
   const { before, after } = differenceOf(scores);
   const value = round(after - before, 1);
   const verdict = value <= -threshold ? "regressed" : value >= threshold ? "improved" : "no_change";
@@ -27,7 +27,7 @@ export function judgeExact(
     verdict,
     evidence: {
       reason: `${value > 0 ? "+" : ""}${value.toFixed(1)} points (exact: the agent is deterministic); a change needs at least ${threshold} points`,
-      method: `exact difference, without a test${isWhole ? "" : `, of ${kept.join(" and ")}`}`,
+      method: `exact difference, without a test${isWhole ? "" : `, of ${untimed.join(" and ")}`}`,
       delta: { value, low: value, high: value },
     },
   };
@@ -36,7 +36,7 @@ export function judgeExact(
 /** The means of both sides; each prompt counts equally. */
 function differenceOf(samples: Sample[]): { before: number; after: number } {
   const prompts = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
-  const of = (side: "before" | "after") =>
-    mean(prompts.map((own) => mean(own.map(({ [side]: values }) => mean(values)))));
-  return { before: of("before"), after: of("after") };
+  const meanOf = (side: "before" | "after") =>
+    mean(prompts.map((samples) => mean(samples.map(({ [side]: values }) => mean(values)))));
+  return { before: meanOf("before"), after: meanOf("after") };
 }

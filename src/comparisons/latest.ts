@@ -1,18 +1,22 @@
-import type { OrgId } from "../context.ts";
+import type { Context, OrgId } from "../context.ts";
+import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
 import type { reports } from "../db/tables/reports.ts";
 import type { Scope } from "../grading/grade.ts";
-import { type Baselines, isAlike } from "../reports/baseline.ts";
+import { isAlike } from "../reports/baseline.ts";
+import { listPublishedRuns, type PublishedRun } from "../reports/compared-runs.ts";
 import { comparedScope } from "../reports/differences.ts";
-import type { Seen } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { changePoints } from "../stats/change-points.ts";
+import { mean } from "../stats/estimates.ts";
 import { minRuns } from "../stats/power.ts";
-import type { Compare, Comparison } from "./compare.ts";
+import { type Comparison, compareEvals } from "./compare.ts";
 
 /** Maximum number of the newest published live reports of a prompt to read. */
-const looked = 60;
+const maxReportsRead = 60;
 const maxPoints = 20;
-const maxKept = 2_000;
+/** Prompts whose change is cached. */
+const maxCached = 2_000;
 
 /** An evaluation of a prompt: the mean score of its runs. */
 export type ScorePoint = { evalRequestId: string; slug: string; score: number; runs: number; at: string };
@@ -45,102 +49,99 @@ export type LatestChange = {
   slugs: [before: string, after: string];
 };
 
-/** Reports of the comparable evaluation before an evaluation, and of itself; null if one of them is not among the points. */
+/** Slugs of reports of the comparable evaluation before an evaluation, and of itself; null if one of them is not among the points. */
 export function findStep(latest: Latest | null, evalRequestId: string): [before: string, after: string] | null {
-  const at = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
-  const [before, after] = at < 1 ? [] : (latest?.points.slice(at - 1, at + 1) ?? []);
+  const index = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
+  const [before, after] = index < 1 ? [] : (latest?.points.slice(index - 1, index + 1) ?? []);
   return before && after ? [before.slug, after.slug] : null;
 }
 
 type Point = ScorePoint & { scores: number[] };
 
+/** The change of each prompt that was computed last, with the points that it was computed from, because comparing is slow. */
+const changesOf = perConnection((_: Db) => new Map<string, { key: string; change: LatestChange | null }>());
+
+/** The current state of a prompt; null if it has no published live report. */
+export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest | null {
+  const runs = listPublishedRuns(ctx, org, promptId, { limit: maxReportsRead, pageRows: maxReportsRead });
+  const [newest] = runs;
+  if (!newest) return null;
+  // Of several agents, the first one of the prompt.
+  const isFirst = (run: PublishedRun) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
+  const last = runs.find(isFirst) ?? newest;
+  const scope = comparedScope({ scope: last.scope, judge: last.methodology.judge });
+  const points = toPoints(runs.filter((run) => isAlike(run, { ...last, scope })));
+  return {
+    slug: last.slug,
+    score: last.score,
+    scope: last.scope,
+    grade: last.grade,
+    outcome: last.outcome,
+    at: toIso(last.createdAt),
+    points: points.slice(-maxPoints).map(({ scores: _, ...point }) => point),
+    change: findChange(ctx, org, promptId, last, points),
+  };
+}
+
+/** The evaluations of runs, oldest first. `runs`: newest first. */
+function toPoints(runs: PublishedRun[]): Point[] {
+  const evaluations = [...Map.groupBy(runs, ({ evalRequestId }) => evalRequestId)];
+  const points = evaluations.flatMap(([evalRequestId, runs]): Point[] => {
+    const scores = runs.flatMap(({ score }) => score ?? []).reverse();
+    const [newest] = runs;
+    if (!newest || scores.length === 0) return [];
+    const at = toIso(newest.createdAt);
+    return [{ evalRequestId, slug: newest.slug, score: mean(scores), scores, runs: scores.length, at }];
+  });
+  return points.reverse();
+}
+
+/** `points`: oldest first, at least the last two. */
+function findChange(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  { agent, model }: PublishedRun,
+  points: Point[],
+): LatestChange | null {
+  const key = JSON.stringify([points.map(({ evalRequestId, runs }) => [evalRequestId, runs]), agent, model]);
+  const changes = changesOf(ctx.db);
+  const cached = changes.get(promptId);
+  if (cached?.key === key) return cached.change;
+  const step = findLastStep(ctx, org, { agent, model }, points.at(-2), points.at(-1));
+  const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
+  const change = isClear ? step : (findLevelChange(points) ?? step);
+  if (changes.size >= maxCached) changes.clear();
+  changes.set(promptId, { key, change });
+  return change;
+}
+
+/** The change between the last two evaluations; null if one of them has too few runs. */
+function findLastStep(
+  ctx: Context,
+  org: OrgId,
+  { agent, model }: Pick<PublishedRun, "agent" | "model">,
+  before: Point | undefined,
+  after: Point | undefined,
+): LatestChange | null {
+  if (!before || !after || Math.min(before.runs, after.runs) < minRuns) return null;
+  const base = { evalRequestIds: [before.evalRequestId] };
+  const { verdict, evidence } = compareEvals(ctx, org, base, [after.evalRequestId], {
+    // A run without a report names the model that was requested.
+    matches: (run) => run.agent === agent && (run.report === null || run.model === model),
+  });
+  return verdict && { verdict, delta: evidence.delta?.value ?? 0, at: after.at, slugs: [before.slug, after.slug] };
+}
+
 /** The newest change of the level of the scores, between two evaluations. */
-function lastLevel(points: Point[]): LatestChange | null {
+function findLevelChange(points: Point[]): LatestChange | null {
   const values = points.flatMap((point, i) => point.scores.map((score) => ({ score, i })));
   const last = changePoints(values.map(({ score }) => score)).at(-1);
   if (!last) return null;
   // If runs of one evaluation are on both sides, it counts as after the change.
-  const at = Math.max(1, values[last.index]?.i ?? 1);
-  const [before, after] = [points[at - 1], points[at]];
+  const index = Math.max(1, values[last.index]?.i ?? 1);
+  const [before, after] = [points[index - 1], points[index]];
   const delta = last.to - last.from;
   const verdict = delta > 0 ? "improved" : "regressed";
   return before && after ? { verdict, delta, at: after.at, slugs: [before.slug, after.slug] } : null;
-}
-
-/** The current scores of prompts. */
-export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }: Pick<Compare, "compareEvals">) {
-  /** The last result of each prompt with what it is the result of, because comparing is slow. */
-  const kept = new Map<string, { basis: string; change: LatestChange | null }>();
-
-  /** The change between the last two evaluations. */
-  function lastStep(
-    org: OrgId,
-    { agent, model }: Pick<Seen, "agent" | "model">,
-    before: ScorePoint | undefined,
-    after: ScorePoint | undefined,
-  ): LatestChange | null {
-    if (!before || !after || Math.min(before.runs, after.runs) < minRuns) return null;
-    const { verdict, evidence } = compareEvals(org, { evalRequestIds: [before.evalRequestId] }, [after.evalRequestId], {
-      // A run without a report names the model that was requested.
-      keeps: (run) => run.agent === agent && (run.report === null || run.model === model),
-    });
-    return verdict && { verdict, delta: evidence.delta?.value ?? 0, at: after.at, slugs: [before.slug, after.slug] };
-  }
-
-  /** `points`: oldest first, at least the last two. */
-  function changeOf(
-    org: OrgId,
-    promptId: string,
-    of: Pick<Seen, "agent" | "model">,
-    points: Point[],
-  ): LatestChange | null {
-    const basis = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(
-      " ",
-    );
-    const known = kept.get(promptId);
-    if (known?.basis === basis) return known.change;
-    const step = lastStep(org, of, points.at(-2), points.at(-1));
-    const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
-    const change = isClear ? step : (lastLevel(points) ?? step);
-    if (kept.size >= maxKept) kept.clear();
-    kept.set(promptId, { basis, change });
-    return change;
-  }
-
-  return {
-    /** null: the prompt has no published live report. */
-    findLatest(org: OrgId, promptId: string): Latest | null {
-      const found = rows.seen(org, promptId, looked, { limit: looked });
-      const [newest] = found;
-      if (!newest) return null;
-      // Of several agents, the first one of the prompt.
-      const isFirst = (run: Seen) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
-      const last = found.find(isFirst) ?? newest;
-      const sameKind = found.filter((run) =>
-        isAlike(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
-      );
-      const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(
-        ([evalRequestId, all]) => {
-          const scored = all.flatMap(({ score }) => score ?? []);
-          const [newest] = all;
-          if (!newest || scored.length === 0) return [];
-          const score = scored.reduce((sum, each) => sum + each, 0) / scored.length;
-          const { slug, createdAt } = newest;
-          return { evalRequestId, slug, score, scores: scored.reverse(), runs: scored.length, at: toIso(createdAt) };
-        },
-      );
-      const all = points.toReversed();
-      const { slug, score, scope, grade, outcome, createdAt } = last;
-      return {
-        slug,
-        score,
-        scope,
-        grade,
-        outcome,
-        at: toIso(createdAt),
-        points: all.slice(-maxPoints).map(({ scores: _, ...point }) => point),
-        change: changeOf(org, promptId, last, all),
-      };
-    },
-  };
 }

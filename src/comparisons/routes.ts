@@ -1,12 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, operation } from "../http/operation.ts";
 import { mapOf, OneOf } from "../schema.ts";
-import { type Compare, Comparison } from "./compare.ts";
-import { ReportsComparison } from "./side-by-side.ts";
+import { Comparison, compareSides } from "./compare.ts";
+import { compareReports, ReportsComparison } from "./side-by-side.ts";
 import type { SideQuery } from "./sides.ts";
 
 const sideQuery = (side: "base" | "head", description: string) => ({
@@ -57,13 +58,13 @@ function readArgs(field: string, text: string): Record<string, string> {
   throw badRequest(`Invalid ${field}: must be a JSON object of strings, such as {"language":"Python"}.`);
 }
 
-export const comparisonRoutes = (compare: Compare) =>
+export const comparisonRoutes = (ctx: Context) =>
   new Elysia({ name: "comparisons" })
     .get(
       "/api/v1/compare",
       ({ request, query }) => {
         const sides = query as Record<string, string | undefined>;
-        return compare.compareSides(orgOf(request), toSide(sides, "base"), toSide(sides, "head"), {
+        return compareSides(ctx, orgOf(request), toSide(sides, "base"), toSide(sides, "head"), {
           acrossAgents: query.acrossAgents === "1",
         });
       },
@@ -83,7 +84,7 @@ export const comparisonRoutes = (compare: Compare) =>
     .get(
       "/api/v1/compare/reports",
       ({ request, query }) =>
-        compare.compareReports(orgOf(request), toSlugs(query.slugs), { acrossAgents: query.acrossAgents === "1" }),
+        compareReports(ctx, orgOf(request), toSlugs(query.slugs), { acrossAgents: query.acrossAgents === "1" }),
       {
         query: Type.Object({
           slugs: Type.String({ maxLength: 2000, description: "2 to 10 report slugs, separated by commas" }),

@@ -2,44 +2,40 @@ import { and, eq, inArray } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { notifications } from "../db/tables/notifications.ts";
-import type { Outbox } from "../notifications/outbox.ts";
+import { emitEvent, eventWantedSince } from "../notifications/outbox.ts";
 import { toPromptEvent } from "../reports/announcements.ts";
 import { reportUrl } from "../reports/links.ts";
-import type { Latest } from "./latest.ts";
+import { findLatest } from "./latest.ts";
 
-/** A change found again with more data may move by this many evaluations. */
+/** With more data, the same change may be found up to this many evaluations earlier or later. */
 const drift = 2;
 
-type Parts = {
-  outbox: Pick<Outbox, "emit" | "wantedSince">;
-  latest: { findLatest(org: OrgId, promptId: string): Latest | null };
-};
-
-/** Notifies destinations when an evaluation shows that the scores of a prompt changed, once per change. */
-export function createScoreAlert({ baseUrl }: Pick<Context, "baseUrl">, { outbox, latest }: Parts) {
-  return function announceScore(tx: Tx, org: string, promptId: string): void {
-    const since = outbox.wantedSince(org, "score.changed");
-    if (since === null) return;
-    const found = latest.findLatest(org as OrgId, promptId);
-    const { verdict, delta, at, slugs } = found?.change ?? {};
-    if (!found || !slugs || (verdict !== "improved" && verdict !== "regressed")) return;
-    const index = found.points.findIndex(({ slug }) => slug === slugs[1]);
-    // A change from before the destination was added is not news.
-    if (index < 0 || Date.parse(at ?? "") < since) return;
-    const keyOf = (evalRequestId: string) => `score ${promptId} ${evalRequestId} ${verdict}`;
-    const near = found.points
-      .slice(Math.max(0, index - drift), index + drift + 1)
-      .map((each) => keyOf(each.evalRequestId));
-    const known = and(eq(notifications.orgId, org), inArray(notifications.onceKey, near));
-    if (tx.select({ id: notifications.id }).from(notifications).where(known).get()) return;
-    const link = (slug: string) => ({ slug, url: reportUrl(baseUrl(), slug) });
-    const makeData = () => ({
-      prompt: toPromptEvent(tx, promptId),
-      verdict,
-      delta: Math.round((delta ?? 0) * 10) / 10,
-      before: link(slugs[0]),
-      after: link(slugs[1]),
-    });
-    outbox.emit(tx, org, "score.changed", makeData, keyOf(found.points[index]?.evalRequestId ?? ""));
-  };
+/**
+ * Notifies destinations if an evaluation shows that the scores of a prompt changed, once per change, in the transaction that completes the
+ * evaluation.
+ */
+export function announceScore(ctx: Context, tx: Tx, org: string, promptId: string): void {
+  const since = eventWantedSince(ctx, org, "score.changed");
+  if (since === null) return;
+  const latest = findLatest(ctx, org as OrgId, promptId);
+  const { verdict, delta, at, slugs } = latest?.change ?? {};
+  if (!latest || !slugs || (verdict !== "improved" && verdict !== "regressed")) return;
+  const index = latest.points.findIndex(({ slug }) => slug === slugs[1]);
+  // A change from before the destination was added is not news.
+  if (index < 0 || Date.parse(at ?? "") < since) return;
+  const keyOf = (evalRequestId: string) => `score ${promptId} ${evalRequestId} ${verdict}`;
+  const nearbyKeys = latest.points
+    .slice(Math.max(0, index - drift), index + drift + 1)
+    .map((each) => keyOf(each.evalRequestId));
+  const announced = and(eq(notifications.orgId, org), inArray(notifications.onceKey, nearbyKeys));
+  if (tx.select({ id: notifications.id }).from(notifications).where(announced).get()) return;
+  const link = (slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
+  const makeData = () => ({
+    prompt: toPromptEvent(tx, promptId),
+    verdict,
+    delta: Math.round((delta ?? 0) * 10) / 10,
+    before: link(slugs[0]),
+    after: link(slugs[1]),
+  });
+  emitEvent(ctx, tx, org, "score.changed", makeData, keyOf(latest.points[index]?.evalRequestId ?? ""));
 }

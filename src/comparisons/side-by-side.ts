@@ -1,17 +1,18 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { inReportOrder } from "../config/weights.ts";
-import type { OrgId } from "../context.ts";
+import type { Context, OrgId } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { comparandOf } from "../reports/baseline.ts";
+import { getAgentIndex } from "../reports/compared-runs.ts";
 import { differencesOf } from "../reports/differences.ts";
-import type { Reports } from "../reports/reports.ts";
+import { getReport } from "../reports/reports.ts";
 import { type Report, RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, Nullable, Time } from "../schema.ts";
 import { EvalResult, metricNames, resultOf } from "../stats/repeats.ts";
 import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
 import { mergeFriction } from "./friction.ts";
-import type { Sides } from "./sides.ts";
+import { sideOfEvals } from "./sides.ts";
 import { judgeTogether, type Terms } from "./together.ts";
 
 const { fingerprint, severity, category, title, url } = FrictionPoint.properties;
@@ -51,62 +52,60 @@ export const ReportsComparison = Type.Object({
 });
 export type ReportsComparison = Static<typeof ReportsComparison>;
 
-/** Reports by their slugs. If they belong to two evaluations with repeats, the verdict compares all runs of both. */
-export const createSideBySide =
-  (ofReports: Pick<Reports, "getReport">, { sideOfEvals, agentIndexOf }: Pick<Sides, "sideOfEvals" | "agentIndexOf">) =>
-  /** Throws not_found for an unknown slug, and bad_request for a duplicate. */
-  (org: OrgId, slugs: string[], terms: Terms = {}): ReportsComparison => {
-    const twice = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
-    if (twice !== undefined) throw badRequest(`Invalid slugs: ${twice} is listed twice. List each report once.`);
-    const compared = slugs.map((slug) => ofReports.getReport(org, slug));
-    // One side for each agent of an evaluation: its runs with other agents don't count.
-    const groups = Map.groupBy(
-      compared.map(({ run, agent }) => ({
-        evalRequestId: run.evalRequestId,
-        agentIndex: agentIndexOf(org, run.runId),
-        agent: agent.id,
-      })),
-      ({ evalRequestId, agentIndex }) => `${evalRequestId} ${String(agentIndex).padStart(3, "0")}`,
-    );
-    const evaluations = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, [first]]) => first ?? []);
-    const sides = evaluations.map(({ evalRequestId, agentIndex }) => sideOfEvals(org, [evalRequestId], agentIndex));
-    const own = differencesOf(compared.map((report) => [comparandOf(report)]));
-    // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
-    const { judged, comparability } = judgeTogether(sides, own, terms);
-    const summaries = sides.map((side, i) => ({
-      evalRequestId: evaluations[i]?.evalRequestId ?? "",
-      agent: evaluations[i]?.agent ?? "",
-      ...resultOf(side.runs, side.unfinished),
-    }));
-    const nothing = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
-    return {
-      reports: compared.map((report) => ({
-        slug: report.slug,
-        evalRequestId: report.run.evalRequestId,
-        agent: report.agent,
-        score: report.score,
-        scope: report.scope,
-        grade: report.grade,
-        outcome: report.outcome,
-        coverage: report.coverage,
-        createdAt: report.createdAt,
-      })),
-      dimensions: inReportOrder(compared.flatMap(({ dimensions }) => dimensions.map(({ name }) => name))).map(
-        (name) => ({
-          name,
-          scores: compared.map(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? null),
-        }),
-      ),
-      metrics: metricNames.map((name) => ({ name, values: compared.map(({ metrics }) => metrics[name] ?? null) })),
-      friction: frictionBetween(compared),
-      comparability,
-      verdict: judged?.verdict ?? null,
-      evidence: { ...(judged?.evidence ?? noEvidence(nothing)), sides: summaries },
-    };
+/**
+ * Compares reports by their slugs. If they belong to two evaluations with repeats, the verdict compares all runs of both. Throws not_found for
+ * an unknown slug, and bad_request for a duplicate.
+ */
+export function compareReports(ctx: Context, org: OrgId, slugs: string[], terms: Terms = {}): ReportsComparison {
+  const duplicate = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
+  if (duplicate !== undefined) throw badRequest(`Invalid slugs: ${duplicate} is listed twice. List each report once.`);
+  const reports = slugs.map((slug) => getReport(ctx, org, slug));
+  // One side for each agent of an evaluation: its runs with other agents don't count.
+  const groups = Map.groupBy(
+    reports.map(({ run, agent }) => ({
+      evalRequestId: run.evalRequestId,
+      agentIndex: getAgentIndex(ctx, org, run.runId),
+      agent: agent.id,
+    })),
+    ({ evalRequestId, agentIndex }) => `${evalRequestId} ${String(agentIndex).padStart(3, "0")}`,
+  );
+  const evaluations = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, [first]]) => first ?? []);
+  const sides = evaluations.map(({ evalRequestId, agentIndex }) => sideOfEvals(ctx, org, [evalRequestId], agentIndex));
+  const differences = differencesOf(reports.map((report) => [comparandOf(report)]));
+  // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
+  const { judged, comparability } = judgeTogether(sides, differences, terms);
+  const summaries = sides.map((side, i) => ({
+    evalRequestId: evaluations[i]?.evalRequestId ?? "",
+    agent: evaluations[i]?.agent ?? "",
+    ...resultOf(side.runs, side.unfinished),
+  }));
+  const reason = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
+  return {
+    reports: reports.map((report) => ({
+      slug: report.slug,
+      evalRequestId: report.run.evalRequestId,
+      agent: report.agent,
+      score: report.score,
+      scope: report.scope,
+      grade: report.grade,
+      outcome: report.outcome,
+      coverage: report.coverage,
+      createdAt: report.createdAt,
+    })),
+    dimensions: inReportOrder(reports.flatMap(({ dimensions }) => dimensions.map(({ name }) => name))).map((name) => ({
+      name,
+      scores: reports.map(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? null),
+    })),
+    metrics: metricNames.map((name) => ({ name, values: reports.map(({ metrics }) => metrics[name] ?? null) })),
+    friction: frictionBetween(reports),
+    comparability,
+    verdict: judged?.verdict ?? null,
+    evidence: { ...(judged?.evidence ?? noEvidence(reason)), sides: summaries },
   };
+}
 
-function frictionBetween(compared: Report[]): ReportsComparison["friction"] {
-  const groups = compared.map(({ slug, frictionPoints }) => ({
+function frictionBetween(reports: Report[]): ReportsComparison["friction"] {
+  const groups = reports.map(({ slug, frictionPoints }) => ({
     of: 1,
     points: frictionPoints.map(({ fingerprint, severity, category, title, url }) => ({
       name: { fingerprint, severity, category, title, url },
@@ -115,8 +114,8 @@ function frictionBetween(compared: Report[]): ReportsComparison["friction"] {
   }));
   const all = mergeFriction(groups).map(({ seenIn, ...point }) => ({ ...point, slugs: seenIn.flat() }));
   return {
-    shared: all.filter(({ slugs }) => slugs.length === compared.length).map(({ slugs: _, ...point }) => point),
-    only: all.filter(({ slugs }) => slugs.length < compared.length),
+    shared: all.filter(({ slugs }) => slugs.length === reports.length).map(({ slugs: _, ...point }) => point),
+    only: all.filter(({ slugs }) => slugs.length < reports.length),
     total: all.length,
   };
 }

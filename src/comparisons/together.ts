@@ -12,17 +12,17 @@ export type Terms = {
 
 /**
  * Whether sides can be compared and, for two sides, whether the later one is better. Used for reports, evaluations,
- * prompts and gates. `known`: differences that were found before.
+ * prompts and gates. `reportDifferences`: those between selected reports of the sides; empty: the sides themselves are examined.
  */
-export function judgeTogether(sides: Side[], known: Difference[], { acrossAgents = false, level }: Terms) {
+export function judgeTogether(sides: Side[], reportDifferences: Difference[], { acrossAgents = false, level }: Terms) {
   const [before, after] = sides;
   const isPair = before && after && sides.length === 2;
   const graded = sides.map(({ runs }) => runs.filter(({ report }) => report !== null));
-  const found = known.length > 0 || !isPair ? known : differencesOf(graded);
-  const differences = found.map(differenceWords);
-  const blocking = found.filter((each) => !(acrossAgents && isOfAgents(each))).map(differenceWords);
+  const all = reportDifferences.length > 0 || !isPair ? reportDifferences : differencesOf(graded);
+  const differences = all.map(differenceWords);
+  const blocking = all.filter((each) => !(acrossAgents && isOfAgents(each))).map(differenceWords);
   return {
-    comparability: { same: differences.length === 0, differences },
+    comparability: { same: all.length === 0, differences },
     judged: isPair ? judgeSides(before, after, blocking, level) : null,
   };
 }

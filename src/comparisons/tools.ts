@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
+import type { Context } from "../context.ts";
 import { fitting, readOnly, slugArgument, type Tool, tool, Undescribed } from "../mcp/tool.ts";
-import type { Compare } from "./compare.ts";
-import { ReportsComparison } from "./side-by-side.ts";
+import { compareReports, ReportsComparison } from "./side-by-side.ts";
 
 const { reason, method, delta, p } = ReportsComparison.properties.evidence.properties;
 const BriefComparison = Type.Object({
@@ -10,7 +10,7 @@ const BriefComparison = Type.Object({
   evidence: Type.Object({ reason, method, delta, p, sides: Type.Array(Undescribed) }),
 });
 
-export const comparisonTools = (compare: Compare): Tool[] => [
+export const comparisonTools = (ctx: Context): Tool[] => [
   tool({
     name: "compare_reports",
     title: "Compare reports",
@@ -23,7 +23,7 @@ export const comparisonTools = (compare: Compare): Tool[] => [
     output: BriefComparison,
     annotations: readOnly,
     run({ slugs, acrossAgents }, { caller }) {
-      const { friction, ...rest } = compare.compareReports(caller.org, slugs, { acrossAgents });
+      const { friction, ...rest } = compareReports(ctx, caller.org, slugs, { acrossAgents });
       const fit = fitting([...friction.shared, ...friction.only]).length;
       const shared = friction.shared.slice(0, fit);
       const only = friction.only.slice(0, fit - shared.length);

@@ -1,89 +1,79 @@
-import type { Context } from "../context.ts";
-import { openReader } from "../db/open.ts";
+import type { Config } from "../config/config.ts";
+import { type Context, perContext } from "../context.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
-import { createField } from "../field/field.ts";
-import { createDismissals } from "../friction/dismissals.ts";
-import { createFriction } from "../friction/friction.ts";
-import { createThread } from "../jobs/thread.ts";
-import { createBaselines } from "../reports/baseline.ts";
-import { reportMarkdown } from "../reports/markdown.ts";
-import { createReports } from "../reports/reports.ts";
-import { createExportWriter, type ExportOrder, type WriteExport } from "./writer.ts";
+import { createThread, hasThreads } from "../jobs/thread.ts";
+import { type ExportOrder, writeExport } from "./writer.ts";
 
 /** Size of a piece of a file, and the time after which a smaller one is returned. */
 const piece = { chars: 256 * 1024, ms: 100 };
-/** The same in the service's own thread: other requests have their turn in between. */
+/** The same in the service's own thread, which handles other requests between pieces. */
 const ownPiece = { chars: 64 * 1024, ms: 10 };
 /** A piece takes milliseconds; one with a large archive takes longer. */
 const timeoutMs = 120_000;
 
 type Step = { id: number; order?: ExportOrder; isClosed?: true };
-type Data = { work: "export"; file: string; baseUrl: string };
+
+/** What the thread of exports is started with. */
+export type ExportThreadData = { work: "export"; file: string; baseUrl: string; config: Config };
 
 /** A file that is read piece by piece: `next` resolves to null at its end, and `close` stops it early. */
 export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void };
 
 /**
  * Exports in one thread with a database connection of its own, so that no export delays a request. Exports that are read at the same time take
- * turns. A piece is made when the last one was taken, so a slow reader uses no memory. `program`: the file that the thread starts with; null:
- * exports in the caller's thread.
+ * turns. A piece is made when the last one was taken, so a slow reader uses no memory. In a program without threads, the caller's thread exports.
  */
-export function createExportStreams(
-  { db, baseUrl }: Pick<Context, "db" | "baseUrl">,
-  { program, write }: { program: string | null; write: WriteExport },
-) {
+export const exportThreadOf = perContext((ctx) => {
   const open = new Set<number>();
   let lastId = 0;
   let thread: ReturnType<typeof createThread<Step, Uint8Array | null>> | null = null;
 
-  function start(file: string) {
-    const data: Data = { work: "export", file: db.$client.filename, baseUrl: baseUrl() };
-    return createThread<Step, Uint8Array | null>({
-      ...{ program: file, data, timeoutMs },
-      what: "exporting",
-      isInUse: () => open.size > 0,
-    });
+  function start() {
+    const { db, config } = ctx;
+    const data: ExportThreadData = { work: "export", file: db.$client.filename, baseUrl: ctx.baseUrl(), config };
+    return createThread<Step, Uint8Array | null>({ data, timeoutMs, what: "exporting", isInUse: () => open.size > 0 });
   }
 
-  function inOwnThread(order: ExportOrder): ExportPieces {
-    const texts = write(order);
-    return {
-      async next() {
-        await yieldToEventLoop();
-        return readPiece(texts, ownPiece);
-      },
-      close: () => void texts.return(undefined),
-    };
-  }
+  return {
+    stream(order: ExportOrder): ExportPieces {
+      if (!hasThreads()) return streamInOwnThread(ctx, order);
+      thread ??= start();
+      const { ask } = thread;
+      const id = ++lastId;
+      let isStarted = false;
+      open.add(id);
+      return {
+        async next() {
+          const step = isStarted ? { id } : { id, order };
+          isStarted = true;
+          const next = await ask(step).catch((error: unknown) => {
+            open.delete(id);
+            throw error;
+          });
+          if (next === null) open.delete(id);
+          return next;
+        },
+        close() {
+          if (open.delete(id) && isStarted) ask({ id, isClosed: true }).catch(() => {});
+        },
+      };
+    },
+    close: async (): Promise<void> => thread?.end(),
+  };
+});
 
-  function streamExport(order: ExportOrder): ExportPieces {
-    if (program === null) return inOwnThread(order);
-    thread ??= start(program);
-    const { ask } = thread;
-    const id = ++lastId;
-    let isStarted = false;
-    open.add(id);
-    return {
-      async next() {
-        const step = isStarted ? { id } : { id, order };
-        isStarted = true;
-        const next = await ask(step).catch((error: unknown) => {
-          open.delete(id);
-          throw error;
-        });
-        if (next === null) open.delete(id);
-        return next;
-      },
-      close() {
-        if (open.delete(id) && isStarted) ask({ id, isClosed: true }).catch(() => {});
-      },
-    };
-  }
-
-  return { streamExport, close: async () => thread?.end() };
+function streamInOwnThread(ctx: Context, order: ExportOrder): ExportPieces {
+  const texts = writeExport(ctx, order);
+  return {
+    async next() {
+      await yieldToEventLoop();
+      return readPiece(texts, ownPiece);
+    },
+    close: () => void texts.return(undefined),
+  };
 }
 
-/** The next part of a file, empty if it takes long to make; null at its end. */
+/** The next part of a file, empty if it takes long to read; null at its end. */
 function readPiece(texts: Iterator<string>, { chars, ms }: typeof piece): Uint8Array | null {
   let text = "";
   const startedAt = performance.now();
@@ -95,18 +85,12 @@ function readPiece(texts: Iterator<string>, { chars, ms }: typeof piece): Uint8A
   return new TextEncoder().encode(text);
 }
 
-/** In the thread of exports: how it answers. */
-export function createExportAnswers({ file, baseUrl }: Data, now: () => number): (step: Step) => Uint8Array | null {
-  const ctx = { db: openReader(file), now, newId: () => "", baseUrl: () => baseUrl };
-  const friction = createFriction(ctx, { ...createDismissals(ctx), ...createField(ctx) });
-  // Nothing is published here, so nothing is counted or announced.
-  const nothing = { countReport: () => {}, announceReport: () => {} };
-  const reports = createReports(ctx, { friction, baselines: createBaselines(ctx), ...nothing });
-  const write = createExportWriter(ctx, { reports, toMarkdown: reportMarkdown });
+/** In the thread of exports: how it answers. `ctx`: of the thread, with a connection of its own. */
+export function createExportAnswers(ctx: Context): (step: Step) => Uint8Array | null {
   const open = new Map<number, Generator<string>>();
 
   return ({ id, order, isClosed }) => {
-    if (order) open.set(id, write(order));
+    if (order) open.set(id, writeExport(ctx, order));
     const texts = open.get(id);
     if (!isClosed && !texts) throw new Error("the export was interrupted");
     let next: Uint8Array | null = null;

@@ -5,55 +5,42 @@ import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { listModelSecrets } from "../models/models.ts";
-import type { Reports } from "../reports/reports.ts";
-import type { Report } from "../reports/schema.ts";
 import { toInstant } from "../schema.ts";
-import { createExportStreams, type ExportPieces } from "./export-thread.ts";
+import { type ExportPieces, exportThreadOf } from "./export-thread.ts";
 import type { ExportFilter } from "./schema.ts";
-import { createExportWriter, type ExportOrder } from "./writer.ts";
+import { type ExportOrder, writeExport } from "./writer.ts";
 
-type Parts = {
-  reports: Reports;
-  toMarkdown: (report: Report) => string;
-  /** The file that the thread of exports starts with; null: exports in the caller's thread. */
-  program: string | null;
-};
-export type Exports = ReturnType<typeof createExports>;
+/** Sorts after every ID. */
+const afterAllIds = "g";
 
-/** Exports an organization's data. */
-export function createExports(ctx: Context, { program, ...parts }: Parts) {
-  const { db, now } = ctx;
-  const write = createExportWriter(ctx, parts);
-  const { streamExport, close } = createExportStreams(ctx, { program, write });
+/** Yields an export in chunks. It includes every run that ended before the export started. Throws bad_request or not_found before the first chunk. */
+export const exportOrg = (ctx: Context, org: OrgId, filter: ExportFilter): Iterable<string> =>
+  writeExport(ctx, toOrder(ctx, org, filter));
 
-  /** Throws bad_request or not_found. */
-  function toOrder(org: OrgId, filter: ExportFilter): ExportOrder {
-    const { format = "jsonl", since, until, minScore, scope } = filter;
-    const promptId = filter.promptId?.toLowerCase() ?? null;
-    const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
-    if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(own).get())
-      throw notFound(`No prompt has the ID ${filter.promptId}.`);
-    if (minScore !== undefined && format !== "junit")
-      throw badRequest("minScore only applies to the format junit. Leave it out, or export as junit.");
-    if (scope !== undefined && minScore === undefined)
-      throw badRequest("scope only applies to minScore. Leave it out, or pass minScore.");
-    const zone = timeZoneOf(db, org);
-    const from = since === undefined ? "" : firstIdOf(toInstant("since", since, zone));
-    const to = until === undefined ? "g" : firstIdOf(toInstant("until", until, zone));
-    return {
-      format,
-      span: { org, promptId, from, to, endedBy: now() },
-      bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
-      organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
-      secrets: listModelSecrets(ctx, org),
-    };
-  }
+/** The same, written in a thread. */
+export const streamOrg = (ctx: Context, org: OrgId, filter: ExportFilter): ExportPieces =>
+  exportThreadOf(ctx).stream(toOrder(ctx, org, filter));
 
+/** Throws bad_request or not_found. */
+function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
+  const { format = "jsonl", since, until, minScore, scope } = filter;
+  const { db } = ctx;
+  const promptId = filter.promptId?.toLowerCase() ?? null;
+  const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
+  if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(own).get())
+    throw notFound(`No prompt has the ID ${filter.promptId}.`);
+  if (minScore !== undefined && format !== "junit")
+    throw badRequest("minScore only applies to the format junit. Leave it out, or export as junit.");
+  if (scope !== undefined && minScore === undefined)
+    throw badRequest("scope only applies to minScore. Leave it out, or pass minScore.");
+  const zone = timeZoneOf(db, org);
+  const from = since === undefined ? "" : firstIdOf(toInstant("since", since, zone));
+  const to = until === undefined ? afterAllIds : firstIdOf(toInstant("until", until, zone));
   return {
-    /** Yields the export in chunks. It includes every run that ended before the export started. Throws bad_request or not_found before the first chunk. */
-    exportOrg: (org: OrgId, filter: ExportFilter): Iterable<string> => write(toOrder(org, filter)),
-    /** The same, written in a thread. */
-    streamOrg: (org: OrgId, filter: ExportFilter): ExportPieces => streamExport(toOrder(org, filter)),
-    close,
+    format,
+    span: { org, promptId, from, to, endedBy: ctx.now() },
+    bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
+    organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
+    secrets: listModelSecrets(ctx, org),
   };
 }

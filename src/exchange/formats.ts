@@ -2,6 +2,7 @@ import { and, asc, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzl
 import { toFailureReason } from "../agents/failure.ts";
 import { dimensionNames } from "../config/weights.ts";
 import type { Context } from "../context.ts";
+import type { Db } from "../db/open.ts";
 import { frictionPoints } from "../db/tables/friction.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
@@ -10,26 +11,106 @@ import type { Scope } from "../grading/grade.ts";
 import { line } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
 import { shownUrlMap } from "../net/mapping.ts";
-import type { Reports } from "../reports/reports.ts";
-import type { Report } from "../reports/schema.ts";
+import { reportMarkdown } from "../reports/markdown.ts";
+import { getReport } from "../reports/reports.ts";
 import { toIso } from "../schema.ts";
 import { inSpan, type Span } from "./span.ts";
 
 const pageRows = 200;
-/** Runs counted at once. */
+/** Runs per page while counting. */
 const countedRows = 2000;
 
 /** The lowest score that passes, and the scope that it must have. */
 export type Bar = { minScore: number; scope: Scope };
 
-/** Exports reports as CSV, JUnit XML and Markdown. */
-export function createFormats(
-  { db }: Pick<Context, "db">,
-  ofReports: Pick<Reports, "getReport">,
-  toMarkdown: (report: Report) => string,
-) {
-  const selected = () =>
-    db
+/** Reports as CSV, one row each. */
+export function* writeCsv(ctx: Context, span: Span): Generator<string> {
+  yield toCsv(csvHeading);
+  for (const { run, report, title, frictions } of readResults(ctx.db, span)) {
+    if (report === null) continue;
+    const { metrics, methodology } = report;
+    yield toCsv([
+      report.slug,
+      toIso(report.createdAt),
+      report.status,
+      run.promptId,
+      title,
+      run.id,
+      run.evalRequestId,
+      run.agent,
+      run.agentVersion,
+      run.model,
+      JSON.stringify(shownUrlMap(run.urlMap)),
+      report.outcome,
+      report.score,
+      report.scope,
+      report.grade,
+      report.coverage,
+      methodology.id,
+      methodology.hash,
+      methodology.judge,
+      metrics.timeSeconds,
+      metrics.costUsd,
+      metrics.errors,
+      metrics.toolCalls,
+      metrics.interruptions,
+      frictions,
+      ...dimensionNames.map((name) => report.dimensions.find((each) => each.name === name)?.score ?? null),
+      report.keyFinding,
+    ]);
+  }
+}
+
+/**
+ * JUnit XML with one test suite per prompt and one case per run, without archived reports. A missed goal or a score below the bar is a failure;
+ * a missing report or score, or a score of another scope, is an error.
+ */
+export function* writeJunit({ db }: Context, span: Span, bar: Bar | null): Generator<string> {
+  yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
+  const suites = new Map<string, { tests: number; errors: number; failures: number }>();
+  for (const page of countCases(db, span, bar)) {
+    for (const { promptId, error, failure } of page) {
+      const suite = suites.get(promptId) ?? { tests: 0, errors: 0, failures: 0 };
+      suites.set(promptId, suite);
+      suite.tests++;
+      suite.errors += error;
+      suite.failures += failure ?? 0;
+    }
+    // There is nothing to send yet, because the head of a suite has its counts. The caller can do other work.
+    yield "";
+  }
+  for (const [promptId, { tests, errors, failures }] of [...suites].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const prompt = db
+      .select({ title: prompts.title, text: prompts.text })
+      .from(prompts)
+      .where(eq(prompts.id, promptId))
+      .get();
+    const name = line(prompt?.title ?? prompt?.text, 200);
+    yield `  <testsuite${toXmlAttributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
+    for (const { run, report } of readResults(db, { ...span, promptId }, isCase)) yield toCase(run, report, bar);
+    yield "  </testsuite>\n";
+  }
+  yield "</testsuites>\n";
+}
+
+/** Reports in Markdown, one after the other. */
+export function* writeMarkdown(ctx: Context, span: Span): Generator<string> {
+  let isFirst = true;
+  for (const { report } of readResults(ctx.db, span)) {
+    if (report === null) continue;
+    yield `${isFirst ? "" : "\n---\n\n"}${reportMarkdown(getReport(ctx, span.org, report.slug))}`;
+    isFirst = false;
+  }
+}
+
+const hasEnded = inArray(runs.status, ["completed", "failed"]);
+/** Whether a run is a test case: archived reports are not. */
+const isCase = or(isNull(reports.status), ne(reports.status, "archived"));
+
+/** Runs with their reports, oldest first, without superseded runs. */
+function* readResults(db: Db, span: Span, more?: SQL) {
+  for (let after = ""; ; ) {
+    const page = db
       .select({
         run: runs,
         report: reports,
@@ -38,103 +119,65 @@ export function createFormats(
       })
       .from(runs)
       .innerJoin(prompts, eq(prompts.id, runs.promptId))
-      .leftJoin(reports, eq(reports.runId, runs.id));
-
-  /** Runs with their reports, oldest first, without superseded runs. */
-  function* results(span: Span, more?: SQL) {
-    const ended = and(inArray(runs.status, ["completed", "failed"]), more);
-    for (let after = ""; ; ) {
-      const page = selected()
-        .where(and(inSpan(span), ended, gt(runs.id, after)))
-        .orderBy(asc(runs.id))
-        .limit(pageRows)
-        .all();
-      yield* page;
-      after = page.at(-1)?.run.id ?? "";
-      if (page.length < pageRows) return;
-    }
+      .leftJoin(reports, eq(reports.runId, runs.id))
+      .where(and(inSpan(span), hasEnded, more, gt(runs.id, after)))
+      .orderBy(asc(runs.id))
+      .limit(pageRows)
+      .all();
+    yield* page;
+    after = page.at(-1)?.run.id ?? "";
+    if (page.length < pageRows) return;
   }
+}
 
-  function* csv(span: Span): Generator<string> {
-    yield toCsv(csvHeading);
-    for (const { run, report, title, frictions } of results(span)) {
-      if (report === null) continue;
-      const { metrics: m, methodology } = report;
-      yield toCsv([
-        ...[report.slug, toIso(report.createdAt), report.status, run.promptId, title],
-        ...[run.id, run.evalRequestId, run.agent, run.agentVersion, run.model, JSON.stringify(shownUrlMap(run.urlMap))],
-        ...[report.outcome, report.score, report.scope, report.grade, report.coverage],
-        ...[methodology.id, methodology.hash, methodology.judge],
-        ...[m.timeSeconds, m.costUsd, m.errors, m.toolCalls, m.interruptions, frictions],
-        ...dimensionNames.map((name) => report.dimensions.find((each) => each.name === name)?.score ?? null),
-        report.keyFinding,
-      ]);
-    }
-  }
-
-  /** One test suite per prompt, one case per run, without archived reports. A missed goal or a score below the bar is a failure; a missing report or score, or a score of another scope, is an error. */
-  function* junit(span: Span, bar: Bar | null): Generator<string> {
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
-    const counts = or(isNull(reports.status), ne(reports.status, "archived"));
-    const isMissed = sql`(${reports.outcome} = 'goal_not_met')`;
-    const isOther = bar === null ? sql`false` : sql`(not ${isMissed} and ${reports.scope} <> ${bar.scope})`;
-    const isError = sql<number>`(${runs.status} = 'failed' or ${reports.score} is null or ${isOther})`;
-    const isFailure = sql<
-      number | null
-    >`(not ${isError} and (${isMissed} or ${reports.score} < ${bar?.minScore ?? 0}))`;
-    const ofCase = db
-      .select({ id: runs.id, promptId: runs.promptId, error: isError, failure: isFailure })
+/** The results of all test cases, page by page. */
+function* countCases(db: Db, span: Span, bar: Bar | null) {
+  const isMissed = sql`(${reports.outcome} = 'goal_not_met')`;
+  const isOther = bar === null ? sql`false` : sql`(not ${isMissed} and ${reports.scope} <> ${bar.scope})`;
+  const error = sql<number>`(${runs.status} = 'failed' or ${reports.score} is null or ${isOther})`;
+  const isBelow = sql`(${isMissed} or ${reports.score} < ${bar?.minScore ?? 0})`;
+  const failure = sql<number | null>`(not ${error} and ${isBelow})`;
+  for (let after = ""; ; ) {
+    const page = db
+      .select({ id: runs.id, promptId: runs.promptId, error, failure })
       .from(runs)
-      .leftJoin(reports, eq(reports.runId, runs.id));
-    const suites = new Map<string, { tests: number; errors: number; failures: number }>();
-    for (let after = "", rows = countedRows; rows === countedRows; ) {
-      const page = ofCase
-        .where(and(inSpan(span), inArray(runs.status, ["completed", "failed"]), counts, gt(runs.id, after)))
-        .orderBy(asc(runs.id))
-        .limit(countedRows)
-        .all();
-      for (const { promptId, error, failure } of page) {
-        const suite = suites.get(promptId) ?? { tests: 0, errors: 0, failures: 0 };
-        suites.set(promptId, suite);
-        suite.tests++;
-        suite.errors += error;
-        suite.failures += failure ?? 0;
-      }
-      rows = page.length;
-      after = page.at(-1)?.id ?? after;
-      // Nothing to send yet: the heads of the suites come first.
-      yield "";
-    }
-    for (const [promptId, { tests, errors, failures }] of [...suites].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const prompt = db
-        .select({ title: prompts.title, text: prompts.text })
-        .from(prompts)
-        .where(eq(prompts.id, promptId))
-        .get();
-      const name = line(prompt?.title ?? prompt?.text, 200);
-      yield `  <testsuite${toXmlAttributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
-      for (const { run, report } of results({ ...span, promptId }, counts)) yield toCase(run, report, bar);
-      yield "  </testsuite>\n";
-    }
-    yield "</testsuites>\n";
+      .leftJoin(reports, eq(reports.runId, runs.id))
+      .where(and(inSpan(span), hasEnded, isCase, gt(runs.id, after)))
+      .orderBy(asc(runs.id))
+      .limit(countedRows)
+      .all();
+    yield page;
+    after = page.at(-1)?.id ?? "";
+    if (page.length < countedRows) return;
   }
-
-  function* markdown(span: Span): Generator<string> {
-    let first = true;
-    for (const { report } of results(span)) {
-      if (report === null) continue;
-      yield `${first ? "" : "\n---\n\n"}${toMarkdown(ofReports.getReport(span.org, report.slug))}`;
-      first = false;
-    }
-  }
-
-  return { csv, junit, markdown };
 }
 
 const csvHeading = [
-  ...["slug", "createdAt", "status", "promptId", "promptTitle", "runId", "evalRequestId", "agent", "agentVersion"],
-  ...["model", "urlMap", "outcome", "score", "scope", "grade", "coverage", "methodology", "methodologyHash", "judge"],
-  ...["timeSeconds", "costUsd", "errors", "toolCalls", "interruptions", "frictionPoints"],
+  "slug",
+  "createdAt",
+  "status",
+  "promptId",
+  "promptTitle",
+  "runId",
+  "evalRequestId",
+  "agent",
+  "agentVersion",
+  "model",
+  "urlMap",
+  "outcome",
+  "score",
+  "scope",
+  "grade",
+  "coverage",
+  "methodology",
+  "methodologyHash",
+  "judge",
+  "timeSeconds",
+  "costUsd",
+  "errors",
+  "toolCalls",
+  "interruptions",
+  "frictionPoints",
   ...dimensionNames,
   "keyFinding",
 ];

@@ -1,289 +1,159 @@
 import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Context, OrgId } from "../context.ts";
-import { frequencyProblem, nextTime } from "../cron.ts";
+import { nextTime } from "../cron.ts";
 import { codeOf } from "../db/fault.ts";
-import { transaction } from "../db/open.ts";
+import { type Db, transaction } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
 import { preparedInsert, timeZoneOf } from "../db/rows.ts";
 import type { prompts } from "../db/tables/prompts.ts";
-import { badRequest, conflict } from "../errors.ts";
-import { templateVarsOf } from "../prompts/template.ts";
-import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import type { CountReport } from "../reports/counts.ts";
-import { type Line, linesOf } from "./lines.ts";
-import { columnsOf, findReserved, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
+import { conflict } from "../errors.ts";
+import { countReport } from "../reports/counts.ts";
+import { type Bundle, bundlesOf } from "./bundles.ts";
+import type { Line } from "./lines.ts";
+import { columnsOf, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
 
 /** Rows per transaction. A running service waits only milliseconds for one. */
 const batchRows = 500;
-/** Limit of a run with its events, stored in one transaction. An agent may report up to 64 MiB per attempt, over a few attempts. */
-const maxBundleBytes = 512 * 1024 * 1024;
 
 type Row = Line["row"];
-/** Rows stored together: a single row, or a run with everything that belongs to it. */
-type Bundle = Line[];
 
-/** Counts of imported rows by type, or with `check` of rows that would be imported. `there`: rows the organization already has, left unchanged. */
-export type Imported = { rows: Partial<Record<RowType, number>>; there: number; scheduled: number };
+/**
+ * Counts of imported rows by type, or with `check` of rows that would be imported. `existing`: rows that the organization already has, which are
+ * left unchanged. `scheduled`: imported prompts with an active schedule.
+ */
+export type ImportResult = { rows: Partial<Record<RowType, number>>; existing: number; scheduled: number };
 
-/** Imports an export file into an organization. The whole file is validated before the first row is stored. */
-export function createImports({ db, now }: Pick<Context, "db" | "now">, count: CountReport) {
-  const insertOf = new Map<RowType, (row: never) => void>();
-  const insert = (type: RowType) => {
-    const made = insertOf.get(type) ?? preparedInsert(db, shapes[type].table as SQLiteTable);
-    insertOf.set(type, made as (row: never) => void);
-    return made as (row: Record<string, unknown>) => void;
+/**
+ * Imports an export file into an organization, or with `check` only validates it. The whole file is validated before the first row is stored.
+ * Throws bad_request or conflict with the line number; a rejected file stores nothing.
+ */
+export function importFile(ctx: Context, org: OrgId, file: string, { check = false } = {}): ImportResult {
+  const validated = passNewBundles(ctx.db, org, file, () => {});
+  if (check) return validated;
+  let batch: Bundle[] = [];
+  let rows = 0;
+  const store = () => {
+    storeRows(ctx, org, batch.flat());
+    batch = [];
+    rows = 0;
   };
-  const owner = (table: string, column = "id") =>
-    db.$client.prepare<{ org: string }, [value: string]>(`select org_id org from ${table} where ${column} = ?`);
-  const owners = new Map(
-    rowTypes.flatMap((type) => {
-      const { id } = getTableColumns(shapes[type].table as SQLiteTable);
-      return id ? [[type, owner(getTableName(shapes[type].table))] as const] : [];
-    }),
-  );
-  const named = db.$client.prepare<{ org: string }, [org: string, prompt: string, page: string]>(
-    "select org_id org from named_pages where org_id = ? and prompt_id = ? and page = ?",
-  );
-  const slugOwner = owner("reports", "slug");
+  const result = passNewBundles(ctx.db, org, file, (bundle) => {
+    batch.push(bundle);
+    rows += bundle.length;
+    if (rows >= batchRows) store();
+  });
+  store();
+  return result;
+}
 
-  /** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
-  function isThere(org: OrgId, { n, type, row }: Line): boolean {
-    if (type === "named_page") return named.get(org, String(row.promptId), String(row.page)) !== null;
-    const found = owners.get(type)?.get(row.id)?.org;
-    const taken = type === "report" && found === undefined && slugOwner.get(String(row.slug)) !== null;
-    if (taken || (found !== undefined && found !== org))
-      throw conflict(
-        `line ${n}: the ${labelOf(type)} ${taken ? row.slug : row.id} belongs to ${taken ? "another run" : "another organization"} of this service; import the file into another data directory`,
-      );
-    return found !== undefined;
+/** Passes each bundle of a file that the organization does not have yet to `take`. Throws bad_request or conflict with the line number. */
+function passNewBundles(db: Db, org: OrgId, file: string, take: (bundle: Bundle) => void): ImportResult {
+  const result: ImportResult = { rows: {}, existing: 0, scheduled: 0 };
+  for (const bundle of bundlesOf(file)) {
+    const exist = bundle.map((line) => exists(db, org, line));
+    if (exist[0]) {
+      result.existing += bundle.length;
+      continue;
+    }
+    const misplaced = bundle[exist.indexOf(true)];
+    if (misplaced) {
+      const { n, type, row } = misplaced;
+      throw conflict(`line ${n}: the ${labelOf(type)} ${row.id} already exists on another run`);
+    }
+    for (const { type, row } of bundle) {
+      result.rows[type] = (result.rows[type] ?? 0) + 1;
+      if (type === "prompt" && row.frequency !== null && row.status === "active") result.scheduled++;
+    }
+    take(bundle);
   }
+  return result;
+}
 
-  const unpaid = db.$client.prepare<never, [usd: number, calls: number, org: string, from: number]>(
-    'update spending set usd = max(0, usd - ?), unpriced_calls = max(0, unpriced_calls - ?) where org_id = ? and "from" = ?',
-  );
-  /** Subtracts imported model costs, which a trigger adds to this instance's spending. */
-  function subtractSpending(org: OrgId, row: Row): void {
-    if (row.type !== "usage" || row.source === "agent") return;
-    const { costUsd } = row.data as { costUsd?: number | null };
-    const at = Number(row.at);
-    unpaid.run(costUsd ?? 0, costUsd == null ? 1 : 0, org, at - (at % 900_000));
-  }
-
-  /** Turns an imported row into the row to store. */
-  function toStored(org: OrgId, type: RowType, row: Row, timeZone: string): Record<string, unknown> {
-    const missing = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
-    const stored = { ...Object.fromEntries(missing), orgId: org };
-    if (type === "run")
-      return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
-    if (type === "report") return { ...stored, agent: null, agentVersion: null };
-    if (type === "artifact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
-    if (type !== "prompt") return stored;
-    const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
-    const isScheduled = frequency !== null && status === "active";
-    return { ...stored, nextSlotAt: isScheduled ? nextTime({ id, frequency, timeZone }, now()) : null };
-  }
-
+/** Statements that find the organization of an existing row. */
+const ownersOf = perConnection(({ $client }: Db) => {
+  const prepareOwner = (table: string, column = "id") =>
+    $client.prepare<{ org: string }, [value: string]>(`select org_id org from ${table} where ${column} = ?`);
   return {
-    /** Imports a file, or only validates it. Throws bad_request or conflict with the line number; a rejected file stores nothing. */
-    importFile(org: OrgId, file: string, { check = false } = {}): Imported {
-      const timeZone = timeZoneOf(db, org);
-      const first = add(org, bundlesOf(file), () => {});
-      if (check) return first;
-      let batch: Bundle[] = [];
-      let rows = 0;
-      const store = () => {
-        try {
-          transaction(db, (tx) => {
-            const lines = batch.flat();
-            for (const { type, row } of lines) {
-              insert(type)(toStored(org, type, row, timeZone));
-              if (type === "event") subtractSpending(org, row);
-            }
-            for (const { type, row } of lines)
-              if (type === "report" && row.status === "published") count(tx, row.id, 1);
-          });
-        } catch (error) {
-          if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;
-          throw conflict(
-            "another process imported rows of this file at the same time; import it again to add the rest",
-          );
-        }
-        batch = [];
-        rows = 0;
-      };
-      const imported = add(org, bundlesOf(file), (bundle) => {
-        batch.push(bundle);
-        rows += bundle.length;
-        if (rows >= batchRows) store();
-      });
-      store();
-      return imported;
-    },
+    byId: new Map(
+      rowTypes.flatMap((type) => {
+        const table: SQLiteTable = shapes[type].table;
+        return getTableColumns(table).id ? [[type, prepareOwner(getTableName(table))] as const] : [];
+      }),
+    ),
+    bySlug: prepareOwner("reports", "slug"),
+    namedPage: $client.prepare<{ org: string }, [org: string, prompt: string, page: string]>(
+      "select org_id org from named_pages where org_id = ? and prompt_id = ? and page = ?",
+    ),
   };
+});
 
-  /** Passes each bundle that the organization does not have yet to `keep`. */
-  function add(org: OrgId, bundles: Iterable<Bundle>, keep: (bundle: Bundle) => void): Imported {
-    const imported: Imported = { rows: {}, there: 0, scheduled: 0 };
-    for (const bundle of bundles) {
-      const known = bundle.map((line) => isThere(org, line));
-      if (known[0]) {
-        imported.there += bundle.length;
-        continue;
+/** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
+function exists(db: Db, org: OrgId, { n, type, row }: Line): boolean {
+  const { byId, bySlug, namedPage } = ownersOf(db);
+  if (type === "named_page") return namedPage.get(org, String(row.promptId), String(row.page)) !== null;
+  const owner = byId.get(type)?.get(row.id)?.org;
+  const isSlugTaken = type === "report" && owner === undefined && bySlug.get(String(row.slug)) !== null;
+  if (isSlugTaken || (owner !== undefined && owner !== org))
+    throw conflict(
+      `line ${n}: the ${labelOf(type)} ${isSlugTaken ? row.slug : row.id} belongs to ${isSlugTaken ? "another run" : "another organization"} of this service; import the file into another data directory`,
+    );
+  return owner !== undefined;
+}
+
+/** Stores rows in one transaction. Throws conflict if another process stored one of them meanwhile. */
+function storeRows(ctx: Context, org: OrgId, lines: Line[]): void {
+  const { db } = ctx;
+  const timeZone = timeZoneOf(db, org);
+  try {
+    transaction(db, (tx) => {
+      for (const { type, row } of lines) {
+        insertOf(db, type)(toStored(ctx, org, type, row, timeZone));
+        if (type === "event") subtractSpending(db, org, row);
       }
-      const odd = bundle[known.indexOf(true)];
-      if (odd) throw conflict(`line ${odd.n}: the ${labelOf(odd.type)} ${odd.row.id} already exists on another run`);
-      for (const { type, row } of bundle) {
-        imported.rows[type] = (imported.rows[type] ?? 0) + 1;
-        if (type === "prompt" && row.frequency !== null && row.status === "active") imported.scheduled++;
-      }
-      keep(bundle);
-    }
-    return imported;
+      for (const { type, row } of lines)
+        if (type === "report" && row.status === "published") countReport(ctx, tx, row.id, 1, { announces: false });
+    });
+  } catch (error) {
+    if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;
+    throw conflict("another process imported rows of this file at the same time; import it again to add the rest");
   }
 }
 
-/** Yields the rows of a file in bundles; the last one only after the whole file was validated. Throws bad_request with the line number. */
-function* bundlesOf(file: string): Generator<Bundle> {
-  const seen = new Set<string>();
-  /** Baselines of prompts, checked at the end because prompts come before evaluations. */
-  const baselines: [line: number, id: unknown][] = [];
-  let bundle: Bundle = [];
-  let bytes = 0;
-  for (const line of linesOf(file)) {
-    const { n, type, row } = line;
-    const bad = (why: string) => badRequest(`line ${n}: ${why}`);
-    const before = bundle.at(-1);
-    if (before && rowTypes.indexOf(type) < rowTypes.indexOf(before.type) && type !== "run")
-      throw bad(`${labelOf(type)} rows must come before ${labelOf(before.type)} rows`);
-    if (rowTypes.indexOf(type) <= rowTypes.indexOf("run")) {
-      checkBundle(bundle);
-      if (before) yield bundle;
-      bundle = [line];
-      bytes = 0;
-    } else {
-      if (bundle[0]?.type !== "run") throw bad(`${labelOf(type)} rows must come after their run`);
-      bundle.push(line);
-    }
-    for (const key of keysOf(line)) {
-      if (seen.has(`${type} ${key}`)) throw bad(`the ${labelOf(type)} ${key} appears twice`);
-      seen.add(`${type} ${key}`);
-    }
-    bytes += line.bytes;
-    if (bytes > maxBundleBytes) throw bad(`the run is larger than ${maxBundleBytes / 1024 / 1024} MiB`);
-    if (type === "event" && before?.type === "event" && !comesAfter(row, before.row))
-      throw bad("the events of a run must be in order");
-    checkReferences(line, seen);
-    if (type === "prompt" && row.baselineRequestId != null) baselines.push([n, row.baselineRequestId]);
-  }
-  checkBundle(bundle);
-  for (const [n, id] of baselines)
-    if (!seen.has(`eval_request ${id}`)) throw badRequest(`line ${n}: its baseline ${id} is not in the file`);
-  if (bundle.length > 0) yield bundle;
+type Insert = (row: Record<string, unknown>) => void;
+const insertsOf = perConnection((_: Db) => new Map<RowType, Insert>());
+
+function insertOf(db: Db, type: RowType): Insert {
+  const inserts = insertsOf(db);
+  const insert = inserts.get(type) ?? (preparedInsert(db, shapes[type].table as SQLiteTable) as Insert);
+  inserts.set(type, insert);
+  return insert;
 }
 
-/** The unique keys of a row. Events need none: their order is checked. */
-function keysOf({ type, row }: Line): unknown[] {
-  if (type === "named_page") return [`${row.promptId} ${row.page}`];
-  if (type === "artifact") return [`${row.runId} ${row.attempt} ${row.name}`];
-  if (type === "reach") return [row.reportId];
-  if (type === "event") return [];
-  if (type === "archive") return [row.id, row.digest];
-  return [row.id, ...(type === "report" ? [row.slug] : []), ...(type === "gate" ? [row.headRequestId] : [])];
+const subtraction = perConnection(({ $client }: Db) =>
+  $client.prepare<never, [usd: number, calls: number, org: string, from: number]>(
+    'update spending set usd = max(0, usd - ?), unpriced_calls = max(0, unpriced_calls - ?) where org_id = ? and "from" = ?',
+  ),
+);
+
+/** Subtracts imported model costs, which a trigger adds to this instance's spending. */
+function subtractSpending(db: Db, org: OrgId, row: Row): void {
+  if (row.type !== "usage" || row.source === "agent") return;
+  const { costUsd } = row.data as { costUsd?: number | null };
+  const at = Number(row.at);
+  subtraction(db).run(costUsd ?? 0, costUsd == null ? 1 : 0, org, at - (at % 900_000));
 }
 
-const comesAfter = (a: Row, b: Row) =>
-  Number(a.attempt) - Number(b.attempt) > 0 || (a.attempt === b.attempt && Number(a.seq) > Number(b.seq));
-
-/** Checks a row and its references to earlier rows. Throws bad_request with the line number. */
-function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
-  const bad = (why: string) => badRequest(`line ${n}: ${why}`);
-  const needs = (what: RowType, id: unknown) => {
-    if (id !== null && !seen.has(`${what} ${id}`))
-      throw bad(`its ${labelOf(what)} ${id} must come earlier in the file`);
-  };
-  if (type === "prompt") {
-    needs("provider", row.targetProviderId ?? null);
-    const { archive = null, skills } = (row.workspace ?? {}) as WorkspaceSetup;
-    needs("archive", archive);
-    needs("archive", skills?.archive ?? null);
-    const problem = typeof row.frequency === "string" ? frequencyProblem(row.frequency) : null;
-    if (problem !== null) throw bad(`frequency: ${problem}`);
-    const vars = templateVarsOf(String(row.text), (row.endGoal ?? null) as string | null);
-    if (!Bun.deepEquals(vars, row.templateVars ?? null))
-      throw bad("templateVars must match the variables in text and endGoal");
-  }
-  if (type === "artifact" && String(row.name).endsWith(".webp") && !String(row.data).startsWith("UklGR"))
-    throw bad("data must be a WebP image");
-  if (type === "archive") {
-    const content = Buffer.from(String(row.data), "base64");
-    if (content.length !== row.bytes || new Bun.CryptoHasher("sha256").update(content).digest("hex") !== row.digest)
-      throw bad("bytes and digest must match the data");
-  }
-  if ("promptId" in row) needs("prompt", row.promptId);
-  if (type === "gate")
-    for (const target of [row, ...((row.others ?? []) as Row[])]) {
-      needs("prompt", target.promptId);
-      for (const id of [target.headRequestId, target.baseRequestId ?? null]) needs("eval_request", id);
-    }
-  if (type === "field_report") needs("field_friction", row.frictionId);
-  if (type === "fix") for (const id of [row.beforeId, row.afterId]) needs("eval_request", id);
-  if (type === "run") {
-    needs("eval_request", row.evalRequestId);
-  }
-  if (type === "run" || type === "regrade") {
-    const mustHave = ["failed", "superseded", "cancelled"].includes(String(row.status));
-    if ((row.failureCause != null) !== mustHave || (row.failureDetail != null) !== mustHave)
-      throw bad(`a ${row.status} ${labelOf(type)} must ${mustHave ? "" : "not "}have failureCause and failureDetail`);
-  }
-  const end = { run: "completedAt", gate: "completedAt", regrade: "completedAt" }[type as string];
-  if (end !== undefined && row[end] == null) throw bad(`an unfinished ${labelOf(type)} cannot be imported`);
-  if (type === "gate" && row.reason == null) throw bad("a gate must have a reason");
-  const reserved = type === "event" ? findReserved(row) : undefined;
-  if (reserved !== undefined) throw bad(`${reserved} is not allowed in the data of an event`);
-  const { costUsd = null } = row.type === "usage" ? (row.data as { costUsd?: unknown }) : {};
-  if (costUsd !== null && !(typeof costUsd === "number" && costUsd >= 0))
-    throw bad("costUsd must be a number of 0 or more");
-  if (type === "report" && (row.score == null) !== (row.nullNotice != null))
-    throw bad("set nullNotice exactly when score is null");
-  if (type === "grading" && row.hash !== (row.grade as { methodology: { hash: string } }).methodology.hash)
-    throw bad("hash must match the methodology in its grade");
-}
-
-/** Checks that the rows of a run are consistent with each other. Throws bad_request with the line number. */
-function checkBundle(bundle: Bundle): void {
-  const [head] = bundle;
-  if (head?.type !== "run") return;
-  const of = (wanted: RowType) => bundle.filter(({ type }) => type === wanted);
-  const [report, second] = of("report");
-  const bad = ({ n }: Line, why: string) => badRequest(`line ${n}: ${why}`);
-  if (second) throw bad(second, "the run has more than one report");
-  if ((head.row.status === "completed") !== (report !== undefined))
-    throw bad(head, "only a completed run has a report, and it must have one");
-  const expected: Record<string, unknown> = {
-    runId: head.row.id,
-    promptId: head.row.promptId,
-    reportId: report?.row.id,
-  };
-  for (const line of bundle.slice(1))
-    for (const [name, value] of Object.entries(expected))
-      if (name in line.row && line.row[name] !== value) throw bad(line, `${name} must match the rows above it`);
-  const points = new Set(of("friction_point").map(({ row }) => row.id));
-  for (const line of of("recommendation"))
-    for (const id of line.row.frictionIds as string[])
-      if (!points.has(id)) throw bad(line, `its friction point ${id} is missing`);
-  const all = of("grading");
-  if (report?.row.gradingId != null && !all.some(({ row }) => row.id === report.row.gradingId))
-    throw bad(report, `its grading ${report.row.gradingId} is missing`);
-  const places: [RowType, (row: Row) => unknown][] = [
-    ["friction_point", (row) => row.fingerprint],
-    ["recommendation", (row) => row.priority],
-    ["grading", (row) => `${row.hash} ${row.repeat}`],
-  ];
-  for (const [type, place] of places) {
-    const taken = new Set<unknown>();
-    for (const line of of(type)) {
-      if (taken.has(place(line.row))) throw bad(line, `the ${labelOf(type)} ${place(line.row)} appears twice`);
-      taken.add(place(line.row));
-    }
-  }
+/** Turns an imported row into the row to store. */
+function toStored(ctx: Context, org: OrgId, type: RowType, row: Row, timeZone: string): Record<string, unknown> {
+  const columns = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
+  const stored = { ...Object.fromEntries(columns), orgId: org };
+  if (type === "run")
+    return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
+  if (type === "report") return { ...stored, agent: null, agentVersion: null };
+  if (type === "artifact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
+  if (type !== "prompt") return stored;
+  const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
+  const isScheduled = frequency !== null && status === "active";
+  return { ...stored, nextSlotAt: isScheduled ? nextTime({ id, frequency, timeZone }, ctx.now()) : null };
 }

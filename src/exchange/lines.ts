@@ -14,21 +14,21 @@ export type Line = { n: number; type: RowType; row: Row; bytes: number };
 
 const checks = new Map<RowType, TypeCheck<TSchema>>();
 function checkOf(type: RowType): TypeCheck<TSchema> {
-  const made = checks.get(type) ?? TypeCompiler.Compile(schemaOf(type));
-  checks.set(type, made);
-  return made;
+  const check = checks.get(type) ?? TypeCompiler.Compile(schemaOf(type));
+  checks.set(type, check);
+  return check;
 }
 
 /** Yields the rows of a file, each validated against its schema. Throws bad_request for a file that is not an export, damaged or truncated. */
 export function* linesOf(file: string): Generator<Line> {
   const hash = createHash("sha256");
   let rows = 0;
-  let ended = false;
+  let hasEnded = false;
   let n = 0;
   for (const { text, isWhole } of textLinesOf(file)) {
     n++;
     const bad = (why: string) => badRequest(`line ${n}: ${why}`);
-    if (ended) throw bad("unexpected data after the end of the export; export it again");
+    if (hasEnded) throw bad("unexpected data after the end of the export; export it again");
     if (!isWhole) throw bad("the file is truncated here; copy it again, or export it again");
     if (n === 1) {
       checkHeader(text);
@@ -39,22 +39,22 @@ export function* linesOf(file: string): Generator<Line> {
     if (type === "end") {
       if (rest.rows !== rows || rest.sha256 !== hash.digest("hex"))
         throw bad(`the checksum of the ${rows} rows above does not match; the file is damaged, export it again`);
-      ended = true;
+      hasEnded = true;
       continue;
     }
-    const known = rowTypes.find((each) => each === type);
-    if (!known)
+    const rowType = rowTypes.find((each) => each === type);
+    if (!rowType)
       throw bad(
         `${JSON.stringify(type ?? null).slice(0, 100)} is not a known row type; the file is damaged, export it again`,
       );
-    const check = checkOf(known);
-    const wrong = check.Check(row) ? null : check.Errors(row).First();
-    if (wrong) throw bad(`${labelOf(known)}: ${invalidInput(wrong, "row").detail}`);
+    const check = checkOf(rowType);
+    const error = check.Check(row) ? null : check.Errors(row).First();
+    if (error) throw bad(`${labelOf(rowType)}: ${invalidInput(error, "row").detail}`);
     hash.update(`${text}\n`);
     rows++;
-    yield { n, type: known, row: row as Row, bytes: text.length };
+    yield { n, type: rowType, row: row as Row, bytes: text.length };
   }
-  if (!ended) throw badRequest(`line ${n + 1}: the file is truncated here; copy it again, or export it again`);
+  if (!hasEnded) throw badRequest(`line ${n + 1}: the file is truncated here; copy it again, or export it again`);
 }
 
 function parse(text: string, n: number): Record<string, unknown> {
@@ -66,7 +66,7 @@ function parse(text: string, n: number): Record<string, unknown> {
   }
 }
 
-const foreign = () =>
+const notAnExport = () =>
   badRequest("line 1: this is not an evald export; pass a file created by evald export, uncompressed");
 
 function checkHeader(text: string): void {
@@ -74,10 +74,10 @@ function checkHeader(text: string): void {
   try {
     header = parseJson(text, "JSON");
   } catch {
-    throw foreign();
+    throw notAnExport();
   }
   const { type, version, evald } = (header ?? {}) as Record<string, unknown>;
-  if (type !== "evald export" || !Number.isInteger(version)) throw foreign();
+  if (type !== "evald export" || !Number.isInteger(version)) throw notAnExport();
   if (Number(version) > formatVersion)
     throw badRequest(
       `line 1: the file has format ${version}, written by evald ${String(evald).slice(0, 40)}, but this version reads formats up to ${formatVersion}; import it with that version`,
@@ -88,7 +88,7 @@ function checkHeader(text: string): void {
 function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean }> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const chunk = Buffer.alloc(256 * 1024);
-  const opened = readChunk(file, () => openSync(file, "r"));
+  const descriptor = readChunk(file, () => openSync(file, "r"));
   let partial: Buffer[] = [];
   let length = 0;
   let n = 1;
@@ -97,13 +97,13 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
       return decoder.decode(bytes);
     } catch {
       throw n === 1
-        ? foreign()
+        ? notAnExport()
         : badRequest(`line ${n}: the line is not valid UTF-8; the file is damaged, export it again`);
     }
   };
   try {
     for (;;) {
-      const read = readChunk(file, () => readSync(opened, chunk));
+      const read = readChunk(file, () => readSync(descriptor, chunk));
       if (read === 0) break;
       let from = 0;
       for (let at = chunk.indexOf(10); at >= 0 && at < read; at = chunk.indexOf(10, from)) {
@@ -122,7 +122,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
     }
     if (length > 0) yield { text: Buffer.concat(partial).toString(), isWhole: false };
   } finally {
-    closeSync(opened);
+    closeSync(descriptor);
   }
 }
 

@@ -1,8 +1,8 @@
 import { and, asc, eq, exists, gt, gte, inArray, isNull, lt, lte, notExists, or, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
-import type { Context } from "../context.ts";
 import type { Db } from "../db/open.ts";
-import { prepared } from "../db/prepared.ts";
+import { perConnection } from "../db/per-connection.ts";
+import { statement } from "../db/prepared.ts";
 import { fixes } from "../db/tables/friction.ts";
 import { gates } from "../db/tables/gates.ts";
 import { archives, prompts, providers } from "../db/tables/prompts.ts";
@@ -19,6 +19,8 @@ const pageRowsOf = (type: RowType): number =>
 
 type Row = Record<string, unknown>;
 type ExportedRow = [type: RowType, row: Row];
+/** The condition for the rows of a table that are exported. */
+type Filter = (db: Db, span: Span) => SQL | undefined;
 
 /** Yields a list page by page; `read` returns the rows after `last`. */
 function* paged(type: RowType, read: (last: Row) => Row[], first: Row = { id: "" }): Generator<ExportedRow> {
@@ -35,8 +37,8 @@ const ofOthers = sql`(select coalesce(side.value, '') from json_each(${gates.oth
 
 /** In an export of one prompt, only the row that it refers to. */
 const usedBy =
-  (db: Db, id: SQLiteColumn, reference: SQLiteColumn | SQL) =>
-  ({ promptId }: Span) =>
+  (id: SQLiteColumn, reference: SQLiteColumn | SQL): Filter =>
+  (db, { promptId }) =>
     promptId === null
       ? undefined
       : inArray(
@@ -48,131 +50,152 @@ const usedBy =
         );
 
 /** Rows that belong to no prompt are not in the export of one. */
-const ofAllPrompts = ({ promptId }: Span) => (promptId === null ? undefined : sql`false`);
+const ofAllPrompts: Filter = (_, { promptId }) => (promptId === null ? undefined : sql`false`);
 
 const afterPrompts = ["eval_request", "fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const;
 
-/** Reads all rows of an export, in the order in which an import needs them, a page at a time. */
-export function createRowReader({ db }: Pick<Context, "db">) {
-  const runsOf = (evalRequestId: SQLiteColumn, more: SQL | undefined) =>
-    db
-      .select({ id: runs.id })
-      .from(runs)
-      .where(and(eq(runs.evalRequestId, evalRequestId), more));
-  /** Whether an evaluation has a run that is exported. */
-  const isExported = (span: Span, id: SQLiteColumn) => exists(runsOf(id, inSpan(span)));
-  /** Whether all of its runs are. */
-  const isWhole = (span: Span, id: SQLiteColumn) =>
-    and(isExported(span, id), notExists(runsOf(id, sql`(${inSpan(span)}) is not true`)));
+const runsOf = (db: Db, evalRequestId: SQLiteColumn, more: SQL | undefined) =>
+  db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.evalRequestId, evalRequestId), more));
 
-  /** Tables exported in the order of their ids, with the filter for each. */
-  const chosen = {
-    provider: usedBy(db, providers.id, prompts.targetProviderId),
-    archive: (span: Span) =>
-      or(
-        usedBy(db, archives.id, sql`json_extract(${prompts.workspace}, '$.archive')`)(span),
-        usedBy(db, archives.id, sql`json_extract(${prompts.workspace}, '$.skills.archive')`)(span),
-      ),
-    prompt: ({ promptId }: Span) => (promptId === null ? undefined : eq(prompts.id, promptId)),
-    eval_request: (span: Span) => isExported(span, evalRequests.id),
-    dismissal: ofAllPrompts,
-    field_friction: ofAllPrompts,
-    field_report: ofAllPrompts,
-    fix: (span: Span) => and(isExported(span, fixes.beforeId), isExported(span, fixes.afterId)),
-    gate: (span: Span) =>
-      and(
-        lte(gates.completedAt, span.endedBy),
-        isWhole(span, gates.headRequestId),
-        or(isNull(gates.baseRequestId), isWhole(span, gates.baseRequestId)),
-        notExists(
-          db
-            .select({ id: runs.id })
-            .from(runs)
-            .where(and(inArray(runs.evalRequestId, ofOthers), sql`(${inSpan(span)}) is not true`)),
-        ),
-      ),
-    regrade: ({ promptId, from, to, endedBy }: Span) =>
-      and(
-        lte(regrades.completedAt, endedBy),
-        gte(regrades.id, from),
-        lt(regrades.id, to),
-        promptId === null ? undefined : eq(regrades.promptId, promptId),
-      ),
-    run: inSpan,
-  };
+/** Whether an evaluation has a run that is exported. */
+const isExported = (db: Db, span: Span, id: SQLiteColumn) => exists(runsOf(db, id, inSpan(span)));
 
-  function listed(type: keyof typeof chosen, span: Span): Generator<ExportedRow> {
-    const table = shapes[type].table as typeof runs;
-    const where = and(eq(table.orgId, span.org), chosen[type](span));
-    return paged(type, ({ id }) =>
-      db
-        .select()
-        .from(table)
-        .where(and(where, gt(table.id, String(id))))
-        .orderBy(asc(table.id))
-        .limit(pageRowsOf(type))
-        .all(),
-    );
+/** Whether all runs of an evaluation are exported. */
+const isWhole = (db: Db, span: Span, id: SQLiteColumn) =>
+  and(isExported(db, span, id), notExists(runsOf(db, id, sql`(${inSpan(span)}) is not true`)));
+
+/** Tables exported in the order of their IDs, with the filter for each. */
+const filters = {
+  provider: usedBy(providers.id, prompts.targetProviderId),
+  archive: (db, span) =>
+    or(
+      usedBy(archives.id, sql`json_extract(${prompts.workspace}, '$.archive')`)(db, span),
+      usedBy(archives.id, sql`json_extract(${prompts.workspace}, '$.skills.archive')`)(db, span),
+    ),
+  prompt: (_, { promptId }) => (promptId === null ? undefined : eq(prompts.id, promptId)),
+  eval_request: (db, span) => isExported(db, span, evalRequests.id),
+  dismissal: ofAllPrompts,
+  field_friction: ofAllPrompts,
+  field_report: ofAllPrompts,
+  fix: (db, span) => and(isExported(db, span, fixes.beforeId), isExported(db, span, fixes.afterId)),
+  gate: (db, span) =>
+    and(
+      lte(gates.completedAt, span.endedBy),
+      isWhole(db, span, gates.headRequestId),
+      or(isNull(gates.baseRequestId), isWhole(db, span, gates.baseRequestId)),
+      notExists(
+        db
+          .select({ id: runs.id })
+          .from(runs)
+          .where(and(inArray(runs.evalRequestId, ofOthers), sql`(${inSpan(span)}) is not true`)),
+      ),
+    ),
+  regrade: (_, { promptId, from, to, endedBy }) =>
+    and(
+      lte(regrades.completedAt, endedBy),
+      gte(regrades.id, from),
+      lt(regrades.id, to),
+      promptId === null ? undefined : eq(regrades.promptId, promptId),
+    ),
+  run: (_, span) => inSpan(span),
+} satisfies Partial<Record<RowType, Filter>>;
+
+/** Yields all rows of an export, in the order in which an import needs them, read a page at a time. */
+export function* readRows(db: Db, span: Span): Generator<ExportedRow> {
+  for (const type of ["provider", "archive", "prompt"] as const) yield* readTable(db, type, span);
+  yield* readNamedPages(db, span);
+  for (const type of afterPrompts) yield* readTable(db, type, span);
+  for (const run of readTable(db, "run", span)) {
+    yield run;
+    const { id } = run[1];
+    yield* paged("event", ({ attempt, seq }) => nextEvents(db).all({ id, attempt, seq }), { attempt: -1, seq: -1 });
+    yield* listOwned(db, "artifact", id);
+    yield* reportReader(db)(id);
   }
+}
 
-  /** Pages that the docs linked to in the runs of a prompt. */
-  function namedOf({ org, promptId: only }: Span): Generator<ExportedRow> {
-    const { orgId, promptId, page } = namedPages;
-    const own = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
-    const read = (last: Row) =>
-      db
-        .select()
-        .from(namedPages)
-        .where(and(own, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
-        .orderBy(asc(promptId), asc(page))
-        .limit(pageRowsOf("named_page"))
-        .all();
-    return paged("named_page", read, { promptId: "", page: "" });
-  }
-
-  // Prepared once: preparing per run would take longer than all reads.
-  const id = sql.placeholder("id");
-  const ownOf = (type: "artifact" | "report" | (typeof ofReport)[number]) => {
-    const { table, of, order } = shapes[type];
-    const made = prepared(
-      db
-        .select()
-        .from(table as SQLiteTable)
-        .where(eq(of, id))
-        .orderBy(...order.map((column) => asc(column))),
-    );
-    return (owner: unknown): ExportedRow[] => made.all({ id: owner }).map((row) => [type, row]);
-  };
-  const ofReport = ["reach", "friction_point", "recommendation", "grading"] as const;
-  const [artifactsOf, reportOf] = [ownOf("artifact"), ownOf("report")];
-  const partsOf = ofReport.map(ownOf);
-  const { runId, attempt, seq } = sessionEvents;
-  const nextEvents = prepared(
+function readTable(db: Db, type: keyof typeof filters, span: Span): Generator<ExportedRow> {
+  const table = shapes[type].table as typeof runs;
+  const where = and(eq(table.orgId, span.org), (filters[type] as Filter)(db, span));
+  return paged(type, ({ id }) =>
     db
       .select()
-      .from(sessionEvents)
-      .where(and(eq(runId, id), sql`(${attempt}, ${seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`))
-      .orderBy(asc(attempt), asc(seq))
-      .limit(pageRowsOf("event")),
+      .from(table)
+      .where(and(where, gt(table.id, String(id))))
+      .orderBy(asc(table.id))
+      .limit(pageRowsOf(type))
+      .all(),
   );
-
-  /** A report with everything that belongs to it, read in one transaction. */
-  const reportParts = db.$client.transaction((run: unknown): ExportedRow[] =>
-    reportOf(run).flatMap((report) => [report, ...partsOf.flatMap((list) => list(report[1].id))]),
-  );
-
-  return function* readRows(span: Span): Generator<ExportedRow> {
-    yield* listed("provider", span);
-    yield* listed("archive", span);
-    yield* listed("prompt", span);
-    yield* namedOf(span);
-    for (const type of afterPrompts) yield* listed(type, span);
-    for (const run of listed("run", span)) {
-      yield run;
-      const { id } = run[1];
-      yield* paged("event", ({ attempt, seq }) => nextEvents.all({ id, attempt, seq }), { attempt: -1, seq: -1 });
-      yield* artifactsOf(id);
-      yield* reportParts(id);
-    }
-  };
 }
+
+/** Pages that the docs linked to in the runs of a prompt. */
+function readNamedPages(db: Db, { org, promptId: only }: Span): Generator<ExportedRow> {
+  const { orgId, promptId, page } = namedPages;
+  const own = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
+  const read = (last: Row) =>
+    db
+      .select()
+      .from(namedPages)
+      .where(and(own, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
+      .orderBy(asc(promptId), asc(page))
+      .limit(pageRowsOf("named_page"))
+      .all();
+  return paged("named_page", read, { promptId: "", page: "" });
+}
+
+const nextEvents = statement((db) => {
+  const { runId, attempt, seq } = sessionEvents;
+  return db
+    .select()
+    .from(sessionEvents)
+    .where(
+      and(
+        eq(runId, sql.placeholder("id")),
+        sql`(${attempt}, ${seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`,
+      ),
+    )
+    .orderBy(asc(attempt), asc(seq))
+    .limit(pageRowsOf("event"));
+});
+
+const partsOfReport = ["reach", "friction_point", "recommendation", "grading"] as const;
+type OwnedType = "artifact" | "report" | (typeof partsOfReport)[number];
+
+function ownedBy(type: OwnedType) {
+  const { table, of, order } = shapes[type];
+  return statement((db) =>
+    db
+      .select()
+      .from(table as SQLiteTable)
+      .where(eq(of, sql.placeholder("owner")))
+      .orderBy(...order.map((column) => asc(column))),
+  );
+}
+
+/** The rows of a run or report. Prepared once, because preparing them for each run would take longer than all reads. */
+const ownedRows = {
+  artifact: ownedBy("artifact"),
+  report: ownedBy("report"),
+  reach: ownedBy("reach"),
+  friction_point: ownedBy("friction_point"),
+  recommendation: ownedBy("recommendation"),
+  grading: ownedBy("grading"),
+};
+
+const listOwned = (db: Db, type: OwnedType, owner: unknown): ExportedRow[] =>
+  ownedRows[type](db)
+    .all({ owner })
+    .map((row) => [type, row]);
+
+/** Reads the report of a run with everything that belongs to it, in one transaction. */
+const reportReader = perConnection((db: Db) =>
+  db.$client.transaction((runId: unknown): ExportedRow[] =>
+    listOwned(db, "report", runId).flatMap((report) => [
+      report,
+      ...partsOfReport.flatMap((type) => listOwned(db, type, report[1].id)),
+    ]),
+  ),
+);

@@ -53,7 +53,12 @@ const data = Type.Object({}, { additionalProperties: true });
 const { id: _, seenIn: __, state: ___, dismissed: ____, ...friction } = FrictionPoint.properties;
 const count = Type.Integer({ minimum: 0 });
 const visit = Type.Object({
-  ...{ page: Type.String(), url: Type.String(), reads: count, misses: count, guesses: count, errors: count },
+  page: Type.String(),
+  url: Type.String(),
+  reads: count,
+  misses: count,
+  guesses: count,
+  errors: count,
   found: Type.Partial(Type.Record(OneOf(provenances), count)),
 });
 const { gain, lostPoints } = Advice;
@@ -64,7 +69,10 @@ const grade = Type.Object({
   frictions: Type.Array(
     Type.Object({
       ...friction,
-      ...{ id: uuid, fingerprint: Fingerprint, events: numbers, grounds },
+      id: uuid,
+      fingerprint: Fingerprint,
+      events: numbers,
+      grounds,
     }),
   ),
   recommendations: Type.Array(
@@ -75,7 +83,9 @@ const grade = Type.Object({
       action: Type.String(),
       url: Nullable(Type.String()),
       expectedGain: Nullable(Type.Number()),
-      ...{ gain, evidence, lostPoints },
+      gain,
+      evidence,
+      lostPoints,
     }),
   ),
 });
@@ -151,7 +161,9 @@ export const shapes = {
       baseRunIds: Type.Array(uuid),
       others: Type.Array(
         Type.Object({
-          ...{ promptId: uuid, headRequestId: uuid, baseRequestId: Nullable(uuid) },
+          promptId: uuid,
+          headRequestId: uuid,
+          baseRequestId: Nullable(uuid),
           baseRunIds: Nullable(Type.Array(uuid)),
           model: Nullable(Type.String()),
         }),
@@ -159,7 +171,9 @@ export const shapes = {
       comparison: Comparison,
       agents: Type.Array(
         Type.Object({
-          ...{ agent: Type.String(), model: Nullable(Type.String()), reason: Type.String() },
+          agent: Type.String(),
+          model: Nullable(Type.String()),
+          reason: Type.String(),
           status: OneOf(["passed", "failed", "error"]),
           comparison: Nullable(Comparison),
         }),

@@ -2,12 +2,10 @@ import { createHash } from "node:crypto";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
 import { shownUrlMap } from "../net/mapping.ts";
-import type { Reports } from "../reports/reports.ts";
-import type { Report } from "../reports/schema.ts";
 import { redactKeys, redactSecrets, toIso } from "../schema.ts";
-import { type Bar, createFormats } from "./formats.ts";
-import { createRowReader } from "./reading.ts";
-import { columnsOf, formatVersion, rowTypes } from "./rows.ts";
+import { type Bar, writeCsv, writeJunit, writeMarkdown } from "./formats.ts";
+import { readRows } from "./reading.ts";
+import { columnsOf, formatVersion, type RowType, rowTypes } from "./rows.ts";
 import type { ExportFormat } from "./schema.ts";
 import type { Span } from "./span.ts";
 
@@ -22,44 +20,43 @@ export type ExportOrder = {
   secrets: string[];
 };
 
-export type WriteExport = ReturnType<typeof createExportWriter>;
+/** Writes an export in chunks, so memory use stays constant and concurrent writes do no harm. */
+export function writeExport(ctx: Context, order: ExportOrder): Generator<string> {
+  const { format, span, bar } = order;
+  if (format === "csv") return writeCsv(ctx, span);
+  if (format === "junit") return writeJunit(ctx, span, bar);
+  return format === "markdown" ? writeMarkdown(ctx, span) : writeLines(ctx, order);
+}
 
-/** Writes exports as a stream of lines, so memory use stays constant and concurrent writes do no harm. */
-export function createExportWriter(
-  ctx: Pick<Context, "db">,
-  { reports: ofReports, toMarkdown }: { reports: Pick<Reports, "getReport">; toMarkdown: (report: Report) => string },
-) {
-  const readRows = createRowReader(ctx);
-  const formats = createFormats(ctx, ofReports, toMarkdown);
-
-  /** Yields a header line, a line per row, and an end line with the row count and checksum. */
-  function* lines({ span, organization, secrets: own }: ExportOrder): Generator<string> {
-    const secrets = own.map((secret) => JSON.stringify(secret).slice(1, -1));
-    const exportedAt = toIso(span.endedBy);
-    yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organization, exportedAt })}\n`;
-    const hash = createHash("sha256");
-    let rows = 0;
-    const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
-    for (const [type, row] of readRows(span)) {
-      const kept: Record<string, unknown> = {};
-      for (const name of columns.get(type) ?? [])
-        kept[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];
-      if (type === "run") kept.urlMap = shownUrlMap(row.urlMap as Record<string, string>);
-      const baseline = kept.baselineRequestId;
-      if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) kept.baselineRequestId = null;
-      // Stored rows should hold no secrets, but a person may have pasted one into a prompt.
-      const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: kept })), secrets)}\n`;
-      hash.update(line);
-      rows++;
-      yield line;
-    }
-    yield `${JSON.stringify({ type: "end", rows, sha256: hash.digest("hex") })}\n`;
+/** Yields a header line, a line per row, and an end line with the row count and checksum. */
+function* writeLines({ db }: Context, { span, organization, secrets }: ExportOrder): Generator<string> {
+  const escapedSecrets = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
+  const exportedAt = toIso(span.endedBy);
+  yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organization, exportedAt })}\n`;
+  const hash = createHash("sha256");
+  let rows = 0;
+  for (const [type, row] of readRows(db, span)) {
+    // Stored rows should hold no secrets, but a person may have pasted one into a prompt.
+    const text = redactSecrets(redactKeys(JSON.stringify({ type, row: toExported(type, row, span) })), escapedSecrets);
+    const line = `${text}\n`;
+    hash.update(line);
+    rows++;
+    yield line;
   }
+  yield `${JSON.stringify({ type: "end", rows, sha256: hash.digest("hex") })}\n`;
+}
 
-  return function write(order: ExportOrder): Generator<string> {
-    const { format, span, bar } = order;
-    if (format === "csv") return formats.csv(span);
-    if (format === "junit") return formats.junit(span, bar);
-    return format === "markdown" ? formats.markdown(span) : lines(order);
-  };
+const columnNames = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
+
+/** The exported columns of a row. A baseline that is outside the span is left out. */
+function toExported(type: RowType, row: Record<string, unknown>, { from, to }: Span): Record<string, unknown> {
+  const exported: Record<string, unknown> = {};
+  for (const name of columnNames.get(type) ?? []) {
+    const value = row[name];
+    exported[name] = Buffer.isBuffer(value) ? value.toString("base64") : value;
+  }
+  if (type === "run") exported.urlMap = shownUrlMap(row.urlMap as Record<string, string>);
+  const baseline = exported.baselineRequestId;
+  if (typeof baseline === "string" && (baseline < from || baseline >= to)) exported.baselineRequestId = null;
+  return exported;
 }

@@ -1,6 +1,6 @@
 import { and, asc, count, desc, eq, inArray, or, type SQL, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
-import type { Compare, Comparison } from "../comparisons/compare.ts";
+import type { Comparison } from "../comparisons/compare.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
@@ -14,7 +14,7 @@ import type { Sort } from "../http/sorting.ts";
 import { shownUrlMap } from "../net/mapping.ts";
 import type { Outbox } from "../notifications/outbox.ts";
 import type { Prompts } from "../prompts/prompts.ts";
-import type { Baselines } from "../reports/baseline.ts";
+import { findBaseline } from "../reports/baseline.ts";
 import type { Requests } from "../runs/requests.ts";
 import { toIso } from "../schema.ts";
 import { looks, minRuns, smallestP } from "../stats/power.ts";
@@ -26,8 +26,6 @@ import { createGateRuns, decidingIndex, extendGate, type GateAgentGroup, type Ga
 type Parts = {
   prompts: Prompts;
   requests: Requests;
-  baselines: Pick<Baselines, "findBaseline">;
-  compare: Compare;
   commit: Commit;
   emit: Outbox["emit"];
   onError?: (error: unknown) => void;
@@ -52,14 +50,11 @@ const alpha = 0.05;
 export type Gates = ReturnType<typeof createGates>;
 
 /** Gates: a head that runs next to its base, or against its prompts' baseline, until there are enough runs to decide whether it is worse. */
-export function createGates(
-  ctx: Context,
-  { prompts: ofPrompts, requests, baselines, compare, commit, emit, onError }: Parts,
-) {
+export function createGates(ctx: Context, { prompts: ofPrompts, requests, commit, emit, onError }: Parts) {
   const { db, baseUrl } = ctx;
-  const gateRuns = createGateRuns(ctx, compare);
+  const gateRuns = createGateRuns(ctx);
   const progress = createGateProgress(ctx, { gateRuns, requests, commit, emit, onError });
-  const accept = createAccept(ctx, { requests, baselines });
+  const accept = createAccept(ctx, { requests });
 
   function select(where: SQL | undefined, { limit, offset }: Page, order = orders["-created"]): Gate[] {
     const rows = db
@@ -174,14 +169,12 @@ export function createGates(
 type Run = typeof runs.$inferSelect;
 
 /** Accepts gates with their first runs, as part of a transaction. */
-function createAccept(
-  { now, newId }: Context,
-  { requests, baselines: { findBaseline } }: Pick<Parts, "requests" | "baselines">,
-) {
+function createAccept(ctx: Context, { requests }: Pick<Parts, "requests">) {
   /** The baseline of a head without a base; null if there is none and only the minimum score applies. */
   function baselineFor(org: OrgId, head: Run, minScore: number | null): string[] | null {
     const isExact = isRuleBased(head.agent);
     const found = findBaseline(
+      ctx,
       org,
       { ...head, methodology: null, scope: null },
       head.id,
@@ -247,13 +240,13 @@ function createAccept(
         `Invalid promptIds: all prompts of a gate must use the same agents and models, but ${odd.promptId} uses ${agentWords(odd.agents)} and ${firstId} uses ${agentWords(first.agents)}.`,
       );
     const { agents, ...target } = first;
-    const createdAt = now();
+    const createdAt = ctx.now();
     const row: GateRow = {
       ...target,
       ...gate,
       // A rule-based agent always does the same, so more runs add nothing.
       ...(agents.every(({ agent }) => isRuleBased(agent)) ? { runs: 1, adaptive: false } : {}),
-      id: newId(createdAt),
+      id: ctx.newId(createdAt),
       orgId: org,
       others: others.length === 0 ? null : others.map(({ agents: _, ...other }) => other),
       status: "running",

@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, inArray, isNotNull, ne, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
-import type { Compare, Comparison } from "../comparisons/compare.ts";
+import type { Comparison } from "../comparisons/compare.ts";
+import { compareEvals } from "../comparisons/compare.ts";
 import { alpha } from "../comparisons/evidence.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
@@ -9,8 +10,8 @@ import { attempts, jobs } from "../db/tables/jobs.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
+import type { ComparedRun } from "../reports/compared-runs.ts";
 import { comparedScope } from "../reports/differences.ts";
-import type { RunRow } from "../reports/run-rows.ts";
 import type { Requests } from "../runs/requests.ts";
 import { type EvalResult, resultOf } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
@@ -45,7 +46,8 @@ export type GateAgentGroup = { agentIndex: number; agent: string; model: string 
 export type GateRuns = ReturnType<typeof createGateRuns>;
 
 /** The runs of gates: their progress, cost and results. */
-export function createGateRuns({ db }: Pick<Context, "db">, compare: Pick<Compare, "compareEvals">) {
+export function createGateRuns(ctx: Context) {
+  const { db } = ctx;
   /** `group`: only runs of one agent. */
   const ofEvals = ({ orgId }: GateRow, ids: string[], group?: GateAgentGroup) =>
     and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids), group && eq(runs.agentIndex, group.agentIndex));
@@ -173,10 +175,10 @@ export function createGateRuns({ db }: Pick<Context, "db">, compare: Pick<Compar
       if (base.evalRequestIds.length + runIds.length === 0) return null;
       const level = levelAt(done, gate.adaptive) ?? alpha;
       const { agentIndex, agent, model } = group;
-      const keeps = (run: RunRow) =>
+      const matches = (run: ComparedRun) =>
         of === 1 ||
         (runIds.includes(run.runId) ? run.agent === agent && run.model === model : run.agentIndex === agentIndex);
-      return compare.compareEvals(gate.orgId as OrgId, base, headsOf(gate), { level: level / of, keeps });
+      return compareEvals(ctx, gate.orgId as OrgId, base, headsOf(gate), { level: level / of, matches });
     },
   };
 }

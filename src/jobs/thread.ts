@@ -6,9 +6,20 @@ const idleMs = 30_000;
 
 type Wire<A> = { answer: A } | { error: { message: string; code: string } };
 
+/** The file that threads start with, which calls `serveOrders`. null: this program has no threads, such as a test. */
+let threadProgram: string | null = null;
+
+/** Lets this process start threads. `file`: the program that they run. */
+export function enableThreads(file: string): void {
+  threadProgram = file;
+}
+
+/** Whether this process can start threads. If not, the caller's thread does their work. */
+export const hasThreads = (): boolean => threadProgram !== null;
+
 type Options<T> = {
-  /** The file that the thread starts with, which calls `serveOrders`. */
-  program: string;
+  /** What the thread runs. Default: what `enableThreads` set. */
+  program?: string | null;
   /** What the thread finds in its `workerData`. */
   data: T;
   /** Describes the work in error messages, such as "grading". */
@@ -20,10 +31,16 @@ type Options<T> = {
 };
 
 /** A thread that answers one order at a time. It starts with the first order and ends after 30 s without one. */
-export function createThread<O, A>({ program, data, what, timeoutMs, isInUse = () => false }: Options<unknown>) {
+export function createThread<O, A>({
+  program = threadProgram,
+  data,
+  what,
+  timeoutMs,
+  isInUse = () => false,
+}: Options<unknown>) {
   let worker: Worker | null = null;
   let idle: ReturnType<typeof setTimeout> | undefined;
-  let turn: Promise<unknown> = Promise.resolve();
+  let queue: Promise<unknown> = Promise.resolve();
 
   async function end(): Promise<void> {
     clearTimeout(idle);
@@ -40,6 +57,7 @@ export function createThread<O, A>({ program, data, what, timeoutMs, isInUse = (
 
   async function send(order: O): Promise<A> {
     clearTimeout(idle);
+    if (program === null) throw new Error("this program has no threads");
     worker ??= new Worker(program, { workerData: data });
     const { promise, resolve, reject } = Promise.withResolvers<Wire<A>>();
     const thread = worker;
@@ -66,9 +84,9 @@ export function createThread<O, A>({ program, data, what, timeoutMs, isInUse = (
   return {
     /** Throws what the work throws, with the code of a database error. Rejects if the thread fails, ends or takes too long, and ends it. */
     ask(order: O): Promise<A> {
-      const asked = turn.then(() => send(order));
-      turn = asked.catch(() => {});
-      return asked;
+      const answer = queue.then(() => send(order));
+      queue = answer.catch(() => {});
+      return answer;
     },
     end,
   };

@@ -10,7 +10,6 @@ import { listMethodologies, type Methodology, stampOf } from "../grading/methodo
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import { enqueue, type Lease } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
-import type { Gradings } from "../reports/gradings.ts";
 import type { RunAnnouncements } from "../runs/announcements.ts";
 import type { Judging } from "../runs/judging.ts";
 
@@ -19,7 +18,6 @@ import { getRegradeRow, type RegradeRow as Row } from "./regrade-row.ts";
 import { createReportRegrade, type RegradeResult } from "./report-regrade.ts";
 
 type Parts = {
-  gradings: Gradings;
   grader: Grader;
   judging: Judging;
   commit: Commit;
@@ -63,13 +61,10 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
   );
 
 /** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
-export function createRegradeJob(
-  ctx: Context,
-  { grader, gradings, judging, commit, announceSpending }: Parts,
-): JobHandler {
+export function createRegradeJob(ctx: Context, { grader, judging, commit, announceSpending }: Parts): JobHandler {
   const { db, config, now } = ctx;
   const budget = createJudgeBudget(ctx, { commit, announceSpending });
-  const { regrade, store } = createReportRegrade(ctx, { grader, gradings, judging, commit, budget });
+  const { regrade, store } = createReportRegrade(ctx, { grader, judging, commit, budget });
   const methodologies = listMethodologies(config.methodology);
   const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;
   const getRow = (lease: Lease): Row => getRegradeRow(db, idOf(lease));

@@ -7,9 +7,10 @@ import { splitJudging } from "../grading/judge/judge.ts";
 import type { Methodology } from "../grading/methodology.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
-import type { Gradings } from "../reports/gradings.ts";
+import { addGrading, showGradingByHash } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
 import { hasEvents, readSessionInTurns, type SessionId } from "../reports/session-events.ts";
+import { listGradingRows } from "../reports/stored-grade.ts";
 import { isJudgeable, type Judging } from "../runs/judging.ts";
 import type { RunRow } from "../runs/run-row.ts";
 import type { JudgeBudget } from "./judge-budget.ts";
@@ -20,7 +21,6 @@ export type RegradeResult = "graded" | "unchanged" | "withoutEvents" | "failed";
 
 type Parts = {
   grader: Grader;
-  gradings: Gradings;
   judging: Judging;
   commit: Commit;
   budget: JudgeBudget;
@@ -36,7 +36,7 @@ type Judged = {
 /** Regrades reports, one at a time. */
 export function createReportRegrade(ctx: Context, parts: Parts) {
   const { db, log } = ctx;
-  const { grader, gradings, judging, commit, budget } = parts;
+  const { grader, judging, commit, budget } = parts;
 
   /** Stores something if the lease is still valid, else throws. */
   async function store(lease: Lease, work: (tx: Tx) => void): Promise<void> {
@@ -62,12 +62,12 @@ export function createReportRegrade(ctx: Context, parts: Parts) {
     const id = { orgId: run.orgId, runId: run.id, attempt: report.attempt };
     if (!hasEvents(db, id)) return { result: "withoutEvents" };
     const session = row.judge === null ? [] : splitJudging(await readSessionInTurns(db, id)).session;
-    const known = gradings.rowsOf(report);
+    const known = listGradingRows(db, report);
     /** Shows a grading that already exists. */
     const again = (hash: string) =>
       report.gradingPinned || report.methodology.hash === hash
         ? { result: "unchanged" as const }
-        : { result: "graded" as const, write: (tx: Tx) => gradings.showAgain(tx, report.id, hash) };
+        : { result: "graded" as const, write: (tx: Tx) => showGradingByHash(ctx, tx, report.id, hash) };
     const last = session.at(-1);
     if (row.judge === null || !last || !isJudgeable(session)) {
       const shown = known.find(({ id }) => id === (report.gradingId ?? report.id));
@@ -75,7 +75,7 @@ export function createReportRegrade(ctx: Context, parts: Parts) {
       const grade = await gradeOf(id, judged, methodology);
       if (grade === null) return { result: "failed" };
       if (known.some(({ hash }) => hash === grade.methodology.hash)) return again(grade.methodology.hash);
-      return { result: "graded", write: (tx) => gradings.addGrading(tx, report.id, grade, 1, judged) };
+      return { result: "graded", write: (tx) => addGrading(ctx, tx, report.id, grade, 1, judged) };
     }
     const there = new Set(known.filter(({ hash }) => hash === row.hash).map(({ repeat }) => repeat));
     const missing = Array.from({ length: row.repeats }, (_, i) => i + 1).filter((repeat) => !there.has(repeat));
@@ -84,7 +84,7 @@ export function createReportRegrade(ctx: Context, parts: Parts) {
       const events = await judgeAgain({ run, session: { id, last }, judge, row }, lease, stop);
       const grade = await gradeOf(id, events, methodology);
       if (grade?.judge?.confidence == null) return { result: "failed" };
-      await store(lease, (tx) => gradings.addGrading(tx, report.id, grade, repeat, events));
+      await store(lease, (tx) => addGrading(ctx, tx, report.id, grade, repeat, events));
     }
     return missing.length > 0 ? { result: "graded" } : again(row.hash);
   }

@@ -6,7 +6,7 @@ import type { reports } from "../db/tables/reports.ts";
 import type { runs } from "../db/tables/runs.ts";
 import type { Counted, PointRow } from "../friction/lifecycle-rows.ts";
 import { cut } from "../notifications/events.ts";
-import type { Outbox } from "../notifications/outbox.ts";
+import { emitEvent } from "../notifications/outbox.ts";
 import { toIso } from "../schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
 
@@ -19,12 +19,22 @@ type RunRow = Pick<typeof runs.$inferSelect, "id" | "evalRequestId" | "agent" | 
 type ReportRow = Pick<typeof reports.$inferSelect, "slug" | "status" | "outcome" | "score" | "scope" | "grade">;
 
 export const toRunEvent = (baseUrl: string, { id, evalRequestId, agent, model, createdAt }: RunRow) => ({
-  ...{ id, url: runUrls(baseUrl, id).runUrl, evalRequestId, agent, model },
+  id,
+  url: runUrls(baseUrl, id).runUrl,
+  evalRequestId,
+  agent,
+  model,
   requestedAt: toIso(createdAt),
 });
 
 export const toReportEvent = (baseUrl: string, { slug, status, outcome, score, scope, grade }: ReportRow) => ({
-  ...{ slug, url: reportUrl(baseUrl, slug), status, outcome, score, scope, grade },
+  slug,
+  url: reportUrl(baseUrl, slug),
+  status,
+  outcome,
+  score,
+  scope,
+  grade,
 });
 
 /** The prompt of an event. */
@@ -33,37 +43,40 @@ export function toPromptEvent(tx: Tx, id: string): { id: string; title: string |
   return { id, title: row?.title ?? null };
 }
 
-export type Announcements = ReturnType<typeof createAnnouncements>;
+/** Notifies destinations of a report, in the transaction that stores it. */
+export function announceReport(
+  ctx: Context,
+  tx: Tx,
+  run: typeof runs.$inferSelect,
+  report: ReportRow & { keyFinding: string | null },
+): void {
+  emitEvent(ctx, tx, run.orgId, "run.completed", () => ({
+    run: toRunEvent(ctx.baseUrl(), run),
+    prompt: toPromptEvent(tx, run.promptId),
+    report: toReportEvent(ctx.baseUrl(), report),
+    keyFinding: report.keyFinding === null ? null : cut(report.keyFinding, maxText),
+  }));
+}
 
-/** Notifies destinations of reports and of friction points. */
-export function createAnnouncements({ baseUrl }: Pick<Context, "baseUrl">, { emit }: Pick<Outbox, "emit">) {
-  return {
-    announceReport(tx: Tx, run: typeof runs.$inferSelect, report: ReportRow & { keyFinding: string | null }): void {
-      emit(tx, run.orgId, "run.completed", () => ({
-        run: toRunEvent(baseUrl(), run),
-        prompt: toPromptEvent(tx, run.promptId),
-        report: toReportEvent(baseUrl(), report),
-        keyFinding: report.keyFinding === null ? null : cut(report.keyFinding, maxText),
-      }));
+/** Notifies destinations of a friction point of the live docs. On a preview, everything is new. */
+export function announceFriction(
+  ctx: Context,
+  tx: Tx,
+  type: "friction.opened" | "friction.regressed",
+  { report }: Counted,
+  point: PointRow,
+): void {
+  const { fingerprint, severity, category, title, url, lostPoints } = point;
+  emitEvent(ctx, tx, report.orgId, type, () => ({
+    friction: {
+      fingerprint,
+      severity,
+      category,
+      lostPoints,
+      title: cut(title, maxText),
+      pageUrl: url === null ? null : cut(url, maxUrl),
     },
-
-    /** Of the live docs only: on a preview, everything is new. */
-    announceFriction(
-      tx: Tx,
-      type: "friction.opened" | "friction.regressed",
-      { report }: Counted,
-      point: PointRow,
-    ): void {
-      const { fingerprint, severity, category, title, url, lostPoints } = point;
-      emit(tx, report.orgId, type, () => ({
-        friction: {
-          ...{ fingerprint, severity, category, lostPoints },
-          title: cut(title, maxText),
-          pageUrl: url === null ? null : cut(url, maxUrl),
-        },
-        prompt: toPromptEvent(tx, report.promptId),
-        report: { slug: report.slug, url: reportUrl(baseUrl(), report.slug) },
-      }));
-    },
-  };
+    prompt: toPromptEvent(tx, report.promptId),
+    report: { slug: report.slug, url: reportUrl(ctx.baseUrl(), report.slug) },
+  }));
 }

@@ -59,18 +59,18 @@ const isWebp = (data: Buffer) =>
   data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
 
 /** A screenshot or diff in the session of a report. Throws not_found, also if it was deleted. */
-export function getArtifact({ db }: Pick<Context, "db">, org: OrgId, slug: string, name: string): Buffer {
+export function getArtifact({ db }: Context, org: OrgId, slug: string, name: string): Buffer {
   const report = getReportRow(db, org, slug);
-  const found = db
+  const artifact = db
     .select({ data: artifacts.data })
     .from(artifacts)
     .where(and(eq(artifacts.runId, report.runId), eq(artifacts.attempt, report.attempt), eq(artifacts.name, name)))
     .get();
-  if (!found)
+  if (!artifact)
     throw notFound(
       "The run of this report has no artifact with that name. Artifacts are deleted together with the session events.",
     );
-  return found.data;
+  return artifact.data;
 }
 
 /** Events, with a note if their artifact is missing. */

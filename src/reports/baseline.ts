@@ -1,19 +1,20 @@
 import { eq, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { prepared } from "../db/prepared.ts";
+import { statement } from "../db/prepared.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import type { Scope } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
 import { mean, median, predictionInterval } from "../stats/estimates.ts";
 import { metricNames, round, rounded } from "../stats/repeats.ts";
+import { type ComparedRun, listComparedRunsOfEvals, listScoredRuns, type PublishedRun } from "./compared-runs.ts";
 import { argsKey, type Comparand, comparedScope, differencesOf, differenceWords } from "./differences.ts";
-import { createRunRows, type RunRow, type Seen } from "./run-rows.ts";
+
 import type { Report, ReportBaseline } from "./schema.ts";
 
 /** Number of published runs in the rolling window. */
 export const windowRuns = 10;
 
-export type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: RunRow[] };
+export type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: ComparedRun[] };
 
 /**
  * A prompt with its template arguments, agent and model. `methodology` null: not run yet, so that methodology, agent version and context
@@ -28,70 +29,63 @@ export type Variant = Pick<
   scope: Scope | null;
 };
 
-export type Baselines = ReturnType<typeof createBaselines>;
+const pinnedBaseline = statement((db) =>
+  db
+    .select({ id: prompts.baselineRequestId })
+    .from(prompts)
+    .where(eq(prompts.id, sql.placeholder("promptId"))),
+);
 
-/** The baseline of a prompt: the evaluation that a person pinned, or else the last ten comparable published runs. Never a single run. */
-export function createBaselines({ db }: Pick<Context, "db">) {
-  const rows = createRunRows({ db });
-  const pinnedOf = prepared(
-    db
-      .select({ id: prompts.baselineRequestId })
-      .from(prompts)
-      .where(eq(prompts.id, sql.placeholder("id"))),
-  );
-
-  /** Only runs older than `before`. null if there are fewer than `least`. */
-  function findBaseline(
-    org: OrgId,
-    of: Variant,
-    before: string,
-    exceptEvalRequestId: string,
-    least = 2,
-  ): Baseline | null {
-    const pinned = pinnedOf.get({ id: of.promptId })?.id ?? null;
-    if (pinned !== null && pinned !== exceptEvalRequestId) {
-      const scored = rows.ofEvals(org, [pinned]).filter(({ report }) => report?.score != null);
-      const own = scored.filter(({ agent, model }) => agent === of.agent && model === of.model);
-      const found = own.length > 0 ? own : scored;
-      return found.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: found };
-    }
-    const isOther = (run: Seen) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
-    const newest = rows.published(org, of.promptId, windowRuns, isOther, before);
-    const [last] = newest;
-    const found = newest.filter(
-      (run) =>
-        run.methodology?.hash === last?.methodology?.hash &&
-        run.scope === last?.scope &&
-        run.agentVersion === last?.agentVersion &&
-        run.contextDigest === last?.contextDigest,
-    );
-    return found.length < least ? null : { kind: "window", evalRequestId: null, runs: found };
+/**
+ * The baseline of a prompt: the evaluation that a person pinned, or else the last ten comparable published runs before the run `before`.
+ * Never a single run, and never runs of the evaluation `exceptEvalRequestId`. null if there are fewer than `minRuns`.
+ */
+export function findBaseline(
+  ctx: Context,
+  org: OrgId,
+  variant: Variant,
+  before: string,
+  exceptEvalRequestId: string,
+  minRuns = 2,
+): Baseline | null {
+  const pinned = pinnedBaseline(ctx.db).get({ promptId: variant.promptId })?.id ?? null;
+  if (pinned !== null && pinned !== exceptEvalRequestId) {
+    const scored = listComparedRunsOfEvals(ctx, org, [pinned]).filter(({ report }) => report?.score != null);
+    const ofAgent = scored.filter(({ agent, model }) => agent === variant.agent && model === variant.model);
+    const runs = ofAgent.length > 0 ? ofAgent : scored;
+    return runs.length < minRuns ? null : { kind: "pinned", evalRequestId: pinned, runs };
   }
+  const matches = (run: PublishedRun) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, variant);
+  const newest = listScoredRuns(ctx, org, variant.promptId, { limit: windowRuns, matches, before });
+  const [last] = newest;
+  const runs = newest.filter(
+    (run) =>
+      run.methodology?.hash === last?.methodology?.hash &&
+      run.scope === last?.scope &&
+      run.agentVersion === last?.agentVersion &&
+      run.contextDigest === last?.contextDigest,
+  );
+  return runs.length < minRuns ? null : { kind: "window", evalRequestId: null, runs };
+}
 
-  return {
-    rows,
-    findBaseline,
-
-    /** The difference between a report and its baseline; null without a score or a baseline. */
-    ofReport(org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
-      if (report.score === null) return null;
-      const baseline = findBaseline(org, comparandOf(report), report.run.runId, report.run.evalRequestId);
-      return baseline && toReportBaseline(report, report.score, baseline);
-    },
-  };
+/** The difference between a report and its baseline; null without a score or a baseline. */
+export function findReportBaseline(ctx: Context, org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
+  if (report.score === null) return null;
+  const baseline = findBaseline(ctx, org, comparandOf(report), report.run.runId, report.run.evalRequestId);
+  return baseline && toReportBaseline(report, report.score, baseline);
 }
 
 /** Whether a run has the same variant and methodology. */
-export const isAlike = (run: Seen, of: Omit<Variant, "promptId">): boolean =>
-  run.agent === of.agent &&
-  run.model === of.model &&
-  (of.agentVersion ?? run.agentVersion) === run.agentVersion &&
-  (of.methodology === null || of.contextDigest === run.contextDigest) &&
-  argsKey(run.templateArgs) === argsKey(of.templateArgs) &&
-  (of.methodology ?? run.methodology).hash === run.methodology.hash &&
-  (of.scope ?? scopeOf(run)) === scopeOf(run);
+export const isAlike = (run: PublishedRun, variant: Omit<Variant, "promptId">): boolean =>
+  run.agent === variant.agent &&
+  run.model === variant.model &&
+  (variant.agentVersion ?? run.agentVersion) === run.agentVersion &&
+  (variant.methodology === null || variant.contextDigest === run.contextDigest) &&
+  argsKey(run.templateArgs) === argsKey(variant.templateArgs) &&
+  (variant.methodology ?? run.methodology).hash === run.methodology.hash &&
+  (variant.scope ?? scopeOf(run)) === scopeOf(run);
 
-const scopeOf = ({ scope, methodology: { judge } }: Seen): Scope => comparedScope({ scope, judge });
+const scopeOf = ({ scope, methodology: { judge } }: PublishedRun): Scope => comparedScope({ scope, judge });
 
 function toReportBaseline(
   report: Omit<Report, "baseline">,
@@ -121,11 +115,11 @@ function toReportBaseline(
         : [{ name, mean: round(mean(before), 1), change: round(score - mean(before), 1) }];
     }),
     metrics: metricNames.flatMap((name) => {
-      const middle = median(runs.flatMap(({ metrics }) => metrics?.[name] ?? []));
-      const now = report.metrics[name] ?? null;
-      return middle === null || now === null
+      const before = median(runs.flatMap(({ metrics }) => metrics?.[name] ?? []));
+      const value = report.metrics[name] ?? null;
+      return before === null || value === null
         ? []
-        : [{ name, median: round(middle, 4), change: round(now - middle, 4) }];
+        : [{ name, median: round(before, 4), change: round(value - before, 4) }];
     }),
   };
 }

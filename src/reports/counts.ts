@@ -1,12 +1,14 @@
 import { eq } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
+import { type Context, perContext } from "../context.ts";
+import type { Tx } from "../db/open.ts";
 import { exposures } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
-import type { Counted } from "../friction/lifecycle-rows.ts";
-import { type AnnounceFriction, createLifecycles } from "../friction/lifecycles.ts";
+import { createLifecycles } from "../friction/lifecycles.ts";
 import { createPageCounts } from "../friction/page-counts.ts";
 import type { Exposure } from "../grading/grade.ts";
+import { announceFriction } from "./announcements.ts";
+import { countScore } from "./score-counts.ts";
 
 /** Stores what a session reached, in place of what was stored before. */
 export function writeExposure(
@@ -20,22 +22,27 @@ export function writeExposure(
     .run();
 }
 
-type Counter = (tx: Tx, counted: Counted, by: 1 | -1) => void;
-export type CountReport = ReturnType<typeof createCounts>;
+const countersOf = perContext((ctx) => ({
+  countLifecycles: createLifecycles(ctx, (tx, type, counted, point) => announceFriction(ctx, tx, type, counted, point)),
+  countLifecyclesSilently: createLifecycles(ctx),
+  countPages: createPageCounts(ctx),
+}));
 
-/** Aggregates over many reports. Called in the transaction that publishes or withdraws one. */
-export function createCounts({ db }: { db: Db }, others: Counter[], announceFriction?: AnnounceFriction) {
-  const counters: Counter[] = [createLifecycles({ db }, announceFriction), createPageCounts({ db }), ...others];
-
-  /** A published report starts (`by` 1) or stops (-1) counting. */
-  return function count(tx: Tx, reportId: string, by: 1 | -1): void {
-    const counted = tx
-      .select({ report: reports, run: runs, exposure: exposures })
-      .from(reports)
-      .innerJoin(runs, eq(runs.id, reports.runId))
-      .leftJoin(exposures, eq(exposures.reportId, reports.id))
-      .where(eq(reports.id, reportId))
-      .get();
-    if (counted) for (const counter of counters) counter(tx, counted, by);
-  };
+/**
+ * Updates what is aggregated over many reports when a report starts (`by` 1) or stops (-1) counting, in the transaction that publishes or
+ * withdraws it. `announces` false: for reports of the past, of which nobody is notified.
+ */
+export function countReport(ctx: Context, tx: Tx, reportId: string, by: 1 | -1, { announces = true } = {}): void {
+  const counted = tx
+    .select({ report: reports, run: runs, exposure: exposures })
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .leftJoin(exposures, eq(exposures.reportId, reports.id))
+    .where(eq(reports.id, reportId))
+    .get();
+  if (!counted) return;
+  const { countLifecycles, countLifecyclesSilently, countPages } = countersOf(ctx);
+  (announces ? countLifecycles : countLifecyclesSilently)(tx, counted, by);
+  countPages(tx, counted, by);
+  countScore(tx, counted, by);
 }

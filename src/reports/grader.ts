@@ -5,7 +5,7 @@ import { readAnswer, splitJudging } from "../grading/judge/judge.ts";
 import type { JudgePrompt } from "../grading/judge/rubric.ts";
 import type { Methodology } from "../grading/methodology.ts";
 import { gradeSession, judgePromptOf } from "../grading/score.ts";
-import { createThread } from "../jobs/thread.ts";
+import { createThread, hasThreads } from "../jobs/thread.ts";
 import { readSession, type SessionId } from "./session-events.ts";
 
 /** Work on a stored session. */
@@ -28,13 +28,15 @@ const timeoutMs = 120_000;
 
 /**
  * Grades stored sessions and checks what judges say about them, one at a time, in a thread with a database connection of its own, so that no
- * session delays a request. `program`: the file that the thread starts with; null: works in the caller's thread.
+ * session delays a request. In a program without threads, the caller's thread works. `program`: what the thread runs, if it is another one.
  * All functions throw what the work throws, with the code of a database error.
  */
-export function createGrader(db: Db, program: string | null) {
+export function createGrader(db: Db, program?: string) {
   const data = { work: "grade", file: db.$client.filename };
   const thread =
-    program === null ? null : createThread<Order, Results[Work]>({ program, data, what: "grading", timeoutMs });
+    program === undefined && !hasThreads()
+      ? null
+      : createThread<Order, Results[Work]>({ program, data, what: "grading", timeoutMs });
   const ask =
     <W extends Work>(work: W) =>
     async (order: Orders[W]): Promise<Results[W]> => {

@@ -6,30 +6,136 @@ import { gradings, reports } from "../db/tables/reports.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
-
 import { toDimension, toNullNotice } from "./grade-schema.ts";
-
 import { toVariance } from "./judge-variance.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
-import type { Reports } from "./reports.ts";
+import { getReport } from "./reports.ts";
 import type { Grading, GradingList, Report } from "./schema.ts";
-import { createShownGrading } from "./shown-grading.ts";
+import { showGrading } from "./shown-grading.ts";
 import { frictionKey, type GradingRow, listGradingRows, withIds } from "./stored-grade.ts";
 
-export type Gradings = ReturnType<typeof createGradings>;
+/** The gradings of a report by its slug, oldest first, and how much judges vary. Throws not_found. */
+export const listGradings = (ctx: Context, org: OrgId, slug: string): GradingList =>
+  listGradingsOf(ctx, getReportRow(ctx.db, org, slug));
+
+/** The gradings of a report, oldest first, and how much judges vary. */
+export function listGradingsOf({ db }: Context, report: ReportRow): GradingList {
+  const rows = listGradingRows(db, report);
+  return { gradings: rows.map((row) => toGrading(row, report)), judgeVariance: toVariance(rows) };
+}
 
 /**
- * The gradings of a report. The report shows one of them: the one that a person selected, or else the newest. Gradings
- * with the same methodology and judge are repeats, of which only the first is shown.
+ * A report with another of its gradings: the newest one of a methodology, by its ID or at least 8 digits of its hash. A report shows one
+ * of its gradings: the one that a person pinned, or else the newest. Gradings with the same methodology and judge are repeats, of which only the
+ * first is shown. Throws not_found.
  */
-export function createGradings({ db, now, newId }: Pick<Context, "db" | "now" | "newId">, ofReports: Reports) {
-  const show = createShownGrading(ofReports.count);
+export function getReportByMethodology(ctx: Context, org: OrgId, slug: string, methodology: string): Report {
+  const report = getReport(ctx, org, slug);
+  const row = getReportRow(ctx.db, org, slug);
+  const rows = listGradingRows(ctx.db, row);
+  const isOfMethodology = ({ grade, hash }: GradingRow) =>
+    grade.methodology.id === methodology || (methodology.length >= 8 && hash.startsWith(methodology.toLowerCase()));
+  const matching = rows.filter(isOfMethodology);
+  const grading =
+    matching.find(({ id }) => id === row.gradingId) ?? matching.findLast(({ repeat }) => repeat === 1) ?? matching[0];
+  if (!grading) {
+    const ids = [...new Set(rows.map(({ grade }) => grade.methodology.id))].join(", ");
+    throw notFound(`The report has no grading by methodology ${JSON.stringify(methodology)}. It was graded by ${ids}.`);
+  }
+  const { frictions, recommendations, methodology: stamp, ...grade } = grading.grade;
+  const points = new Map(report.frictionPoints.map((point) => [point.fingerprint, point]));
+  const unknownPoint = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
+  const shown = new Map(report.recommendations.map((each) => [frictionKey(each.frictionIds), each]));
+  return {
+    ...report,
+    ...grade,
+    nullNotice: toNullNotice(grade),
+    dimensions: grade.dimensions.map(toDimension),
+    methodology: stamp,
+    frictionPoints: frictions.map(({ grounds: _, ...each }) => ({
+      ...unknownPoint,
+      ...points.get(each.fingerprint),
+      ...each,
+    })),
+    recommendations: recommendations.map((each) => ({
+      ...each,
+      done: shown.get(frictionKey(each.frictionIds))?.done ?? null,
+      dismissed: shown.get(frictionKey(each.frictionIds))?.dismissed ?? null,
+    })),
+  };
+}
 
-  const toGrading = (row: GradingRow, report: ReportRow): Grading => ({
+/** Makes a report show one of its gradings, or (null) the newest again. Throws not_found. */
+export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: string | null): void {
+  transaction(ctx.db, (tx) => {
+    const report = getReportRow(tx, org, slug);
+    const rows = listGradingRows(tx, report);
+    const grading =
+      gradingId === null
+        ? rows.findLast(({ repeat }) => repeat === 1)
+        : rows.find(({ id }) => id === gradingId.toLowerCase());
+    if (!grading)
+      throw notFound(
+        `The report has no grading ${gradingId}. List its gradings with GET /api/v1/reports/${slug}/gradings.`,
+      );
+    if (report.gradingId !== null) showGrading(ctx, tx, report, grading);
+    tx.update(reports)
+      .set({ gradingPinned: gradingId !== null })
+      .where(eq(reports.id, report.id))
+      .run();
+  });
+}
+
+/** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is pinned. */
+export function addGrading(
+  ctx: Context,
+  tx: Tx,
+  reportId: string,
+  grade: Grade,
+  repeat: number,
+  judging: SessionEvent[] | null,
+): void {
+  const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
+  if (!report) return;
+  const rows = listGradingRows(tx, report);
+  const { hash } = grade.methodology;
+  if (rows.some((each) => each.hash === hash && each.repeat === repeat)) return;
+  if (report.gradingId === null) {
+    // The original grading had no ID of its own, so it gets the report's.
+    tx.insert(gradings).values(rows).run();
+    tx.update(reports).set({ gradingId: report.id }).where(eq(reports.id, reportId)).run();
+  }
+  const createdAt = ctx.now();
+  const row = {
+    id: ctx.newId(createdAt),
+    orgId: report.orgId,
+    reportId,
+    hash,
+    repeat,
+    judging,
+    createdAt,
+    grade: withIds(grade, rows, () => ctx.newId(ctx.now())),
+  };
+  tx.insert(gradings).values(row).run();
+  if (repeat === 1 && !report.gradingPinned) showGrading(ctx, tx, report, row, grade.exposure);
+}
+
+/** Makes a report show its first grading by a methodology, unless another is pinned. Returns whether that changed anything. */
+export function showGradingByHash(ctx: Context, tx: Tx, reportId: string, hash: string): boolean {
+  const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
+  const grading = report && listGradingRows(tx, report).find((each) => each.hash === hash && each.repeat === 1);
+  if (!grading || report.gradingPinned || report.methodology.hash === hash) return false;
+  showGrading(ctx, tx, report, grading);
+  return true;
+}
+
+function toGrading(row: GradingRow, report: ReportRow): Grading {
+  const isShown = row.id === (report.gradingId ?? report.id);
+  return {
     id: row.id,
     repeat: row.repeat,
-    isShown: row.id === (report.gradingId ?? report.id),
-    isPinned: row.id === (report.gradingId ?? report.id) && report.gradingPinned,
+    isShown,
+    isPinned: isShown && report.gradingPinned,
     createdAt: toIso(row.createdAt),
     methodology: row.grade.methodology,
     score: row.grade.score,
@@ -39,108 +145,5 @@ export function createGradings({ db, now, newId }: Pick<Context, "db" | "now" | 
     coverage: row.grade.coverage,
     keyFinding: row.grade.keyFinding,
     judge: row.grade.judge,
-  });
-
-  function listOf(report: ReportRow): GradingList {
-    const rows = listGradingRows(db, report);
-    return { gradings: rows.map((row) => toGrading(row, report)), judgeVariance: toVariance(rows) };
-  }
-
-  return {
-    /** The gradings of a report, oldest first, and how much judges vary. */
-    listOf,
-
-    /** The same, by slug. Throws not_found. */
-    listGradings: (org: OrgId, slug: string): GradingList => listOf(getReportRow(db, org, slug)),
-
-    /** A report with another of its gradings: the newest one of a methodology, by its ID or the start of its hash. Throws not_found. */
-    getGraded(org: OrgId, slug: string, methodology: string): Report {
-      const shown = ofReports.getReport(org, slug);
-      const row = getReportRow(db, org, slug);
-      const rows = listGradingRows(db, row);
-      const isMeant = ({ grade, hash }: GradingRow) =>
-        grade.methodology.id === methodology || (methodology.length >= 8 && hash.startsWith(methodology.toLowerCase()));
-      const fitting = rows.filter(isMeant);
-      const found =
-        fitting.find(({ id }) => id === row.gradingId) ?? fitting.findLast(({ repeat }) => repeat === 1) ?? fitting[0];
-      if (!found) {
-        const known = [...new Set(rows.map(({ grade }) => grade.methodology.id))].join(", ");
-        throw notFound(
-          `The report has no grading by methodology ${JSON.stringify(methodology)}. It was graded by ${known}.`,
-        );
-      }
-      const { frictions, recommendations: recommended, methodology: stamp, ...grade } = found.grade;
-      const points = new Map(shown.frictionPoints.map((point) => [point.fingerprint, point]));
-      const alone = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
-      const known = new Map(shown.recommendations.map((each) => [frictionKey(each.frictionIds), each]));
-      return {
-        ...shown,
-        ...grade,
-        nullNotice: toNullNotice(grade),
-        dimensions: grade.dimensions.map(toDimension),
-        methodology: stamp,
-        frictionPoints: frictions.map(({ grounds: _, ...each }) => ({
-          ...alone,
-          ...points.get(each.fingerprint),
-          ...each,
-        })),
-        recommendations: recommended.map((each) => ({
-          ...each,
-          done: known.get(frictionKey(each.frictionIds))?.done ?? null,
-          dismissed: known.get(frictionKey(each.frictionIds))?.dismissed ?? null,
-        })),
-      };
-    },
-
-    /** Makes a report show one of its gradings, or (null) the newest again. Throws not_found. */
-    pinGrading(org: OrgId, slug: string, gradingId: string | null): void {
-      transaction(db, (tx) => {
-        const report = getReportRow(db, org, slug);
-        const rows = listGradingRows(tx, report);
-        const wanted =
-          gradingId === null
-            ? rows.findLast(({ repeat }) => repeat === 1)
-            : rows.find(({ id }) => id === gradingId.toLowerCase());
-        if (!wanted)
-          throw notFound(
-            `The report has no grading ${gradingId}. List its gradings with GET /api/v1/reports/${slug}/gradings.`,
-          );
-        if (report.gradingId !== null) show(tx, report, wanted);
-        tx.update(reports)
-          .set({ gradingPinned: gradingId !== null })
-          .where(eq(reports.id, report.id))
-          .run();
-      });
-    },
-
-    rowsOf: (report: ReportRow): GradingRow[] => listGradingRows(db, report),
-
-    /** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is selected. */
-    addGrading(tx: Tx, reportId: string, grade: Grade, repeat: number, judging: SessionEvent[] | null): void {
-      const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
-      if (!report) return;
-      const known = listGradingRows(tx, report);
-      const { hash } = grade.methodology;
-      if (known.some((each) => each.hash === hash && each.repeat === repeat)) return;
-      if (report.gradingId === null) {
-        // The original grading had no ID of its own, so it gets the report's.
-        tx.insert(gradings).values(known).run();
-        tx.update(reports).set({ gradingId: report.id }).where(eq(reports.id, reportId)).run();
-      }
-      const createdAt = now();
-      const row = { id: newId(createdAt), orgId: report.orgId, reportId, hash, repeat, judging, createdAt };
-      const stored = { ...row, grade: withIds(grade, known, () => newId(now())) };
-      tx.insert(gradings).values(stored).run();
-      if (repeat === 1 && !report.gradingPinned) show(tx, report, stored, grade.exposure);
-    },
-
-    /** Makes a report show its previous grading, unless another is selected. Returns whether that changed anything. */
-    showAgain(tx: Tx, reportId: string, hash: string): boolean {
-      const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
-      const row = report && listGradingRows(tx, report).find((each) => each.hash === hash && each.repeat === 1);
-      if (!row || report.gradingPinned || report.methodology.hash === hash) return false;
-      show(tx, report, row);
-      return true;
-    },
   };
 }

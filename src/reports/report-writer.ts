@@ -7,55 +7,48 @@ import type { runs } from "../db/tables/runs.ts";
 import { namePages } from "../friction/page-counts.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toSlug } from "../grading/text.ts";
-import type { Announcements } from "./announcements.ts";
-import { type CountReport, writeExposure } from "./counts.ts";
+import { announceReport } from "./announcements.ts";
+import { countReport, writeExposure } from "./counts.ts";
 
-/** Stores reports as runs are graded. */
-export function createReportWriter(
-  { now, newId }: Pick<Context, "now" | "newId">,
-  countReport: CountReport,
-  announceReport: Announcements["announceReport"],
-) {
-  const unusedSlug = (tx: Tx, title: string): string => {
-    for (;;) {
-      const slug = `${toSlug(title)}-${Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString("hex")}`;
-      if (!tx.select({ id: reports.id }).from(reports).where(eq(reports.slug, slug)).get()) return slug;
-    }
+/** Stores the grade of a run's session as its report, in the transaction that completes the run. */
+export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
+  const createdAt = ctx.now();
+  const reportId = ctx.newId(createdAt);
+  const { frictions, recommendations: advice, exposure, ...rest } = grade;
+  const report = {
+    ...rest,
+    id: reportId,
+    orgId: run.orgId,
+    runId: run.id,
+    promptId: run.promptId,
+    attempt,
+    slug: unusedSlug(tx, run.task.title ?? run.task.text),
+    status: run.task.reviewBeforePublishing ? ("draft" as const) : ("published" as const),
+    createdAt,
   };
+  tx.insert(reports).values(report).run();
+  const owner = { orgId: run.orgId, reportId };
+  const ids = new Map(frictions.map(({ fingerprint }) => [fingerprint, ctx.newId(createdAt)]));
+  const idOf = (fingerprint: string) => ids.get(fingerprint) as string;
+  frictions.forEach((friction, position) => {
+    const id = idOf(friction.fingerprint);
+    tx.insert(frictionPoints)
+      .values({ ...friction, ...owner, id, promptId: run.promptId, position })
+      .run();
+  });
+  for (const { frictions: fingerprints, ...recommendation } of advice)
+    tx.insert(recommendations)
+      .values({ ...recommendation, ...owner, id: ctx.newId(createdAt), frictionIds: fingerprints.map(idOf) })
+      .run();
+  writeExposure(tx, owner, exposure);
+  namePages(tx, run, exposure.listed);
+  announceReport(ctx, tx, run, report);
+  if (!run.task.reviewBeforePublishing) countReport(ctx, tx, reportId, 1);
+}
 
-  /** Stores the grade of a run's session, as part of the transaction that completes the run. */
-  return function insertReport(tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
-    const createdAt = now();
-    const reportId = newId(createdAt);
-    const { frictions, recommendations: advice, exposure, ...rest } = grade;
-    const report = {
-      ...rest,
-      id: reportId,
-      orgId: run.orgId,
-      runId: run.id,
-      promptId: run.promptId,
-      attempt,
-      slug: unusedSlug(tx, run.task.title ?? run.task.text),
-      status: run.task.reviewBeforePublishing ? ("draft" as const) : ("published" as const),
-      createdAt,
-    };
-    tx.insert(reports).values(report).run();
-    const owner = { orgId: run.orgId, reportId };
-    const ids = new Map(frictions.map(({ fingerprint }) => [fingerprint, newId(createdAt)]));
-    const idOf = (fingerprint: string) => ids.get(fingerprint) as string;
-    frictions.forEach((friction, position) => {
-      const id = idOf(friction.fingerprint);
-      tx.insert(frictionPoints)
-        .values({ ...friction, ...owner, id, promptId: run.promptId, position })
-        .run();
-    });
-    for (const { frictions: proves, ...recommendation } of advice)
-      tx.insert(recommendations)
-        .values({ ...recommendation, ...owner, id: newId(createdAt), frictionIds: proves.map(idOf) })
-        .run();
-    writeExposure(tx, owner, exposure);
-    namePages(tx, run, exposure.listed);
-    announceReport(tx, run, report);
-    if (!run.task.reviewBeforePublishing) countReport(tx, reportId, 1);
-  };
+function unusedSlug(tx: Tx, title: string): string {
+  for (;;) {
+    const slug = `${toSlug(title)}-${Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString("hex")}`;
+    if (!tx.select({ id: reports.id }).from(reports).where(eq(reports.slug, slug)).get()) return slug;
+  }
 }

@@ -1,30 +1,31 @@
 import { and, asc, eq } from "drizzle-orm";
-import type { Context, OrgId } from "../context.ts";
-import { transaction } from "../db/open.ts";
-import { bound, prepared } from "../db/prepared.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
+import { type Db, transaction } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
+import { bound, statement } from "../db/prepared.ts";
 import { recommendations } from "../db/tables/friction.ts";
 import { prompts, providers } from "../db/tables/prompts.ts";
 import { type ReportStatus, reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { keptWhileUnchanged } from "../db/unchanged.ts";
+import { createField } from "../field/field.ts";
+import { createDismissals } from "../friction/dismissals.ts";
 import { createFixes } from "../friction/fixes.ts";
-import type { FrictionLists } from "../friction/friction.ts";
+import { createFriction } from "../friction/friction.ts";
 import type { FrictionPoint } from "../friction/schema.ts";
 import type { Dimension } from "../grading/grade.ts";
 import { shownUrlMap } from "../net/mapping.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
-import type { Announcements } from "./announcements.ts";
-import type { Baselines } from "./baseline.ts";
-import type { CountReport } from "./counts.ts";
+import { findReportBaseline } from "./baseline.ts";
+import { countReport } from "./counts.ts";
 import { pickGraded, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
-import { createReportLists } from "./lists.ts";
 import { getReportRow, noReport } from "./report-row.ts";
-import { createReportWriter } from "./report-writer.ts";
 import type { Report, RunReport } from "./schema.ts";
 
 const { judge, lost, wordings, context, ...graded } = pickGraded(reports);
+/** What the report of a run in a list has. */
 export const runReportColumns = { slug: reports.slug, ...graded, status: reports.status };
 
 type RunReportRow = Omit<RunReport, "url" | "dimensions"> & { dimensions: Dimension[] };
@@ -38,9 +39,9 @@ export function toRunReport(row: RunReportRow, url: string): RunReport {
   return report;
 }
 
-const columns = {
+const detailColumns = {
   report: runReportColumns,
-  more: {
+  details: {
     judge,
     lost,
     wordings,
@@ -69,114 +70,106 @@ const columns = {
   prompt: promptSummaryColumns,
   provider: { name: providers.name },
 };
+
+const reportBySlug = statement((db) =>
+  db
+    .select(detailColumns)
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .innerJoin(prompts, eq(prompts.id, reports.promptId))
+    .leftJoin(providers, eq(providers.id, prompts.targetProviderId))
+    .where(and(eq(reports.orgId, bound("org")), eq(reports.slug, bound("slug")))),
+);
+
+const recommendationsOfReport = statement((db) =>
+  db
+    .select()
+    .from(recommendations)
+    .where(eq(recommendations.reportId, bound("reportId")))
+    .orderBy(asc(recommendations.priority)),
+);
+
+const cacheOf = perConnection((db: Db) => keptWhileUnchanged<Report>(db, 1000));
+
+const frictionOf = perContext((ctx) => createFriction(ctx, { ...createDismissals(ctx), ...createField(ctx) }));
+const fixesOf = perContext((ctx) => createFixes(ctx));
+
+/** A report by its slug. Throws not_found. Cached, because reports are read far more often than they change. */
+export const getReport = (ctx: Context, org: OrgId, slug: string): Report =>
+  cacheOf(ctx.db)(`${org} ${slug}`, () => compact(readReport(ctx, org, slug)));
+
+/** Publishes, withdraws or archives a report. Throws not_found. */
+export function setReportStatus(ctx: Context, org: OrgId, slug: string, status: ReportStatus): Report {
+  transaction(ctx.db, (tx) => {
+    const before = getReportRow(tx, org, slug);
+    tx.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
+    const by = Number(status === "published") - Number(before.status === "published");
+    if (by === 1 || by === -1) countReport(ctx, tx, before.id, by);
+  });
+  return getReport(ctx, org, slug);
+}
+
 /** A copy whose parts lie side by side in memory, which halves the time to write it as JSON. */
 const compact = (report: Report): Report => JSON.parse(JSON.stringify(report));
 
-/** A fix is dismissed if all friction that it removes is. */
-const dismissedOf = (each: FrictionPoint["dismissed"][]): FrictionPoint["dismissed"] =>
-  each.includes(null) ? null : (each[0] ?? null);
-
-type Parts = {
-  friction: FrictionLists;
-  baselines: Baselines;
-  countReport: CountReport;
-  announceReport: Announcements["announceReport"];
-};
-
-export type Reports = ReturnType<typeof createReports>;
-
-export function createReports(
-  { db, now, newId, baseUrl }: Pick<Context, "db" | "now" | "newId" | "baseUrl">,
-  { friction, baselines, countReport, announceReport }: Parts,
-) {
-  const fixes = createFixes({ db });
-
-  const bySlug = prepared(
-    db
-      .select(columns)
-      .from(reports)
-      .innerJoin(runs, eq(runs.id, reports.runId))
-      .innerJoin(prompts, eq(prompts.id, reports.promptId))
-      .leftJoin(providers, eq(providers.id, prompts.targetProviderId))
-      .where(and(eq(reports.orgId, bound("org")), eq(reports.slug, bound("slug")))),
-  );
-
-  const adviceOf = prepared(
-    db
-      .select()
-      .from(recommendations)
-      .where(eq(recommendations.reportId, bound("reportId")))
-      .orderBy(asc(recommendations.priority)),
-  );
-
-  const kept = keptWhileUnchanged<Report>(db, 1000);
-  /** Throws not_found. Cached, because reports are read far more often than they change. */
-  const getReport = (org: OrgId, slug: string): Report => kept(`${org} ${slug}`, () => compact(makeReport(org, slug)));
-  function makeReport(org: OrgId, slug: string): Report {
-    const row = bySlug.get({ org, slug });
-    if (!row) throw noReport(slug);
-    const { report, run, prompt, provider } = row;
-    const { judge, lost, wordings, context, id, createdAt } = row.more;
-    const points = friction.ofReport(org, id, run.urlMap);
-    const byId = new Map(points.map((point) => [point.id, point]));
-    const advice = adviceOf.all({ reportId: id });
-    const recommended = advice.map(({ frictionIds }) => frictionIds.map((id) => byId.get(id)?.fingerprint ?? ""));
-    const done = fixes.doneOf(org, prompt.id, recommended);
-    const whole = {
-      ...toRunReport(report, reportUrl(baseUrl(), slug)),
-      createdAt: toIso(createdAt),
-      run: {
-        runId: run.id,
-        ...runUrls(baseUrl(), run.id),
-        evalRequestId: run.evalRequestId,
-        attempt: run.attempt,
-        urlMap: shownUrlMap(run.urlMap),
-        templateArgs: run.templateArgs,
-        createdAt: toIso(run.createdAt),
-        startedAt: toIso(run.startedAt),
-        completedAt: toIso(run.completedAt),
-      },
-      task: {
-        title: run.task.title,
-        text: run.task.text,
-        endGoal: run.task.endGoal,
-        startUrls: run.task.startUrls,
-      },
-      product: {
-        name: provider?.name ?? null,
-        host: URL.parse(run.task.startUrls[0] ?? "")?.host ?? null,
-      },
-      prompt: toPromptSummary(prompt),
-      agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
-      judge,
-      lost,
-      wordings,
-      context,
-      frictionPoints: points,
-      recommendations: advice.map(({ orgId: _, reportId: __, ...recommendation }, i) => ({
-        ...recommendation,
-        done: done[i] ?? null,
-        dismissed: dismissedOf(recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null)),
-      })),
-    };
-    return { ...whole, baseline: baselines.ofReport(org, whole) };
-  }
-
-  return {
-    ...createReportLists({ db, baseUrl }),
-    insertReport: createReportWriter({ now, newId }, countReport, announceReport),
-    getReport,
-    count: countReport,
-
-    /** Publishes, withdraws or archives a report. Throws not_found. */
-    setStatus(org: OrgId, slug: string, status: ReportStatus): Report {
-      transaction(db, (tx) => {
-        const before = getReportRow(tx, org, slug);
-        tx.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
-        const by = Number(status === "published") - Number(before.status === "published");
-        if (by === 1 || by === -1) countReport(tx, before.id, by);
-      });
-      return getReport(org, slug);
+function readReport(ctx: Context, org: OrgId, slug: string): Report {
+  const row = reportBySlug(ctx.db).get({ org, slug });
+  if (!row) throw noReport(slug);
+  const { report, run, prompt, provider } = row;
+  const { judge, lost, wordings, context, id, createdAt } = row.details;
+  const frictionPoints = frictionOf(ctx).ofReport(org, id, run.urlMap);
+  const withoutBaseline = {
+    ...toRunReport(report, reportUrl(ctx.baseUrl(), slug)),
+    createdAt: toIso(createdAt),
+    run: {
+      runId: run.id,
+      ...runUrls(ctx.baseUrl(), run.id),
+      evalRequestId: run.evalRequestId,
+      attempt: run.attempt,
+      urlMap: shownUrlMap(run.urlMap),
+      templateArgs: run.templateArgs,
+      createdAt: toIso(run.createdAt),
+      startedAt: toIso(run.startedAt),
+      completedAt: toIso(run.completedAt),
     },
+    task: {
+      title: run.task.title,
+      text: run.task.text,
+      endGoal: run.task.endGoal,
+      startUrls: run.task.startUrls,
+    },
+    product: {
+      name: provider?.name ?? null,
+      host: URL.parse(run.task.startUrls[0] ?? "")?.host ?? null,
+    },
+    prompt: toPromptSummary(prompt),
+    agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
+    judge,
+    lost,
+    wordings,
+    context,
+    frictionPoints,
+    recommendations: listRecommendations(ctx, org, prompt.id, id, frictionPoints),
   };
+  return { ...withoutBaseline, baseline: findReportBaseline(ctx, org, withoutBaseline) };
+}
+
+/** The recommended fixes of a report by priority, each with its verification and dismissal. */
+function listRecommendations(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  reportId: string,
+  frictionPoints: FrictionPoint[],
+): Report["recommendations"] {
+  const pointById = new Map(frictionPoints.map((point) => [point.id, point]));
+  const rows = recommendationsOfReport(ctx.db).all({ reportId });
+  const fingerprints = rows.map(({ frictionIds }) => frictionIds.map((id) => pointById.get(id)?.fingerprint ?? ""));
+  const done = fixesOf(ctx).doneOf(org, promptId, fingerprints);
+  return rows.map(({ orgId: _org, reportId: _report, ...recommendation }, i) => {
+    const dismissals = recommendation.frictionIds.map((id) => pointById.get(id)?.dismissed ?? null);
+    // It is dismissed if all friction that it removes is.
+    const dismissed = dismissals.includes(null) ? null : (dismissals[0] ?? null);
+    return { ...recommendation, done: done[i] ?? null, dismissed };
+  });
 }

@@ -1,7 +1,9 @@
+import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { type Call, invalidParams, RpcError } from "../mcp/tool.ts";
+import { listReports } from "./lists.ts";
 import { reportMarkdown } from "./markdown.ts";
-import type { Reports } from "./reports.ts";
+import { getReport } from "./reports.ts";
 
 const scheme = "evald://reports/";
 const template = `${scheme}{slug}`;
@@ -11,7 +13,7 @@ const pageRows = 50;
 export const toReportUri = (slug: string): string => scheme + encodeURIComponent(slug);
 
 /** Reports as MCP resources, in Markdown. */
-export function reportResources(reports: Reports) {
+export function reportResources(ctx: Context) {
   function read(uri: string, { caller }: Call) {
     const missing = () =>
       new RpcError(-32002, `Resource not found: ${uri}. List resources with resources/list.`, { uri });
@@ -20,7 +22,7 @@ export function reportResources(reports: Reports) {
       return {
         uri,
         mimeType,
-        text: reportMarkdown(reports.getReport(caller.org, decodeURIComponent(uri.slice(scheme.length)))),
+        text: reportMarkdown(getReport(ctx, caller.org, decodeURIComponent(uri.slice(scheme.length)))),
       };
     } catch (error) {
       if (error instanceof URIError || (error instanceof AppError && error.code === "not_found")) throw missing();
@@ -35,7 +37,7 @@ export function reportResources(reports: Reports) {
       "resources/list": ({ cursor = "0" }: { cursor?: string }, { caller }: Call) => {
         if (!/^\d{1,6}$/.test(cursor)) throw invalidParams("Invalid cursor: pass nextCursor of the previous page.");
         const offset = Number(cursor);
-        const { items, total } = reports.listReports(caller.org, {}, { limit: pageRows, offset });
+        const { items, total } = listReports(ctx, caller.org, {}, { limit: pageRows, offset });
         const next = offset + pageRows;
         return {
           resources: items.map(({ slug, prompt, score, grade, createdAt }) => ({

@@ -7,8 +7,9 @@ import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { getArtifact, toArtifactAnswer } from "./artifacts.ts";
-import type { Gradings } from "./gradings.ts";
-import type { Reports } from "./reports.ts";
+import { getReportByMethodology, listGradings, pinGrading } from "./gradings.ts";
+import { listReports } from "./lists.ts";
+import { getReport, setReportStatus } from "./reports.ts";
 import { GradingList, Report, ReportPatch, ReportSummary, reportFilter } from "./schema.ts";
 import { getSession, getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./trace-schema.ts";
@@ -26,21 +27,19 @@ const methodologyQuery = Type.Object({
 });
 
 /** Throws bad_request, not_found. */
-function change(reports: Reports, gradings: Gradings, org: OrgId, slug: string, patch: ReportPatch): Report {
+function updateReport(ctx: Context, org: OrgId, slug: string, patch: ReportPatch): Report {
   if (patch.status === undefined && patch.gradingId === undefined)
     throw badRequest("Nothing to change. Set status or gradingId.");
-  if (patch.gradingId !== undefined) gradings.pinGrading(org, slug, patch.gradingId);
-  return patch.status === undefined ? reports.getReport(org, slug) : reports.setStatus(org, slug, patch.status);
+  if (patch.gradingId !== undefined) pinGrading(ctx, org, slug, patch.gradingId);
+  return patch.status === undefined ? getReport(ctx, org, slug) : setReportStatus(ctx, org, slug, patch.status);
 }
 
-type Parts = { reports: Reports; gradings: Gradings };
-
-export const reportRoutes = ({ reports, gradings }: Parts, ctx: Pick<Context, "db">) =>
+export const reportRoutes = (ctx: Context) =>
   new Elysia({ name: "reports" })
     .get(
       "/api/v1/reports",
       ({ request, query: { limit, offset, ...filter }, set }) =>
-        listAnswer(set, reports.listReports(orgOf(request), filter, pageOf({ limit, offset }))),
+        listAnswer(set, listReports(ctx, orgOf(request), filter, pageOf({ limit, offset }))),
       {
         query: Type.Object({ ...reportFilter, ...pageQuery }),
         ...operation("Reports", "listReports", "List reports, newest first", {
@@ -53,8 +52,8 @@ export const reportRoutes = ({ reports, gradings }: Parts, ctx: Pick<Context, "d
       "/api/v1/reports/:slug",
       ({ request, params: { slug }, query: { methodology } }) =>
         methodology === undefined
-          ? reports.getReport(orgOf(request), slug)
-          : gradings.getGraded(orgOf(request), slug, methodology),
+          ? getReport(ctx, orgOf(request), slug)
+          : getReportByMethodology(ctx, orgOf(request), slug, methodology),
       {
         params: path,
         query: methodologyQuery,
@@ -64,20 +63,16 @@ export const reportRoutes = ({ reports, gradings }: Parts, ctx: Pick<Context, "d
         }),
       },
     )
-    .get(
-      "/api/v1/reports/:slug/gradings",
-      ({ request, params }) => gradings.listGradings(orgOf(request), params.slug),
-      {
-        params: path,
-        ...operation("Reports", "listGradings", "List the gradings of a report and how consistent its judges are", {
-          200: GradingList,
-          ...errors(404),
-        }),
-      },
-    )
+    .get("/api/v1/reports/:slug/gradings", ({ request, params }) => listGradings(ctx, orgOf(request), params.slug), {
+      params: path,
+      ...operation("Reports", "listGradings", "List the gradings of a report and how consistent its judges are", {
+        200: GradingList,
+        ...errors(404),
+      }),
+    })
     .patch(
       "/api/v1/reports/:slug",
-      ({ request, params, body }) => change(reports, gradings, orgOf(request), params.slug, body),
+      ({ request, params, body }) => updateReport(ctx, orgOf(request), params.slug, body),
       {
         params: path,
         ...jsonBody(ReportPatch),

@@ -1,56 +1,54 @@
 import { and, eq, notInArray, sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import type { Grade } from "../grading/grade.ts";
-import { type CountReport, writeExposure } from "./counts.ts";
+import { countReport, writeExposure } from "./counts.ts";
 import type { ReportRow } from "./report-row.ts";
 import type { GradingRow } from "./stored-grade.ts";
 
-/** Makes a report show one of its gradings. */
-export const createShownGrading = (count: CountReport) =>
-  /** Replaces the grading that a report shows, and updates all counts. */
-  function show(
-    tx: Tx,
-    { id: reportId, orgId, promptId, status }: ReportRow,
-    { id: gradingId, grade }: GradingRow,
-    exposure?: Grade["exposure"],
-  ): void {
-    const { frictions, recommendations: advice, ...rest } = grade;
-    if (status === "published") count(tx, reportId, -1);
-    if (exposure) writeExposure(tx, { orgId, reportId }, exposure);
-    tx.update(reports)
-      .set({ ...rest, gradingId })
-      .where(eq(reports.id, reportId))
+/** Replaces the grading that a report shows, and updates what is aggregated over reports. */
+export function showGrading(
+  ctx: Context,
+  tx: Tx,
+  { id: reportId, orgId, promptId, status }: ReportRow,
+  { id: gradingId, grade }: GradingRow,
+  exposure?: Grade["exposure"],
+): void {
+  const { frictions, recommendations: advice, ...rest } = grade;
+  if (status === "published") countReport(ctx, tx, reportId, -1);
+  if (exposure) writeExposure(tx, { orgId, reportId }, exposure);
+  tx.update(reports)
+    .set({ ...rest, gradingId })
+    .where(eq(reports.id, reportId))
+    .run();
+  const removeOthers = (table: typeof frictionPoints | typeof recommendations, rows: { id: string }[]) => {
+    const ids = rows.map(({ id }) => id);
+    tx.delete(table)
+      .where(and(eq(table.reportId, reportId), notInArray(table.id, ids)))
       .run();
-    const gone = (kept: { id: string }[], table: typeof frictionPoints | typeof recommendations) =>
-      and(
-        eq(table.reportId, reportId),
-        notInArray(
-          table.id,
-          kept.map(({ id }) => id),
-        ),
-      );
-    tx.delete(recommendations).where(gone(advice, recommendations)).run();
-    tx.delete(frictionPoints).where(gone(frictions, frictionPoints)).run();
-    const owner = { orgId, reportId };
-    for (const [position, friction] of frictions.entries()) {
-      const row = { ...friction, position };
-      tx.insert(frictionPoints)
-        .values({ ...row, ...owner, promptId })
-        .onConflictDoUpdate({ target: frictionPoints.id, set: row })
-        .run();
-    }
-    // Priorities are unique, even while rows are being updated.
-    tx.update(recommendations)
-      .set({ priority: sql`-${recommendations.priority}` })
-      .where(eq(recommendations.reportId, reportId))
-      .run();
-    for (const each of advice) {
-      tx.insert(recommendations)
-        .values({ ...each, ...owner })
-        .onConflictDoUpdate({ target: recommendations.id, set: each })
-        .run();
-    }
-    if (status === "published") count(tx, reportId, 1);
   };
+  removeOthers(recommendations, advice);
+  removeOthers(frictionPoints, frictions);
+  const owner = { orgId, reportId };
+  for (const [position, friction] of frictions.entries()) {
+    const row = { ...friction, position };
+    tx.insert(frictionPoints)
+      .values({ ...row, ...owner, promptId })
+      .onConflictDoUpdate({ target: frictionPoints.id, set: row })
+      .run();
+  }
+  // Priorities are unique, even while rows are being updated.
+  tx.update(recommendations)
+    .set({ priority: sql`-${recommendations.priority}` })
+    .where(eq(recommendations.reportId, reportId))
+    .run();
+  for (const each of advice) {
+    tx.insert(recommendations)
+      .values({ ...each, ...owner })
+      .onConflictDoUpdate({ target: recommendations.id, set: each })
+      .run();
+  }
+  if (status === "published") countReport(ctx, tx, reportId, 1);
+}

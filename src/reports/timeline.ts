@@ -1,6 +1,8 @@
 import { and, asc, eq, or, type SQL, sql } from "drizzle-orm";
 import { type EventSource, type EventType, eventSources, eventTypes, type SessionEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
+import type { Db } from "../db/open.ts";
+import { perConnection } from "../db/per-connection.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { factsOf } from "../grading/facts.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
@@ -32,90 +34,87 @@ export type Timeline = {
 };
 
 const slicesShown = 96;
-const kept = 64;
+const maxCached = 64;
 
-/** Session overviews. Sessions never change after their run, so the most recently used ones are kept in memory. */
-export function createTimelines({ db }: Pick<Context, "db">) {
-  const known = new Map<string, Promise<Timeline>>();
+const cacheOf = perConnection((_: Db) => new Map<string, Promise<Timeline>>());
 
-  return function getTimeline(session: StoredSession): Promise<Timeline> {
-    const { report, notice } = session;
-    const timeline = (notice === null ? known.get(report.id) : undefined) ?? make(session);
-    known.delete(report.id);
-    if (notice === null) known.set(report.id, timeline);
-    timeline.catch(() => known.delete(report.id));
-    for (const oldest of known.keys()) if (known.size > kept) known.delete(oldest);
-    return timeline;
+/** An overview of a session. Sessions never change after their run, so the most recently used overviews are kept in memory. */
+export function getTimeline({ db }: Context, session: StoredSession): Promise<Timeline> {
+  const { report, notice } = session;
+  // Sessions whose events were deleted are not cached.
+  if (notice !== null) return readTimeline(db, session);
+  const cache = cacheOf(db);
+  const timeline = cache.get(report.id) ?? readTimeline(db, session);
+  cache.delete(report.id);
+  cache.set(report.id, timeline);
+  timeline.catch(() => cache.delete(report.id));
+  for (const oldest of cache.keys()) if (cache.size > maxCached) cache.delete(oldest);
+  return timeline;
+}
+
+async function readTimeline(db: Db, session: StoredSession): Promise<Timeline> {
+  const { events } = session;
+  const failures = await readFailures(db, session);
+  const { seq, tMs, type, source, data } = sessionEvents;
+  const all = db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
+  const tools = db
+    .select({ tool: toolName })
+    .from(sessionEvents)
+    .where(and(events, eq(type, "tool_call")))
+    .all()
+    .flatMap(({ tool }) => tool ?? []);
+  const costs = db
+    .select({ usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
+    .from(sessionEvents)
+    .where(and(events, eq(type, "usage")))
+    .all();
+  const isPriced = costs.length > 0 && costs.every(({ usd }) => usd !== null);
+  const firsts = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
+  const durationMs = all.reduce((longest, row) => Math.max(longest, row.tMs), 0);
+  const times = new Map(all.map((row) => [row.seq, row.tMs]));
+  return {
+    events: all.length,
+    durationMs,
+    costUsd: isPriced ? costs.reduce((sum, { usd }) => sum + (usd ?? 0), 0) : null,
+    types: tally(
+      all.map((row) => row.type),
+      eventTypes,
+    ),
+    sources: tally(
+      all.map((row) => row.source),
+      eventSources,
+    ),
+    tools: [...Map.groupBy(tools, String)]
+      .map(([name, calls]) => ({ name, events: calls.length }))
+      .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
+    failures: firsts,
+    failedEvents: new Set(failures.flatMap(({ seqs }) => seqs)),
+    slices: slicesOf(all, new Set(firsts), durationMs),
+    tMsOf: (eventSeq) => times.get(eventSeq) ?? 0,
   };
+}
 
-  /** The failures as grading counts them, from only the events and fields that this takes. */
-  async function failuresOf(stored: StoredSession) {
-    const { seq, type, data } = sessionEvents;
-    const isWhole = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
-    const input = sql`json_object('url', ${field("input.url")}, 'method', ${field("input.method")})`;
-    const calls = sql<string>`json_object('id', ${field("id")}, 'tool', ${field("tool")}, 'input', ${input})`;
-    const tests = sql<string>`json_remove(${data}, '$.body', '$.headers')`;
-    const isTest = and(eq(type, "http"), sql`${field("purpose")} = 'check'`, sql`${hasFailed} = 0`);
-    const partly = (fields: SQL<string>, where: SQL | undefined) =>
-      db
-        .select({ seq, at: sessionEvents.at, tMs: sessionEvents.tMs, type, source: sessionEvents.source, fields })
-        .from(sessionEvents)
-        .where(where)
-        .all()
-        .map(({ fields, ...row }) => ({ ...JSON.parse(fields), ...row }) as SessionEvent);
-    const session = await readInTurns({ db }, stored, (part) => [
-      ...db.select().from(sessionEvents).where(and(part, isWhole)).all().map(toSessionEvent),
-      ...partly(calls, and(part, eq(type, "tool_call"))),
-      ...partly(tests, and(part, isTest)),
-    ]);
-    return factsOf(splitJudging(session.sort((a, b) => a.seq - b.seq)).session).failures;
-  }
-
-  async function make(session: StoredSession): Promise<Timeline> {
-    const { events } = session;
-    const failures = await failuresOf(session);
-    const { seq, tMs, type, source, data } = sessionEvents;
-    const all = db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
-    const rows = db
-      .select({ tool: toolName })
+/** The failures as grading counts them, read from only the events and fields that this needs. */
+async function readFailures(db: Db, stored: StoredSession) {
+  const { seq, type, data } = sessionEvents;
+  const isWhole = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
+  const input = sql`json_object('url', ${field("input.url")}, 'method', ${field("input.method")})`;
+  const calls = sql<string>`json_object('id', ${field("id")}, 'tool', ${field("tool")}, 'input', ${input})`;
+  const tests = sql<string>`json_remove(${data}, '$.body', '$.headers')`;
+  const isTest = and(eq(type, "http"), sql`${field("purpose")} = 'check'`, sql`${hasFailed} = 0`);
+  const partly = (fields: SQL<string>, where: SQL | undefined) =>
+    db
+      .select({ seq, at: sessionEvents.at, tMs: sessionEvents.tMs, type, source: sessionEvents.source, fields })
       .from(sessionEvents)
-      .where(and(events, eq(type, "tool_call")))
-      .all();
-    const costs = db
-      .select({ usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
-      .from(sessionEvents)
-      .where(and(events, eq(type, "usage")))
-      .all();
-    const isPriced = costs.length > 0 && costs.every(({ usd }) => usd !== null);
-    const firsts = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
-    const durationMs = all.reduce((most, row) => Math.max(most, row.tMs), 0);
-    const times = new Map(all.map((row) => [row.seq, row.tMs]));
-    return {
-      events: all.length,
-      durationMs,
-      costUsd: isPriced ? costs.reduce((sum, { usd }) => sum + (usd ?? 0), 0) : null,
-      types: tally(
-        all.map((row) => row.type),
-        eventTypes,
-      ),
-      sources: tally(
-        all.map((row) => row.source),
-        eventSources,
-      ),
-      tools: [
-        ...Map.groupBy(
-          rows.flatMap(({ tool }) => tool ?? []),
-          String,
-        ),
-      ]
-        .map(([name, calls]) => ({ name, events: calls.length }))
-        .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
-      failures: firsts,
-      failedEvents: new Set(failures.flatMap(({ seqs }) => seqs)),
-      slices: slicesOf(all, new Set(firsts), durationMs),
-      tMsOf: (asked) => times.get(asked) ?? 0,
-    };
-  }
+      .where(where)
+      .all()
+      .map(({ fields, ...row }) => ({ ...JSON.parse(fields), ...row }) as SessionEvent);
+  const session = await readInTurns(db, stored, (part) => [
+    ...db.select().from(sessionEvents).where(and(part, isWhole)).all().map(toSessionEvent),
+    ...partly(calls, and(part, eq(type, "tool_call"))),
+    ...partly(tests, and(part, isTest)),
+  ]);
+  return factsOf(splitJudging(session.sort((a, b) => a.seq - b.seq)).session).failures;
 }
 
 /** How often each value of a closed set occurs in a list, in the order of the set, without zeros. */

@@ -20,12 +20,13 @@ import {
 } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import type { Reports } from "./reports.ts";
+import { listReports } from "./lists.ts";
+import { getReport } from "./reports.ts";
 import { Recommendation, Report, ReportSummary, reportFilter } from "./schema.ts";
 import { getSession, getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./trace-schema.ts";
 
-type Parts = { reports: Reports; friction: FrictionLists; prompts: Prompts; ctx: Pick<Context, "db"> };
+type Parts = { friction: FrictionLists; prompts: Prompts; ctx: Context };
 
 const dimension = Report.properties.dimensions.items.properties;
 const BriefReport = Type.Object({
@@ -63,7 +64,7 @@ const BriefFriction = Type.Object({
   agents: Type.Optional(agents),
 });
 
-export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] {
+export function reportTools({ friction, prompts, ctx }: Parts): Tool[] {
   return [
     tool({
       name: "list_reports",
@@ -78,7 +79,7 @@ export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] 
       annotations: readOnly,
       run({ limit, offset, ...filter }, { caller }) {
         if (filter.promptId !== undefined) prompts.getPromptRow(caller.org, filter.promptId);
-        return toRows("reports", reports.listReports(caller.org, filter, toPage({ limit, offset })), offset);
+        return toRows("reports", listReports(ctx, caller.org, filter, toPage({ limit, offset })), offset);
       },
     }),
     tool({
@@ -89,7 +90,7 @@ export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] 
       input: Type.Object({ slug: slugArgument }),
       output: BriefReport,
       annotations: readOnly,
-      run: ({ slug }, { caller }) => reports.getReport(caller.org, slug),
+      run: ({ slug }, { caller }) => getReport(ctx, caller.org, slug),
     }),
     tool({
       name: "get_session_trace",
@@ -137,8 +138,7 @@ export function reportTools({ reports, friction, prompts, ctx }: Parts): Tool[] 
           const { id } = prompts.getPromptRow(org, promptId ?? "");
           return toRows("frictionPoints", friction.list(org, { promptId: id, severity, state, agent }, page), offset);
         }
-        const wanted = reports
-          .getReport(org, slug)
+        const wanted = getReport(ctx, org, slug)
           .frictionPoints.map((point) => ({ ...point, slug }))
           .filter((point) => (severity ?? point.severity) === point.severity && (state ?? point.state) === point.state);
         const items = wanted.slice(page.offset, page.offset + page.limit);

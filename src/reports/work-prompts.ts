@@ -1,11 +1,13 @@
+import type { Context } from "../context.ts";
 import type { FrictionLists } from "../friction/friction.ts";
 import { type Call, invalidParams } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
-import type { Reports } from "./reports.ts";
+import { listReportSlugs } from "./lists.ts";
+import { getReport } from "./reports.ts";
 import { type ReportResources, toReportUri } from "./resources.ts";
 import type { Report } from "./schema.ts";
 
-type Parts = { reports: Reports; friction: FrictionLists; prompts: Prompts; resources: ReportResources };
+type Parts = { ctx: Context; friction: FrictionLists; prompts: Prompts; resources: ReportResources };
 
 type Argument = { description: string; complete: (value: string, call: Call) => string[] };
 
@@ -26,10 +28,11 @@ const afterwards = ({ prompt, run, task }: Report) =>
   `Then verify the change: serve the changed docs as a preview, call request_eval with promptId ${prompt.id}, ${run.templateArgs ? `templateArgs ${JSON.stringify(run.templateArgs)}, ` : ""}a urlMap from the docs host to the preview, and runs: 4. The reported run started at ${task.startUrls.join(", ") || "no URL"} with the urlMap ${JSON.stringify(run.urlMap)}. When the runs have ended, call compare_reports with one slug of each evaluation and report the verdict. A verdict needs 4 runs on both sides: if the old evaluation had fewer, repeat it with its own urlMap.`;
 
 /** MCP prompts that turn a report into a change of the docs. */
-export function workPrompts({ reports, friction, prompts, resources }: Parts) {
+export function workPrompts({ ctx, friction, prompts, resources }: Parts) {
   const slug: Argument = {
     description: "Slug of the report",
-    complete: (value, { caller }) => reports.listSlugs(caller.org).filter((each) => each.includes(value.toLowerCase())),
+    complete: (value, { caller }) =>
+      listReportSlugs(ctx, caller.org).filter((each) => each.includes(value.toLowerCase())),
   };
   const promptId: Argument = {
     description: "ID of the prompt",
@@ -48,7 +51,7 @@ export function workPrompts({ reports, friction, prompts, resources }: Parts) {
       description: "Find out why an agent lost points and propose changes to the docs",
       arguments: { slug },
       get({ slug = "" }, { caller }) {
-        const report = reports.getReport(caller.org, slug);
+        const report = getReport(ctx, caller.org, slug);
         return {
           slug,
           text: `Investigate the evald report ${slug}, which follows. ${data}
@@ -74,7 +77,7 @@ ${afterwards(report)}`,
 1. Call get_friction_points with slug ${worst.slug} and find the one with this fingerprint.
 2. Call get_session_trace with slug ${worst.slug} and fromSeq ${worst.events[0]}, and explain what the agent saw and did.
 3. Find the source of its page in this workspace and make the smallest change that removes the cause.
-${afterwards(reports.getReport(caller.org, worst.slug))}`,
+${afterwards(getReport(ctx, caller.org, worst.slug))}`,
         };
       },
     },

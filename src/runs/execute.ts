@@ -10,7 +10,7 @@ import { listMethodologies } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
-import type { Reports } from "../reports/reports.ts";
+import { insertReport } from "../reports/report-writer.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import type { RunAnnouncements } from "./announcements.ts";
 import { type AttemptParts, createAttempt } from "./attempt.ts";
@@ -22,7 +22,6 @@ import { reserveBudget } from "./spending.ts";
 type Parts = AttemptParts & {
   agents: Record<string, Agent>;
   grader: Grader;
-  reports: Reports;
   judging: Judging;
   announceEnd: RunAnnouncements["announceEnd"];
 };
@@ -44,7 +43,7 @@ const prepareRun = ({ db }: Pick<Context, "db">) =>
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export function createRunJob(
   ctx: Context,
-  { agents, grader, reports, gateway, place, judging, announceEnd, allow, userAgent }: Parts,
+  { agents, grader, gateway, place, judging, announceEnd, allow, userAgent }: Parts,
 ): JobHandler {
   const { db, config, now, log } = ctx;
   const send = createAttempt(ctx, { gateway, place, allow, userAgent });
@@ -88,7 +87,7 @@ export function createRunJob(
         .set({ ...done, completedAt: now(), reservedUsd: null, waitingFor: null })
         .where(eq(runs.id, run.id))
         .run();
-      reports.insertReport(tx, run, attempt, grade);
+      insertReport(ctx, tx, run, attempt, grade);
       announceEnd(tx, run.id, null);
     };
   }

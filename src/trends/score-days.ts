@@ -1,20 +1,17 @@
 import { and, eq, gt, lt, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
-import type { Db, Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { madeWithin } from "../db/rows.ts";
 import { runs } from "../db/tables/runs.ts";
 import { scoreDays } from "../db/tables/trends.ts";
-import type { Counted } from "../friction/lifecycle-rows.ts";
-import { comparedScope } from "../reports/differences.ts";
+import type { dayLists } from "../reports/score-counts.ts";
 
 const dayMs = 24 * 3600_000;
 
 type StoredDay = typeof scoreDays.$inferSelect;
-const lists = ["times", "scores", "seconds", "costsUsd", "met"] as const;
 
 /** The results of one day in the time zone of the organization. Runs without a score, time or cost have no entry in that list. */
-export type ScoreDay = Omit<StoredDay, (typeof lists)[number]> & {
+export type ScoreDay = Omit<StoredDay, (typeof dayLists)[number]> & {
   /** When the last of its runs was requested. */
   lastAt: number;
   scores: number[];
@@ -23,50 +20,6 @@ export type ScoreDay = Omit<StoredDay, (typeof lists)[number]> & {
   succeeded: number;
   judged: number;
 };
-
-const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
-
-/** Maintains the results of each day. Called in the transaction that publishes or withdraws a live report. */
-export function createScoreCounts(_: { db: Db }) {
-  return function countScore(tx: Tx, { report, run }: Counted, by: 1 | -1): void {
-    if (!isLive(run)) return;
-    const { outcome, score, metrics, methodology } = report;
-    const day = Math.floor(run.createdAt / dayMs) * dayMs;
-    const key = {
-      orgId: run.orgId,
-      promptId: run.promptId,
-      day,
-      agent: run.agent,
-      version: run.agentVersion ?? "",
-      contextDigest: run.contextDigest ?? "",
-      model: run.model ?? "",
-      methodology,
-      scope: comparedScope({ scope: report.scope, judge: methodology.judge }),
-    };
-    const own = and(...(Object.keys(key) as (keyof typeof key)[]).map((name) => eq(scoreDays[name], key[name])));
-    const before = tx.select().from(scoreDays).where(own).get();
-    const result = {
-      times: run.createdAt - day,
-      scores: score,
-      seconds: metrics.timeSeconds,
-      costsUsd: metrics.costUsd,
-      met: outcome === "succeeded" ? 1 : outcome === "goal_not_met" ? 0 : null,
-    } as const;
-    const row = before ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
-    const isOwn = (i: number) => lists.every((name) => row[name][i] === result[name]);
-    const later = row.times.findIndex((time) => time > result.times);
-    const at = by < 0 ? row.times.findIndex((_time, i) => isOwn(i)) : later < 0 ? row.times.length : later;
-    if (at < 0) return;
-    const changed = lists.map((name) => {
-      const list: (number | null)[] = row[name];
-      return [name, by > 0 ? list.toSpliced(at, 0, result[name]) : list.toSpliced(at, 1)];
-    });
-    const next: StoredDay = { ...row, ...Object.fromEntries(changed) };
-    if (next.times.length === 0) tx.delete(scoreDays).where(own).run();
-    else if (before) tx.update(scoreDays).set(next).where(own).run();
-    else tx.insert(scoreDays).values(next).run();
-  };
-}
 
 const isNumber = (value: number | null | undefined): value is number => typeof value === "number";
 

@@ -1,5 +1,6 @@
 import { listArchives } from "../archives/archives.ts";
 import { getOrg } from "../auth/orgs.ts";
+import { findLatest } from "../comparisons/latest.ts";
 import type { OrgId } from "../context.ts";
 import { frequencyProblem, nextTimes } from "../cron.ts";
 import { type AppError, badRequest, invalidField } from "../errors.ts";
@@ -31,7 +32,7 @@ const chosenIn = ({ agent, model }: Pick<RunDraft, "agent" | "model">): Chosen =
 
 /** Data for the prompt pages. */
 export function promptViews(service: Service) {
-  const { ctx, prompts, latest, slots, estimates, listAgents } = service;
+  const { ctx, prompts, slots, estimates, listAgents } = service;
 
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
   async function costText(org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
@@ -82,7 +83,7 @@ export function promptViews(service: Service) {
 
     async promptOf(org: OrgId, id: string, sent?: { draft: RunDraft; error: AppError }) {
       const prompt = prompts.getPrompt(org, id);
-      const last = latest.findLatest(org, prompt.id);
+      const last = findLatest(ctx, org, prompt.id);
       const draft = {
         ...{ args: {}, urlMap: [], runs: "", agent: "", model: "" },
         ...{ supersede: false, key: crypto.randomUUID() },

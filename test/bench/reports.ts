@@ -1,4 +1,5 @@
 import pino from "pino";
+import { compareSides } from "../../src/comparisons/compare.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { listEvalRequests } from "../../src/runs/evals.ts";
@@ -19,22 +20,26 @@ export function benchReports(row: (...cells: [string, string, string, string, st
     agents: {},
     baseUrl: () => "http://localhost:3000",
   });
-  const { compare } = service;
   const prompt = (i: number) => promptIds[i % promptIds.length] as string;
   const evaluation = (i: number) => evalRequestIds[(i * 7919) % evalRequestIds.length] as string;
   const work: [string, (i: number) => unknown][] = [
     [
       "Compare two evaluations of 5 runs",
-      (i) => compare.compareSides(org, { of: [evaluation(i)] }, { of: [evaluation(i + 1)] }),
+      (i) => compareSides(service.ctx, org, { of: [evaluation(i)] }, { of: [evaluation(i + 1)] }),
     ],
     [
       "Compare the last ten runs of a prompt with an evaluation",
-      (i) => compare.compareSides(org, { of: [evaluation(i)] }, { of: [prompt(0)] }),
+      (i) => compareSides(service.ctx, org, { of: [evaluation(i)] }, { of: [prompt(0)] }),
     ],
     [
       "Compare an evaluation with its baseline",
       (i) =>
-        compare.compareSides(org, { of: ["baseline"] }, { of: [evaluation((i % (evalRequestIds.length - 10)) + 10)] }),
+        compareSides(
+          service.ctx,
+          org,
+          { of: ["baseline"] },
+          { of: [evaluation((i % (evalRequestIds.length - 10)) + 10)] },
+        ),
     ],
     [
       "List 20 evaluations with their results",

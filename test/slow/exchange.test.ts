@@ -6,6 +6,7 @@ import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import fc from "fast-check";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
+import { importFile } from "../../src/exchange/import.ts";
 import { shapes } from "../../src/exchange/rows.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import type { Grade } from "../../src/grading/grade.ts";
@@ -50,7 +51,7 @@ function sealed(rows: object[], header: object = { type: "evald export", version
   return `${JSON.stringify(header)}\n${lines}${JSON.stringify({ type: "end", rows: rows.length, sha256 })}\n`;
 }
 const importInto = (app: App, text: string | Uint8Array, org = app.a.org, options = {}) =>
-  app.service.imports.importFile(org, fileOf(text), options);
+  importFile(app.service.ctx, org, fileOf(text), options);
 /** Everything in the exported tables that has ended, except what belongs to the instance. */
 function tablesOf(app: App) {
   const ended: Record<string, string> = {
@@ -122,7 +123,7 @@ describe("an export as JSON lines", () => {
   test("becomes the same in another instance, byte for byte; nothing runs", async () => {
     const other = testApp();
     const done = importInto(other, text);
-    expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 9, report: 7, gate: 2, regrade: 2 } });
+    expect(done).toMatchObject({ existing: 0, scheduled: 1, rows: { run: 9, report: 7, gate: 2, regrade: 2 } });
     expect(withoutHeader(await exported(other))).toBe(withoutHeader(text));
     expect(tablesOf(other)).toEqual(tablesOf(source));
     for (const path of ["gates", "regrades"]) {
@@ -165,7 +166,7 @@ describe("an export as JSON lines", () => {
     importInto(other, text);
     await other.send("PATCH", `/api/v1/reports/${source.slug}`, { body: { status: "archived" } });
     const before = withoutHeader(await exported(other));
-    expect(importInto(other, text)).toEqual({ rows: {}, there: rowsIn(text).length, scheduled: 0 });
+    expect(importInto(other, text)).toEqual({ rows: {}, existing: rowsIn(text).length, scheduled: 0 });
     expect(withoutHeader(await exported(other))).toBe(before);
     const first = rowsIn(text).findLastIndex(({ type }) => type === "run");
     const half = testApp();
@@ -303,7 +304,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
 
 test("a folder can't be imported", () => {
   const app = testApp();
-  expect(() => app.service.imports.importFile(app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\)/);
+  expect(() => importFile(app.service.ctx, app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\)/);
 });
 
 describe("a rejected file stores nothing", () => {

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { setupPath } from "../../src/auth/setup.ts";
+import { findLatest } from "../../src/comparisons/latest.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession, guide } from "../support/guessed-path.ts";
@@ -178,7 +179,7 @@ test("from last week's change to the verdict and the friction behind it: at most
 });
 
 test("an evaluation compared with the one before: at most 2 clicks", async () => {
-  const [last] = service.latest.findLatest(a.org, prompt.id)?.points.slice(-1) ?? [];
+  const [last] = findLatest(service.ctx, a.org, prompt.id)?.points.slice(-1) ?? [];
   const journey = await open(`/evals/${last?.evalRequestId}`);
   await journey.click(journey.link("Compare with previous"));
   await journey.page.locator(".verdict-card").waitFor();

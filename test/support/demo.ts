@@ -3,6 +3,7 @@ import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { createKey } from "../../src/auth/keys.ts";
 import { listMembers } from "../../src/auth/members.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
+import { findLatest } from "../../src/comparisons/latest.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
@@ -11,6 +12,7 @@ import { setModelKey } from "../../src/models/models.ts";
 import { testDestination } from "../../src/notifications/deliveries.ts";
 import { createDestination } from "../../src/notifications/destinations.ts";
 import { createProvider } from "../../src/providers/providers.ts";
+import { getReport } from "../../src/reports/reports.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
 import { judgedApp, says } from "./judged.ts";
 import { join } from "./people.ts";
@@ -164,7 +166,7 @@ export async function demo() {
   await service.requests.requestEval(a.org, add, { urlMap: {}, trigger: "web", runs: 4 });
   await service.requests.requestEval(a.org, upload, { urlMap: {}, trigger: "cli" });
   await app.runJobs();
-  const slug = service.latest.findLatest(a.org, add)?.slug ?? "";
+  const slug = findLatest(service.ctx, a.org, add)?.slug ?? "";
   at += 600_000;
   await furnish();
   endJobs();
@@ -222,7 +224,7 @@ export async function demo() {
     const { id } = createDestination(service.ctx, a.org, { ...hook, events: ["run.completed"] });
     testDestination(service.ctx, a.org, id);
     setModelKey(service.ctx, a.org, "openai", "sk-of-acme-0123456789");
-    const { runId } = service.reports.getReport(a.org, slug).run;
+    const { runId } = getReport(service.ctx, a.org, slug).run;
     const name = "screenshot-1.webp";
     db.insert(artifacts)
       .values({ orgId: a.org, runId, attempt: 1, name, data: Buffer.from("RIFF") })

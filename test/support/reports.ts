@@ -6,6 +6,7 @@ import { jobs } from "../../src/db/tables/jobs.ts";
 import { runs } from "../../src/db/tables/runs.ts";
 import type { Grade } from "../../src/grading/grade.ts";
 import { gradeSession } from "../../src/grading/score.ts";
+import { insertReport } from "../../src/reports/report-writer.ts";
 import type { SessionId } from "../../src/reports/session-events.ts";
 import type { EvalRequestInput } from "../../src/runs/requests.ts";
 import { getRun } from "../../src/runs/runs.ts";
@@ -65,7 +66,7 @@ function endRun(
       .set({ ...done, ...ended })
       .where(eq(runs.id, run.id))
       .run();
-    if (typeof end !== "string") service.reports.insertReport(tx, run, 1, end);
+    if (typeof end !== "string") insertReport(service.ctx, tx, run, 1, end);
     const failure = typeof end === "string" ? failureOf(end) : null;
     service.announceEnd(tx, run.id, failure && { cause: failure.failureCause, detail: failure.failureDetail });
   });

@@ -1,5 +1,7 @@
 /** `bun run screenshots [FOLDER]`: takes the screenshot of the README: a report on docs with one wrong line, as an admin sees it. */
+
 import { updateOrg } from "../../src/auth/orgs.ts";
+import { findLatest } from "../../src/comparisons/latest.ts";
 import { createProvider } from "../../src/providers/providers.ts";
 import { looking, openBrowser } from "./browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
@@ -17,7 +19,7 @@ const { id } = service.prompts.createPrompt(a.org, {
 });
 await service.requests.requestEval(a.org, id, { urlMap: {}, trigger: "api", runs: 4 });
 await app.runJobs();
-const { slug } = service.latest.findLatest(a.org, id) ?? {};
+const { slug } = findLatest(service.ctx, a.org, id) ?? {};
 
 const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => app.app.handle(request) });
 const cookie = (await signedIn(app, { role: "admin" })).cookie();

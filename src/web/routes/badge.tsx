@@ -1,10 +1,12 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
+import { findLatest } from "../../comparisons/latest.ts";
 import { timeZoneOf } from "../../db/rows.ts";
 import { notFound } from "../../errors.ts";
 import { count } from "../../grading/text.ts";
 import { outcomeLabels, scopeLabels } from "../../reports/labels.ts";
+import { getReport } from "../../reports/reports.ts";
 import type { Service } from "../../service.ts";
 import { publicAnswer } from "../answer.ts";
 import { type Badge, renderBadge, toShields } from "../components/badge.tsx";
@@ -26,15 +28,15 @@ function toBadge({ score, grade, scope, outcome, runs, day, isStale, isSingle }:
 }
 
 /** Public badges: the latest score of a prompt as an image or for Shields, without signing in, if the prompt allows it. */
-export const badgePages = ({ prompts, latest, reports, ctx }: Service) => {
+export const badgePages = ({ prompts, ctx }: Service) => {
   function badgeOf(token: string): Badge {
     const found = prompts.findBadge(token);
     if (found === null) throw notFound("This badge does not exist, or it is no longer public.");
     const { org, promptId, isArchived } = found;
     if (isArchived) return { message: "archived", grade: null };
-    const newest = latest.findLatest(org, promptId);
+    const newest = findLatest(ctx, org, promptId);
     if (newest === null) return { message: "no report yet", grade: null };
-    const { agent } = reports.getReport(org, newest.slug);
+    const { agent } = getReport(ctx, org, newest.slug);
     return toBadge(toPublicScore(newest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));
   }
 

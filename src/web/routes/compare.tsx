@@ -1,8 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { compareReports } from "../../comparisons/side-by-side.ts";
 import type { OrgId } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { getReport } from "../../reports/reports.ts";
 import { getRun } from "../../runs/runs.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
@@ -11,7 +13,7 @@ import type { PageRequests } from "../page-requests.tsx";
 import { ComparePage } from "../pages/compare.tsx";
 
 /** The comparison page. */
-export const comparePages = ({ ctx, reports, compare }: Service, pages: PageRequests) => {
+export const comparePages = ({ ctx }: Service, pages: PageRequests) => {
   /** The report of a selected row: of a run, or itself. */
   const slugOf = (org: OrgId, name: string) =>
     /^[0-9a-f-]{36}$/.test(name) ? (getRun(ctx, org, name).report?.slug ?? null) : name;
@@ -30,8 +32,8 @@ export const comparePages = ({ ctx, reports, compare }: Service, pages: PageRequ
         if (named.length < 2 || named.length > 10)
           throw badRequest("select 2 to 10 reports in the list of reports to compare them");
         const isAcross = acrossAgents === "1";
-        const compared = compare.compareReports(viewer.org, named, { acrossAgents: isAcross });
-        const found = named.map((slug) => reports.getReport(viewer.org, slug));
+        const compared = compareReports(ctx, viewer.org, named, { acrossAgents: isAcross });
+        const found = named.map((slug) => getReport(ctx, viewer.org, slug));
         const titles = found.map(({ task }) => titleOf(task));
         const previews = found.map(({ run }) => Object.keys(run.urlMap).length > 0);
         return privateAnswer(

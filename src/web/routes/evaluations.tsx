@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { findStep } from "../../comparisons/latest.ts";
+import { findLatest, findStep } from "../../comparisons/latest.ts";
 import { failuresOfEval, getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/previews.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
@@ -15,7 +15,7 @@ import type { Viewer } from "../viewer.ts";
 const evalParams = Type.Object({ evalId: Type.String({ description: "ID of the evaluation" }) });
 
 /** Pages of evaluations. */
-export const evaluationPages = ({ ctx, gates, latest }: Service, pages: PageRequests) => {
+export const evaluationPages = ({ ctx, gates }: Service, pages: PageRequests) => {
   const isPreview = (viewer: Viewer, { runs }: EvalRequest) =>
     previewsAmong(
       ctx,
@@ -26,7 +26,7 @@ export const evaluationPages = ({ ctx, gates, latest }: Service, pages: PageRequ
     site,
     request,
     isPreview: isPreview(viewer, request),
-    step: findStep(latest.findLatest(viewer.org, request.prompt.id), id),
+    step: findStep(findLatest(ctx, viewer.org, request.prompt.id), id),
     failures: failuresOfEval(ctx, viewer.org, id),
     gateId: gates.findOfEval(viewer.org, id),
     now: ctx.now(),

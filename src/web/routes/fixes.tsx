@@ -3,6 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import { invalidField } from "../../errors.ts";
 import { DismissalInput } from "../../friction/dismissals.ts";
+import { getReport } from "../../reports/reports.ts";
 import { getRunTask } from "../../runs/runs.ts";
 import type { Service } from "../../service.ts";
 import type { PageRequests } from "../page-requests.tsx";
@@ -12,7 +13,7 @@ const slug = Type.Object({ slug: Type.String() });
 
 /** Forms on the recommended fixes of a report. */
 export const fixPages = (service: Service, pages: PageRequests) => {
-  const { ctx, reports, recommendations, dismissals } = service;
+  const { ctx, recommendations, dismissals } = service;
   const { checkAgreed } = promptViews(service);
   const seeFixes = (slug: string) => pages.seeOther(`/reports/${slug}#advice`);
 
@@ -21,7 +22,7 @@ export const fixPages = (service: Service, pages: PageRequests) => {
       "/reports/:slug/done/:fingerprint",
       ({ request, params }) =>
         pages.submit(request, "run", async (viewer, fields) => {
-          const { prompt, run } = reports.getReport(viewer.org, params.slug);
+          const { prompt, run } = getReport(ctx, viewer.org, params.slug);
           checkAgreed(viewer.org, prompt.id, fields);
           const { urlMap } = getRunTask(ctx, viewer.org, run.runId);
           const who = { by: viewer.person.name, trigger: "web" as const };
@@ -37,7 +38,7 @@ export const fixPages = (service: Service, pages: PageRequests) => {
       "/reports/:slug/dismissals",
       ({ request, params }) =>
         pages.submit(request, "write", (viewer, fields) => {
-          reports.getReport(viewer.org, params.slug);
+          getReport(ctx, viewer.org, params.slug);
           const input = { fingerprints: fields.getAll("fingerprint"), reason: (fields.get("reason") ?? "").trim() };
           if (!Value.Check(DismissalInput, input)) throw invalidField("reason", "must be 1 to 2000 characters long");
           dismissals.dismiss(viewer.org, input, viewer.person.name);
@@ -49,7 +50,7 @@ export const fixPages = (service: Service, pages: PageRequests) => {
       "/reports/:slug/dismissals/:dismissalId/undo",
       ({ request, params }) =>
         pages.submit(request, "write", (viewer) => {
-          reports.getReport(viewer.org, params.slug);
+          getReport(ctx, viewer.org, params.slug);
           dismissals.withdraw(viewer.org, params.dismissalId, viewer.person.name);
           return seeFixes(params.slug);
         }),

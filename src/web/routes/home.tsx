@@ -3,6 +3,7 @@ import { listInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
 import { listMembers } from "../../auth/members.ts";
 import { getOrg } from "../../auth/orgs.ts";
+import { findLatest } from "../../comparisons/latest.ts";
 import { listProviders } from "../../providers/providers.ts";
 import { listBrokenRuns, listNewestRuns, listUnfinishedRuns } from "../../runs/lists.ts";
 import type { Service } from "../../service.ts";
@@ -26,7 +27,7 @@ const hidesSteps = (request: Request): boolean =>
 
 /** The dashboard of an organization, or the landing page for visitors who are not signed in. */
 export const homePages = (service: Service, pages: PageRequests) => {
-  const { ctx, prompts, latest } = service;
+  const { ctx, prompts } = service;
 
   function overviewOf({ org }: Viewer, site: Site): Overview {
     const { items, total } = prompts.listLines(org, {}, { limit: shownPrompts, offset: 0 });
@@ -34,7 +35,7 @@ export const homePages = (service: Service, pages: PageRequests) => {
       site,
       now: ctx.now(),
       timeZone: getOrg(ctx, org).timeZone,
-      prompts: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })),
+      prompts: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })),
       promptCount: total,
       open: listUnfinishedRuns(ctx, org, mostRuns),
       due: prompts.listDue(org, shownDue),

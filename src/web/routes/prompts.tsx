@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { findLatest } from "../../comparisons/latest.ts";
 import type { OrgId } from "../../context.ts";
 import { promptStatuses } from "../../db/tables/prompts.ts";
 import { whileUnchanged } from "../../db/unchanged.ts";
@@ -42,7 +43,7 @@ const statuses = ["all", ...promptStatuses] as const;
 
 /** Pages to list, show and run prompts. */
 export const promptPages = (service: Service, pages: PageRequests) => {
-  const { ctx, prompts, latest, requests } = service;
+  const { ctx, prompts, requests } = service;
   const views = promptViews(service);
 
   async function promptAnswer(viewer: Viewer, site: Site, id: string, sent?: { draft: RunDraft; error: AppError }) {
@@ -54,7 +55,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
   function listed(org: OrgId, { sort, ...filter }: PromptFilter & { sort?: PromptSort | ChangeSort }, offset: number) {
     const scored = (page: Page, sort?: PromptSort) => {
       const { items, total } = prompts.listLines(org, { ...filter, sort }, page);
-      return { items: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })), total };
+      return { items: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })), total };
     };
     if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
     const { items, total } = whileUnchanged(ctx.db, ["changes", org, filter], () =>

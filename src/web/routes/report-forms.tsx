@@ -2,7 +2,9 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { reportStatuses } from "../../db/tables/reports.ts";
 import { badRequest } from "../../errors.ts";
+import { pinGrading } from "../../reports/gradings.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { getReport, setReportStatus } from "../../reports/reports.ts";
 import { getSession } from "../../reports/trace.ts";
 import type { Service } from "../../service.ts";
 import { formatZoned } from "../components/when.tsx";
@@ -12,7 +14,7 @@ import type { PageRequests } from "../page-requests.tsx";
 const slug = Type.Object({ slug: Type.String() });
 
 /** Forms of a report that change it or its share links. */
-export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: PageRequests) =>
+export const reportForms = ({ ctx, shares }: Service, pages: PageRequests) =>
   new Elysia({ name: "report forms" })
     .post(
       "/reports/:slug/status",
@@ -21,7 +23,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
           const status = reportStatuses.find((each) => each === fields.get("status"));
           if (!status) throw badRequest(`status must be one of ${reportStatuses.join(", ")}`);
           const path = `/reports/${params.slug}`;
-          const { task, status: before } = reports.getReport(viewer.org, params.slug);
+          const { task, status: before } = getReport(ctx, viewer.org, params.slug);
           const asks =
             status === "archived" &&
             before !== "archived" &&
@@ -36,7 +38,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
               },
             );
           if (asks) return asks;
-          reports.setStatus(viewer.org, params.slug, status);
+          setReportStatus(ctx, viewer.org, params.slug, status);
           return status === "archived" ? pages.seeChanged(path, "reportArchived") : pages.seeOther(path);
         }),
       { params: slug },
@@ -45,7 +47,7 @@ export const reportForms = ({ ctx, reports, gradings, shares }: Service, pages: 
       "/reports/:slug/grading",
       ({ request, params }) =>
         pages.submit(request, "publish", (viewer, fields) => {
-          gradings.pinGrading(viewer.org, params.slug, fields.get("grading") || null);
+          pinGrading(ctx, viewer.org, params.slug, fields.get("grading") || null);
           return pages.seeOther(`/reports/${params.slug}#gradings`);
         }),
       { params: slug },

@@ -1,12 +1,14 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
-import { findStep } from "../../comparisons/latest.ts";
+import { findLatest, findStep } from "../../comparisons/latest.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
 import { sortBy } from "../../http/sorting.ts";
-import { reportColumns } from "../../reports/lists.ts";
+import { listGradingsOf } from "../../reports/gradings.ts";
+import { listReports, reportColumns } from "../../reports/lists.ts";
 import { reportMarkdown } from "../../reports/markdown.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
+import { getReport } from "../../reports/reports.ts";
 import { type Report, reportFilter } from "../../reports/schema.ts";
 import { getSession } from "../../reports/trace.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
@@ -41,13 +43,13 @@ const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 
 /** Report pages. */
 export const reportPages = (
-  { ctx, reports, gradings, shares, prompts, listAgents, latest, estimates, recommendations }: Service,
+  { ctx, shares, prompts, listAgents, estimates, recommendations }: Service,
   pages: PageRequests,
 ) => {
   function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
     const { best, worst, offset = 0, ...filter } = query;
     const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
-    const found = reports.listReports(viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
+    const found = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
     const previews = previewsAmong(
       ctx,
       viewer.org,
@@ -63,11 +65,11 @@ export const reportPages = (
 
   /** `made`: the share link that was just created. */
   async function reportPage(viewer: Viewer, site: Site, slug: string, made?: string): Promise<Response> {
-    const report = reports.getReport(viewer.org, slug);
+    const report = getReport(ctx, viewer.org, slug);
     const session = getSession(ctx, viewer.org, slug);
     const { notice } = session;
     const path = `/reports/${slug}`;
-    const trend = latest.findLatest(viewer.org, report.prompt.id);
+    const trend = findLatest(ctx, viewer.org, report.prompt.id);
     const side = {
       session: notice === null ? `${site.base}${path}/session` : null,
       notice,
@@ -77,7 +79,7 @@ export const reportPages = (
       previous: findStep(trend, report.run.evalRequestId)?.[0] ?? null,
     };
     const visited = getPagesVisited(ctx, session);
-    const graded = { gradings: gradings.listOf(session.report).gradings };
+    const graded = { gradings: listGradingsOf(ctx, session.report).gradings };
     const { agents, result: first } = getEvalRequest(ctx, viewer.org, report.run.evalRequestId);
     const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
     const result = ofAgent?.result ?? first;
@@ -113,7 +115,7 @@ export const reportPages = (
         ({ request, params }) =>
           pages.show(request, (viewer, here) => {
             const slug = params.slug.replace(/\.(md|json)$/, "");
-            const report = () => reports.getReport(viewer.org, slug);
+            const report = () => getReport(ctx, viewer.org, slug);
             if (params.slug.endsWith(".json"))
               return privateAnswer("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
             return slug !== params.slug || prefersMarkdown(request)
@@ -130,7 +132,7 @@ export const reportPages = (
       .get(
         "/reports/:slug/shares",
         ({ request, params }) =>
-          pages.show(request, ({ org }) => pages.seeOther(`/reports/${reports.getReport(org, params.slug).slug}`)),
+          pages.show(request, ({ org }) => pages.seeOther(`/reports/${getReport(ctx, org, params.slug).slug}`)),
         { params: slug },
       )
       .post(

@@ -2,9 +2,11 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
 import { findOrgByResults } from "../../auth/orgs.ts";
+import { findLatest } from "../../comparisons/latest.ts";
 import type { OrgId } from "../../context.ts";
 import { whileUnchanged } from "../../db/unchanged.ts";
 import { AppError, notFound } from "../../errors.ts";
+import { getReport } from "../../reports/reports.ts";
 import type { Service } from "../../service.ts";
 import { publicAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
@@ -18,12 +20,12 @@ const secret = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex, nof
 const caching = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
 
 /** The public results page of an organization, for everyone with its URL. */
-export const resultPages = ({ ctx, prompts, latest, reports }: Service, pages: PageRequests) => {
+export const resultPages = ({ ctx, prompts }: Service, pages: PageRequests) => {
   const listResults = (org: OrgId, timeZone: string, now: number): PublicResult[] =>
     prompts.listOnResultsPage(org).map(({ id, title }) => {
-      const newest = latest.findLatest(org, id);
+      const newest = findLatest(ctx, org, id);
       if (newest === null) return { title, result: null };
-      const { agent, methodology } = reports.getReport(org, newest.slug);
+      const { agent, methodology } = getReport(ctx, org, newest.slug);
       return {
         title,
         result: {

@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { OrgId } from "../../context.ts";
 import { scoreText, titleOf } from "../../reports/labels.ts";
+import { listReportsBySlug } from "../../reports/lists.ts";
 import { listNewestRuns, listRunsByPrefix } from "../../runs/lists.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
@@ -38,7 +39,7 @@ const actions: [title: string, path: string, act: Act][] = [
 ];
 
 /** Search over what an organization has, and over pages and actions. */
-export const searchPages = ({ ctx, prompts, reports }: Service, pages: PageRequests) => {
+export const searchPages = ({ ctx, prompts }: Service, pages: PageRequests) => {
   /** The newest reports and runs of the prompts that match, and those whose ID was given. */
   function thingsOf(org: OrgId, text: string, mayRun: boolean): Hit[] {
     const found = prompts.listLines(org, { search: text }, { limit: most.prompts, offset: 0 }).items;
@@ -52,7 +53,7 @@ export const searchPages = ({ ctx, prompts, reports }: Service, pages: PageReque
     const isId = /^[0-9a-f-]{8,36}$/i.test(text);
     return [
       ...(isId ? listRunsByPrefix(ctx, org, text, most.runs).map(toRunHit) : []),
-      ...(text.includes("-") ? reports.listBySlug(org, text.toLowerCase(), most.reports).map(toReportHit) : []),
+      ...(text.includes("-") ? listReportsBySlug(ctx, org, text.toLowerCase(), most.reports).map(toReportHit) : []),
       ...found.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
       ...(mayRun
         ? found.slice(0, most.withReports).map(

@@ -3,6 +3,7 @@ import type { OrgId } from "../../context.ts";
 import { badRequest, conflict } from "../../errors.ts";
 import { count, dollars } from "../../grading/text.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { getReport, setReportStatus } from "../../reports/reports.ts";
 import type { Estimate } from "../../runs/estimate-schema.ts";
 import { getRun, getRunTask } from "../../runs/runs.ts";
 import type { Service } from "../../service.ts";
@@ -35,7 +36,7 @@ const file = (name: string, rows: unknown[]) =>
 
 /** Actions on the selected rows of a list. */
 export const selectionPages = (service: Service, pages: PageRequests) => {
-  const { ctx, reports, prompts, estimates, requests } = service;
+  const { ctx, prompts, estimates, requests } = service;
 
   async function planRun(org: OrgId, runId: string): Promise<Planned> {
     const { prompt } = getRun(ctx, org, runId);
@@ -91,7 +92,7 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
       pages.show(request, ({ org }) =>
         file(
           "reports",
-          selectedIn(fieldsOf(request)).map((slug) => reports.getReport(org, slug)),
+          selectedIn(fieldsOf(request)).map((slug) => getReport(ctx, org, slug)),
         ),
       ),
     )
@@ -105,12 +106,12 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
     )
     .post("/runs/selected/rerun", ({ request }) => startSelected(request, "/runs", planRun))
     .post("/reports/selected/rerun", ({ request }) =>
-      startSelected(request, "/reports", (org, slug) => planRun(org, reports.getReport(org, slug).run.runId)),
+      startSelected(request, "/reports", (org, slug) => planRun(org, getReport(ctx, org, slug).run.runId)),
     )
     .post("/prompts/selected/run", ({ request }) => startSelected(request, "/prompts", planPrompt))
     .post("/reports/selected/archive", ({ request }) =>
       pages.submit(request, "publish", (viewer, form) => {
-        const selected = selectedIn(form.keys()).map((slug) => reports.getReport(viewer.org, slug));
+        const selected = selectedIn(form.keys()).map((slug) => getReport(ctx, viewer.org, slug));
         const asks = askBefore(
           pages,
           { request, viewer, form },
@@ -122,7 +123,7 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
           },
         );
         if (asks) return asks;
-        for (const { slug } of selected) reports.setStatus(viewer.org, slug, "archived");
+        for (const { slug } of selected) setReportStatus(ctx, viewer.org, slug, "archived");
         return pages.seeChanged("/reports", "reportsArchived");
       }),
     )

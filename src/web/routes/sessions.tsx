@@ -1,6 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { getArtifact, toArtifactAnswer } from "../../reports/artifacts.ts";
+import { getReport } from "../../reports/reports.ts";
+import { getTimeline } from "../../reports/timeline.ts";
 import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { traceQuery } from "../../reports/trace-schema.ts";
 import type { Service } from "../../service.ts";
@@ -13,16 +15,16 @@ import { withoutBlanks } from "../query.ts";
 
 const slug = Type.Object({ slug: Type.String() });
 /** Session pages. */
-export const sessionPages = ({ ctx, reports, getTimeline }: Service, pages: PageRequests) =>
+export const sessionPages = ({ ctx }: Service, pages: PageRequests) =>
   new Elysia({ name: "session pages" })
     .get(
       "/reports/:slug/session",
       ({ request, params, query }) =>
         pages.show(request, async (viewer, site) => {
-          const report = reports.getReport(viewer.org, params.slug);
+          const report = getReport(ctx, viewer.org, params.slug);
           const session = getSession(ctx, viewer.org, params.slug);
           const trace = await getTrace(ctx, session, query);
-          const timeline = await getTimeline(session);
+          const timeline = await getTimeline(ctx, session);
           const earlier = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
           const path = `/reports/${params.slug}`;
           return privateAnswer(

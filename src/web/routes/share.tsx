@@ -1,7 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { findLatest } from "../../comparisons/latest.ts";
 import { AppError, notFound } from "../../errors.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
+import { getReport } from "../../reports/reports.ts";
+import { getTimeline } from "../../reports/timeline.ts";
 import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { traceQuery } from "../../reports/trace-schema.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
@@ -22,7 +25,7 @@ const token = Type.String({ description: "Token of the share link" });
 type Shared = { site: Site; path: string } & ReturnType<Service["shares"]["getShared"]>;
 
 /** Shared reports: readable by anyone with the link, without signing in. */
-export const sharePages = ({ ctx, reports, shares, latest, getTimeline }: Service, pages: PageRequests) => {
+export const sharePages = ({ ctx, shares }: Service, pages: PageRequests) => {
   async function show(
     request: Request,
     token: string,
@@ -52,13 +55,13 @@ export const sharePages = ({ ctx, reports, shares, latest, getTimeline }: Servic
       "/shared/:token",
       ({ request, params }) =>
         show(request, params.token, ({ org, slug, site, path, withSession, orgName, timeZone, expiresAt }) => {
-          const report = reports.getReport(org, slug);
+          const report = getReport(ctx, org, slug);
           const session = getSession(ctx, org, slug);
           const isThere = withSession && session.notice === null;
           const side = { session: isThere ? `${site.base}${path}/session` : null, notice: null, shares: [] };
           const visited = getPagesVisited(ctx, session);
           const { result } = getEvalRequest(ctx, org, report.run.evalRequestId);
-          const trend = latest.findLatest(org, report.prompt.id);
+          const trend = findLatest(ctx, org, report.prompt.id);
           const shared = { orgName, expiresAt };
           return toPage(
             <ReportPage {...{ site, path, report, result, visited, side, shared }} latest={trend} />,
@@ -75,13 +78,13 @@ export const sharePages = ({ ctx, reports, shares, latest, getTimeline }: Servic
         show(request, params.token, async (shared) => {
           const session = sessionOf(shared);
           const { org, slug, site, path } = shared;
-          const report = reports.getReport(org, slug);
+          const report = getReport(ctx, org, slug);
           const trace = await getTrace(ctx, session, query);
           const earlier = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
           return toPage(
             <SessionPage
               {...{ site, path, report, trace, query }}
-              timeline={await getTimeline(session)}
+              timeline={await getTimeline(ctx, session)}
               hasEarlier={earlier}
             />,
             shared.timeZone,

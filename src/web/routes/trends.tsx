@@ -1,7 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { compareReports } from "../../comparisons/side-by-side.ts";
 import type { OrgId } from "../../context.ts";
 import { line } from "../../grading/text.ts";
+import { listReports } from "../../reports/lists.ts";
 import { toIso } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
@@ -22,17 +24,17 @@ const dayAfter = (until: string | undefined): string | undefined =>
   until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
 
 /** The trends page. */
-export const trendPages = ({ ctx, prompts, reports, compare, listAgents }: Service, pages: PageRequests) => {
+export const trendPages = ({ ctx, prompts, listAgents }: Service, pages: PageRequests) => {
   /** The newest reports before and after each change of the score of a prompt, and the friction that came or went. */
   function sidesOf(org: OrgId, promptId: string | undefined, { agent, changes }: Trends): Map<string, ChangeSides> {
     if (promptId === undefined || agent === null) return new Map();
     const moves = changes.filter(({ what }) => what === "score");
     const shown = moves.slice(-shownSides).flatMap(({ at }, i, all): [string, ChangeSides][] => {
       const newest = (range: { since?: string; until?: string }) =>
-        reports.listReports(org, { promptId, agent, status: "published", ...range }, { limit: 1, offset: 0 }).items[0];
+        listReports(ctx, org, { promptId, agent, status: "published", ...range }, { limit: 1, offset: 0 }).items[0];
       const [before, after] = [newest({ until: at }), newest({ since: at, until: all[i + 1]?.at })];
       if (!before || !after) return [];
-      const { only } = compare.compareReports(org, [before.slug, after.slug]).friction;
+      const { only } = compareReports(ctx, org, [before.slug, after.slug]).friction;
       const titles = (slug: string) =>
         only
           .filter(({ slugs }) => slugs.includes(slug))
