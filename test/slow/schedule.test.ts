@@ -263,7 +263,7 @@ test("a prompt with thousands of missed slots doesn't delay others", async () =>
     begin update earlier set n = (select count(*) from slots where prompt_id = '${minutely}'); end`),
   );
   await tickAt("2026-01-06T06:00:00Z");
-  expect(db.get<{ n: number }>(sql`select n from earlier`)).toEqual({ n: 200 });
+  expect(db.$client.query("select n from earlier").get()).toEqual({ n: 200 });
   expect((await outcomes(daily)).at(-1)).toBe("2026-01-06T06:00 ran");
   const { body, headers } = await send("GET", `/api/v1/prompts/${minutely}/slots?limit=1`);
   expect([body[0].outcome, headers.get("x-total-count")]).toEqual(["ran", String(5 * 1440 + 360)]);
