@@ -498,7 +498,7 @@ CREATE TABLE `prompts` (
 	`badge_token` text,
 	`baseline_request_id` text,
 	`created_at` integer NOT NULL,
-	`next_slot_at` integer,
+	`next_evaluation_at` integer,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`org_id`,`target_provider_id`) REFERENCES `providers`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "prompts_status" CHECK("prompts"."status" in ('active', 'paused', 'archived')),
@@ -508,7 +508,7 @@ CREATE TABLE `prompts` (
 CREATE UNIQUE INDEX `prompts_badge_token_unique` ON `prompts` (`badge_token`);--> statement-breakpoint
 CREATE INDEX `prompts_by_status` ON `prompts` (`org_id`,`status`,`id`);--> statement-breakpoint
 CREATE INDEX `prompts_by_provider` ON `prompts` (`org_id`,`target_provider_id`,`id`);--> statement-breakpoint
-CREATE INDEX `prompts_due` ON `prompts` (`next_slot_at`) WHERE "prompts"."next_slot_at" is not null;--> statement-breakpoint
+CREATE INDEX `prompts_due` ON `prompts` (`next_evaluation_at`) WHERE "prompts"."next_evaluation_at" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX `prompts_of_org` ON `prompts` (`org_id`,`id`);--> statement-breakpoint
 CREATE TABLE `providers` (
 	`id` text PRIMARY KEY NOT NULL,
@@ -740,7 +740,7 @@ CREATE TABLE `sign_ins` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `sign_ins_token_unique` ON `sign_ins` (`token`);--> statement-breakpoint
 CREATE INDEX `sign_ins_of_person` ON `sign_ins` (`person_id`);--> statement-breakpoint
-CREATE TABLE `slots` (
+CREATE TABLE `scheduled_evaluations` (
 	`org_id` text NOT NULL,
 	`prompt_id` text NOT NULL,
 	`scheduled_at` integer NOT NULL,
@@ -751,9 +751,9 @@ CREATE TABLE `slots` (
 	PRIMARY KEY(`prompt_id`, `scheduled_at`),
 	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	FOREIGN KEY (`org_id`,`eval_request_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
-	CONSTRAINT "slots_outcome" CHECK("slots"."outcome" in ('ran', 'missed', 'skipped_overlap', 'failed')),
-	CONSTRAINT "slots_ran" CHECK(("slots"."outcome" = 'ran') = ("slots"."eval_request_id" is not null)),
-	CONSTRAINT "slots_reason" CHECK(("slots"."outcome" = 'ran') = ("slots"."reason" is null))
+	CONSTRAINT "scheduled_evaluations_outcome" CHECK("scheduled_evaluations"."outcome" in ('ran', 'missed', 'skipped_overlap', 'failed')),
+	CONSTRAINT "scheduled_evaluations_ran" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."eval_request_id" is not null)),
+	CONSTRAINT "scheduled_evaluations_reason" CHECK(("scheduled_evaluations"."outcome" = 'ran') = ("scheduled_evaluations"."reason" is null))
 ) STRICT;
 --> statement-breakpoint
 CREATE TABLE `spending` (

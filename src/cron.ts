@@ -2,13 +2,13 @@ import { Cron } from "croner";
 
 /** Cron pattern of each preset. The prompt's ID spreads the times, so that prompts do not all run at once. */
 const presets = {
-  hourly: ({ minute }: Places) => `${minute} * * * *`,
-  daily: ({ minute, hour }: Places) => `${minute} ${hour} * * *`,
-  weekly: ({ minute, hour, weekday }: Places) => `${minute} ${hour} * * ${weekday}`,
+  hourly: ({ minute }: CalendarFields) => `${minute} * * * *`,
+  daily: ({ minute, hour }: CalendarFields) => `${minute} ${hour} * * *`,
+  weekly: ({ minute, hour, weekday }: CalendarFields) => `${minute} ${hour} * * ${weekday}`,
   // The 29th is not in every month.
-  monthly: ({ minute, hour, monthday }: Places) => `${minute} ${hour} ${monthday} * *`,
+  monthly: ({ minute, hour, monthday }: CalendarFields) => `${minute} ${hour} ${monthday} * *`,
 };
-type Places = { minute: number; hour: number; weekday: number; monthday: number };
+type CalendarFields = { minute: number; hour: number; weekday: number; monthday: number };
 
 const isPreset = (frequency: string): frequency is keyof typeof presets => Object.hasOwn(presets, frequency);
 
@@ -21,10 +21,10 @@ export type Schedule = {
 };
 
 /**
- * The first slot after a time, both in epoch ms; null if there is none. Minutes and hours without `*` and `/` are times of day: one that
+ * The first time of a schedule after a time, both in epoch ms; null if there is none. Minutes and hours without `*` and `/` are times of day: one that
  * daylight saving skips moves to the end of the gap, and one that occurs twice runs once. All others follow local time.
  */
-export function nextSlot(schedule: Schedule, afterMs: number): number | null {
+export function nextTime(schedule: Schedule, afterMs: number): number | null {
   try {
     return cronOf(schedule).nextRun(new Date(afterMs))?.getTime() ?? null;
   } catch {
@@ -34,16 +34,16 @@ export function nextSlot(schedule: Schedule, afterMs: number): number | null {
 }
 
 function cronOf({ frequency, id, timeZone }: Schedule): Cron {
-  const pattern = isPreset(frequency) ? presets[frequency](placesOf(id)) : frequency;
+  const pattern = isPreset(frequency) ? presets[frequency](calendarFieldsOf(id)) : frequency;
   return new Cron(pattern, { paused: true, timezone: timeZone, fixedTimeRule: "no-wildcard" });
 }
 
-/** Up to `most` slots after a time. */
-export function nextSlots(schedule: Schedule, afterMs: number, most: number): number[] {
-  const slots: number[] = [];
-  for (let at = nextSlot(schedule, afterMs); at !== null && slots.length < most; at = nextSlot(schedule, at))
-    slots.push(at);
-  return slots;
+/** Up to `most` times of a schedule after a time, epoch ms. */
+export function nextTimes(schedule: Schedule, afterMs: number, most: number): number[] {
+  const times: number[] = [];
+  for (let at = nextTime(schedule, afterMs); at !== null && times.length < most; at = nextTime(schedule, at))
+    times.push(at);
+  return times;
 }
 
 /** Why a frequency is invalid; null if it is valid. `0 0 30 2 *` is well formed but never occurs. */
@@ -57,10 +57,10 @@ export function frequencyProblem(frequency: string): string | null {
   } catch {
     return invalid("is not a valid schedule");
   }
-  return nextSlot(schedule, Date.UTC(2000, 0)) === null ? invalid("never occurs") : null;
+  return nextTime(schedule, Date.UTC(2000, 0)) === null ? invalid("never occurs") : null;
 }
 
-function placesOf(id: string): Places {
+function calendarFieldsOf(id: string): CalendarFields {
   const [minute = 0, hour = 0, weekday = 0, monthday = 0] = new Uint32Array(
     new Bun.CryptoHasher("sha256").update(id).digest().buffer,
   );

@@ -19,7 +19,7 @@ import { createRegradeJob } from "./regrades/job.ts";
 import { createGrader } from "./reports/grader.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { limitsWithinBudget } from "./runs/spending.ts";
-import { createScheduler } from "./schedules/schedules.ts";
+import { createScheduler } from "./schedules/scheduler.ts";
 import { createTelemetry } from "./telemetry/telemetry.ts";
 import { createWorkers } from "./workers/workers.ts";
 

@@ -3,7 +3,7 @@ import { createKey } from "../src/auth/keys.ts";
 import { artifacts } from "../src/db/tables/runs.ts";
 import { listFieldFriction } from "../src/field/field.ts";
 import { reportFriction } from "../src/field/reports.ts";
-import { requestGate } from "../src/gates/gates.ts";
+import { requestGate } from "../src/gates/requests.ts";
 import { testDestination } from "../src/notifications/deliveries.ts";
 import { createDestination } from "../src/notifications/destinations.ts";
 import { createProvider } from "../src/providers/providers.ts";

@@ -126,7 +126,9 @@ describe("the prompt form", () => {
     const second = await person.post("/prompts", form);
     expect([first.location, countPrompts(app)]).toEqual([second.location, 1]);
     expect(
-      listIn((await person.get(first.location ?? "")).body, "slots").map((item) => item.slice(0, shown[0]?.length)),
+      listIn((await person.get(first.location ?? "")).body, "schedule-times").map((item) =>
+        item.slice(0, shown[0]?.length),
+      ),
     ).toEqual(shown);
     const at = new Date(newest(app).nextRunsAt?.[0] ?? 0).toLocaleTimeString("en-GB", {
       timeZone: "America/New_York",
@@ -348,7 +350,7 @@ describe("pages of prompts", () => {
     expect(body).toContain("oldest first: 61, 91, 72, 82, 82");
   });
 
-  test("a prompt shows the outcomes of its slots, its ID and the command that runs it", async () => {
+  test("a prompt shows the outcomes of its scheduled evaluations, its ID and the command that runs it", async () => {
     let time = Date.parse("2026-11-21T09:30:00Z");
     const app = testApp({ now: () => time });
     const { id } = createPrompt(app.service.ctx, app.a.org, {
@@ -359,13 +361,13 @@ describe("pages of prompts", () => {
     time += 3 * 3600_000;
     await app.service.scheduler.tick();
     const { body } = await app.send("GET", `/prompts/${id}`);
-    expect(listIn(body, "slots")).toEqual([
+    expect(listIn(body, "schedule-times")).toEqual([
       "Sat 21 Nov 2026, 13:00in 30 minutes",
       "Sat 21 Nov 2026, 14:00in 1 hour",
       "Sat 21 Nov 2026, 15:00in 2 hours",
     ]);
-    expect(body).toContain('<li class="slot-ran"><span>Sat 21 Nov 2026, 12:00</span>');
-    expect(body).toContain('<li class="slot-missed">');
+    expect(body).toContain('<li class="outcome-ran"><span>Sat 21 Nov 2026, 12:00</span>');
+    expect(body).toContain('<li class="outcome-missed">');
     expect(body).toContain(`<code id="prompt-id">${id}</code>`);
     expect(decode(body)).toContain(`-d '{"urlMap":{},"templateArgs":{"x":"it'\\''s"}}'`);
   });

@@ -63,7 +63,7 @@ const layers: [string, (file: string) => boolean][] = [
       "poll",
       "signal",
       "redaction",
-      "turns",
+      "event-loop",
       "config",
       "schema",
       "errors",

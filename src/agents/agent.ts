@@ -236,7 +236,7 @@ export type OptionalPart = (typeof optionalParts)[number];
 /** A requirement of an agent, and whether this machine or the settings meet it. `detail` says where it was found, or what to do. */
 type Need = { what: string; isHere: boolean; detail: string };
 
-type AgentDescription = {
+export type AgentDescription = {
   id: string;
   version: string;
   model: string | null;

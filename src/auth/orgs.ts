@@ -1,7 +1,7 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
-import { nextSlot } from "../cron.ts";
+import { nextTime } from "../cron.ts";
 import { transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { orgs } from "../db/tables/orgs.ts";
@@ -47,7 +47,7 @@ const toOrg = (row: typeof orgs.$inferSelect): Org => ({
   createdAt: toIso(row.createdAt),
 });
 
-const from = eq(prompts.nextSlotAt, sql.placeholder("from"));
+const from = eq(prompts.nextEvaluationAt, sql.placeholder("from"));
 
 const limits = statement((db) =>
   db
@@ -56,10 +56,10 @@ const limits = statement((db) =>
     .where(eq(orgs.id, sql.placeholder("id"))),
 );
 
-const moveSlot = statement((db) =>
+const moveNextEvaluation = statement((db) =>
   db
     .update(prompts)
-    .set({ nextSlotAt: sql`${sql.placeholder("to")}` })
+    .set({ nextEvaluationAt: sql`${sql.placeholder("to")}` })
     .where(and(eq(prompts.id, sql.placeholder("promptId")), from)),
 );
 
@@ -101,7 +101,7 @@ export function limitsOfOrg(ctx: Context, id: string): OrgLimits {
 }
 
 /**
- * A new time zone moves the next slot of every schedule, except those already due. Throws bad_request that names
+ * A new time zone moves the next evaluation of every schedule, except those already due. Throws bad_request that names
  * the value, or if there is none.
  */
 export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }: OrgPatch): Org {
@@ -118,7 +118,7 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
       throw badRequest(`Invalid limit ${usd}. Use an amount in USD above 0 and up to ${maxLimit}.`);
   for (const model of judgeModels ?? [])
     if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
-  const moved = timeZone === undefined ? [] : slotsMoved(ctx, id, timeZone);
+  const moved = timeZone === undefined ? [] : listMovedEvaluations(ctx, id, timeZone);
   transaction(ctx.db, (tx) => {
     if (
       name !== undefined &&
@@ -138,7 +138,7 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
       .set({ ...patch, name, ...token })
       .where(eq(orgs.id, id))
       .run();
-    for (const each of moved) moveSlot(ctx.db).run(each);
+    for (const each of moved) moveNextEvaluation(ctx.db).run(each);
   });
   return getOrg(ctx, id);
 }
@@ -158,22 +158,22 @@ export function getOrgByName(ctx: Context, name: string): Org {
 
 export const listOrgs = (ctx: Context): Org[] => ctx.db.select().from(orgs).orderBy(orgs.name).all().map(toOrg);
 
-/** The next slots in a new time zone. Computed before the transaction, which blocks other writers. */
-function slotsMoved(ctx: Context, id: OrgId, timeZone: string) {
-  const { frequency, nextSlotAt } = prompts;
+/** When the next evaluations are due in a new time zone. Computed before the transaction, which blocks other writers. */
+function listMovedEvaluations(ctx: Context, id: OrgId, timeZone: string) {
+  const { frequency, nextEvaluationAt } = prompts;
   const at = ctx.now();
   return ctx.db
-    .select({ id: prompts.id, frequency, nextSlotAt })
+    .select({ id: prompts.id, frequency, nextEvaluationAt })
     .from(prompts)
-    .where(and(eq(prompts.orgId, id), gt(nextSlotAt, at)))
+    .where(and(eq(prompts.orgId, id), gt(nextEvaluationAt, at)))
     .all()
     .flatMap((row) =>
-      row.frequency === null || row.nextSlotAt === null
+      row.frequency === null || row.nextEvaluationAt === null
         ? []
         : {
             promptId: row.id,
-            from: row.nextSlotAt,
-            to: nextSlot({ id: row.id, frequency: row.frequency, timeZone }, at),
+            from: row.nextEvaluationAt,
+            to: nextTime({ id: row.id, frequency: row.frequency, timeZone }, at),
           },
     );
 }

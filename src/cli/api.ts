@@ -17,7 +17,7 @@ import type { Provider, ProviderInput } from "../providers/schema.ts";
 import type { Regrade, RegradeRequest } from "../regrades/schema.ts";
 import type { Report } from "../reports/schema.ts";
 import type { Run, RunRequest, RunResponse } from "../runs/schema.ts";
-import type { TagSchedule, TagScheduled } from "../schedules/tag-schedules.ts";
+import type { TagSchedule, TagScheduleResult } from "../schedules/schema.ts";
 import type { Trust, TrustInput } from "../trusts/schema.ts";
 
 type Query = Record<string, string | number | undefined>;
@@ -95,7 +95,7 @@ export function createApi(base: string, key: string, send: (request: Request) =>
     getPrompt: (id: string) => call<Prompt>("GET", `/prompts/${at(id)}`),
     createPrompt: (body: PromptInput) => call<Prompt>("POST", "/prompts", { body }),
     updatePrompt: (id: string, body: PromptPatch) => call<Prompt>("PATCH", `/prompts/${at(id)}`, { body }),
-    scheduleTag: (body: TagSchedule) => call<TagScheduled>("POST", "/prompts/schedule", { body }),
+    scheduleTag: (body: TagSchedule) => call<TagScheduleResult>("POST", "/prompts/schedule", { body }),
     runPrompt: (id: string, body: RunRequest) =>
       call<RunResponse>("POST", `/prompts/${at(id)}/run`, { body, idempotencyKey: crypto.randomUUID() }),
     listProviders: (query: { limit?: number }) => list<Provider>("/providers", query),

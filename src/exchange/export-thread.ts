@@ -2,9 +2,9 @@ import { readConfig } from "../config/config.ts";
 import type { Context } from "../context.ts";
 import { createContext } from "../context.ts";
 import { openReader } from "../db/open.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { createThread } from "../jobs/thread.ts";
 import { createLog } from "../log.ts";
-import { nextTurn } from "../turns.ts";
 import type { ExportOrder } from "./writer.ts";
 import { writeExport } from "./writer.ts";
 
@@ -45,7 +45,7 @@ export function createExportStreams(ctx: Context, program: string | null) {
     const texts = writeExport(ctx, order);
     return {
       async next() {
-        await nextTurn();
+        await yieldToEventLoop();
         return readPiece(texts, ownPiece);
       },
       close: () => void texts.return(undefined),

@@ -1,7 +1,7 @@
 import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Context, OrgId } from "../context.ts";
-import { frequencyProblem, nextSlot } from "../cron.ts";
+import { frequencyProblem, nextTime } from "../cron.ts";
 import { codeOf } from "../db/fault.ts";
 import { transaction } from "../db/open.ts";
 import { preparedInsert, timeZoneOf } from "../db/rows.ts";
@@ -87,7 +87,7 @@ function createImport(ctx: Context) {
     if (type !== "prompt") return stored;
     const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
     const isScheduled = frequency !== null && status === "active";
-    return { ...stored, nextSlotAt: isScheduled ? nextSlot({ id, frequency, timeZone }, now()) : null };
+    return { ...stored, nextEvaluationAt: isScheduled ? nextTime({ id, frequency, timeZone }, now()) : null };
   }
 
   return {

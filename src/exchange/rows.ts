@@ -118,7 +118,7 @@ export const shapes = {
   },
   prompt: {
     table: prompts,
-    without: ["orgId", "nextSlotAt"],
+    without: ["orgId", "nextEvaluationAt"],
     more: {
       wordings: Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 5 }),
       additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),

@@ -1,39 +1,31 @@
-import { and, asc, count, desc, eq, inArray, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, or, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { Context, OrgId } from "../context.ts";
-import type { Tx } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
-import { type GateTarget, gates } from "../db/tables/gates.ts";
+import { gates } from "../db/tables/gates.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { runs, type Trigger } from "../db/tables/runs.ts";
-import { badRequest, notFound } from "../errors.ts";
+import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Sort } from "../http/sorting.ts";
 import { shownUrlMap } from "../net/mapping.ts";
-import { listPrompts } from "../prompts/lists.ts";
-import { getPromptRow } from "../prompts/prompts.ts";
-import { findBaseline } from "../reports/baseline.ts";
-import { acceptEval } from "../runs/requests.ts";
 import { toIso } from "../schema.ts";
-import { looks, minRuns, smallestP } from "../stats/power.ts";
-import { type Gate, type GateRequest, maxPrompts } from "./schema.ts";
-import { firstStep } from "./steps.ts";
+import { minRuns, smallestP } from "../stats/power.ts";
+import type { Gate } from "./schema.ts";
 import {
-  askedOf,
+  costOfGate,
+  countGateRuns,
   decidingIndex,
-  extendGate,
   type GateAgentGroup,
   type GateRow,
-  groupsOf,
-  headOf,
-  progressOf,
-  spentOf,
+  listGateAgents,
+  requestOfGate,
+  resultOfHead,
   targetsOf,
 } from "./targets.ts";
 
-/** The request for a gate, and who made it. */
-export type GateInput = GateRequest & { trigger: Trigger; idempotencyKey?: string };
+// A gate compares a head with its base, whose runs alternate with those of the head, or with the baseline of its prompts, until there are
+// enough runs to decide whether the head is worse.
 
 export const gateColumns = ["change", "created"] as const;
 export type GateFilter = { promptId?: string; status?: GateRow["status"]; sort?: Sort<(typeof gateColumns)[number]> };
@@ -49,44 +41,21 @@ const orders = {
 
 const alpha = 0.05;
 
-const titleOf = statement((db) =>
-  db
-    .select({ title: prompts.title })
-    .from(prompts)
-    .where(eq(prompts.id, sql.placeholder("id"))),
-);
-
-/** Accepts a gate with its first runs. Throws what requesting a run throws, and bad_request if there is nothing to compare with. */
-export async function requestGate(
-  ctx: Context,
-  org: OrgId,
-  { promptId, promptIds, tag, ...input }: GateInput,
-): Promise<Gate> {
-  if ([promptId, promptIds, tag].filter((given) => given !== undefined).length !== 1)
-    throw badRequest("Pass exactly one of promptId, promptIds and tag.");
-  const named = promptIds ?? (promptId === undefined ? tagged(ctx, org, tag ?? "") : [promptId]);
-  const ids = [...new Set(named.map((id) => getPromptRow(ctx, org, id).id))];
-  // A prompt that gets the tag later does not make a retry another request.
-  const asked = tag === undefined ? { promptIds: ids } : { tag };
-  const gateId = await ctx.commit((tx) => acceptGate(ctx, tx, org, ids, asked, input));
-  ctx.signals.jobQueued.emit();
-  return getGate(ctx, org, gateId);
-}
-
 /** Throws not_found. */
 export function getGate(ctx: Context, org: OrgId, id: string): Gate {
-  const [found] = select(ctx, and(eq(gates.orgId, org), eq(gates.id, id.toLowerCase())), { limit: 1, offset: 0 });
-  if (!found) throw notFound(`No gate has the ID ${id}.`);
-  return found;
+  const own = and(eq(gates.orgId, org), eq(gates.id, id.toLowerCase()));
+  const row = ctx.db.select().from(gates).where(own).get();
+  if (!row) throw notFound(`No gate has the ID ${id}.`);
+  return toGate(ctx, row);
 }
 
-/** The newest gate with this evaluation on one of its sides; null if there is none. */
-export function findGateOfEval(ctx: Context, org: OrgId, evalRequestId: string): string | null {
+/** The ID of the newest gate with this evaluation on one of its sides; null if there is none. */
+export function findGateOfEval({ db }: Context, org: OrgId, evalRequestId: string): string | null {
   const id = evalRequestId.toLowerCase();
   const isOther = sql`exists (select 1 from json_each(${gates.others}) where value ->> 'headRequestId' = ${id} or value ->> 'baseRequestId' = ${id})`;
   const isSide = or(eq(gates.headRequestId, id), eq(gates.baseRequestId, id), isOther);
   const where = and(eq(gates.orgId, org), isSide);
-  return ctx.db.select({ id: gates.id }).from(gates).where(where).orderBy(desc(gates.id)).limit(1).get()?.id ?? null;
+  return db.select({ id: gates.id }).from(gates).where(where).orderBy(desc(gates.id)).limit(1).get()?.id ?? null;
 }
 
 /** Newest first unless sorted. */
@@ -94,36 +63,38 @@ export function listGates(
   ctx: Context,
   org: OrgId,
   { promptId, status, sort = "-created" }: GateFilter,
-  page: Page,
+  { limit, offset }: Page,
 ): Paged<Gate> {
   const isOther = sql`exists (select 1 from json_each(${gates.others}) where value ->> 'promptId' = ${promptId})`;
   const ofPrompt = promptId === undefined ? undefined : or(eq(gates.promptId, promptId), isOther);
   const where = and(eq(gates.orgId, org), ofPrompt, status && eq(gates.status, status));
-  return {
-    items: select(ctx, where, page, orders[sort]),
-    total: ctx.db.select({ n: count() }).from(gates).where(where).get()?.n ?? 0,
-  };
-}
-
-function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page, order = orders["-created"]): Gate[] {
   const rows = ctx.db
     .select()
     .from(gates)
     .where(where)
-    .orderBy(...order);
-  return rows
+    .orderBy(...orders[sort])
     .limit(limit)
     .offset(offset)
-    .all()
-    .map((gate) => toGate(ctx, gate));
+    .all();
+  return {
+    items: rows.map((row) => toGate(ctx, row)),
+    total: ctx.db.select({ n: count() }).from(gates).where(where).get()?.n ?? 0,
+  };
 }
+
+const promptTitle = statement((db) =>
+  db
+    .select({ title: prompts.title })
+    .from(prompts)
+    .where(eq(prompts.id, sql.placeholder("id"))),
+);
 
 function toGate(ctx: Context, gate: GateRow): Gate {
   const { id, status, reason, cause, adaptive, minScore, scope, budgetUsd } = gate;
-  const { urlMap, templateArgs } = askedOf(ctx, gate);
-  const groups = groupsOf(ctx, gate);
+  const { urlMap, templateArgs } = requestOfGate(ctx, gate);
+  const groups = listGateAgents(ctx, gate);
   const deciding = groups[decidingIndex(gate.agents ?? [])] as GateAgentGroup;
-  const titles = targetsOf(gate).map(({ promptId }) => titleOf(ctx.db).get({ id: promptId })?.title ?? null);
+  const titles = targetsOf(gate).map(({ promptId }) => promptTitle(ctx.db).get({ id: promptId })?.title ?? null);
   return {
     id,
     statusUrl: `${ctx.baseUrl()}/api/v1/gates/${id}`,
@@ -144,9 +115,9 @@ function toGate(ctx: Context, gate: GateRow): Gate {
     minScore,
     scope,
     budgetUsd,
-    spentUsd: gate.completedAt === null ? spentOf(ctx, gate) : gate.spentUsd,
-    progress: progressOf(ctx, gate),
-    head: headOf(ctx, gate, deciding),
+    spentUsd: gate.completedAt === null ? costOfGate(ctx, gate) : gate.spentUsd,
+    progress: countGateRuns(ctx, gate),
+    head: resultOfHead(ctx, gate, deciding),
     comparison: gate.comparison as Comparison | null,
     agents: gate.agents as Gate["agents"],
     warnings: groups.every(({ agent }) => isRuleBased(agent)) ? [] : warningsOf(gate, titles, groups),
@@ -154,118 +125,6 @@ function toGate(ctx: Context, gate: GateRow): Gate {
     completedAt: toIso(gate.completedAt),
   };
 }
-
-/** The prompts with a tag, oldest first. Throws bad_request where there are none or too many. */
-function tagged(ctx: Context, org: OrgId, tag: string): string[] {
-  const page = { limit: maxPrompts, offset: 0, includeArchived: false, tag };
-  const { items, total } = listPrompts(ctx, org, page);
-  if (total === 0) throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
-  if (total > maxPrompts)
-    throw badRequest(
-      `Invalid tag: ${total} prompts have the tag ${JSON.stringify(tag)}, and a gate takes at most ${maxPrompts}.`,
-    );
-  return items.map(({ id }) => id).reverse();
-}
-
-type Run = typeof runs.$inferSelect;
-
-function acceptGate(
-  ctx: Context,
-  tx: Tx,
-  org: OrgId,
-  promptIds: string[],
-  asked: { promptIds: string[] } | { tag: string },
-  input: Omit<GateInput, "promptId" | "promptIds" | "tag">,
-): string {
-  const { urlMap = {}, templateArgs, minScore = null, scope = "goal", budgetUsd = null } = input;
-  const { trigger, idempotencyKey } = input;
-  const most = looks[looks.length - 1]?.runs ?? 0;
-  const wanted = input.runs ?? (input.adaptive ? most : 5);
-  if (input.adaptive && wanted > most)
-    throw badRequest(`Invalid runs: an adaptive gate makes at most ${most} runs per side.`);
-  const isBeside = Object.keys(urlMap).length > 0;
-  const gate = { runs: wanted, adaptive: input.adaptive ?? false, minScore, scope, budgetUsd };
-  // Distinguishes different gates with the same idempotency key.
-  const identity = { ...gate, ...asked };
-  const request = (promptId: string, more: { urlMap: Record<string, string>; idempotencyKey?: string }) =>
-    acceptEval(ctx, tx, org, promptId, { templateArgs, trigger, runs: 1, ...more, gate: identity });
-  const runsOf = (ids: string[]) => tx.select().from(runs).where(inArray(runs.id, ids)).orderBy(asc(runs.id)).all();
-
-  const [firstId = "", ...otherIds] = promptIds;
-  const head = request(firstId, { urlMap, idempotencyKey });
-  const earlier = and(eq(gates.orgId, org), eq(gates.headRequestId, head.evalRequestId));
-  const known = tx.select({ id: gates.id }).from(gates).where(earlier).get();
-  if (known) return known.id;
-  const targetOf = (promptId: string, { evalRequestId, runIds }: typeof head): GateTarget & { agents: Run[] } => {
-    const agents = runsOf(runIds);
-    const base = isBeside ? request(promptId, { urlMap: {} }) : null;
-    return {
-      promptId,
-      headRequestId: evalRequestId,
-      baseRequestId: base?.evalRequestId ?? null,
-      baseRunIds: isBeside ? null : baselinesFor(ctx, org, agents, minScore),
-      model: agents[0]?.model ?? null,
-      agents,
-    };
-  };
-  const first = targetOf(firstId, head);
-  const others = otherIds.map((promptId) => targetOf(promptId, request(promptId, { urlMap })));
-  const odd = others.find(({ agents }) => agentWords(agents) !== agentWords(first.agents));
-  if (odd)
-    throw badRequest(
-      `Invalid promptIds: all prompts of a gate must use the same agents and models, but ${odd.promptId} uses ${agentWords(odd.agents)} and ${firstId} uses ${agentWords(first.agents)}.`,
-    );
-  const { agents, ...target } = first;
-  const createdAt = ctx.now();
-  const row: GateRow = {
-    ...target,
-    ...gate,
-    // A rule-based agent always does the same, so more runs add nothing.
-    ...(agents.every(({ agent }) => isRuleBased(agent)) ? { runs: 1, adaptive: false } : {}),
-    id: ctx.newId(createdAt),
-    orgId: org,
-    others: others.length === 0 ? null : others.map(({ agents: _, ...other }) => other),
-    status: "running",
-    reason: null,
-    cause: null,
-    comparison: null,
-    agents: null,
-    spentUsd: null,
-    createdAt,
-    completedAt: null,
-  };
-  tx.insert(gates).values(row).run();
-  extendGate(ctx, tx, row, 1, firstStep(row));
-  return row.id;
-}
-
-/** The baseline of a head without a base; null if there is none and only the minimum score applies. */
-function baselineFor(ctx: Context, org: OrgId, head: Run, minScore: number | null): string[] | null {
-  const isExact = isRuleBased(head.agent);
-  const found = findBaseline(
-    ctx,
-    org,
-    { ...head, methodology: null, scope: null },
-    head.id,
-    head.evalRequestId,
-    isExact ? 1 : 2,
-  );
-  if (!found && minScore === null)
-    throw badRequest(
-      "There is nothing to compare with. Pass urlMap to compare a preview with the live docs, pass minScore, or give the prompt a baseline: two published runs, or a pinned evaluation.",
-    );
-  return found?.runs.slice(0, isExact ? 1 : undefined).map(({ runId }) => runId) ?? null;
-}
-
-/** The baselines of all agents. */
-function baselinesFor(ctx: Context, org: OrgId, heads: Run[], minScore: number | null): string[] | null {
-  const found = heads.map((head) => baselineFor(ctx, org, head, minScore));
-  return found.every((ids) => ids === null) ? null : found.flatMap((ids) => ids ?? []);
-}
-
-/** Agents with their models, in words. */
-const agentWords = (runs: Run[]): string =>
-  runs.map(({ agent, model }) => (model === null ? agent : `${agent} with ${model}`)).join(", ");
 
 /** Warns where so few runs cannot show a change: about each prompt that has too few. `titles`: of its prompts, in their order. */
 function warningsOf(gate: GateRow, titles: (string | null)[], groups: GateAgentGroup[]): string[] {

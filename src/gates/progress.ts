@@ -15,18 +15,18 @@ import { decide } from "./decision.ts";
 import { isClear, nextStep } from "./steps.ts";
 import {
   basesOf,
-  comparisonOf,
+  compareGate,
+  costOfGate,
+  countGateRuns,
   decidingIndex,
   extendGate,
   type GateAgentGroup,
   type GateRow,
-  groupsOf,
-  headOf,
   headsOf,
-  lostOf,
-  progressOf,
-  scopesOf,
-  spentOf,
+  listGateAgents,
+  listHeadScopes,
+  lossesOf,
+  resultOfHead,
 } from "./targets.ts";
 
 /** Characters of the reason in an event. */
@@ -34,98 +34,9 @@ const maxReason = 2_000;
 /** Interval for checks of gates whose runs have finished. */
 const pollMs = 500;
 
-type Decided = ReturnType<typeof decide> & { group: GateAgentGroup; comparison: Comparison | null };
-
-/** The verdict that says whether more runs are needed: a regression ends the gate, otherwise every agent needs a clear verdict. */
-function openVerdict(decided: Decided[]): Verdict | null {
-  const verdicts = decided.map(({ comparison }) => comparison?.verdict ?? null);
-  if (verdicts.includes("regressed")) return "regressed";
-  return verdicts.find((verdict) => !isClear(verdict)) ?? verdicts[0] ?? null;
-}
-
-/** Advances every gate whose runs have finished. An internal error ends only the gate that caused it. */
-export async function advanceGates(ctx: Context): Promise<void> {
-  for (const gate of ctx.db
-    .select()
-    .from(gates)
-    .where(eq(gates.status, sql.raw("'running'")))
-    .all()) {
-    const status = await ctx
-      .commit((tx) => step(ctx, tx, gate))
-      .catch((error) => {
-        if (isPassing(error)) throw error;
-        ctx.log.error({ err: error, gate: gate.id }, "gate failed");
-        const reason = "internal error; see the server log";
-        const end = { status: "error", reason, cause: reason, comparison: null, agents: null } as const;
-        return ctx.commit((tx) => settle(ctx, tx, gate, { ...end, spentUsd: spentOf(ctx, gate) })).then(() => "error");
-      });
-    if (status === "extended") ctx.signals.jobQueued.emit();
-    if (status !== "waiting")
-      ctx.log.info({ gate: gate.id, status }, status === "extended" ? "gate extended" : "gate decided");
-  }
-}
-
-/** Advances a gate if all of its runs have finished. */
-function step(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended" | GateRow["status"] {
-  const { ended, of } = progressOf(ctx, gate);
-  if (ended < of) return "waiting";
-  const [heads, bases] = [headsOf(gate), basesOf(gate)];
-  const groups = groupsOf(ctx, gate);
-  const done = of / (groups.length * (heads.length + bases.length));
-  const spentUsd = spentOf(ctx, gate);
-  const { minScore, scope } = gate;
-  const decided = groups.map((group) => {
-    const comparison = comparisonOf(ctx, gate, done, group, groups.length);
-    const lost = { head: lostOf(ctx, gate, heads, group), base: lostOf(ctx, gate, bases, group) };
-    const head = headOf(ctx, gate, group);
-    const facts = { head, done: done * heads.length, comparison, lost, minScore, scope };
-    return { group, comparison, ...decide({ ...facts, agent: group.agent, scopes: scopesOf(ctx, gate, group) }) };
-  });
-  const next = nextStep({ ...gate, done, spentUsd, verdict: openVerdict(decided) });
-  const isHopeless = decided.some(({ isLost }) => isLost) && done >= Math.min(looks[0].runs, gate.runs);
-  if (typeof next === "number" && !isHopeless) {
-    extendGate(ctx, tx, gate, done, next);
-    return "extended";
-  }
-  const stop = typeof next === "number" || next.stop === "" ? [] : [next.stop];
-  const { status, comparison, ...one } = decided[decidingIndex(decided)] as Decided;
-  const agents = decided.map(({ group: { agent, model }, ...each }) => ({
-    ...{ agent, model, status: each.status, reason: each.reason, comparison: each.comparison },
-  }));
-  const several = groups.length === 1 ? null : agents;
-  const all = several?.map((each) => `${each.agent}: ${each.reason}`);
-  const reason = [all ?? one.reason, stop].flat().join("; ");
-  const cause = [all ?? one.cause ?? [], stop].flat();
-  settle(ctx, tx, gate, { status, reason, cause: cause.join("; ") || null, comparison, agents: several, spentUsd });
-  return status;
-}
-
-function settle(
-  ctx: Context,
-  tx: Tx,
-  { id, orgId, promptId, others, minScore, createdAt }: GateRow,
-  end: Pick<GateRow, "cause" | "comparison" | "agents" | "spentUsd"> & {
-    status: Exclude<GateRow["status"], "running">;
-    reason: string;
-  },
-): void {
-  tx.update(gates)
-    .set({ ...end, completedAt: ctx.now() })
-    .where(and(eq(gates.id, id), eq(gates.status, "running")))
-    .run();
-  const { status, reason, spentUsd } = end;
-  emitEvent(ctx, tx, orgId, "gate.decided", () => ({
-    gate: {
-      ...{ id, url: `${ctx.baseUrl()}/gates/${id}`, status, minScore, spentUsd },
-      ...{ reason: cut(reason, maxReason), requestedAt: toIso(createdAt) },
-    },
-    prompts: [promptId, ...(others ?? []).map((other) => other.promptId)].map((each) => toPromptEvent(tx, each)),
-  }));
-}
-
-/** Checks the running gates until it is stopped. */
-export const createGateLoop = (ctx: Context) =>
-  createPoll({
+/** Checks again and again whether gates can advance. */
+export function createGateLoop(ctx: Context) {
+  const poll = createPoll({
     check: () => advanceGates(ctx).then(() => pollMs),
     onError(error) {
       ctx.disk.onError(error);
@@ -133,3 +44,122 @@ export const createGateLoop = (ctx: Context) =>
     },
     retryMs: pollMs,
   });
+  return { start: poll.start, stop: poll.stop };
+}
+
+/** Advances every gate whose runs have finished: requests more runs, or decides. An internal error ends only the gate that caused it. */
+export async function advanceGates(ctx: Context): Promise<void> {
+  const running = ctx.db
+    .select()
+    .from(gates)
+    .where(eq(gates.status, sql.raw("'running'")))
+    .all();
+  for (const gate of running) {
+    const status = await ctx.commit((tx) => advanceGate(ctx, tx, gate)).catch((error) => failGate(ctx, gate, error));
+    if (status === "waiting") continue;
+    ctx.log.info({ gate: gate.id, status }, status === "extended" ? "gate extended" : "gate decided");
+    if (status === "extended") ctx.signals.jobQueued.emit();
+  }
+}
+
+/** Advances a gate if all of its runs have finished. */
+function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended" | GateRow["status"] {
+  const { ended, of } = countGateRuns(ctx, gate);
+  if (ended < of) return "waiting";
+  const groups = listGateAgents(ctx, gate);
+  const done = of / (groups.length * (headsOf(gate).length + basesOf(gate).length));
+  const spentUsd = costOfGate(ctx, gate);
+  const decisions = groups.map((group) => decideForAgent(ctx, gate, done, group, groups.length));
+  const next = nextStep({ ...gate, done, spentUsd, verdict: openVerdict(decisions) });
+  const isHopeless = decisions.some(({ isLost }) => isLost) && done >= Math.min(looks[0].runs, gate.runs);
+  if (typeof next === "number" && !isHopeless) {
+    extendGate(ctx, tx, gate, done, next);
+    return "extended";
+  }
+  const stop = typeof next === "number" || next.stop === "" ? [] : [next.stop];
+  const end = { ...combine(decisions, stop), spentUsd };
+  endGate(ctx, tx, gate, end);
+  return end.status;
+}
+
+type Decision = ReturnType<typeof decide> & { group: GateAgentGroup; comparison: Comparison | null };
+
+/** The decision of a gate with `done` runs per side, for one of `agents` agents. */
+function decideForAgent(ctx: Context, gate: GateRow, done: number, group: GateAgentGroup, agents: number): Decision {
+  const { minScore, scope } = gate;
+  const [heads, bases] = [headsOf(gate), basesOf(gate)];
+  const comparison = compareGate(ctx, gate, done, group, agents);
+  const decision = decide({
+    agent: group.agent,
+    head: resultOfHead(ctx, gate, group),
+    scopes: listHeadScopes(ctx, gate, group),
+    done: done * heads.length,
+    comparison,
+    lost: { head: lossesOf(ctx, gate, heads, group), base: lossesOf(ctx, gate, bases, group) },
+    minScore,
+    scope,
+  });
+  return { group, comparison, ...decision };
+}
+
+/** The verdict that says whether more runs are needed: a regression ends the gate, otherwise every agent needs a clear verdict. */
+function openVerdict(decisions: Decision[]): Verdict | null {
+  const verdicts = decisions.map(({ comparison }) => comparison?.verdict ?? null);
+  if (verdicts.includes("regressed")) return "regressed";
+  return verdicts.find((verdict) => !isClear(verdict)) ?? verdicts[0] ?? null;
+}
+
+type GateEnd = Pick<GateRow, "cause" | "comparison" | "agents" | "spentUsd"> & {
+  status: Exclude<GateRow["status"], "running">;
+  reason: string;
+};
+
+/** The decision of a gate from those of its agents. `stop`: why no more runs are made, if that is not clear from the decisions. */
+function combine(decisions: Decision[], stop: string[]): Omit<GateEnd, "spentUsd"> {
+  const { status, comparison, ...deciding } = decisions[decidingIndex(decisions)] as Decision;
+  const agents = decisions.map(({ group: { agent, model }, status, reason, comparison }) => ({
+    agent,
+    model,
+    status,
+    reason,
+    comparison,
+  }));
+  if (agents.length === 1) {
+    const reason = [deciding.reason, ...stop].join("; ");
+    const cause = [deciding.cause ?? [], stop].flat().join("; ") || null;
+    return { status, reason, cause, comparison, agents: null };
+  }
+  const reason = [...agents.map((each) => `${each.agent}: ${each.reason}`), ...stop].join("; ");
+  return { status, reason, cause: reason, comparison, agents };
+}
+
+function endGate(ctx: Context, tx: Tx, gate: GateRow, end: GateEnd): void {
+  const { id, orgId, promptId, others, minScore, createdAt } = gate;
+  tx.update(gates)
+    .set({ ...end, completedAt: ctx.now() })
+    .where(and(eq(gates.id, id), eq(gates.status, "running")))
+    .run();
+  const { status, reason, spentUsd } = end;
+  emitEvent(ctx, tx, orgId, "gate.decided", () => ({
+    gate: {
+      id,
+      url: `${ctx.baseUrl()}/gates/${id}`,
+      status,
+      minScore,
+      spentUsd,
+      reason: cut(reason, maxReason),
+      requestedAt: toIso(createdAt),
+    },
+    prompts: [promptId, ...(others ?? []).map((other) => other.promptId)].map((each) => toPromptEvent(tx, each)),
+  }));
+}
+
+/** Ends a gate with an internal error. Throws errors that may pass. */
+async function failGate(ctx: Context, gate: GateRow, error: unknown): Promise<"error"> {
+  if (isPassing(error)) throw error;
+  ctx.log.error({ err: error, gate: gate.id }, "gate failed");
+  const reason = "internal error; see the server log";
+  const end = { status: "error", reason, cause: reason, comparison: null, agents: null } as const;
+  await ctx.commit((tx) => endGate(ctx, tx, gate, { ...end, spentUsd: costOfGate(ctx, gate) }));
+  return "error";
+}

@@ -8,7 +8,8 @@ import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { IdempotencyKey } from "../runs/schema.ts";
 import { triggerOf } from "../runs/trigger.ts";
 import { PathId } from "../schema.ts";
-import { getGate, listGates, requestGate } from "./gates.ts";
+import { getGate, listGates } from "./gates.ts";
+import { requestGate } from "./requests.ts";
 import { Gate, GateRequest } from "./schema.ts";
 
 export const gateRoutes = (ctx: Context) =>

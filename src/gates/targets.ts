@@ -1,7 +1,6 @@
 import { and, asc, count, desc, eq, inArray, isNotNull, ne, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
-import type { Comparison } from "../comparisons/compare.ts";
-import { compareEvals } from "../comparisons/compare.ts";
+import { type Comparison, compareEvals } from "../comparisons/compare.ts";
 import { alpha } from "../comparisons/evidence.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
@@ -11,7 +10,7 @@ import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
 import { comparedScope } from "../reports/differences.ts";
-import type { RunRow } from "../reports/run-rows.ts";
+import type { RunRow as ComparedRun } from "../reports/run-rows.ts";
 import { addRuns } from "../runs/requests.ts";
 import { type EvalResult, resultOf } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
@@ -43,24 +42,36 @@ export const basesOf = (gate: GateRow): string[] => targetsOf(gate).flatMap(({ b
 /** An agent of the gate's prompts. `model`: as requested. */
 export type GateAgentGroup = { agentIndex: number; agent: string; model: string | null };
 
+/** Runs of these evaluations of a gate. `group`: only those of one agent. */
+const inEvals = ({ orgId }: GateRow, evalRequestIds: string[], group?: GateAgentGroup) =>
+  and(
+    eq(runs.orgId, orgId),
+    inArray(runs.evalRequestId, evalRequestIds),
+    group && eq(runs.agentIndex, group.agentIndex),
+  );
+const onBothSides = (gate: GateRow) => inEvals(gate, [...headsOf(gate), ...basesOf(gate)]);
+
 /** The request behind the head's runs. */
-export function askedOf(ctx: Context, gate: GateRow): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs"> {
+export function requestOfGate(
+  { db }: Context,
+  gate: GateRow,
+): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs"> {
   const { urlMap, templateArgs } = runs;
-  const found = ctx.db
+  const run = db
     .select({ urlMap, templateArgs })
     .from(runs)
-    .where(ofEvals(gate, headsOf(gate)))
+    .where(inEvals(gate, headsOf(gate)))
     .get();
-  if (!found) throw new Error(`the gate ${gate.id} has no run`);
-  return found;
+  if (!run) throw new Error(`the gate ${gate.id} has no run`);
+  return run;
 }
 
 /** The agents of the gate's prompts, in their order. Each is compared with itself only. */
-export function groupsOf(ctx: Context, gate: GateRow): GateAgentGroup[] {
-  const rows = ctx.db
+export function listGateAgents({ db }: Context, gate: GateRow): GateAgentGroup[] {
+  const rows = db
     .select({ agentIndex: runs.agentIndex, agent: runs.agent, task: runs.task })
     .from(runs)
-    .where(ofEvals(gate, [gate.headRequestId]))
+    .where(inEvals(gate, [gate.headRequestId]))
     .orderBy(asc(runs.agentIndex), asc(runs.id))
     .all();
   const firsts = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
@@ -72,53 +83,54 @@ export function groupsOf(ctx: Context, gate: GateRow): GateAgentGroup[] {
   }));
 }
 
-export function progressOf(ctx: Context, gate: GateRow): Gate["progress"] {
-  const found = ctx.db
+/** The number of runs of both sides, and of those that have ended. */
+export function countGateRuns({ db }: Context, gate: GateRow): Gate["progress"] {
+  const counts = db
     .select({ of: count(), ended: count(runs.completedAt) })
     .from(runs)
-    .where(ofBoth(gate))
+    .where(onBothSides(gate))
     .get();
-  return { ended: found?.ended ?? 0, of: found?.of ?? 0 };
+  return { ended: counts?.ended ?? 0, of: counts?.of ?? 0 };
 }
 
 /** The cost of all attempts of all runs so far, in USD; null if any is unknown. */
-export function spentOf(ctx: Context, gate: GateRow): number | null {
-  const subjects = ctx.db.select({ id: runs.id }).from(runs).where(ofBoth(gate));
-  const ofRuns = ctx.db
+export function costOfGate({ db }: Context, gate: GateRow): number | null {
+  const subjects = db.select({ id: runs.id }).from(runs).where(onBothSides(gate));
+  const jobsOfRuns = db
     .select({ id: jobs.id })
     .from(jobs)
     .where(and(eq(jobs.kind, "run"), inArray(jobs.subject, subjects)));
-  const found = ctx.db
-    .select({ n: count(), known: count(attempts.costUsd), usd: sql<number>`coalesce(sum(${attempts.costUsd}), 0)` })
+  const cost = db
+    .select({ n: count(), priced: count(attempts.costUsd), usd: sql<number>`coalesce(sum(${attempts.costUsd}), 0)` })
     .from(attempts)
-    .where(and(inArray(attempts.jobId, ofRuns), isNotNull(attempts.completedAt)))
+    .where(and(inArray(attempts.jobId, jobsOfRuns), isNotNull(attempts.completedAt)))
     .get();
-  return found && found.n === found.known ? found.usd : null;
+  return cost && cost.n === cost.priced ? cost.usd : null;
 }
 
 /** The number of a side's runs that ended without a report, and their most common cause; null: none did. */
-export function lostOf(
-  ctx: Context,
+export function lossesOf(
+  { db }: Context,
   gate: GateRow,
-  ids: string[],
+  evalRequestIds: string[],
   group: GateAgentGroup,
 ): { n: number; reason: string | null } {
-  const lost = ctx.db
+  const losses = db
     .select({ failureCause: runs.failureCause, failureDetail: runs.failureDetail, n: count() })
     .from(runs)
-    .where(and(ofEvals(gate, ids, group), isNotNull(runs.failureCause)))
+    .where(and(inEvals(gate, evalRequestIds, group), isNotNull(runs.failureCause)))
     .groupBy(runs.failureCause, runs.failureDetail)
     .orderBy(desc(count()), asc(runs.failureCause), asc(runs.failureDetail))
     .all();
   return {
-    n: lost.reduce((sum, { n }) => sum + n, 0),
-    reason: lost[0] ? (toFailureReason(lost[0])?.slice(0, maxReasonChars) ?? null) : null,
+    n: losses.reduce((sum, { n }) => sum + n, 0),
+    reason: losses[0] ? (toFailureReason(losses[0])?.slice(0, maxReasonChars) ?? null) : null,
   };
 }
 
 /** The combined results of the head's runs with one agent. */
-export function headOf(ctx: Context, gate: GateRow, group: GateAgentGroup): EvalResult {
-  const found = ctx.db
+export function resultOfHead({ db }: Context, gate: GateRow, group: GateAgentGroup): EvalResult {
+  const rows = db
     .select({
       failureCause: runs.failureCause,
       completedAt: runs.completedAt,
@@ -131,63 +143,57 @@ export function headOf(ctx: Context, gate: GateRow, group: GateAgentGroup): Eval
     })
     .from(runs)
     .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
-    .where(ofEvals(gate, headsOf(gate), group))
+    .where(inEvals(gate, headsOf(gate), group))
     .all();
-  const ended = found.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
+  const ended = rows.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
   return resultOf(
     ended.map(({ failureCause, report }) => ({
       failureCause,
       report: report?.outcome == null ? null : report,
     })),
-    found.filter(({ completedAt }) => completedAt === null).length,
+    rows.filter(({ completedAt }) => completedAt === null).length,
   );
 }
 
 /** The scopes of the head's scores with one agent. */
-export function scopesOf(ctx: Context, gate: GateRow, group: GateAgentGroup): Scope[] {
-  const found = ctx.db
+export function listHeadScopes({ db }: Context, gate: GateRow, group: GateAgentGroup): Scope[] {
+  const rows = db
     .selectDistinct({
       scope: reports.scope,
       judge: sql<string | null>`json_extract(${reports.methodology}, '$.judge')`,
     })
     .from(runs)
     .innerJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived"), isNotNull(reports.score)))
-    .where(ofEvals(gate, headsOf(gate), group))
+    .where(inEvals(gate, headsOf(gate), group))
     .all();
-  return [...new Set(found.map(comparedScope))];
+  return [...new Set(rows.map(comparedScope))];
 }
 
 /**
- * Compares this many runs per side of head and base, made with one of `of` agents; null if there is no base. Several agents
+ * Compares this many runs per side of head and base, made with one of `agents` agents; null if there is no base. Several agents
  * share the level, because one regression is enough to fail.
  */
-export function comparisonOf(
+export function compareGate(
   ctx: Context,
   gate: GateRow,
   done: number,
   group: GateAgentGroup,
-  of: number,
+  agents: number,
 ): Comparison | null {
   const runIds = targetsOf(gate).flatMap(({ baseRunIds }) => baseRunIds ?? []);
   const base = { evalRequestIds: basesOf(gate), runIds };
   if (base.evalRequestIds.length + runIds.length === 0) return null;
-  const level = levelAt(done, gate.adaptive) ?? alpha;
+  const level = (levelAt(done, gate.adaptive) ?? alpha) / agents;
   const { agentIndex, agent, model } = group;
-  const keeps = (run: RunRow) =>
-    of === 1 ||
+  const keeps = (run: ComparedRun) =>
+    agents === 1 ||
     (runIds.includes(run.runId) ? run.agent === agent && run.model === model : run.agentIndex === agentIndex);
-  return compareEvals(ctx, gate.orgId as OrgId, base, headsOf(gate), { level: level / of, keeps });
+  return compareEvals(ctx, gate.orgId as OrgId, base, headsOf(gate), { level, keeps });
 }
-
-/** `group`: only runs of one agent. */
-const ofEvals = ({ orgId }: GateRow, ids: string[], group?: GateAgentGroup) =>
-  and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids), group && eq(runs.agentIndex, group.agentIndex));
-
-const ofBoth = (gate: GateRow) => ofEvals(gate, [...headsOf(gate), ...basesOf(gate)]);
 
 /** The agent that decides a gate: the first that failed, or else the first that is inconclusive. */
 export function decidingIndex(agents: { status: GateRow["status"] }[]): number {
-  const indexes = (["failed", "error"] as const).map((wanted) => agents.findIndex(({ status }) => status === wanted));
+  const indexes = (["failed", "error"] as const).map((status) => agents.findIndex((agent) => agent.status === status));
   return indexes.find((index) => index >= 0) ?? 0;
 }
 

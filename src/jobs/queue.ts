@@ -46,14 +46,14 @@ const leaseColumns = {
 /** The cost of an attempt in progress. */
 type CostOf = (lease: Lease) => number | null;
 
-// The states of a job: queued → running → done | failed, running → queued by `putBack`, and queued | running → cancelled. Each change is
-// fenced by its lease, in the caller's transaction, and returns whether it applied. The row of a job has its last attempt; `putBack` keeps
+// The states of a job: queued → running → done | failed, running → queued by `putBackJob`, and queued | running → cancelled. Each change is
+// fenced by its lease, in the caller's transaction, and returns whether it applied. The row of a job has its last attempt; `putBackJob` keeps
 // it among the earlier ones, so that most jobs, which end at their first attempt, write no history.
 
 const queued = sql`${jobs.state} = 'queued'`;
 const running = sql`${jobs.state} = 'running'`;
 
-type NewJob = { pool: Pool; kind: string; subject: string; orgId: string; host: string; maxAttempts: number };
+export type NewJob = { pool: Pool; kind: string; subject: string; orgId: string; host: string; maxAttempts: number };
 
 /** Call it in the transaction that creates the job's subject. */
 export function enqueue(ctx: Context, _tx: Tx, job: NewJob): void {
@@ -87,7 +87,7 @@ export function claimJobs(
 }
 
 /** Whether the lease still counts. */
-export const isHeld = (ctx: Context, { id, attempt }: Lease): boolean =>
+export const isLeaseHeld = (ctx: Context, { id, attempt }: Lease): boolean =>
   statements(ctx.db).isHeld.get(id, attempt) !== null;
 
 /** Extends a lease to `leaseMs` from now. */
@@ -101,7 +101,7 @@ export const settleJob = (ctx: Context, _tx: Tx, { id, attempt }: Lease, { state
   statements(ctx.db).settle.run(state, reason, costUsd, ctx.now(), id, attempt).changes > 0;
 
 /** Requeues a job after `delayMs`; 0: immediately, even if the clock is set back. */
-export function putBack(ctx: Context, _tx: Tx, { id, attempt }: Lease, how: Return): boolean {
+export function putBackJob(ctx: Context, _tx: Tx, { id, attempt }: Lease, how: Return): boolean {
   const { outcome, counts, delayMs, reason, costUsd } = how;
   const { keepAttempt, putBack } = statements(ctx.db);
   const at = ctx.now();
@@ -113,7 +113,7 @@ export function putBack(ctx: Context, _tx: Tx, { id, attempt }: Lease, how: Retu
 }
 
 /** Moves the due time of all waiting jobs of a pool forward by `ms`. */
-export const bringForward = (ctx: Context, tx: Tx, pool: Pool, ms: number): void =>
+export const bringJobsForward = (ctx: Context, tx: Tx, pool: Pool, ms: number): void =>
   tx.run(
     sql`update ${jobs} set available_at = available_at - ${ms} where ${queued} and ${eq(jobs.pool, pool)} and available_at > ${ctx.now()}`,
   );
@@ -144,7 +144,7 @@ export function cancelJob(
 }
 
 /** Jobs of a pool whose worker is gone: all running ones (`all`, at boot, under the data lock), or those with an expired lease. */
-export function listOrphans(ctx: Context, pool: Pool, which: "all" | "expired"): Lease[] {
+export function listOrphanedJobs(ctx: Context, pool: Pool, which: "all" | "expired"): Lease[] {
   const isExpired = which === "all" ? undefined : lte(jobs.leaseUntil, ctx.now());
   return ctx.db
     .select(leaseColumns)

@@ -5,7 +5,15 @@ import type { Tx } from "../db/open.ts";
 import { createPoll } from "../poll.ts";
 import type { Limits } from "./claim-order.ts";
 import { JobFailure } from "./handler.ts";
-import { bringForward, claimJobs, extendLease, isHeld, type Lease, listOrphans, type Pool } from "./queue.ts";
+import {
+  bringJobsForward,
+  claimJobs,
+  extendLease,
+  isLeaseHeld,
+  type Lease,
+  listOrphanedJobs,
+  type Pool,
+} from "./queue.ts";
 import {
   finishJob,
   handlerOf,
@@ -31,8 +39,6 @@ type RunnerOptions = Omit<Settlement, "ctx"> & {
   leaseMs?: number;
 };
 
-const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
-
 class Stopping extends Error {}
 class Lost extends Error {}
 
@@ -56,32 +62,9 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
   let state: "idle" | "serving" | "draining" = "idle";
   let problem: string | null = null;
 
-  async function work(lease: Lease, stop: AbortSignal): Promise<void> {
-    let write: (tx: Tx) => void;
-    try {
-      write = await handlerOf(settlement, lease).run(lease, stop);
-    } catch (error) {
-      onError(error);
-      // The process that took the job recorded the reason.
-      if (stop.reason instanceof Lost) return;
-      if (stop.aborted) return await storeEnd(settlement, lease, stop, (tx) => releaseJob(settlement, tx, lease));
-      log.info({ job: lease.id, subject: lease.subject, attempt: lease.attempt, err: error }, "attempt failed");
-      const failure = error instanceof JobFailure ? error : toFault(String(error));
-      return await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
-    }
-    try {
-      await storeEnd(settlement, lease, stop, (tx) => finishJob(settlement, tx, lease, write));
-    } catch (error) {
-      if (diskFault(error) !== null) throw error;
-      log.error({ job: lease.id, subject: lease.subject, err: error }, "could not store result");
-      const failure = toFault(`the result could not be stored: ${String(error)}`);
-      await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
-    }
-  }
-
   function launch(lease: Lease): void {
     const abort = new AbortController();
-    const done = work(lease, abort.signal)
+    const done = runJob(settlement, lease, abort.signal)
       .catch((error) => {
         // The lease expires and the job is requeued, so nothing is lost.
         log.error({ job: lease.id, subject: lease.subject, err: error }, "could not finish job");
@@ -95,7 +78,7 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
 
   /** Requeues orphaned jobs, but never those that this process is running, even if the clock was set. */
   async function takeBackOrphans(which: "all" | "expired"): Promise<void> {
-    const orphans = listOrphans(ctx, pool, which).filter((lease) => !active.has(keyOf(lease)));
+    const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(keyOf(lease)));
     if (orphans.length === 0) return;
     const taken = await commit((tx) => orphans.filter((lease) => takeBackJob(settlement, tx, lease)));
     if (taken.length > 0) log.warn({ taken: taken.length }, "requeued jobs of a process that died");
@@ -116,7 +99,8 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
   function dropLost(): void {
     try {
       for (const { lease, abort } of active.values())
-        if (!abort.signal.aborted && !isHeld(ctx, lease)) abort.abort(new Lost("this process no longer holds the job"));
+        if (!abort.signal.aborted && !isLeaseHeld(ctx, lease))
+          abort.abort(new Lost("this process no longer holds the job"));
     } catch (error) {
       onError(error);
     }
@@ -131,7 +115,7 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
     }
     const shift = now() - performance.now() - lead;
     // If the clock was set back, waiting jobs would wait longer by that amount.
-    if (shift < -clockStepMs) await commit((tx) => bringForward(ctx, tx, pool, Math.round(-shift)));
+    if (shift < -clockStepMs) await commit((tx) => bringJobsForward(ctx, tx, pool, Math.round(-shift)));
     lead += shift;
     const most = concurrency() - active.size;
     if (most <= 0) return pollMs;
@@ -184,6 +168,33 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
       clearInterval(watch);
     },
   };
+}
+
+const keyOf = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
+
+/** Runs a claimed job and stores how it ended. */
+async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): Promise<void> {
+  const { log, disk } = settlement.ctx;
+  let write: (tx: Tx) => void;
+  try {
+    write = await handlerOf(settlement, lease).run(lease, stop);
+  } catch (error) {
+    disk.onError(error);
+    // The process that took the job recorded the reason.
+    if (stop.reason instanceof Lost) return;
+    if (stop.aborted) return await storeEnd(settlement, lease, stop, (tx) => releaseJob(settlement, tx, lease));
+    log.info({ job: lease.id, subject: lease.subject, attempt: lease.attempt, err: error }, "attempt failed");
+    const failure = error instanceof JobFailure ? error : toFault(String(error));
+    return await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
+  }
+  try {
+    await storeEnd(settlement, lease, stop, (tx) => finishJob(settlement, tx, lease, write));
+  } catch (error) {
+    if (diskFault(error) !== null) throw error;
+    log.error({ job: lease.id, subject: lease.subject, err: error }, "could not store result");
+    const failure = toFault(`the result could not be stored: ${String(error)}`);
+    await storeEnd(settlement, lease, stop, (tx) => settleFailure(settlement, tx, lease, failure));
+  }
 }
 
 /** Waits `drainMs` for jobs, stops those that are left, and waits for them. */

@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { JobFailure, type JobHandler } from "./handler.ts";
-import { type Lease, putBack, type Return, settleJob } from "./queue.ts";
+import { type Lease, putBackJob, type Return, settleJob } from "./queue.ts";
 
 /** How long a result is kept in memory while the disk is full, before its job starts over. */
 const keepResultMs = 60_000;
@@ -39,37 +39,47 @@ export function handlerOf({ handlers }: Settlement, { kind }: Lease): JobHandler
 // All functions with a `tx` run in the caller's transaction and return whether the lease was still held.
 
 /** Stores the result of a job. */
-export function finishJob(to: Settlement, tx: Tx, lease: Lease, write: (tx: Tx) => void): boolean {
-  const costUsd = handlerOf(to, lease).costOf(lease);
-  const isHeld = settleJob(to.ctx, tx, lease, { state: "done", reason: null, costUsd });
+export function finishJob(settlement: Settlement, tx: Tx, lease: Lease, write: (tx: Tx) => void): boolean {
+  const costUsd = handlerOf(settlement, lease).costOf(lease);
+  const isHeld = settleJob(settlement.ctx, tx, lease, { state: "done", reason: null, costUsd });
   if (isHeld) write(tx);
   return isHeld;
 }
 
 /** Requeues the job of an exited process. From the second crash on it waits first, because the job may be what crashes the service. */
-export function takeBackJob(to: Settlement, tx: Tx, lease: Lease): boolean {
+export function takeBackJob(settlement: Settlement, tx: Tx, lease: Lease): boolean {
   if (lease.crashes + 1 >= maxCrashes)
-    return failJob(to, tx, lease, new JobFailure({ cause: "infrastructure", detail: crashedTooOften }, "never"));
-  const { backoffMs = defaultBackoff } = to;
+    return failJob(
+      settlement,
+      tx,
+      lease,
+      new JobFailure({ cause: "infrastructure", detail: crashedTooOften }, "never"),
+    );
+  const { backoffMs = defaultBackoff } = settlement;
   const delayMs = lease.crashes === 0 ? 0 : Math.min(backoffMs(lease.crashes), maxCrashPauseMs);
   const reason = "the process running the job exited";
-  return returnJob(to, tx, lease, { outcome: "lost", counts: "crashes", delayMs, reason });
+  return returnJob(settlement, tx, lease, { outcome: "lost", counts: "crashes", delayMs, reason });
 }
 
 /** Requeues a job after a failed attempt, or fails it if it may not be retried again. */
-export function settleFailure(to: Settlement, tx: Tx, lease: Lease, failure: JobFailure): boolean {
-  const { backoffMs = defaultBackoff, maxRetryAfterMs = defaultMaxRetryAfterMs } = to;
+export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, failure: JobFailure): boolean {
+  const { backoffMs = defaultBackoff, maxRetryAfterMs = defaultMaxRetryAfterMs } = settlement;
   const counts = failure.retry === "fault" ? "faults" : "spent";
   const before = counts === "faults" ? lease.faults : lease.spent;
   const most = counts === "faults" ? maxFaults : lease.maxAttempts;
-  if (failure.retry === "never" || before + 1 >= most) return failJob(to, tx, lease, failure);
+  if (failure.retry === "never" || before + 1 >= most) return failJob(settlement, tx, lease, failure);
   const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(before + 1));
-  return returnJob(to, tx, lease, { outcome: "retried", counts, delayMs, reason: failure.message });
+  return returnJob(settlement, tx, lease, { outcome: "retried", counts, delayMs, reason: failure.message });
 }
 
 /** Requeues a job of a service that stops, without using an attempt. */
-export const releaseJob = (to: Settlement, tx: Tx, lease: Lease): boolean =>
-  returnJob(to, tx, lease, { outcome: "released", counts: null, delayMs: 0, reason: "the service was shut down" });
+export const releaseJob = (settlement: Settlement, tx: Tx, lease: Lease): boolean =>
+  returnJob(settlement, tx, lease, {
+    outcome: "released",
+    counts: null,
+    delayMs: 0,
+    reason: "the service was shut down",
+  });
 
 /** Stores how an attempt ended. Retries while the disk is full, until the lease ends or `stop` aborts. */
 export async function storeEnd(
@@ -95,17 +105,17 @@ export async function storeEnd(
   }
 }
 
-function failJob(to: Settlement, tx: Tx, lease: Lease, { message, failure }: JobFailure): boolean {
-  const handler = handlerOf(to, lease);
+function failJob(settlement: Settlement, tx: Tx, lease: Lease, { message, failure }: JobFailure): boolean {
+  const handler = handlerOf(settlement, lease);
   const costUsd = handler.costOf(lease);
-  const isHeld = settleJob(to.ctx, tx, lease, { state: "failed", reason: message, costUsd });
+  const isHeld = settleJob(settlement.ctx, tx, lease, { state: "failed", reason: message, costUsd });
   if (isHeld) handler.failed(tx, lease, failure);
   return isHeld;
 }
 
-function returnJob(to: Settlement, tx: Tx, lease: Lease, how: Omit<Return, "costUsd">): boolean {
-  const handler = handlerOf(to, lease);
-  const isHeld = putBack(to.ctx, tx, lease, { ...how, costUsd: handler.costOf(lease) });
+function returnJob(settlement: Settlement, tx: Tx, lease: Lease, how: Omit<Return, "costUsd">): boolean {
+  const handler = handlerOf(settlement, lease);
+  const isHeld = putBackJob(settlement.ctx, tx, lease, { ...how, costUsd: handler.costOf(lease) });
   if (isHeld) handler.returned(tx, lease);
   return isHeld;
 }

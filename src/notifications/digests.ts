@@ -1,6 +1,6 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { nextSlot } from "../cron.ts";
+import { nextTime } from "../cron.ts";
 import { destinations, notifications } from "../db/tables/notifications.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { createPoll } from "../poll.ts";
@@ -33,16 +33,16 @@ export function createDigests(ctx: Context, digestOf: DigestOf) {
       .all();
 
   /** The last Monday at 8:00, epoch ms. */
-  function lastSlot(timeZone: string): number | null {
+  function lastDigestTime(timeZone: string): number | null {
     const schedule = { id: "", frequency: "0 8 * * 1", timeZone };
-    const first = nextSlot(schedule, now() - 8 * dayMs);
-    const next = first === null ? null : nextSlot(schedule, first);
+    const first = nextTime(schedule, now() - 8 * dayMs);
+    const next = first === null ? null : nextTime(schedule, first);
     return next !== null && next <= now() ? next : first !== null && first <= now() ? first : null;
   }
 
   async function tick(): Promise<void> {
     for (const { id, timeZone } of listOrgs()) {
-      const until = lastSlot(timeZone);
+      const until = lastDigestTime(timeZone);
       const since = eventWantedSince(ctx, id, "digest.weekly");
       if (until === null || since === null || until < since || now() - until > maxLateMs) continue;
       const onceKey = `digest ${new Date(until).toISOString().slice(0, 10)}`;

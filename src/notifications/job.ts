@@ -13,7 +13,7 @@ import {
 } from "../db/tables/notifications.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
-import { isHeld } from "../jobs/queue.ts";
+import { isLeaseHeld } from "../jobs/queue.ts";
 import type { DestinationRow } from "./destinations.ts";
 import { disableDestination } from "./destinations.ts";
 import { cut } from "./events.ts";
@@ -83,7 +83,7 @@ async function tryDelivery(
         tx.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
     };
   const reason = await ctx.commit((tx) => {
-    if (!isHeld(ctx, lease)) return null;
+    if (!isLeaseHeld(ctx, lease)) return null;
     note(tx, destination.orgId, lease, at, sent);
     tx.update(destinations)
       .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${at})` })

@@ -18,7 +18,7 @@ export type PromptLine = {
   text: string;
   status: Status;
   frequency: string | null;
-  nextSlotAt: string | null;
+  nextEvaluationAt: string | null;
   tags: string[];
 };
 
@@ -47,7 +47,7 @@ const lineColumns = {
   text: sql<string>`substr(${prompts.text}, 1, 300)`,
   status: prompts.status,
   frequency: prompts.frequency,
-  nextSlotAt: prompts.nextSlotAt,
+  nextEvaluationAt: prompts.nextEvaluationAt,
   tags: prompts.tags,
 };
 
@@ -61,9 +61,12 @@ export const toPromptSummary = (row: Pick<typeof prompts.$inferSelect, keyof Pro
   createdAt: toIso(row.createdAt),
 });
 
-const toLine = ({ nextSlotAt, ...rest }: Omit<PromptLine, "nextSlotAt"> & { nextSlotAt: number | null }) => ({
+const toLine = ({
+  nextEvaluationAt,
+  ...rest
+}: Omit<PromptLine, "nextEvaluationAt"> & { nextEvaluationAt: number | null }) => ({
   ...rest,
-  nextSlotAt: toIso(nextSlotAt),
+  nextEvaluationAt: toIso(nextEvaluationAt),
 });
 
 /** Whether a prompt has the tag. */
@@ -97,7 +100,7 @@ const latestScore = sql`(
 const sortKeys = {
   title: sql`lower(coalesce(${prompts.title}, ${prompts.text}))`,
   score: latestScore,
-  next: sql`${prompts.nextSlotAt}`,
+  next: sql`${prompts.nextEvaluationAt}`,
 };
 
 /** Prompts without a value are last in both directions. */
@@ -198,8 +201,8 @@ export const listScheduledPrompts = (ctx: Context, org: OrgId, limit: number): P
   ctx.db
     .select(lineColumns)
     .from(prompts)
-    .where(and(eq(prompts.orgId, org), isNotNull(prompts.nextSlotAt)))
-    .orderBy(asc(prompts.nextSlotAt))
+    .where(and(eq(prompts.orgId, org), isNotNull(prompts.nextEvaluationAt)))
+    .orderBy(asc(prompts.nextEvaluationAt))
     .limit(limit)
     .all()
     .map(toLine);

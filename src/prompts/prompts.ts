@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import { type AgentChoice, listAgentChoices } from "../agents/choice.ts";
 import type { Context, OrgId } from "../context.ts";
-import { nextSlot, nextSlots, type Schedule } from "../cron.ts";
+import { nextTime, nextTimes, type Schedule } from "../cron.ts";
 import { statement } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
@@ -109,7 +109,7 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: 
     badgeToken: input.hasPublicBadge ? newUrlSecret() : null,
     baselineRequestId: input.baselineRequestId ?? null,
     createdAt,
-    nextSlotAt: null,
+    nextEvaluationAt: null,
   });
   ctx.db.insert(prompts).values(reschedule(ctx, row)).run();
   ctx.signals.scheduleChanged.emit();
@@ -150,12 +150,12 @@ function toPrompt(ctx: Context, row: PromptRow): Prompt {
     hasPublicBadge: row.badgeToken !== null,
     badgeUrl: row.badgeToken === null ? null : `${ctx.baseUrl()}/badges/${row.badgeToken}.svg`,
     warnings: warningsOfPrompt(ctx, row, row.runsPerEval ?? 1),
-    nextRunsAt: schedule ? nextSlots(schedule, ctx.now(), 3).map((at) => toIso(at)) : null,
+    nextRunsAt: schedule ? nextTimes(schedule, ctx.now(), 3).map((at) => toIso(at)) : null,
   };
 }
 
-/** Restarts the schedule from now; slots that were due before are dropped. */
+/** Restarts the schedule from now; evaluations that were due before are dropped. */
 function reschedule(ctx: Context, row: PromptRow): PromptRow {
   const schedule = scheduleOf(ctx, row);
-  return { ...row, nextSlotAt: schedule && nextSlot(schedule, ctx.now()) };
+  return { ...row, nextEvaluationAt: schedule && nextTime(schedule, ctx.now()) };
 }

@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
 import { gates } from "../db/tables/gates.ts";
 import { providers } from "../db/tables/prompts.ts";
-import { slots } from "../db/tables/slots.ts";
+import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { minRuns } from "../stats/power.ts";
 import type { PromptRow } from "./prompt-check.ts";
 import { agentsOfPrompt } from "./prompt-check.ts";
@@ -12,7 +12,7 @@ import { ownStarts } from "./starts.ts";
 
 /** Failed scheduled evaluations in a row after which a prompt is paused. */
 export const maxFailures = 5;
-/** Reason of the slot that was not run because its prompt was paused. */
+/** Reason of the scheduled evaluation that was not run because its prompt was paused. */
 export const pausedReason = `paused, because ${maxFailures} scheduled evaluations in a row failed`;
 
 const [org, id] = [bound("org"), bound("id")];
@@ -38,12 +38,12 @@ const gateOfSeveral = statement((db) =>
     .limit(literal(1)),
 );
 
-const latestSlot = statement((db) =>
+const latestEvaluation = statement((db) =>
   db
-    .select({ reason: slots.reason })
-    .from(slots)
-    .where(and(eq(slots.orgId, org), eq(slots.promptId, id)))
-    .orderBy(desc(slots.scheduledAt))
+    .select({ reason: scheduledEvaluations.reason })
+    .from(scheduledEvaluations)
+    .where(and(eq(scheduledEvaluations.orgId, org), eq(scheduledEvaluations.promptId, id)))
+    .orderBy(desc(scheduledEvaluations.scheduledAt))
     .limit(literal(1)),
 );
 
@@ -66,7 +66,7 @@ export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): st
 function ofStart(ctx: Context, row: PromptRow): string[] {
   if (row.frequency === null && row.templateVars !== null) return [];
   const own = { org: row.orgId, id: row.id };
-  if (row.frequency !== null && row.status === "paused" && latestSlot(ctx.db).get(own)?.reason === pausedReason)
+  if (row.frequency !== null && row.status === "paused" && latestEvaluation(ctx.db).get(own)?.reason === pausedReason)
     return [
       `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`,
     ];

@@ -5,39 +5,44 @@ import { gradings, reports } from "../db/tables/reports.ts";
 import { runs, sessionEvents } from "../db/tables/runs.ts";
 import { getModel } from "../models/models.ts";
 import { splitVariance } from "../reports/judge-variance.ts";
-import { meant } from "./job.ts";
-import type { RegradeRow as Row } from "./regrade-row.ts";
+import { type RegradeRow, reportsOfRegrade } from "./regrade-row.ts";
 import type { Regrade } from "./schema.ts";
 
 /** Maximum number of the newest sessions for variance, and of judgments for an estimate. */
 const maxSampled = 10_000;
 
 /** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */
-export function planRegrade(ctx: Context, row: Row): Row {
+export function planRegrade({ db }: Context, row: RegradeRow): RegradeRow {
   const first = and(
     eq(sessionEvents.runId, reports.runId),
     eq(sessionEvents.attempt, reports.attempt),
     eq(sessionEvents.seq, 0),
   );
-  const joined = (where: ReturnType<typeof and>) =>
-    ctx.db.select({ n: count() }).from(reports).leftJoin(sessionEvents, first).where(where).get()?.n ?? 0;
-  const withoutEvents = joined(and(meant(row), isNull(sessionEvents.seq)));
-  const known = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
-  const unchanged = row.repeats > 1 ? 0 : joined(and(meant(row), known, sql`${sessionEvents.seq} is not null`));
+  const countReports = (where: ReturnType<typeof and>) =>
+    db.select({ n: count() }).from(reports).leftJoin(sessionEvents, first).where(where).get()?.n ?? 0;
+  const withoutEvents = countReports(and(reportsOfRegrade(row), isNull(sessionEvents.seq)));
+  const isUnchanged = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
+  const unchanged =
+    row.repeats > 1 ? 0 : countReports(and(reportsOfRegrade(row), isUnchanged, sql`${sessionEvents.seq} is not null`));
   return { ...row, withoutEvents, unchanged, graded: row.total - withoutEvents - unchanged };
 }
 
 /** The cost of judging this many sessions, by the tokens of earlier judgments; null if unknown. */
-export function estimateRegrade(ctx: Context, org: OrgId, { judge, repeats, total }: Row, done: number): number | null {
+export function estimateRegrade(
+  ctx: Context,
+  org: OrgId,
+  { judge, repeats, total }: RegradeRow,
+  done: number,
+): number | null {
   if (judge === null || done >= total) return 0;
   const tokens = (name: string) => avg(sql`json_extract(${reports.judge}, ${`$.${name}`})`).mapWith(Number);
-  const taken = ctx.db
+  const earlier = ctx.db
     .select({ input: tokens("inputTokens"), output: tokens("outputTokens"), n: count() })
     .from(reports)
     .where(and(eq(reports.orgId, org), sql`${reports.judge} is not null`))
     .get();
-  if (!taken?.n) return null;
-  const usage = { input: taken.input ?? 0, output: taken.output ?? 0, cached: 0, cacheWritten: 0 };
+  if (!earlier?.n) return null;
+  const usage = { input: earlier.input ?? 0, output: earlier.output ?? 0, cached: 0, cacheWritten: 0 };
   try {
     const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, getModel(ctx, org, judge));
     return price === null ? null : Number((price * repeats * (total - done)).toFixed(4));
@@ -48,11 +53,11 @@ export function estimateRegrade(ctx: Context, org: OrgId, { judge, repeats, tota
 }
 
 /** How much its judge varies, and how much runs of one evaluation differ. */
-export function judgeVarianceOf(ctx: Context, row: Row): Regrade["variance"] {
+export function judgeVarianceOf({ db }: Context, row: RegradeRow): Regrade["variance"] {
   const rows =
     row.judge === null || row.repeats < 2
       ? []
-      : ctx.db
+      : db
           .select({
             reportId: gradings.reportId,
             evalRequestId: runs.evalRequestId,
@@ -61,7 +66,7 @@ export function judgeVarianceOf(ctx: Context, row: Row): Regrade["variance"] {
           .from(gradings)
           .innerJoin(reports, eq(reports.id, gradings.reportId))
           .innerJoin(runs, eq(runs.id, reports.runId))
-          .where(and(eq(gradings.orgId, row.orgId), eq(gradings.hash, row.hash), meant(row)))
+          .where(and(eq(gradings.orgId, row.orgId), eq(gradings.hash, row.hash), reportsOfRegrade(row)))
           .orderBy(desc(gradings.reportId))
           .limit(maxSampled)
           .all();

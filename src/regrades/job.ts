@@ -1,153 +1,132 @@
-import { and, asc, eq, gt, sql } from "drizzle-orm";
-import type { Context } from "../context.ts";
+import { asc, eq, sql } from "drizzle-orm";
+import { type Context, perContext } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { madeWithin } from "../db/rows.ts";
 import { regrades, reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
-import { rubricHash } from "../grading/judge/rubric.ts";
-import { listMethodologies, type Methodology, stampOf } from "../grading/methodology.ts";
+import { listMethodologies, type Methodology } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
-import type { Lease } from "../jobs/queue.ts";
-import { enqueue } from "../jobs/queue.ts";
-import type { Grader } from "../reports/grader.ts";
-import type { Judging } from "../runs/judge-call.ts";
-import { judgeCostOf } from "./judge-budget.ts";
-import { getRegradeRow, type RegradeRow as Row } from "./regrade-row.ts";
-import type { RegradeResult } from "./report-regrade.ts";
-import { regradeReport, storeIfHeld } from "./report-regrade.ts";
+import { enqueue, type Lease } from "../jobs/queue.ts";
+import { costOfRegradeAttempt } from "./judge-budget.ts";
+import {
+  getRegradeRow,
+  type RegradeRow,
+  regradeIdOf,
+  regradeJobOf,
+  regradeStampOf,
+  reportsOfRegrade,
+} from "./regrade-row.ts";
+import { type RegradeParts, type RegradeResult, regradeReport, storeUnderLease } from "./report-regrade.ts";
 
 /** The last processed report, and the number of results of each kind since the last save. */
 type Progress = Record<RegradeResult, number> & { cursor: string };
 
-const from = (cursor: string): Progress => ({ cursor, graded: 0, unchanged: 0, withoutEvents: 0, failed: 0 });
+const startAt = (cursor: string): Progress => ({ cursor, graded: 0, unchanged: 0, withoutEvents: 0, failed: 0 });
 
-const kind = "regrade";
 /** After this time, a job ends and queues another one, so that waiting runs get their turn. */
 const batchMs = 5_000;
-/** How often progress is saved, and how long it works without yielding. */
-const storeMs = 250;
-const restMs = 10;
+/** How often progress is saved. */
+const saveMs = 250;
+/** How long it works without yielding. */
+const workMs = 10;
 /** Number of reports to read at once. */
 const pageRows = 50;
 
-/** The job of a regrade: its next batch. */
-export const jobOf = ({ id, orgId, batch }: Pick<Row, "id" | "orgId" | "batch">) => ({
-  pool: "runs" as const,
-  kind,
-  subject: `${id}/${batch}`,
-  orgId,
-  host: "",
-  maxAttempts: 3,
-});
+const methodologiesOf = perContext((ctx) => listMethodologies(ctx.config.methodology));
 
-/** The methodology stamp of a regrade, for judged sessions or, without a judge, for those that no model judged. */
-export const targetOf = (methodology: Methodology, judge: string | null) =>
-  stampOf(methodology, judge === null ? null : { model: judge, rubric: rubricHash });
-
-/** The reports of a regrade, after a given report. Sorted by ID, which is time order and the order of the index. */
-export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
-  and(
-    eq(reports.orgId, orgId),
-    promptId === null ? undefined : eq(reports.promptId, promptId),
-    madeWithin(reports.id, [since, until]),
-    gt(reports.id, after),
-  );
+const own = (lease: Lease) => eq(regrades.id, regradeIdOf(lease));
 
 /** The job of a regrade processes one report after another and stores each immediately, so that a crash loses at most one. */
-export const createRegradeJob = (ctx: Context, host: Judging & { grader: Grader }): JobHandler => ({
+export const createRegradeJob = (ctx: Context, parts: RegradeParts): JobHandler => ({
   started(tx, lease) {
-    tx.update(regrades).set({ status: "running" }).where(ofJob(lease)).run();
+    tx.update(regrades).set({ status: "running" }).where(own(lease)).run();
   },
-  run: (lease, stop) => regradeBatch(ctx, host, lease, stop),
+  run: (lease, stop) => regradeBatch(ctx, parts, lease, stop),
   returned(tx, lease) {
-    tx.update(regrades).set({ status: "pending" }).where(ofJob(lease)).run();
+    tx.update(regrades).set({ status: "pending" }).where(own(lease)).run();
   },
   failed(tx, lease, { cause: failureCause, detail: failureDetail }) {
     tx.update(regrades)
       .set({ status: "failed", failureCause, failureDetail, completedAt: ctx.now() })
-      .where(ofJob(lease))
+      .where(own(lease))
       .run();
   },
   costOf: (lease) => costOfRegradeAttempt(ctx, lease),
 });
 
-async function regradeBatch(ctx: Context, host: Judging & { grader: Grader }, lease: Lease, stop: AbortSignal) {
-  const row = getRow(ctx, lease);
-  const methodology = methodologyOf(ctx, row);
-  const began = performance.now();
-  let [storedAt, restedAt] = [began, began];
-  let progress = from(row.cursor);
+/** Regrades reports until none is left or the time of a batch is over. Returns what to store. Throws a JobFailure. */
+async function regradeBatch(
+  ctx: Context,
+  parts: RegradeParts,
+  lease: Lease,
+  stop: AbortSignal,
+): Promise<(tx: Tx) => void> {
+  const regrade = getRegradeRow(ctx.db, regradeIdOf(lease));
+  const methodology = methodologyOf(ctx, regrade);
+  const startedAt = performance.now();
+  let savedAt = startedAt;
+  let yieldedAt = startedAt;
+  let progress = startAt(regrade.cursor);
   for (;;) {
-    const page = listNext(ctx, row, progress.cursor);
-    for (const next of page) {
-      const { result, write } = await regradeReport(ctx, host, next, row, methodology, lease, stop);
-      progress = { ...progress, cursor: next.report.id, [result]: progress[result] + 1 };
-      if (write || row.judge !== null || performance.now() - storedAt > storeMs) {
-        const reached = progress;
-        await storeIfHeld(ctx, lease, (tx) => {
+    const page = listNextReports(ctx, regrade, progress.cursor);
+    for (const { report, run } of page) {
+      const { result, write } = await regradeReport(ctx, parts, { report, run, regrade, methodology, lease, stop });
+      progress = { ...progress, cursor: report.id, [result]: progress[result] + 1 };
+      if (write || regrade.judge !== null || performance.now() - savedAt > saveMs) {
+        const current = progress;
+        await storeUnderLease(ctx, lease, (tx) => {
           write?.(tx);
-          advance(tx, lease, reached);
+          saveProgress(tx, lease, current);
         });
-        progress = from(reached.cursor);
-        storedAt = performance.now();
+        progress = startAt(current.cursor);
+        savedAt = performance.now();
       }
       // Yields for as long as it worked.
-      if (performance.now() - restedAt > restMs) {
-        await Bun.sleep(row.judge === null ? performance.now() - restedAt : 0);
-        restedAt = performance.now();
+      if (performance.now() - yieldedAt > workMs) {
+        await Bun.sleep(regrade.judge === null ? performance.now() - yieldedAt : 0);
+        yieldedAt = performance.now();
       }
       stop.throwIfAborted();
-      if (performance.now() - began > batchMs)
-        return (tx: Tx) => {
-          advance(tx, lease, progress);
-          const batch = row.batch + 1;
-          tx.update(regrades).set({ batch, status: "pending" }).where(ofJob(lease)).run();
-          enqueue(ctx, tx, jobOf({ ...row, batch }));
-        };
+      if (performance.now() - startedAt > batchMs) return (tx) => queueNextBatch(ctx, tx, lease, regrade, progress);
     }
     if (page.length < pageRows)
-      return (tx: Tx) => {
-        advance(tx, lease, progress);
-        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(ofJob(lease)).run();
+      return (tx) => {
+        saveProgress(tx, lease, progress);
+        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(own(lease)).run();
       };
   }
 }
 
-/** Cost of an attempt of a regrade so far in USD; null if unknown. */
-export const costOfRegradeAttempt = (ctx: Context, lease: Lease): number | null =>
-  judgeCostOf(ctx, lease) ?? (getRow(ctx, lease).judge === null ? 0 : null);
-
-const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;
-
-const getRow = (ctx: Context, lease: Lease): Row => getRegradeRow(ctx.db, idOf(lease));
-
-const ofJob = (lease: Lease) => eq(regrades.id, idOf(lease));
-
-const listNext = (ctx: Context, row: Row, after: string) =>
-  ctx.db
-    .select({ report: reports, run: runs })
-    .from(reports)
-    .innerJoin(runs, eq(runs.id, reports.runId))
-    .where(meant(row, after))
-    .orderBy(asc(reports.id))
-    .limit(pageRows)
-    .all();
-
-/** Throws a JobFailure if the request no longer applies. */
-function methodologyOf(ctx: Context, { methodology: id, judge, hash }: Row): Methodology {
-  const found = listMethodologies(ctx.config.methodology).find((each) => each.id === id);
-  if (found && targetOf(found, judge).hash === hash) return found;
-  const why = found
+/** The methodology of a regrade. Throws a JobFailure if it is no longer the one that was requested. */
+function methodologyOf(ctx: Context, { methodology: id, judge, hash }: RegradeRow): Methodology {
+  const methodology = methodologiesOf(ctx).find((each) => each.id === id);
+  if (methodology && regradeStampOf(methodology, judge).hash === hash) return methodology;
+  const why = methodology
     ? "has changed since the regrade was requested; request it again"
     : "is unknown to the service; set EVALD_METHODOLOGY";
   throw new JobFailure({ cause: "infrastructure", detail: `methodology ${id} ${why}` }, "never");
 }
 
-/** Saves the progress of a regrade. */
-function advance(tx: Tx, lease: Lease, { cursor, ...counts }: Progress): void {
-  const added = Object.entries(counts).map(([name, n]) => [name, sql`${regrades[name as RegradeResult]} + ${n}`]);
+const listNextReports = ({ db }: Context, regrade: RegradeRow, afterId: string) =>
+  db
+    .select({ report: reports, run: runs })
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .where(reportsOfRegrade(regrade, afterId))
+    .orderBy(asc(reports.id))
+    .limit(pageRows)
+    .all();
+
+function saveProgress(tx: Tx, lease: Lease, { cursor, ...counts }: Progress): void {
+  const sums = Object.entries(counts).map(([name, n]) => [name, sql`${regrades[name as RegradeResult]} + ${n}`]);
   tx.update(regrades)
-    .set({ cursor, ...Object.fromEntries(added) })
-    .where(ofJob(lease))
+    .set({ cursor, ...Object.fromEntries(sums) })
+    .where(own(lease))
     .run();
+}
+
+function queueNextBatch(ctx: Context, tx: Tx, lease: Lease, regrade: RegradeRow, progress: Progress): void {
+  saveProgress(tx, lease, progress);
+  const batch = regrade.batch + 1;
+  tx.update(regrades).set({ batch, status: "pending" }).where(own(lease)).run();
+  enqueue(ctx, tx, regradeJobOf({ ...regrade, batch }));
 }

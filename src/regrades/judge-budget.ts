@@ -1,70 +1,62 @@
 import { eq, sql } from "drizzle-orm";
 import { priceOf } from "../agents/gateway/prices.ts";
-import type { Context, OrgId } from "../context.ts";
-import { perContext } from "../context.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import { regrades } from "../db/tables/reports.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import { getModel } from "../models/models.ts";
 import { announceSpending } from "../runs/announcements.ts";
 import { budgetObjection, getSpending, pay } from "../runs/spending.ts";
-import type { RegradeRow } from "./regrade-row.ts";
+import { getRegradeRow, type RegradeRow, regradeIdOf } from "./regrade-row.ts";
 
 /** Upper bounds of a judge's input and output. */
-const dearest = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
+const maxUsage = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
 
 /** Spent by attempts of this process, in USD. */
-const costs = perContext(() => new Map<string, number>());
+const spentByAttempt = perContext(() => new Map<string, number>());
+const keyOf = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
 
-/** Counts costs immediately, whether or not the answer is usable. Resolves when they are stored. */
+/** Counts the cost of a judge's call immediately, whether or not the answer is usable. Resolves when it is stored. */
 export function countJudgeCost(
   ctx: Context,
   lease: Lease,
   { id, orgId }: RegradeRow,
   costUsd: number | null,
 ): Promise<void> {
-  costs(ctx).set(keyOf(lease), (costs(ctx).get(keyOf(lease)) ?? 0) + (costUsd ?? 0));
-  const set =
+  const spent = spentByAttempt(ctx);
+  spent.set(keyOf(lease), (spent.get(keyOf(lease)) ?? 0) + (costUsd ?? 0));
+  const change =
     costUsd === null
       ? { unpriced: sql`${regrades.unpriced} + 1` }
       : { spentUsd: sql`${regrades.spentUsd} + ${costUsd}` };
   return ctx.commit((tx) => {
-    tx.update(regrades).set(set).where(eq(regrades.id, id)).run();
+    tx.update(regrades).set(change).where(eq(regrades.id, id)).run();
     pay(tx, orgId, ctx.now(), costUsd);
     announceSpending(ctx, tx, orgId);
   });
 }
 
 /**
- * The remaining budget of the judge, by the request and the organization's month. A call of unknown cost counts as
- * the most expensive. Throws a JobFailure if nothing is left.
+ * The remaining budget of the judge in USD, by the request and the organization's month. A call of unknown cost counts as the most
+ * expensive. Throws a JobFailure if nothing is left.
  */
-export function judgeBudgetLeft(ctx: Context, { orgId, maxUsd, spentUsd, unpriced, judge }: RegradeRow): number {
+export function getJudgeBudget(ctx: Context, { orgId, maxUsd, spentUsd, unpriced, judge }: RegradeRow): number {
   const org = orgId as OrgId;
   const month = getSpending(ctx, org);
   const free = month.maxUsdAMonth === null ? null : month.maxUsdAMonth - month.spentUsd - month.reservedUsd;
   if (free !== null && free <= 0)
-    throw new JobFailure(
-      {
-        cause: "budget",
-        detail: budgetObjection(ctx, org) ?? "The rest of the organization's monthly budget is reserved for runs.",
-      },
-      "never",
-    );
-  const worst = unpriced === 0 ? 0 : priceOf(dearest, null, getModel(ctx, org, judge ?? ""));
-  const left = (maxUsd ?? 0) - spentUsd - unpriced * (worst ?? Number.POSITIVE_INFINITY);
+    throw toFailure(budgetObjection(ctx, org) ?? "The rest of the organization's monthly budget is reserved for runs.");
+  const maxCallUsd = unpriced === 0 ? 0 : priceOf(maxUsage, null, getModel(ctx, org, judge ?? ""));
+  const left = (maxUsd ?? 0) - spentUsd - unpriced * (maxCallUsd ?? Number.POSITIVE_INFINITY);
   if (left > 0) return Math.min(left, free ?? left);
   const unknown = unpriced === 0 ? "" : `, plus ${unpriced} calls of unknown cost`;
-  throw new JobFailure(
-    {
-      cause: "budget",
-      detail: `the judge has cost $${spentUsd.toFixed(4)}${unknown} of at most $${maxUsd}; to continue, request the regrade again with a higher maxUsd`,
-    },
-    "never",
+  throw toFailure(
+    `the judge has cost $${spentUsd.toFixed(4)}${unknown} of at most $${maxUsd}; to continue, request the regrade again with a higher maxUsd`,
   );
 }
 
-/** Spent by an attempt in this process, in USD; undefined if nothing. */
-export const judgeCostOf = (ctx: Context, lease: Lease): number | undefined => costs(ctx).get(keyOf(lease));
+const toFailure = (detail: string) => new JobFailure({ cause: "budget", detail }, "never");
 
-const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
+/** The cost of an attempt of a regrade's job so far, in USD; null if unknown. */
+export const costOfRegradeAttempt = (ctx: Context, lease: Lease): number | null =>
+  spentByAttempt(ctx).get(keyOf(lease)) ?? (getRegradeRow(ctx.db, regradeIdOf(lease)).judge === null ? 0 : null);

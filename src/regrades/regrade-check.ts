@@ -8,26 +8,26 @@ import { badRequest, conflict, notFound } from "../errors.ts";
 import { getMethodology, listMethodologies } from "../grading/methodology.ts";
 import { getModel } from "../models/models.ts";
 import { toInstant } from "../schema.ts";
-import { meant, targetOf } from "./job.ts";
-import type { RegradeRow as Row } from "./regrade-row.ts";
+import { type RegradeRow, regradeStampOf, reportsOfRegrade } from "./regrade-row.ts";
 import type { RegradeRequest } from "./schema.ts";
 
 /** The row of a valid request. Throws bad_request, not_found. */
-export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): Row {
+export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): RegradeRow {
+  const { db, config } = ctx;
   const { judge = null, repeats = 1, maxUsd = null } = input;
   const createdAt = ctx.now();
-  const zone = timeZoneOf(ctx.db, org);
+  const zone = timeZoneOf(db, org);
   const since = toInstant("since", input.since, zone);
   const until = input.until === undefined ? createdAt + 1 : toInstant("until", input.until, zone);
   if (since >= until) throw badRequest("Invalid since: must be before until and not in the future.");
   const promptId = input.promptId?.toLowerCase() ?? null;
   if (promptId !== null) {
     const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
-    if (!ctx.db.select({ id: prompts.id }).from(prompts).where(own).get())
+    if (!db.select({ id: prompts.id }).from(prompts).where(own).get())
       throw notFound(`No prompt has the ID ${input.promptId}.`);
   }
-  const [current] = listMethodologies(ctx.config.methodology);
-  const methodology = getMethodology(ctx.config.methodology, input.methodology ?? current.id);
+  const [current] = listMethodologies(config.methodology);
+  const methodology = getMethodology(config.methodology, input.methodology ?? current.id);
   if (judge === null && repeats > 1) throw badRequest("repeats needs a judge. Set judge, or leave repeats out.");
   if (judge === null && maxUsd !== null) throw badRequest("maxUsd needs a judge. Set judge, or leave maxUsd out.");
   if (judge !== null) {
@@ -39,9 +39,9 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
   }
   const counts = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
   const end = { failureCause: null, failureDetail: null, createdAt, completedAt: null };
-  const { hash } = targetOf(methodology, judge);
+  const { hash } = regradeStampOf(methodology, judge);
   const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
-  const row: Row = {
+  const row: RegradeRow = {
     id: ctx.newId(createdAt),
     orgId: org,
     ...request,
@@ -52,19 +52,19 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
     cursor: "",
     total: 0,
   };
-  return { ...row, total: ctx.db.select({ n: count() }).from(reports).where(meant(row)).get()?.n ?? 0 };
+  return { ...row, total: db.select({ n: count() }).from(reports).where(reportsOfRegrade(row)).get()?.n ?? 0 };
 }
 
 /** Two regrades with the same judge and sessions would both pay for them. Throws conflict. */
-export function checkNoOtherRegrade(ctx: Context, row: Row): void {
+export function checkNoOverlap({ db }: Context, row: RegradeRow): void {
   if (row.judge === null) return;
   const { orgId, promptId, since, until, completedAt, hash } = regrades;
   const overlaps = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
   const samePrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
   const own = and(overlaps, gt(until, row.since), samePrompt);
-  const found = ctx.db.select({ id: regrades.id }).from(regrades).where(own).get();
-  if (found)
+  const other = db.select({ id: regrades.id }).from(regrades).where(own).get();
+  if (other)
     throw conflict(
-      `Regrade ${found.id} is already judging these sessions with the same judge. Wait for it to end, or cancel it.`,
+      `Regrade ${other.id} is already judging these sessions with the same judge. Wait for it to end, or cancel it.`,
     );
 }

@@ -1,6 +1,10 @@
-import { eq } from "drizzle-orm";
+import { and, eq, gt } from "drizzle-orm";
 import type { Db } from "../db/open.ts";
-import { regrades } from "../db/tables/reports.ts";
+import { madeWithin } from "../db/rows.ts";
+import { regrades, reports } from "../db/tables/reports.ts";
+import { rubricHash } from "../grading/judge/rubric.ts";
+import { type Methodology, stampOf } from "../grading/methodology.ts";
+import type { NewJob } from "../jobs/queue.ts";
 
 export type RegradeRow = typeof regrades.$inferSelect;
 
@@ -10,3 +14,29 @@ export function getRegradeRow(db: Db, id: string): RegradeRow {
   if (!row) throw new Error(`no regrade for job ${id}`);
   return row;
 }
+
+/** The job of a regrade: its next batch. */
+export const regradeJobOf = ({ id, orgId, batch }: Pick<RegradeRow, "id" | "orgId" | "batch">): NewJob => ({
+  pool: "runs",
+  kind: "regrade",
+  subject: `${id}/${batch}`,
+  orgId,
+  host: "",
+  maxAttempts: 3,
+});
+
+/** The ID of the regrade that a job serves. */
+export const regradeIdOf = ({ subject }: Pick<NewJob, "subject">): string => subject.split("/")[0] as string;
+
+/** The methodology stamp of a regrade, for judged sessions or, without a judge, for those that no model judged. */
+export const regradeStampOf = (methodology: Methodology, judge: string | null) =>
+  stampOf(methodology, judge === null ? null : { model: judge, rubric: rubricHash });
+
+/** The reports of a regrade, after a given report. Sorted by ID, which is time order and the order of the index. */
+export const reportsOfRegrade = ({ orgId, promptId, since, until }: RegradeRow, afterId = "") =>
+  and(
+    eq(reports.orgId, orgId),
+    promptId === null ? undefined : eq(reports.promptId, promptId),
+    madeWithin(reports.id, [since, until]),
+    gt(reports.id, afterId),
+  );

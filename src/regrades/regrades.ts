@@ -8,18 +8,20 @@ import type { Page, Paged } from "../http/paging.ts";
 import { cancelJob, enqueue } from "../jobs/queue.ts";
 import { toIso } from "../schema.ts";
 import { estimateRegrade, judgeVarianceOf, planRegrade } from "./forecast.ts";
-import { costOfRegradeAttempt, jobOf } from "./job.ts";
-import { checkNoOtherRegrade, toRegradeRow } from "./regrade-check.ts";
-import type { RegradeRow as Row } from "./regrade-row.ts";
+import { costOfRegradeAttempt } from "./judge-budget.ts";
+import { checkNoOverlap, toRegradeRow } from "./regrade-check.ts";
+import { type RegradeRow, regradeJobOf } from "./regrade-row.ts";
 import type { Regrade, RegradeRequest } from "./schema.ts";
 
-/** Accepts a regrade as part of a transaction; with `dryRun`, only returns what it would do. Throws bad_request, not_found, conflict. */
+// A regrade grades stored sessions again: with another methodology, with another judge, or repeatedly with the same one.
+
+/** Accepts a regrade within a transaction; with `dryRun`, only returns what it would do. Throws bad_request, not_found, conflict. */
 function acceptRegrade(ctx: Context, tx: Tx, org: OrgId, input: RegradeRequest): Regrade {
   const row = toRegradeRow(ctx, org, input);
   if (input.dryRun) return toRegrade(ctx, planRegrade(ctx, row), "planned");
-  checkNoOtherRegrade(ctx, row);
+  checkNoOverlap(ctx, row);
   tx.insert(regrades).values(row).run();
-  enqueue(ctx, tx, jobOf(row));
+  enqueue(ctx, tx, regradeJobOf(row));
   return toRegrade(ctx, row);
 }
 
@@ -31,44 +33,50 @@ export async function requestRegrade(ctx: Context, org: OrgId, input: RegradeReq
 }
 
 /** Throws not_found. */
-export const getRegrade = (ctx: Context, org: OrgId, id: string): Regrade => toRegrade(ctx, getRow(ctx, org, id));
+export const getRegrade = (ctx: Context, org: OrgId, id: string): Regrade => toRegrade(ctx, getOwnRow(ctx, org, id));
 
 /** Newest first. */
 export function listRegrades(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Regrade> {
+  const { db } = ctx;
   const own = eq(regrades.orgId, org);
-  const rows = ctx.db.select().from(regrades).where(own).orderBy(desc(regrades.id)).limit(limit).offset(offset).all();
+  const rows = db.select().from(regrades).where(own).orderBy(desc(regrades.id)).limit(limit).offset(offset).all();
   return {
     items: rows.map((row) => toRegrade(ctx, row)),
-    total: ctx.db.select({ n: count() }).from(regrades).where(own).get()?.n ?? 0,
+    total: db.select({ n: count() }).from(regrades).where(own).get()?.n ?? 0,
   };
 }
 
-/** Cancels an unfinished regrade; its results are kept. `by` names who cancelled it. Throws not_found, and conflict if it has ended. */
-export async function cancelRegrade(ctx: Context, org: OrgId, id: string, by: string): Promise<Regrade> {
+/**
+ * Cancels an unfinished regrade; its results are kept. `requester` is named in its failure reason. Throws not_found, and conflict if it has
+ * ended.
+ */
+export async function cancelRegrade(ctx: Context, org: OrgId, id: string, requester: string): Promise<Regrade> {
   await ctx.commit((tx) => {
-    const row = getRow(ctx, org, id);
+    const row = getOwnRow(ctx, org, id);
     if (row.completedAt !== null) throw conflict(`The regrade has already ended with status ${row.status}.`);
-    const end = { status: "cancelled", failureCause: "cancelled", failureDetail: `by ${by}` } as const;
-    const { kind, subject } = jobOf(row);
-    const cancelled = { kind, subject, reason: `cancelled: by ${by}`, at: ctx.now() };
-    cancelJob(tx, cancelled, (lease) => costOfRegradeAttempt(ctx, lease));
+    const { kind, subject } = regradeJobOf(row);
+    const at = ctx.now();
+    const failure = { failureCause: "cancelled", failureDetail: `by ${requester}` } as const;
+    cancelJob(tx, { kind, subject, reason: `cancelled: by ${requester}`, at }, (lease) =>
+      costOfRegradeAttempt(ctx, lease),
+    );
     tx.update(regrades)
-      .set({ ...end, completedAt: ctx.now() })
+      .set({ status: "cancelled", ...failure, completedAt: at })
       .where(eq(regrades.id, row.id))
       .run();
   });
   ctx.signals.jobCancelled.emit();
-  return toRegrade(ctx, getRow(ctx, org, id));
+  return getRegrade(ctx, org, id);
 }
 
-function getRow(ctx: Context, org: OrgId, id: string): Row {
+function getOwnRow({ db }: Context, org: OrgId, id: string): RegradeRow {
   const own = and(eq(regrades.orgId, org), eq(regrades.id, id.toLowerCase()));
-  const row = ctx.db.select().from(regrades).where(own).get();
+  const row = db.select().from(regrades).where(own).get();
   if (!row) throw notFound(`No regrade has the ID ${id}.`);
   return row;
 }
 
-function toRegrade(ctx: Context, row: Row, status: Regrade["status"] = row.status): Regrade {
+function toRegrade(ctx: Context, row: RegradeRow, status: Regrade["status"] = row.status): Regrade {
   const {
     id,
     orgId,

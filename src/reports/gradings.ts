@@ -83,8 +83,6 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
   });
 }
 
-export const gradingRowsOf = (ctx: Context, report: ReportRow): GradingRow[] => listGradingRows(ctx.db, report);
-
 /** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is selected. */
 export function addGrading(
   ctx: Context,

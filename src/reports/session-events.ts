@@ -2,7 +2,7 @@ import { and, asc, eq, gt, type SQL } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
 import type { Db } from "../db/open.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
-import { nextTurn } from "../turns.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 
 /** The run and attempt of a session. */
 export type SessionId = { orgId: string; runId: string; attempt: number };
@@ -34,7 +34,7 @@ export async function readSessionInTurns(db: Db, session: SessionId): Promise<Se
     const rows = select(db, session, gt(sessionEvents.seq, after)).limit(turnEvents).all();
     for (const row of rows) events.push(toSessionEvent(row));
     if (rows.length < turnEvents) return events;
-    await nextTurn();
+    await yieldToEventLoop();
   }
 }
 

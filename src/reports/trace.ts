@@ -3,8 +3,8 @@ import { type EventType, eventTypes } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { badRequest, notFound } from "../errors.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { toIso } from "../schema.ts";
-import { nextTurn } from "../turns.ts";
 import { withMissing } from "./artifacts.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
 import { toSessionEvent } from "./session-events.ts";
@@ -93,7 +93,7 @@ export async function readInTurns<T>(
   const found: T[] = [];
   for (let from = 0; from <= last; from += turnEvents) {
     for (const row of read(and(events, gte(seq, from), lt(seq, from + turnEvents)))) found.push(row);
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return found;
 }
@@ -125,7 +125,7 @@ export async function getTrace({ db }: Pick<Context, "db">, session: StoredSessi
   const { events, notice } = session;
   const { seq, data } = sessionEvents;
   const isBack = beforeSeq !== undefined;
-  await nextTurn();
+  await yieldToEventLoop();
   const known = await searchContent(db, session, query);
   const wanted =
     known && (isBack ? known.filter((at) => at < beforeSeq).slice(-limit - 1) : known.filter((at) => at >= fromSeq));

@@ -14,7 +14,10 @@ const maxDetail = 1_000;
 /** If a run failed because of its budget, the monthly budget counts as spent even if this much is left, in USD. */
 const restUsd = 0.25;
 
-/** A run has ended, in the same transaction. Its failure; null: it has a report or was superseded. */
+/**
+ * Notifies destinations of a run that ended, and of what follows from it, in the transaction that ends it. `failure` is null if it has a
+ * report or was superseded.
+ */
 export function announceEnd(
   ctx: Context,
   tx: Tx,
@@ -33,9 +36,10 @@ export function announceEnd(
   announceBudget(ctx, tx, run.orgId, failure?.cause === "budget");
 }
 
-/** Model calls outside of runs were paid for, in the same transaction. */
+/** Notifies destinations if the budget is spent, in the transaction that counts a model call outside of runs. */
 export const announceSpending = (ctx: Context, tx: Tx, orgId: string): void => announceBudget(ctx, tx, orgId, false);
 
+/** Notifies of an evaluation if this was its last run. */
 function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequestId }: typeof runs.$inferSelect): void {
   if (!wantsEvent(ctx, orgId, "evaluation.completed") && !wantsEvent(ctx, orgId, "score.changed")) return;
   const all = tx
@@ -53,9 +57,12 @@ function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequest
   const ended = { completed: count("completed"), failed: count("failed"), superseded: count("superseded") };
   emitEvent(ctx, tx, orgId, "evaluation.completed", () => ({
     evaluation: {
-      ...{ id: evalRequestId, url: `${ctx.baseUrl()}/evaluations/${evalRequestId}`, trigger: request.trigger },
+      id: evalRequestId,
+      url: `${ctx.baseUrl()}/evaluations/${evalRequestId}`,
+      trigger: request.trigger,
       status: ended.completed > 0 ? "completed" : ended.failed > 0 ? "failed" : "superseded",
-      ...{ requestedAt: toIso(request.createdAt), runs: ended },
+      requestedAt: toIso(request.createdAt),
+      runs: ended,
     },
     prompt: toPromptEvent(tx, promptId),
     reports: all.flatMap(({ report }) => (report ? [toReportEvent(ctx.baseUrl(), report)] : [])),
@@ -64,10 +71,10 @@ function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequest
 }
 
 /** Notifies of a budget once per month and amount. */
-function announceBudget(ctx: Context, tx: Tx, orgId: string, isRefused: boolean): void {
+function announceBudget(ctx: Context, tx: Tx, orgId: string, isBudgetFailure: boolean): void {
   if (!wantsEvent(ctx, orgId, "budget.reached")) return;
   const { spentUsd, maxUsdAMonth, from, until } = getSpending(ctx, orgId as OrgId);
-  if (maxUsdAMonth === null || spentUsd < maxUsdAMonth - (isRefused ? restUsd : 0)) return;
+  if (maxUsdAMonth === null || spentUsd < maxUsdAMonth - (isBudgetFailure ? restUsd : 0)) return;
   const makeData = () => ({ spentUsd, maxUsdAMonth, from, until });
   emitEvent(ctx, tx, orgId, "budget.reached", makeData, `budget ${from} ${maxUsdAMonth}`);
 }

@@ -1,127 +1,50 @@
-import { type Agent, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
+import { type AgentDescription, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
 import type { GatewayOpener } from "../agents/gateway/opener.ts";
 import type { Task } from "../agents/task.ts";
 import { readArchive } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
-import type { runs } from "../db/tables/runs.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
-import type { Lease } from "../jobs/queue.ts";
-import { isHeld } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import { userAgent } from "../net/user-agent.ts";
-import type { Place } from "../places/place.ts";
+import type { Place, PlaceLink, PlaceOrder } from "../places/place.ts";
 import { keepArtifact } from "../reports/artifacts.ts";
 import { createBounds } from "./bounds.ts";
+import type { RunRow } from "./run-row.ts";
 import { openSession } from "./session.ts";
 import { budgetObjection, budgetOfRun } from "./spending.ts";
 import { createWaitNotes } from "./waiting.ts";
 
-/** What a session needs besides the context: a model gateway, and where agents run. */
-export type SessionHost = {
+export type AttemptParts = {
   gateway: Pick<GatewayOpener, "open">;
   place: Place;
   /** Private addresses that runs may reach. Read per run, because the service knows its port only once it listens. */
   allow: () => AllowRule[];
 };
 
-/** Runs an agent once and stores its events as they arrive. Returns the version of the agent; null: unknown. Throws a JobFailure. */
-export async function runAttempt(
+/**
+ * Runs an agent once and stores its events as they arrive. Returns the version of the agent; null if it did not start. Throws a JobFailure;
+ * the events until then are stored.
+ */
+export async function runAgent(
   ctx: Context,
-  { gateway, place, allow }: SessionHost,
-  run: typeof runs.$inferSelect,
-  { kind, memoryBytes = 0 }: ReturnType<Agent["describe"]>,
+  parts: AttemptParts,
+  run: RunRow,
+  agent: AgentDescription,
   lease: Lease,
   stop: AbortSignal,
 ): Promise<string | null> {
-  const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
-  const decided = decideLimits(run.task.limits, ctx.config);
-  const limits = {
-    ...decided,
-    memoryBytes: run.task.limits?.memoryBytes ? decided.memoryBytes : Math.max(decided.memoryBytes, memoryBytes),
-  };
-  const grant = budgetOfRun(ctx, run);
-  if (run.reservedUsd === 0)
-    throw new JobFailure(
-      {
-        cause: "budget",
-        detail: budgetObjection(ctx, run.orgId) ?? "The rest of the monthly budget is reserved for other runs.",
-      },
-      "never",
-    );
-  const ended = new AbortController();
-  const end = (failure: JobFailure) => ended.abort(failure);
-  const signal = AbortSignal.any([stop, ended.signal]);
-  let isStored = true;
-  const writer = openSession(
-    { db: ctx.db, now: ctx.now, secrets: [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)] },
-    session,
-    () => isHeld(ctx, lease),
-    (error) => {
-      isStored = false;
-      const detail = `the session could not be stored: ${error}`;
-      end(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
-    },
-  );
-  const task = toTask(run, { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } });
-  const noteWait = createWaitNotes(ctx, run.id, () => isHeld(ctx, lease));
-  let version: string | null = null;
-  let warn = (_limit: string) => {};
-  const bounds = createBounds(kind, task.limits, {
-    tell: (event) => writer.append(event, "runner"),
-    warn: (limit) => warn(limit),
-    fail: (failure) => end(toJobFailure(failure)),
-  });
-  const hear = (event: AgentEvent, source: EventSource) => {
-    const kept = keepArtifact(ctx.db, session, event, { mayWrite: () => isHeld(ctx, lease), clean: writer.clean });
-    writer.append(kept, source);
-    bounds.count(event, source);
-  };
+  if (run.reservedUsd === 0) throw toBudgetFailure(ctx, run);
+  const attempt = openAttempt(ctx, run, agent, lease, stop);
+  const { writer, bounds, ended } = attempt;
   try {
-    const onCall = (event: AgentEvent) => hear(event, "gateway");
-    const equipment = kind === "model" ? await equip(ctx, gateway, run, task, grant.isCapped, onCall, end) : null;
-    warn = equipment?.session.warn ?? warn;
-    try {
-      writer.hide(equipment ? [equipment.model.token] : []);
-      const until = AbortSignal.any([signal, bounds.signal]);
-      const id = `${run.id}-${lease.attempt}`;
-      const events = place.run(
-        {
-          ...{ id, agent: run.agent, task, labels: run.task.workerLabels ?? [] },
-          ...{ allow: allow(), userAgent, model: equipment?.model ?? null },
-          ...{ archive: null, skillsArchive: null, ...equipment?.files },
-        },
-        {
-          signal: until,
-          hide: writer.hide,
-          onEgress: (event) => hear(event, "egress"),
-          onWait: ({ failsInMs, ...reason }) =>
-            noteWait({ ...reason, failsAt: failsInMs === null ? null : Math.round(ctx.now() + failsInMs) }),
-          onStart(started) {
-            version = started;
-            noteWait(null);
-            bounds.start();
-          },
-          // Cleaning up takes time that does not count as the agent's.
-          onEnd: bounds.stop,
-        },
-      );
-      for await (const event of untilAborted(events, until)) {
-        if ("artifact" in event) await untilUnlocked(ctx.db);
-        hear(event, "agent");
-      }
-    } catch (error) {
-      if (signal.aborted || !bounds.hit) throw error;
-    } finally {
-      bounds.stop();
-      const closed = equipment?.session.close();
-      // A cancelled run frees its slot at once; the cost of its last call is counted when known.
-      if (!stop.aborted || isHeld(ctx, lease)) await closed;
-    }
+    const model = agent.kind === "model" ? await openModel(ctx, parts, attempt) : null;
+    const version = await followAgent(ctx, parts, attempt, model);
     for (const event of bounds.ending()) writer.append(event, "runner");
     await writer.close(stop);
     return version;
@@ -132,7 +55,7 @@ export async function runAttempt(
       throw error;
     }
     // Keep the events so far, unless storing them is what failed.
-    if (isStored) await writer.close(stop);
+    if (attempt.isStored) await writer.close(stop);
     const { failure, retry, retryAfterMs, cause } = toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
     // Error messages of providers and processes may contain a key.
     throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
@@ -141,16 +64,49 @@ export async function runAttempt(
   }
 }
 
+type Attempt = ReturnType<typeof openAttempt>;
+
+/** Prepares to store the events of a run and to enforce its limits. */
+function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: Lease, stop: AbortSignal) {
+  const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
+  const secrets = [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)];
+  const mayWrite = () => isLeaseHeld(ctx, lease);
+  const task = toTask(ctx, run, agent);
+  /** Aborts with a JobFailure. */
+  const ended = new AbortController();
+  const writer = openSession({ db: ctx.db, now: ctx.now, secrets }, session, mayWrite, (error) => {
+    attempt.isStored = false;
+    const detail = `the session could not be stored: ${error}`;
+    ended.abort(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
+  });
+  const bounds = createBounds(agent.kind, task.limits, {
+    tell: (event) => writer.append(event, "runner"),
+    warn: (limit) => attempt.warn(limit),
+    fail: (failure) => ended.abort(toJobFailure(failure)),
+  });
+  const attempt = {
+    run,
+    lease,
+    stop,
+    task,
+    writer,
+    bounds,
+    ended,
+    isStored: true,
+    /** Warns the agent that a limit is near. */
+    warn(_limit: string): void {},
+    /** Stores an event and counts it. */
+    record(event: AgentEvent, source: EventSource): void {
+      writer.append(keepArtifact(ctx.db, session, event, { mayWrite, clean: writer.clean }), source);
+      bounds.count(event, source);
+    },
+  };
+  return attempt;
+}
+
 /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
-async function equip(
-  ctx: Context,
-  gateway: SessionHost["gateway"],
-  run: typeof runs.$inferSelect,
-  task: Task,
-  mustHavePrice: boolean,
-  onEvent: (event: AgentEvent) => void,
-  end: (failure: JobFailure) => void,
-) {
+async function openModel(ctx: Context, { gateway }: AttemptParts, attempt: Attempt) {
+  const { run, task } = attempt;
   const { archive, skills } = task.workspace ?? {};
   const read = (id: string | undefined) => (id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id));
   try {
@@ -158,17 +114,19 @@ async function equip(
     const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
     const session = (await gateway.open()).openSession({
       model,
-      mustHavePrice,
+      mustHavePrice: budgetOfRun(ctx, run).isCapped,
       limits: task.limits.model,
       // A silent model is reported before the agent counts as idle.
       silenceMs: task.limits.idleMs / 2,
       files,
-      onEvent,
-      onFailure: (why) => end(toJobFailure(why)),
+      onEvent: (event) => attempt.record(event, "gateway"),
+      onFailure: (failure) => attempt.ended.abort(toJobFailure(failure)),
     });
+    attempt.writer.hide([session.token]);
+    attempt.warn = session.warn;
     const { id, provider, name } = model;
     const { token, socketPath } = session;
-    return { session, files, model: { id, provider, name, socketPath, token } };
+    return { session, files, grant: { id, provider, name, socketPath, token } };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     const cause = error.code === "not_found" ? "infrastructure" : "credentials";
@@ -176,18 +134,89 @@ async function equip(
   }
 }
 
-/** What the agent of a run gets to do. */
-const toTask = ({ task, urlMap }: typeof runs.$inferSelect, limits: Task["limits"]): Task => ({
-  text: task.text,
-  endGoal: task.endGoal,
-  ...(task.wordings && { wordings: task.wordings }),
-  startUrls: task.startUrls,
-  productUrl: task.productUrl,
-  urlMap,
-  declaredChecks: task.declaredChecks,
-  ...(task.workspace && { workspace: task.workspace }),
-  limits,
-});
+/** Stores what an agent does until it ends or reaches a limit. Returns its version; null if it did not start. */
+async function followAgent(
+  ctx: Context,
+  { place, allow }: AttemptParts,
+  attempt: Attempt,
+  model: Awaited<ReturnType<typeof openModel>> | null,
+): Promise<string | null> {
+  const { run, lease, stop, task, writer, bounds, ended, record } = attempt;
+  const failed = AbortSignal.any([stop, ended.signal]);
+  const signal = AbortSignal.any([failed, bounds.signal]);
+  const noteWait = createWaitNotes(ctx, run.id, () => isLeaseHeld(ctx, lease));
+  let version: string | null = null;
+  const order: PlaceOrder = {
+    id: `${run.id}-${lease.attempt}`,
+    agent: run.agent,
+    task,
+    labels: run.task.workerLabels ?? [],
+    allow: allow(),
+    userAgent,
+    model: model?.grant ?? null,
+    archive: model?.files.archive ?? null,
+    skillsArchive: model?.files.skillsArchive ?? null,
+  };
+  const link: PlaceLink = {
+    signal,
+    hide: writer.hide,
+    onEgress: (event) => record(event, "egress"),
+    onWait: ({ failsInMs, ...reason }) =>
+      noteWait({ ...reason, failsAt: failsInMs === null ? null : Math.round(ctx.now() + failsInMs) }),
+    onStart(started) {
+      version = started;
+      noteWait(null);
+      bounds.start();
+    },
+    // Cleaning up takes time that does not count as the agent's.
+    onEnd: bounds.stop,
+  };
+  try {
+    for await (const event of untilAborted(place.run(order, link), signal)) {
+      if ("artifact" in event) await untilUnlocked(ctx.db);
+      record(event, "agent");
+    }
+  } catch (error) {
+    // When a limit is reached, the session so far is the result.
+    if (failed.aborted || !bounds.hit) throw error;
+  } finally {
+    bounds.stop();
+    const closed = model?.session.close();
+    // A cancelled run makes room for the next one immediately; the cost of its last call is counted when known.
+    if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;
+  }
+  return version;
+}
+
+const toBudgetFailure = (ctx: Context, { orgId }: RunRow) =>
+  new JobFailure(
+    {
+      cause: "budget",
+      detail: budgetObjection(ctx, orgId) ?? "The rest of the monthly budget is reserved for other runs.",
+    },
+    "never",
+  );
+
+/** What the agent of a run gets to do, within its limits. */
+function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription): Task {
+  const { task, urlMap } = run;
+  const limits = decideLimits(task.limits, ctx.config);
+  return {
+    text: task.text,
+    endGoal: task.endGoal,
+    ...(task.wordings && { wordings: task.wordings }),
+    startUrls: task.startUrls,
+    productUrl: task.productUrl,
+    urlMap,
+    declaredChecks: task.declaredChecks,
+    ...(task.workspace && { workspace: task.workspace }),
+    limits: {
+      ...limits,
+      memoryBytes: task.limits?.memoryBytes ? limits.memoryBytes : Math.max(limits.memoryBytes, memoryBytes),
+      model: { ...limits.model, costUsd: budgetOfRun(ctx, run).agentUsd },
+    },
+  };
+}
 
 /** Infrastructure faults use no attempt; a crash of the agent does. */
 function toJobFailure(error: unknown): JobFailure {
@@ -220,7 +249,7 @@ async function* untilAborted(events: AsyncIterable<AgentEvent>, signal: AbortSig
     }
   } finally {
     signal.removeEventListener("abort", abort);
-    const gone = iterator.return?.()?.catch(() => {});
-    if (signal.aborted) await Promise.race([gone, Bun.sleep(endMs)]);
+    const returned = iterator.return?.()?.catch(() => {});
+    if (signal.aborted) await Promise.race([returned, Bun.sleep(endMs)]);
   }
 }

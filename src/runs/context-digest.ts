@@ -7,7 +7,7 @@ import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import type { SessionId } from "../reports/session-events.ts";
 
 /** What a setup refers to by ID or name. null: none, or unknown. */
-type Resolved = {
+type Contents = {
   /** SHA-256 of the archive. */
   archiveDigest: string | null;
   /** The commit that was checked out. */
@@ -20,7 +20,7 @@ type Resolved = {
  * Digest of everything that an agent finds in its workspace when it starts, so that only runs with the same context are
  * compared. Values of variables are excluded. null: an empty workspace.
  */
-function digestOf(setup: WorkspaceSetup | undefined, { archiveDigest, commit, skills }: Resolved): string | null {
+function digestOf(setup: WorkspaceSetup | undefined, { archiveDigest, commit, skills }: Contents): string | null {
   if (setup === undefined) return null;
   const { archive, repository, env = {}, mcpServers = {}, skills: _, ...rest } = setup;
   const servers = Object.entries(mcpServers).map(([name, { env, ...server }]) => [
@@ -39,7 +39,7 @@ function digestOf(setup: WorkspaceSetup | undefined, { archiveDigest, commit, sk
   return hashOf(content).slice(0, 16);
 }
 
-const setup = statement((db) =>
+const preparedWorkspace = statement((db) =>
   db
     .select({
       commit: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.repository.commit')`,
@@ -56,13 +56,14 @@ const setup = statement((db) =>
     .limit(literal(1)),
 );
 
+/** The digest of what the agent of a finished session found in its workspace when it started; null: nothing. */
 export function contextDigestOf(
   ctx: Context,
   { orgId, runId, attempt }: SessionId,
   { workspace }: Pick<RunTask, "workspace">,
 ): string | null {
   const archive = workspace?.archive;
-  const { commit = null, skills = null } = setup(ctx.db).get({ runId, attempt }) ?? {};
+  const { commit = null, skills = null } = preparedWorkspace(ctx.db).get({ runId, attempt }) ?? {};
   return digestOf(workspace, {
     archiveDigest: archive === undefined ? null : findArchiveDigest(ctx, orgId as OrgId, archive),
     commit,

@@ -1,36 +1,39 @@
-import { and, asc, eq, inArray, isNull } from "drizzle-orm";
+import { and, eq, isNull } from "drizzle-orm";
 import type { EndCause } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
-import { attempts, jobs } from "../db/tables/jobs.ts";
 import { runs } from "../db/tables/runs.ts";
 import { conflict } from "../errors.ts";
 import { cancelJob } from "../jobs/queue.ts";
 import { hostsOf } from "../net/mapping.ts";
-import { toIso } from "../schema.ts";
 import { announceEnd } from "./announcements.ts";
-import { costOfAttempt } from "./execute.ts";
 import { getRunRow } from "./run-row.ts";
-import type { Attempt } from "./schema.ts";
+import { costOfAttempt } from "./usage.ts";
 
 /** Stops what is still running of ended runs. Call it once their end is on disk. */
-export function stopEnded(ctx: Context, runIds: string[]): void {
+export function stopEndedRuns(ctx: Context, runIds: string[]): void {
   ctx.signals.jobCancelled.emit();
   ctx.signals.runsEnded.emit(runIds);
 }
 
-/** Cancels an unfinished run, which becomes failed; `by` names who cancelled it. A session in progress stops within a second. Throws not_found, or conflict for an ended run. */
-export async function cancelRun(ctx: Context, org: OrgId, id: string, by: string): Promise<void> {
+/**
+ * Cancels an unfinished run, which becomes failed; `requester` is named in its failure reason. A session in progress stops within a second.
+ * Throws not_found, and conflict for an ended run.
+ */
+export async function cancelRun(ctx: Context, org: OrgId, id: string, requester: string): Promise<void> {
   const runId = await ctx.commit((tx) => {
     const run = getRunRow(tx, org, id);
     if (run.completedAt !== null) throw conflict(`The run has already ended with status ${run.status}.`);
-    endRun(ctx, tx, run.id, "failed", "cancelled", `by ${by}`);
+    endRun(ctx, tx, run.id, "failed", "cancelled", `by ${requester}`);
     return run.id;
   });
-  stopEnded(ctx, [runId]);
+  stopEndedRuns(ctx, [runId]);
 }
 
-/** Supersedes the unfinished runs of a prompt whose urlMap replaces the same hosts, in favor of the run `successor`. Returns their IDs. */
+/**
+ * Supersedes the unfinished runs of a prompt whose urlMap replaces the same hosts, in favor of the run `successor`. Returns their IDs; pass
+ * them to `stopEndedRuns` after the commit.
+ */
 export function supersedeRuns(
   ctx: Context,
   tx: Tx,
@@ -42,38 +45,12 @@ export function supersedeRuns(
   const hosts = hostsOf(urlMap);
   const unfinished = and(eq(runs.orgId, org), eq(runs.promptId, promptId), isNull(runs.completedAt));
   const rows = tx.select({ id: runs.id, urlMap: runs.urlMap }).from(runs).where(unfinished).all();
-  const same = rows.filter((row) => hostsOf(row.urlMap) === hosts).map(({ id }) => id);
-  for (const id of same) endRun(ctx, tx, id, "superseded", "superseded", `by run ${successor}`);
-  return same;
+  const ids = rows.filter((row) => hostsOf(row.urlMap) === hosts).map(({ id }) => id);
+  for (const id of ids) endRun(ctx, tx, id, "superseded", "superseded", `by run ${successor}`);
+  return ids;
 }
 
-/** The attempts of a run, oldest first. Throws not_found. */
-export function listAttempts(ctx: Context, org: OrgId, id: string): Attempt[] {
-  const run = getRunRow(ctx.db, org, id);
-  const job = ctx.db
-    .select({ id: jobs.id })
-    .from(jobs)
-    .where(and(eq(jobs.kind, "run"), eq(jobs.subject, run.id)));
-  return ctx.db
-    .select({
-      attempt: attempts.attempt,
-      startedAt: attempts.startedAt,
-      completedAt: attempts.completedAt,
-      outcome: attempts.outcome,
-      reason: attempts.reason,
-      costUsd: attempts.costUsd,
-    })
-    .from(attempts)
-    .where(inArray(attempts.jobId, job))
-    .orderBy(asc(attempts.attempt))
-    .all()
-    .map(({ startedAt, completedAt, ...rest }) => ({
-      ...rest,
-      startedAt: toIso(startedAt),
-      completedAt: toIso(completedAt),
-    }));
-}
-
+/** Ends an unfinished run and its job. */
 function endRun(
   ctx: Context,
   tx: Tx,

@@ -1,39 +1,54 @@
 import { and, desc, eq } from "drizzle-orm";
+import { listAgentChoices } from "../agents/choice.ts";
 import { decideLimits } from "../config/limits.ts";
 import { parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
+import type { PromptAgent } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { type RunTask, runs } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
 import { getModel } from "../models/models.ts";
-import type { PromptRow } from "../prompts/prompt-check.ts";
-import { agentsForRun } from "../prompts/prompt-check.ts";
-import { getPromptRow, listAgents } from "../prompts/prompts.ts";
+import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
 import { median } from "../stats/estimates.ts";
 import type { AgentEstimate, Estimate } from "./estimate-schema.ts";
 import { budgetOfRun } from "./spending.ts";
 
 /** Number of recent runs that an estimate uses. */
-const mostRuns = 20;
+const maxRuns = 20;
 
-/** `chosen`: in place of the prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used. */
+/**
+ * Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. `choice`: in place of the
+ * prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used.
+ */
 export async function getEstimate(
   ctx: Context,
   org: OrgId,
   promptId: string,
-  chosen: RunTask["chosen"] = {},
+  choice: RunTask["chosen"] = {},
 ): Promise<Estimate> {
   const prompt = getPromptRow(ctx, org, promptId);
-  const [first, ...others] = agentsForRun(ctx, org, prompt, chosen);
+  const [first, ...others] = agentsForRun(ctx, org, prompt, choice);
   return {
     runs: prompt.runsPerEval ?? 1,
-    ...(await estimateOf(ctx, org, prompt, first)),
-    others: await Promise.all(others.map((each) => estimateOf(ctx, org, prompt, each))),
+    ...(await estimateAgent(ctx, org, prompt, first)),
+    others: await Promise.all(others.map((agent) => estimateAgent(ctx, org, prompt, agent))),
   };
 }
 
-function listEarlier(ctx: Context, org: OrgId, promptId: string, agent: string, model: string | null) {
-  return ctx.db
+function estimateAgent(ctx: Context, org: OrgId, prompt: PromptRow, agent: PromptAgent): Promise<AgentEstimate> {
+  const { firstRequestTokens = null } = listAgentChoices(ctx.agents).find(({ id }) => id === agent.agent) ?? {};
+  const basics = { agent: agent.agent, model: agent.model, firstRequestTokens };
+  const earlier = listEarlierRuns(ctx, org, prompt.id, agent);
+  return earlier.length > 0
+    ? Promise.resolve({ ...basics, ...estimateFromRuns(earlier) })
+    : estimateFromLimits(ctx, org, prompt, basics);
+}
+
+type EarlierRun = ReturnType<typeof listEarlierRuns>[number];
+
+function listEarlierRuns({ db }: Context, org: OrgId, promptId: string, { agent, model }: PromptAgent) {
+  return db
     .select({
       model: runs.model,
       startedAt: runs.startedAt,
@@ -45,10 +60,55 @@ function listEarlier(ctx: Context, org: OrgId, promptId: string, agent: string, 
     .innerJoin(reports, eq(reports.runId, runs.id))
     .where(and(eq(runs.orgId, org), eq(runs.promptId, promptId), eq(runs.agent, agent)))
     .orderBy(desc(runs.id))
-    .limit(5 * mostRuns)
+    .limit(5 * maxRuns)
     .all()
-    .filter((row) => isModel(row.model, model))
-    .slice(0, mostRuns);
+    .filter((row) => isRequestedModel(row.model, model))
+    .slice(0, maxRuns);
+}
+
+function estimateFromRuns(earlier: EarlierRun[]) {
+  const seconds = earlier.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
+  const costs = earlier.flatMap(({ metrics, judge }) =>
+    metrics.costUsd === null || judge?.costUsd === null ? [] : metrics.costUsd + (judge?.costUsd ?? 0),
+  );
+  return {
+    basis: "earlier runs" as const,
+    of: earlier.length,
+    seconds: rangeOf(seconds),
+    costUsd: costs.length === earlier.length ? rangeOf(costs) : null,
+  };
+}
+
+async function estimateFromLimits(
+  ctx: Context,
+  org: OrgId,
+  prompt: PromptRow,
+  basics: Pick<AgentEstimate, "agent" | "model" | "firstRequestTokens">,
+): Promise<AgentEstimate> {
+  const { model, firstRequestTokens } = basics;
+  const limits = decideLimits(prompt.limits, ctx.config);
+  const { agentUsd } = budgetOfRun(ctx, { orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
+  const high = model === null ? 0 : await maxUsd(ctx, org, model, limits.model.tokens, agentUsd);
+  const low =
+    model === null || firstRequestTokens === null
+      ? null
+      : await priceOfTokens(ctx, org, model, { input: firstRequestTokens });
+  return {
+    ...basics,
+    basis: "limits",
+    of: 0,
+    seconds: { median: null, low: null, high: limits.wallClockMs / 1000 },
+    costUsd:
+      high === null ? null : { median: null, low: low === null ? null : round(Math.min(low, high)), high: round(high) },
+  };
+}
+
+/** The maximum cost of a run by its limit of tokens, its model's price and its budget; null if the price is unknown. */
+async function maxUsd(ctx: Context, org: OrgId, model: string, tokens: number, budgetUsd: number | null) {
+  const asInput = await priceOfTokens(ctx, org, model, { input: tokens });
+  const asOutput = await priceOfTokens(ctx, org, model, { output: tokens });
+  if (asInput === null || asOutput === null) return null;
+  return Math.min(Math.max(asInput, asOutput), budgetUsd ?? Number.POSITIVE_INFINITY);
 }
 
 /** The price of tokens that are read (`input`) or written (`output`), in USD; null: unknown. */
@@ -68,68 +128,12 @@ async function priceOfTokens(
   }
 }
 
-/** The maximum cost of a run by its limits and its model's price; null if the price is unknown or nothing limits it. */
-async function mostUsd(
-  ctx: Context,
-  org: OrgId,
-  model: string,
-  limits: ReturnType<typeof decideLimits>,
-  capUsd: number | null,
-) {
-  const { tokens } = limits.model;
-  const asInput = await priceOfTokens(ctx, org, model, { input: tokens });
-  const asOutput = await priceOfTokens(ctx, org, model, { output: tokens });
-  if (asInput === null || asOutput === null) return null;
-  return Math.min(Math.max(asInput, asOutput), capUsd ?? Number.POSITIVE_INFINITY);
-}
-
-const sizeOf = (ctx: Context, agent: string) =>
-  listAgents(ctx).find(({ id }) => id === agent)?.firstRequestTokens ?? null;
-
-async function estimateOf(
-  ctx: Context,
-  org: OrgId,
-  prompt: PromptRow,
-  { agent, model }: { agent: string; model: string | null },
-): Promise<AgentEstimate> {
-  const all = { agent, model, firstRequestTokens: sizeOf(ctx, agent) };
-  const earlier = listEarlier(ctx, org, prompt.id, agent, model);
-  if (earlier.length > 0) {
-    const seconds = earlier.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
-    const costs = earlier.flatMap(({ metrics, judge }) =>
-      metrics.costUsd === null || judge?.costUsd === null ? [] : metrics.costUsd + (judge?.costUsd ?? 0),
-    );
-    return {
-      ...all,
-      basis: "earlier runs",
-      of: earlier.length,
-      seconds: rangeOf(seconds),
-      costUsd: costs.length === earlier.length ? rangeOf(costs) : null,
-    };
-  }
-  const limits = decideLimits(prompt.limits, ctx.config);
-  const { agentUsd } = budgetOfRun(ctx, { orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
-  const high = model === null ? 0 : await mostUsd(ctx, org, model, limits, agentUsd);
-  const low =
-    model === null || all.firstRequestTokens === null
-      ? null
-      : await priceOfTokens(ctx, org, model, { input: all.firstRequestTokens });
-  return {
-    ...all,
-    basis: "limits",
-    of: 0,
-    seconds: { median: null, low: null, high: limits.wallClockMs / 1000 },
-    costUsd:
-      high === null ? null : { median: null, low: low === null ? null : round(Math.min(low, high)), high: round(high) },
-  };
-}
-
 /** Whether the model that answered is the requested one; providers may append a date. */
-function isModel(answered: string | null, asked: string | null): boolean {
-  if (answered === null || asked === null) return answered === asked;
-  const name = parseModelId(asked)?.name ?? asked;
+function isRequestedModel(answered: string | null, requested: string | null): boolean {
+  if (answered === null || requested === null) return answered === requested;
+  const name = parseModelId(requested)?.name ?? requested;
   return (
-    answered === asked ||
+    answered === requested ||
     answered === name ||
     (answered.startsWith(`${name}-`) && /^\d/.test(answered.slice(name.length + 1)))
   );

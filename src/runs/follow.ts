@@ -4,25 +4,25 @@ import type { Context, OrgId } from "../context.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { changeMark } from "../db/unchanged.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
-import { nextTurn } from "../turns.ts";
 import { getRun } from "./runs.ts";
 import type { Run } from "./schema.ts";
 
 /** Events read per poll, at most 32 KiB each. A reader that stops reading holds this many in memory. */
 const batch = 4;
 /** Events that a page shows first. */
-const shown = 200;
-const lookEveryMs = 250;
+const maxFirst = 200;
+const checkEveryMs = 250;
 
 /** A position in the session of a run. Each attempt has its own session. */
-export type Place = { attempt: number; seq: number };
-export type Progress = { run: Run; events: SessionEvent[]; place: Place };
+export type StreamPosition = { attempt: number; seq: number };
+export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition };
 
 /** `2.17`: event 17 of attempt 2. */
-export const formatPlace = ({ attempt, seq }: Place): string => `${attempt}.${seq}`;
-export function toPlace(words: string | null): Place | null {
-  const [, attempt, seq] = /^(\d{1,9})\.(-?\d{1,9})$/.exec(words ?? "") ?? [];
+export const formatPosition = ({ attempt, seq }: StreamPosition): string => `${attempt}.${seq}`;
+export function parsePosition(text: string | null): StreamPosition | null {
+  const [, attempt, seq] = /^(\d{1,9})\.(-?\d{1,9})$/.exec(text ?? "") ?? [];
   return attempt === undefined || seq === undefined ? null : { attempt: Number(attempt), seq: Number(seq) };
 }
 
@@ -49,7 +49,7 @@ const eventsAfter = statement((db) =>
 );
 
 const newest = statement((db) =>
-  db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(literal(shown)),
+  db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(literal(maxFirst)),
 );
 
 /** Up to 200 of the newest events of a run, oldest first, and the position after them. Throws not_found. */
@@ -57,7 +57,7 @@ export function getRunProgress(ctx: Context, org: OrgId, id: string): Progress {
   const run = getRun(ctx, org, id);
   const attempt = lastAttempt(ctx.db).get({ run: run.runId })?.attempt ?? 0;
   const events = newest(ctx.db).all({ run: run.runId, org, attempt }).map(toSessionEvent).reverse();
-  return { run, events, place: { attempt, seq: events.at(-1)?.seq ?? -1 } };
+  return { run, events, position: { attempt, seq: events.at(-1)?.seq ?? -1 } };
 }
 
 /** Yields updates of a run until it has ended, `signal` aborts or the service stops. Throws not_found. */
@@ -65,22 +65,22 @@ export async function* followRun(
   ctx: Context,
   org: OrgId,
   id: string,
-  after: Place | null,
+  after: StreamPosition | null,
   signal: AbortSignal,
 ): AsyncGenerator<Progress, void, undefined> {
   const over = AbortSignal.any([signal, ctx.stopping]);
-  let place = after ?? { attempt: 0, seq: -1 };
+  let position = after ?? { attempt: 0, seq: -1 };
   let lastState = "";
   for (;;) {
-    await nextTurn();
+    await yieldToEventLoop();
     if (over.aborted) return;
     const mark = changeMark(ctx.db);
     // Read the run before its events: an ended run has all its events stored.
     const run = getRun(ctx, org, id);
-    const found = readAfter(ctx, org, run.runId, place);
+    const found = readAfter(ctx, org, run.runId, position);
     const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
     if (found.events.length > 0 || state !== lastState) yield { run, ...found };
-    place = found.place;
+    position = found.position;
     lastState = state;
     if (found.events.length === batch) continue;
     if (run.completedAt !== null) return;
@@ -89,7 +89,7 @@ export async function* followRun(
 }
 
 /** Yields at once, and then whenever something may have changed, at most once per `everyMs`; ends like `followRun`. */
-export async function* watchWrites(
+export async function* watchDatabase(
   ctx: Context,
   signal: AbortSignal,
   everyMs = 1000,
@@ -103,18 +103,27 @@ export async function* watchWrites(
 }
 
 /** Yields at once, and then every `everyMs`, for what is not in the database; ends like `followRun`. */
-export async function* tick(ctx: Context, signal: AbortSignal, everyMs = 1000): AsyncGenerator<void, void, undefined> {
+export async function* watchClock(
+  ctx: Context,
+  signal: AbortSignal,
+  everyMs = 1000,
+): AsyncGenerator<void, void, undefined> {
   const over = AbortSignal.any([signal, ctx.stopping]);
   do yield;
   while (await pause(everyMs, over));
 }
 
 /** The session of the last attempt that has one, with the events after a position. */
-function readAfter(ctx: Context, org: OrgId, runId: string, after: Place): { events: SessionEvent[]; place: Place } {
+function readAfter(
+  ctx: Context,
+  org: OrgId,
+  runId: string,
+  after: StreamPosition,
+): { events: SessionEvent[]; position: StreamPosition } {
   const attempt = lastAttempt(ctx.db).get({ run: runId })?.attempt ?? after.attempt;
   const seq = attempt === after.attempt ? after.seq : -1;
   const events = eventsAfter(ctx.db).all({ run: runId, org, attempt, seq }).map(toSessionEvent);
-  return { events, place: { attempt, seq: events.at(-1)?.seq ?? seq } };
+  return { events, position: { attempt, seq: events.at(-1)?.seq ?? seq } };
 }
 
 /** Returns false as soon as `signal` is aborted. */
@@ -136,7 +145,7 @@ async function untilChanged(
   db: Context["db"],
   mark: string,
   signal: AbortSignal,
-  everyMs = lookEveryMs,
+  everyMs = checkEveryMs,
 ): Promise<boolean> {
   do {
     if (!(await pause(everyMs, signal))) return false;

@@ -1,4 +1,5 @@
 import type { AgentEvent, AgentFailure } from "../agents/agent.ts";
+import type { GatewaySession } from "../agents/gateway/gateway.ts";
 import type { GatewayOpener } from "../agents/gateway/opener.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -6,8 +7,7 @@ import { diskFault } from "../db/fault.ts";
 import { objectIn } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
 import { JobFailure } from "../jobs/handler.ts";
-import type { Lease } from "../jobs/queue.ts";
-import { isHeld } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { listModelSecrets } from "../models/models.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
 import { createRedaction } from "../redaction/redaction.ts";
@@ -22,37 +22,36 @@ const maxFaults = 3;
 /** How long an abandoned response is still read, to learn its cost. */
 const drainMs = 3_000;
 
-/** What a judge needs besides the session: a gateway for its calls, and threads that prepare the prompt and check the answer. */
-export type Judging = {
+/** What a judge needs: the gateway for its calls, and the threads that prepare its prompt and check its answer. */
+export type JudgeParts = {
   gateway: GatewayOpener;
   grader: Pick<Grader, "promptJudge" | "checkAnswer">;
 };
-/** `usd`: spending limit; null: none. */
-type JudgeTask = { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
-export type Tell = (event: AgentEvent) => void;
 
-/** The schema as plain JSON, without TypeBox's own symbols. */
-const plainSchema = JSON.parse(JSON.stringify(Answer));
-
-type JudgeCall = {
+export type JudgeCall = {
   access: ModelAccess;
   session: SessionId;
-  task: JudgeTask;
-  tell: Tell;
+  /** `usd`: spending limit; null: none. */
+  task: { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
+  /** Called with the usage and the errors of each call. */
+  onEvent: (event: AgentEvent) => void;
   lease: Lease;
   stop: AbortSignal;
 };
 
-/** Asks a judge about a session. Returns its answer, or the reason why there is none. Throws a JobFailure if a retry may help. */
-export async function callJudge(ctx: Context, { gateway, grader }: Judging, call: JudgeCall) {
-  const { access, session, task, tell, lease, stop } = call;
-  const [{ generateText, jsonSchema, NoObjectGeneratedError, NoOutputGeneratedError, Output }, { toModel }] =
-    await Promise.all([import("ai"), import("../agents/llm/providers.ts")]);
-  // The SDK would log warnings to stdout.
-  Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
-  const asked = await unlessImpossible(grader.promptJudge({ session, text: task.text, goal: task.goal }));
-  if ("reason" in asked) return asked;
-  const { instructions, prompt } = asked;
+/** The judge's answer, or the reason for none. */
+export type JudgeResult = { answer: Answer } | { reason: string };
+
+type Message = { role: "user" | "assistant"; content: string };
+
+/** The schema as plain JSON, without TypeBox's own symbols. */
+const plainSchema = JSON.parse(JSON.stringify(Answer));
+
+/** Asks a judge about a session. Throws a JobFailure if a retry may help. */
+export async function callJudge(ctx: Context, { gateway, grader }: JudgeParts, call: JudgeCall): Promise<JudgeResult> {
+  const { access, session, task, onEvent, lease, stop } = call;
+  const question = await unlessImpossible(grader.promptJudge({ session, text: task.text, goal: task.goal }));
+  if ("reason" in question) return question;
   const failures: AgentFailure[] = [];
   const gatewaySession = (await gateway.open()).openSession({
     silenceMs: ctx.config.idleTimeoutMs,
@@ -61,56 +60,71 @@ export async function callJudge(ctx: Context, { gateway, grader }: Judging, call
     limits: { ...limits, costUsd: task.usd },
     mustHavePrice: task.mustHavePrice,
     onEvent: (event) => {
-      if (event.type === "usage" || event.type === "error") tell(event);
+      if (event.type === "usage" || event.type === "error") onEvent(event);
     },
     onFailure: (failure) => failures.push(failure),
   });
-  const redaction = createRedaction(listModelSecrets(ctx, task.org));
-  const messages: { role: "user" | "assistant"; content: string }[] = [
-    { role: "user", content: redaction.clean(prompt) },
-  ];
-  let usable: Answer | null = null;
+  const { clean } = createRedaction(listModelSecrets(ctx, task.org));
+  const messages: Message[] = [{ role: "user", content: clean(question.prompt) }];
+  let answer: Answer | null = null;
   try {
     for (let left = limits.calls; left > 0; left--) {
-      let text: string;
-      let output: unknown;
-      try {
-        const answered = await generateText({
-          model: await toModel({ ...access, ...gatewaySession }),
-          output: Output.object({ schema: jsonSchema<unknown>(plainSchema) }),
-          instructions,
-          messages,
-          maxOutputTokens,
-          maxRetries: 0,
-          abortSignal: AbortSignal.any([stop, AbortSignal.timeout(ctx.config.runTimeoutMs)]),
-        });
-        output = answered.output;
-        text = JSON.stringify(output);
-      } catch (error) {
-        stop.throwIfAborted();
-        const isUnread = NoObjectGeneratedError.isInstance(error) || NoOutputGeneratedError.isInstance(error);
-        if (!isUnread)
-          return usable
-            ? { answer: usable }
-            : { reason: toReason(ctx, error, failures, lease, (words) => redaction.clean(words)) };
-        text = NoObjectGeneratedError.isInstance(error) ? (error.text ?? "") : "";
-        output = objectIn(text);
-      }
-      const checked = await unlessImpossible(grader.checkAnswer({ session, output, goal: task.goal }));
-      if ("reason" in checked) return usable ? { answer: usable } : checked;
-      const { answer, objection } = checked;
-      usable = answer ?? usable;
-      const isLast = left === 1 || objection === null;
-      if (isLast) return usable ? { answer: usable } : { reason: `its response could not be used: ${objection}` };
+      const response = await generate(ctx, { access, gatewaySession, messages, stop, ...question });
+      if ("error" in response)
+        return answer ? { answer } : { reason: toReason(ctx, response.error, failures, lease, clean) };
+      const check = await unlessImpossible(grader.checkAnswer({ session, output: response.output, goal: task.goal }));
+      if ("reason" in check) return answer ? { answer } : check;
+      answer = check.answer ?? answer;
+      const { objection } = check;
+      if (objection === null || left === 1)
+        return answer ? { answer } : { reason: `its response could not be used: ${objection}` };
       const complaint = `Your response is invalid: ${objection}. Respond again with one complete JSON object that matches the schema.`;
-      messages.push({ role: "assistant", content: text.slice(0, 20_000) || "(nothing)" });
+      messages.push({ role: "assistant", content: response.text.slice(0, 20_000) || "(nothing)" });
       messages.push({ role: "user", content: complaint });
     }
     return { reason: "the judge was not called" };
   } finally {
     const closed = gatewaySession.close();
-    // A cancelled job ends at once; the cost of its last call is counted when known.
-    if (!stop.aborted || isHeld(ctx, lease)) await closed;
+    // A cancelled job ends immediately; the cost of its last call is counted when known.
+    if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;
+  }
+}
+
+type Generation = {
+  access: ModelAccess;
+  gatewaySession: GatewaySession;
+  instructions: string;
+  messages: Message[];
+  stop: AbortSignal;
+};
+
+/** One response of the judge, or the error of the call. Throws what `stop` carries. */
+async function generate(
+  ctx: Context,
+  { access, gatewaySession, instructions, messages, stop }: Generation,
+): Promise<{ output: unknown; text: string } | { error: unknown }> {
+  const [{ generateText, jsonSchema, NoObjectGeneratedError, NoOutputGeneratedError, Output }, { toModel }] =
+    await Promise.all([import("ai"), import("../agents/llm/providers.ts")]);
+  // The SDK would log warnings to stdout.
+  Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
+  try {
+    const { output } = await generateText({
+      model: await toModel({ ...access, ...gatewaySession }),
+      output: Output.object({ schema: jsonSchema<unknown>(plainSchema) }),
+      instructions,
+      messages,
+      maxOutputTokens,
+      maxRetries: 0,
+      abortSignal: AbortSignal.any([stop, AbortSignal.timeout(ctx.config.runTimeoutMs)]),
+    });
+    return { output, text: JSON.stringify(output) };
+  } catch (error) {
+    stop.throwIfAborted();
+    if (NoObjectGeneratedError.isInstance(error)) {
+      const text = error.text ?? "";
+      return { output: objectIn(text), text };
+    }
+    return NoOutputGeneratedError.isInstance(error) ? { output: objectIn(""), text: "" } : { error };
   }
 }
 
@@ -123,15 +137,15 @@ function toReason(
   clean: (text: string) => string,
 ): string {
   if (failure && !failure.options.retryable) return clean(failure.detail);
-  const { status, retryAfterMs, ...said } = readFailure(error, ctx.now());
-  const message = clean(said.message);
+  const { status, retryAfterMs, message: rawMessage } = readFailure(error, ctx.now());
+  const message = clean(rawMessage);
   const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
   if (!isFault || lease.faults >= maxFaults) return message;
   const detail = `the judge could not be reached: ${message}`;
   throw new JobFailure({ cause: "infrastructure", detail }, "fault", retryAfterMs);
 }
 
-/** The result of work on a session, or why it can't be done. Throws if the disk fails. */
+/** The result of work on a session, or why it can't be done. Throws errors of the disk. */
 const unlessImpossible = <T>(work: Promise<T>): Promise<T | { reason: string }> =>
   work.catch((error: unknown) => {
     if (diskFault(error) !== null) throw error;

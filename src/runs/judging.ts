@@ -1,36 +1,39 @@
 import { and, desc, eq, sql } from "drizzle-orm";
-import type { Outcome, SessionEvent } from "../agents/agent.ts";
+import type { AgentEvent, Outcome, SessionEvent } from "../agents/agent.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { type runs, sessionEvents } from "../db/tables/runs.ts";
+import { sessionEvents } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
 import { familyOf, splitJudging } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
-import type { Lease } from "../jobs/queue.ts";
-import { isHeld } from "../jobs/queue.ts";
+import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { readSessionInTurns, type SessionId } from "../reports/session-events.ts";
-import { callJudge, type Judging, type Tell } from "./judge-call.ts";
+import { callJudge, type JudgeCall, type JudgeParts } from "./judge-call.ts";
+import type { RunRow } from "./run-row.ts";
 import { openSession, storable } from "./session.ts";
 import { budgetOfRun } from "./spending.ts";
 
-/** Outcomes of sessions with nothing to judge. */
-const unmade: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
+// A model judges stored sessions. Its request, answer and cost are stored as session events, after the agent's own and with the source
+// `runner`, so a session can be graded again from its events alone, and no agent can forge them.
 
-const isMark = and(
+/** Outcomes of sessions with nothing to judge. */
+const unjudgeable: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
+
+const isStartOfJudging = and(
   sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
   sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
 );
 
 /** The attempt with a complete session that was about to be judged, so the agent need not run again; null if none. */
-export function findStartedJudging(ctx: Context, runId: string): number | null {
-  const row = ctx.db
+export function findStartedJudging({ db }: Context, runId: string): number | null {
+  const row = db
     .select({ attempt: sessionEvents.attempt })
     .from(sessionEvents)
-    .where(and(eq(sessionEvents.runId, runId), isMark))
+    .where(and(eq(sessionEvents.runId, runId), isStartOfJudging))
     .orderBy(desc(sessionEvents.attempt))
     .limit(1)
     .get();
@@ -40,96 +43,105 @@ export function findStartedJudging(ctx: Context, runId: string): number | null {
 /** Judges the session if there is a judge and something to judge. Throws a JobFailure if a retry may help. */
 export async function judgeSession(
   ctx: Context,
-  judging: Judging,
-  run: typeof runs.$inferSelect,
-  id: SessionId,
+  parts: JudgeParts,
+  run: RunRow,
+  session: SessionId,
   lease: Lease,
   stop: AbortSignal,
 ): Promise<void> {
-  const judge = judgeOf(ctx, run.orgId as OrgId, run.model);
+  const judge = findJudge(ctx, run.orgId as OrgId, run.model);
   if (judge === null) return;
-  const events = await readSessionInTurns(ctx.db, id);
-  const { session } = splitJudging(events);
-  const end = session.findLast((event) => event.type === "end");
-  if (end === undefined || unmade.includes(end.outcome)) return;
-  const { model, access } = judge;
+  const events = await readSessionInTurns(ctx.db, session);
+  const end = splitJudging(events).session.findLast((event) => event.type === "end");
+  if (end === undefined || unjudgeable.includes(end.outcome)) return;
   if (events.some((event) => event.source === "runner" && event.type === "milestone" && event.name === "judged"))
     return;
 
   const writer = openSession(
     { db: ctx.db, now: ctx.now, secrets: secretsFor(ctx, run) },
-    id,
-    () => isHeld(ctx, lease),
+    session,
+    () => isLeaseHeld(ctx, lease),
     () => {},
     events.at(-1),
   );
-  const tell: Tell = (event) => writer.append(event, "runner");
-  const usd = leftFor(events, id.attempt, lease.attempt, budgetOfRun(ctx, run).totalUsd);
+  const usd = leftUsd(events, session.attempt, lease.attempt, budgetOfRun(ctx, run).totalUsd);
   const task = { ...toTask(run, writer.clean), usd, mustHavePrice: usd !== null };
-  const about = { model, rubric: rubricHash, goal: task.goal };
-  tell({ type: "milestone", name: "judging", detail: about });
+  const store = (event: AgentEvent) => writer.append(event, "runner");
+  store({ type: "milestone", name: "judging", detail: toDetail(judge.model, task.goal) });
   // Store this before spending money: from here on the agent does not run again.
   await writer.close(stop);
-  const spend: Tell = (event) =>
-    tell(event.type === "usage" && lease.attempt !== id.attempt ? { ...event, paidBy: lease.attempt } : event);
+  const onEvent = (event: AgentEvent) =>
+    store(event.type === "usage" && lease.attempt !== session.attempt ? { ...event, paidBy: lease.attempt } : event);
   try {
-    const answer =
-      task.usd !== null && task.usd <= 0
-        ? { reason: "the organization's budget for this run or month is spent" }
-        : "reason" in access
-          ? access
-          : await callJudge(ctx, judging, { access, session: id, task, tell: spend, lease, stop });
-    if ("reason" in answer)
-      ctx.log.warn({ run: run.id, model, reason: writer.clean(String(answer.reason)) }, "could not judge session");
-    ctx.signals.runJudged.emit(!("reason" in answer));
-    tell({ type: "milestone", name: "reason" in answer ? "not_judged" : "judged", detail: { ...about, ...answer } });
+    store(await judgmentOf(ctx, parts, judge, { session, task, onEvent, lease, stop }, writer.clean));
   } finally {
     await writer.close(stop);
   }
 }
 
-/**
- * Judges a stored session again, by any judge, within a USD limit. `last`: the last event of the agent. Returns the new events, which
- * are not stored with the session. `onSpent` is called with the cost of each call. Throws like `judgeSession`.
- */
-export async function rejudgeSession(
-  ctx: Context,
-  judging: Judging,
-  run: typeof runs.$inferSelect,
-  { id, last }: { id: SessionId; last: SessionEvent },
-  { model, maxUsd }: { model: string; maxUsd: number },
-  lease: Lease,
-  stop: AbortSignal,
-  onSpent: (costUsd: number | null) => void,
-): Promise<SessionEvent[]> {
+export type Rejudging = {
+  run: RunRow;
+  session: SessionId;
+  /** The last event of the agent. */
+  last: SessionEvent;
+  /** Any judge. */
+  model: string;
+  maxUsd: number;
+  /** Called with the cost of each call in USD; null if unknown. */
+  onSpent: (costUsd: number | null) => void;
+  lease: Lease;
+  stop: AbortSignal;
+};
+
+/** Judges a stored session again. Returns the new events, which are not stored with the session. Throws like `judgeSession`. */
+export async function rejudgeSession(ctx: Context, parts: JudgeParts, rejudging: Rejudging): Promise<SessionEvent[]> {
+  const { run, session, last, model, maxUsd, onSpent, lease, stop } = rejudging;
   const { clean } = createRedaction(secretsFor(ctx, run));
   const task = { ...toTask(run, (text) => clean(text)), usd: maxUsd, mustHavePrice: false };
   const events: SessionEvent[] = [];
-  const tell: Tell = ({ type, ...fields }) => {
+  const add = ({ type, ...fields }: AgentEvent) => {
     const { data } = storable(fields, clean);
-    const place = { seq: last.seq + 1 + events.length, at: ctx.now(), tMs: last.tMs, source: "runner" };
-    events.push({ ...data, type, ...place } as SessionEvent);
+    const position = { seq: last.seq + 1 + events.length, at: ctx.now(), tMs: last.tMs, source: "runner" };
+    events.push({ ...data, type, ...position } as SessionEvent);
   };
-  const about = { model, rubric: rubricHash, goal: task.goal };
-  tell({ type: "milestone", name: "judging", detail: about });
-  const spend: Tell = (event) => {
-    tell(event);
+  add({ type: "milestone", name: "judging", detail: toDetail(model, task.goal) });
+  const onEvent = (event: AgentEvent) => {
+    add(event);
     if (event.type === "usage") onSpent(event.costUsd);
   };
-  const access = accessOf(ctx, task.org, model);
-  const answer =
-    "reason" in access
-      ? access
-      : await callJudge(ctx, judging, { access, session: id, task, tell: spend, lease, stop });
-  if ("reason" in answer)
-    ctx.log.warn({ run: run.id, model, reason: clean(String(answer.reason)) }, "could not judge session again");
-  ctx.signals.runJudged.emit(!("reason" in answer));
-  tell({ type: "milestone", name: "reason" in answer ? "not_judged" : "judged", detail: { ...about, ...answer } });
+  const judge = { model, access: accessOf(ctx, task.org, model) };
+  add(await judgmentOf(ctx, parts, judge, { session, task, onEvent, lease, stop }, clean));
   return events;
 }
 
+type Judge = { model: string; access: ModelAccess | { reason: string } };
+
+/** The milestone with the judge's answer, or with the reason for none. Throws a JobFailure if a retry may help. */
+async function judgmentOf(
+  ctx: Context,
+  parts: JudgeParts,
+  { model, access }: Judge,
+  call: Omit<JudgeCall, "access">,
+  clean: (text: string) => string,
+): Promise<AgentEvent> {
+  const { session, task } = call;
+  const result =
+    task.usd !== null && task.usd <= 0
+      ? { reason: "the organization's budget for this run or month is spent" }
+      : "reason" in access
+        ? access
+        : await callJudge(ctx, parts, { ...call, access });
+  const isJudged = "answer" in result;
+  if (!isJudged) ctx.log.warn({ run: session.runId, model, reason: clean(result.reason) }, "could not judge session");
+  ctx.signals.runJudged.emit(isJudged);
+  const detail = { ...toDetail(model, task.goal), ...result };
+  return { type: "milestone", name: isJudged ? "judged" : "not_judged", detail };
+}
+
+const toDetail = (model: string, goal: string) => ({ model, rubric: rubricHash, goal });
+
 /** What must not appear in the judge's events, in its prompt or in the log. */
-const secretsFor = (ctx: Context, { orgId, urlMap }: typeof runs.$inferSelect) => [
+const secretsFor = (ctx: Context, { orgId, urlMap }: RunRow) => [
   ...listModelSecrets(ctx, orgId as OrgId),
   ...secretsOf(urlMap),
 ];
@@ -145,7 +157,7 @@ function accessOf(ctx: Context, org: OrgId, model: string): ModelAccess | { reas
 }
 
 /** The judge of a session: the first available one of another model family than the agent's, else the first available. */
-function judgeOf(ctx: Context, org: OrgId, agentModel: string | null) {
+function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge | null {
   const own = ctx.db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges;
   const all = (own ?? ctx.config.judgeModels).map((model) => ({ model, access: accessOf(ctx, org, model) }));
   const callable = all.filter(({ access }) => !("reason" in access));
@@ -154,7 +166,7 @@ function judgeOf(ctx: Context, org: OrgId, agentModel: string | null) {
 }
 
 /** The task as the judge reads it. It is cleaned like the stored events, so that the stored goal has the parts that were judged. */
-const toTask = ({ orgId, task }: typeof runs.$inferSelect, clean: (text: string) => string) => ({
+const toTask = ({ orgId, task }: RunRow, clean: (text: string) => string) => ({
   org: orgId as OrgId,
   text: clean(task.text),
   goal: clean((task.endGoal ?? task.text).slice(0, 8000)),
@@ -166,11 +178,11 @@ export function isJudgeable(session: SessionEvent[]): boolean {
   const isModel = session.some(
     (event) => event.type === "milestone" && event.name === "started" && event.detail.kind === "model",
   );
-  return isModel && end !== undefined && !unmade.includes(end.outcome);
+  return isModel && end !== undefined && !unjudgeable.includes(end.outcome);
 }
 
-/** Remaining budget of an attempt, by its events; null: no limit. */
-function leftFor(events: SessionEvent[], own: number, attempt: number, totalUsd: number | null): number | null {
+/** Remaining budget of an attempt in USD, by the events of a session of attempt `own`; null: no limit. */
+function leftUsd(events: SessionEvent[], own: number, attempt: number, totalUsd: number | null): number | null {
   if (totalUsd === null) return null;
   const paid = events.map((event) =>
     event.type === "usage" && (event.paidBy ?? own) === attempt ? (event.costUsd ?? 0) : 0,

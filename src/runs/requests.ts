@@ -7,14 +7,14 @@ import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables/run
 import { conflict, notFound } from "../errors.ts";
 import { enqueue } from "../jobs/queue.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
-import { agentsForRun } from "../prompts/prompt-check.ts";
+import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/starts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
 import { getProvider } from "../providers/providers.ts";
 import { hashOf } from "./context-digest.ts";
-import { stopEnded, supersedeRuns } from "./endings.ts";
-import { getRunRow } from "./run-row.ts";
+import { stopEndedRuns, supersedeRuns } from "./endings.ts";
+import { getRunRow, type RunRow } from "./run-row.ts";
 import { checkBudget } from "./spending.ts";
 
 const idempotencyMs = 24 * 3600_000;
@@ -39,23 +39,8 @@ export type EvalRequestInput = {
   model?: string;
 };
 
-/** A run as requested. */
-type Given =
-  | "id"
-  | "orgId"
-  | "promptId"
-  | "evalRequestId"
-  | "urlMap"
-  | "templateArgs"
-  | "task"
-  | "agent"
-  | "model"
-  | "agentIndex"
-  | "createdAt"
-  | "idempotencyKey"
-  | "idempotencyHash";
 /** `superseded`: IDs of the runs that it ended. */
-type Accepted = { evalRequestId: string; runIds: string[]; superseded: string[] };
+export type AcceptedEval = { evalRequestId: string; runIds: string[]; superseded: string[] };
 
 const notStarted = {
   status: "pending",
@@ -69,66 +54,44 @@ const notStarted = {
   reservedUsd: null,
   waitingFor: null,
 } as const;
+type NewRun = Omit<RunRow, keyof typeof notStarted>;
 
 const insertEvalRequest = insertStatement(evalRequests);
-
 const insertRun = insertStatement(runs);
 
 /**
- * Accepts an evaluation of a prompt within a transaction: its evaluation, runs and jobs become visible together.
+ * Accepts an evaluation of a prompt within a transaction: its evaluation, runs and jobs become visible together. After the commit, pass
+ * `superseded` to `stopEndedRuns` and emit `jobQueued`.
  * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap,
  * templateArgs, agent, model).
  */
-export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
-  const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
+export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, input: EvalRequestInput): AcceptedEval {
+  const { urlMap, templateArgs = {}, idempotencyKey = null, supersede = false } = input;
   const prompt = getPromptRow(ctx, org, promptId);
-  const supersedes = typeof supersede === "function" ? supersede(prompt) : supersede;
-  // Hash the input, not the result: a prompt edited in between must not change the digest.
-  const given = { ...input, templateArgs: Object.keys(templateArgs).length > 0 ? templateArgs : undefined };
-  const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId: prompt.id, input: given });
-  const earlier =
-    idempotencyKey && idempotencyHash
-      ? findEarlier(tx, org, idempotencyKey, idempotencyHash, ctx.now() - idempotencyMs)
-      : undefined;
-  if (earlier)
-    return { evalRequestId: earlier.evalRequestId, runIds: runsOf(tx, org, earlier.evalRequestId), superseded: [] };
+  const idempotencyHash = idempotencyKey === null ? null : hashOfRequest(prompt.id, input);
+  const earlier = idempotencyKey && idempotencyHash && findEarlier(ctx, tx, org, idempotencyKey, idempotencyHash);
+  if (earlier) return earlier;
   if (prompt.status === "archived")
     throw conflict(
       `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
     );
   const mapped = parseUrlMap(urlMap);
   const args = argsFor(prompt.templateVars, templateArgs);
-  const fill = (text: string) => fillTemplate(text, args ?? {});
-  const text = fill(prompt.text);
-  const provider = prompt.targetProviderId === null ? null : getProvider(ctx, org, prompt.targetProviderId);
-  const task: RunTask = {
-    title: prompt.title,
-    text,
-    endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
-    ...(prompt.wordings && { wordings: prompt.wordings.map(fill) }),
-    startUrls: startUrls({
-      ...{ mapped, provider, additionalUrls: prompt.additionalUrls, text },
-      mcpUrls: mcpUrlsOf(prompt.workspace ?? undefined),
-    }),
-    productUrl: provider?.productUrl ?? null,
-    declaredChecks: prompt.declaredChecks ?? [],
-    ...(prompt.workspace && { workspace: prompt.workspace }),
-    reviewBeforePublishing: prompt.reviewBeforePublishing,
-    limits: prompt.limits,
-    ...(prompt.workerLabels.length > 0 && { workerLabels: prompt.workerLabels }),
-  };
-  const chosen = { agent: input.agent, model: input.model };
-  const agents = agentsForRun(ctx, org, prompt, chosen);
-  if (chosen.agent ?? chosen.model) task.chosen = chosen;
+  const task = toTask(ctx, org, prompt, mapped, args ?? {});
+  const choice = { agent: input.agent, model: input.model };
+  const agents = agentsForRun(ctx, org, prompt, choice);
+  if (choice.agent ?? choice.model) task.chosen = choice;
   if (agents.some(({ model }) => model !== null)) checkBudget(ctx, org);
+
   const createdAt = ctx.now();
   const evalRequestId = ctx.newId(createdAt);
   const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
-  const accepted = repeated(agents, repeats).map((each) => ({ id: ctx.newId(createdAt), ...each }));
+  const accepted = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
   const runIds = accepted.map(({ id }) => id);
+  const supersedes = typeof supersede === "function" ? supersede(prompt) : supersede;
   const superseded = supersedes ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
   insertEvalRequest(ctx.db)({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
-  const host = loadedHost(task.startUrls, compileMapping(mapped));
+  const host = firstHost(task.startUrls, compileMapping(mapped));
   for (const { id, agentIndex, agent, model } of accepted)
     insertPending(ctx, tx, host, {
       id,
@@ -143,10 +106,44 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
       agent,
       model,
       createdAt,
-      idempotencyKey: idempotencyKey ?? null,
+      idempotencyKey,
       idempotencyHash,
     });
   return { evalRequestId, runIds, superseded };
+}
+
+/** What the agents get to do, as the prompt is now. */
+function toTask(
+  ctx: Context,
+  org: OrgId,
+  prompt: PromptRow,
+  mapped: ReturnType<typeof parseUrlMap>,
+  args: Record<string, string>,
+): RunTask {
+  const fill = (text: string) => fillTemplate(text, args);
+  const text = fill(prompt.text);
+  const provider = prompt.targetProviderId === null ? null : getProvider(ctx, org, prompt.targetProviderId);
+  const mcpUrls = mcpUrlsOf(prompt.workspace ?? undefined);
+  return {
+    title: prompt.title,
+    text,
+    endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
+    ...(prompt.wordings && { wordings: prompt.wordings.map(fill) }),
+    startUrls: startUrls({ mapped, provider, additionalUrls: prompt.additionalUrls, text, mcpUrls }),
+    productUrl: provider?.productUrl ?? null,
+    declaredChecks: prompt.declaredChecks ?? [],
+    ...(prompt.workspace && { workspace: prompt.workspace }),
+    reviewBeforePublishing: prompt.reviewBeforePublishing,
+    limits: prompt.limits,
+    ...(prompt.workerLabels.length > 0 && { workerLabels: prompt.workerLabels }),
+  };
+}
+
+/** The digest of the request, not of its result: an edit of the prompt in between must not make a retry another request. */
+function hashOfRequest(promptId: string, input: EvalRequestInput): string {
+  const { templateArgs = {} } = input;
+  const hasArgs = Object.keys(templateArgs).length > 0;
+  return hashOf({ promptId, input: { ...input, templateArgs: hasArgs ? templateArgs : undefined } });
 }
 
 /** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */
@@ -156,7 +153,7 @@ export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string,
   if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
   const ofAgents = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
   for (const first of ofAgents)
-    insertPending(ctx, tx, loadedHost(first.task.startUrls, createMapping(first.urlMap)), {
+    insertPending(ctx, tx, firstHost(first.task.startUrls, createMapping(first.urlMap)), {
       ...first,
       id: ctx.newId(ctx.now()),
       createdAt: ctx.now(),
@@ -172,9 +169,9 @@ export async function requestEval(
   org: OrgId,
   promptId: string,
   input: EvalRequestInput,
-): Promise<Accepted> {
+): Promise<AcceptedEval> {
   const accepted = await ctx.commit((tx) => acceptEval(ctx, tx, org, promptId, input));
-  if (accepted.superseded.length > 0) stopEnded(ctx, accepted.superseded);
+  if (accepted.superseded.length > 0) stopEndedRuns(ctx, accepted.superseded);
   ctx.signals.jobQueued.emit();
   return accepted;
 }
@@ -186,7 +183,7 @@ export function requestRerun(
   runId: string,
   trigger: Trigger,
   idempotencyKey?: string,
-): Promise<Accepted> {
+): Promise<AcceptedEval> {
   const { id: rerunOf, promptId, urlMap, templateArgs, task } = getRunRow(ctx.db, org, runId);
   return requestEval(ctx, org, promptId, {
     ...task.chosen,
@@ -199,38 +196,38 @@ export function requestRerun(
 }
 
 /** Inserts a run with its job. `host`: the one that it requests first. */
-function insertPending(ctx: Context, tx: Tx, host: string, run: Pick<typeof runs.$inferSelect, Given>): void {
+function insertPending(ctx: Context, tx: Tx, host: string, run: NewRun): void {
   insertRun(ctx.db)({ ...run, ...notStarted });
   enqueue(ctx, tx, { pool: "runs", kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
 }
 
 /** Repeats the agents `times` times, interleaved so that none gets a head start. */
-const repeated = <T extends object>(agents: T[], times: number): (T & { agentIndex: number })[] =>
-  Array.from({ length: times }, () => agents.map((each, agentIndex) => ({ ...each, agentIndex }))).flat();
+const interleave = <T extends object>(agents: T[], times: number): (T & { agentIndex: number })[] =>
+  Array.from({ length: times }, () => agents.map((agent, agentIndex) => ({ ...agent, agentIndex }))).flat();
 
-const runsOf = (tx: Tx, org: OrgId, evalRequestId: string): string[] =>
-  tx
-    .select({ id: runs.id })
-    .from(runs)
-    .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
-    .orderBy(asc(runs.id))
-    .all()
-    .map(({ id }) => id);
-
-/** The run that an idempotency key created since `since`, epoch ms. Throws conflict if another request used the key. */
-function findEarlier(tx: Tx, org: OrgId, key: string, hash: string, since: number) {
-  const row = tx
+/** What this idempotency key requested in the last 24 hours. Throws conflict if another request used the key. */
+function findEarlier(ctx: Context, tx: Tx, org: OrgId, key: string, hash: string): AcceptedEval | undefined {
+  const since = ctx.now() - idempotencyMs;
+  const run = tx
     .select({ evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })
     .from(runs)
     .where(and(eq(runs.orgId, org), eq(runs.idempotencyKey, key), gt(runs.createdAt, since)))
     .orderBy(desc(runs.id))
     .get();
-  if (row && row.hash !== hash)
+  if (!run) return undefined;
+  if (run.hash !== hash)
     throw conflict("This Idempotency-Key was used for a different request in the last 24 hours. Use a new key.");
-  return row;
+  const { evalRequestId } = run;
+  const rows = tx
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
+    .orderBy(asc(runs.id))
+    .all();
+  return { evalRequestId, runIds: rows.map(({ id }) => id), superseded: [] };
 }
 
 /** The host that a run requests first, after urlMap, for the per-host limit. Empty if there is none. */
-function loadedHost([first]: string[], { toHost }: Mapping): string {
+function firstHost([first]: string[], { toHost }: Mapping): string {
   return first === undefined ? "" : toHost(new URL(first));
 }

@@ -9,12 +9,11 @@ import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
-import { cancelRun, listAttempts } from "./endings.ts";
+import { cancelRun } from "./endings.ts";
 import { getEvalRequest, listEvalRequests } from "./evals.ts";
-import { followRun, formatPlace, toPlace } from "./follow.ts";
-import { planRoutes } from "./plan-routes.ts";
-import { requestEval, requestRerun } from "./requests.ts";
-import { getRun, listRuns } from "./runs.ts";
+import { followRun, formatPosition, parsePosition } from "./follow.ts";
+import { type AcceptedEval, requestEval, requestRerun } from "./requests.ts";
+import { getRun, listAttempts, listRuns } from "./runs.ts";
 import {
   Attempt,
   EvalRequest,
@@ -25,6 +24,7 @@ import {
   RunResponse,
   runsQuery,
 } from "./schema.ts";
+import { spendingRoutes } from "./spending-routes.ts";
 import { triggerOf } from "./trigger.ts";
 
 const idempotent = Type.Object({
@@ -41,13 +41,13 @@ const ended = "end";
 
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
 async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () => boolean) {
-  for await (const { run, events, place } of progress) {
+  for await (const { run, events, position } of progress) {
     if (!mayRead()) return;
     for (const event of events) {
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
-      yield { event: "event", id: formatPlace({ ...place, seq: event.seq }), data };
+      yield { event: "event", id: formatPosition({ ...position, seq: event.seq }), data };
     }
-    yield { event: "run", id: run.completedAt === null ? formatPlace(place) : ended, data: JSON.stringify(run) };
+    yield { event: "run", id: run.completedAt === null ? formatPosition(position) : ended, data: JSON.stringify(run) };
   }
 }
 
@@ -64,7 +64,7 @@ Object.assign(followOperation.detail.responses, {
   204: { description: "The stream has ended; do not reconnect" },
 });
 
-function toRunResponse(baseUrl: string, { evalRequestId, runIds }: Awaited<ReturnType<typeof requestEval>>) {
+function toRunResponse(baseUrl: string, { evalRequestId, runIds }: AcceptedEval) {
   const runs = runIds.map((runId) => ({ runId, ...runUrls(baseUrl, runId) }));
   return { ...(runs[0] as (typeof runs)[number]), ...(runs.length > 1 && { evalRequestId, runs }) };
 }
@@ -167,8 +167,8 @@ const readRoutes = (ctx: Context) =>
       "/api/v1/runs/:runId",
       ({ request, params }) => {
         // Elysia waits for a handler whose source returns a call, which takes a tenth of a read. Bun would inline a variable.
-        const found = { run: getRun(ctx, orgOf(request), params.runId) };
-        return found.run;
+        const answer = { run: getRun(ctx, orgOf(request), params.runId) };
+        return answer.run;
       },
       {
         params: path,
@@ -187,7 +187,7 @@ const readRoutes = (ctx: Context) =>
         if (last === ended) return new Response(null, { status: 204 });
         const org = orgOf(request);
         return answerStream(ctx, org, (gone) =>
-          toMessages(followRun(ctx, org, runId, toPlace(last), gone), () => mayStillRead(request)),
+          toMessages(followRun(ctx, org, runId, parsePosition(last), gone), () => mayStillRead(request)),
         );
       },
       {
@@ -239,4 +239,8 @@ const evalRoutes = (ctx: Context) =>
     });
 
 export const runRoutes = (ctx: Context) =>
-  new Elysia({ name: "runs" }).use(requestRoutes(ctx)).use(readRoutes(ctx)).use(evalRoutes(ctx)).use(planRoutes(ctx));
+  new Elysia({ name: "runs" })
+    .use(requestRoutes(ctx))
+    .use(readRoutes(ctx))
+    .use(evalRoutes(ctx))
+    .use(spendingRoutes(ctx));

@@ -1,9 +1,10 @@
-import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, sql } from "drizzle-orm";
 import { type StoredFailure, toFailureReason } from "../agents/failure.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
 import { bound, prepared, statement } from "../db/prepared.ts";
+import { attempts, jobs } from "../db/tables/jobs.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports, runCounts } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
@@ -15,7 +16,7 @@ import type { RunReport } from "../reports/schema.ts";
 import { toIso } from "../schema.ts";
 import type { RunFilter } from "./run-conditions.ts";
 import { getRunRow, noRun, type RunRow } from "./run-row.ts";
-import type { Run } from "./schema.ts";
+import type { Attempt, Run } from "./schema.ts";
 
 export type RequestedTask = Pick<RunRow, "task" | "urlMap">;
 
@@ -111,6 +112,33 @@ export function listRuns(
     counted: reportStatus ?? "any",
   };
   return { items: plan.rows.all(values).map((each) => toRun(ctx, each)), total: plan.total.get(values)?.n ?? 0 };
+}
+
+/** The attempts of a run, oldest first. Throws not_found. */
+export function listAttempts(ctx: Context, org: OrgId, id: string): Attempt[] {
+  const run = getRunRow(ctx.db, org, id);
+  const job = ctx.db
+    .select({ id: jobs.id })
+    .from(jobs)
+    .where(and(eq(jobs.kind, "run"), eq(jobs.subject, run.id)));
+  return ctx.db
+    .select({
+      attempt: attempts.attempt,
+      startedAt: attempts.startedAt,
+      completedAt: attempts.completedAt,
+      outcome: attempts.outcome,
+      reason: attempts.reason,
+      costUsd: attempts.costUsd,
+    })
+    .from(attempts)
+    .where(inArray(attempts.jobId, job))
+    .orderBy(asc(attempts.attempt))
+    .all()
+    .map(({ startedAt, completedAt, ...rest }) => ({
+      ...rest,
+      startedAt: toIso(startedAt),
+      completedAt: toIso(completedAt),
+    }));
 }
 
 const joined = (db: Db) =>

@@ -1,7 +1,7 @@
 import { and, eq, gte, isNotNull, sql } from "drizzle-orm";
 import { decideLimits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
-import { nextSlot } from "../cron.ts";
+import { nextTime } from "../cron.ts";
 import type { Tx } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { orgs } from "../db/tables/orgs.ts";
@@ -118,8 +118,8 @@ function monthOf(ctx: Context, timeZone: string): { from: number; until: number 
   const first = { id: "", frequency: "0 0 1 * *", timeZone };
   const at = ctx.now();
   let from = at - longestMonthMs;
-  for (let next = nextSlot(first, from); next !== null && next <= at; next = nextSlot(first, next)) from = next;
-  return { from, until: nextSlot(first, at) ?? at };
+  for (let next = nextTime(first, from); next !== null && next <= at; next = nextTime(first, next)) from = next;
+  return { from, until: nextTime(first, at) ?? at };
 }
 
 function spentSince(ctx: Context, org: string, from: number): { usd: number; unpriced: number } {

@@ -1,8 +1,11 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import type { Task } from "../agents/task.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
+import { bound, literal, statement } from "../db/prepared.ts";
 import { type RunTask, sessionEvents } from "../db/tables/runs.ts";
+import type { Lease } from "../jobs/queue.ts";
+import type { SessionId } from "../reports/session-events.ts";
 import type { Run } from "./schema.ts";
 
 /** Usage of a limit. `most` null: no limit. */
@@ -10,13 +13,13 @@ export type Used = { name: string; unit: "seconds" | "usd" | "count"; used: numb
 
 /** Usage of each limit in the last attempt of a run, most relevant first. */
 export function listUsed(
-  { db, config, now }: Pick<Context, "db" | "config" | "now">,
+  { db, config, now }: Context,
   org: OrgId,
   { runId, startedAt, completedAt, agent }: Run,
-  { limits: asked }: Pick<RunTask, "limits">,
+  task: Pick<RunTask, "limits">,
   attempt: number,
 ): Used[] {
-  const limits = decideLimits(asked, config);
+  const limits = decideLimits(task.limits, config);
   const own = and(eq(sessionEvents.orgId, org), eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
   const ofType = (type: string) => sql<number>`coalesce(sum(${sessionEvents.type} = ${type}), 0)`;
   const count = db
@@ -53,3 +56,41 @@ const ofModel = (
   { name: "Tokens", unit: "count", used: used.tokens, most: tokens },
   { name: "Cost", unit: "usd", used: used.usd, most: costUsd },
 ];
+
+const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
+const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${sessionEvents.attempt})`;
+
+/** 0 without rows; null if any cost is unknown. */
+const spentUsd = statement((db) =>
+  db
+    .select({
+      usd: sql<number | null>`case when count(*) = count(${cost}) then coalesce(sum(${cost}), 0) end`,
+    })
+    .from(sessionEvents)
+    .where(
+      and(eq(sessionEvents.runId, bound("runId")), eq(paidBy, bound("attempt")), sql`${sessionEvents.type} = 'usage'`),
+    ),
+);
+
+/** Model cost of an attempt of a run so far, in USD; null if unknown. */
+export const costOfAttempt = ({ db }: Context, { subject, attempt }: Lease): number | null =>
+  spentUsd(db).get({ runId: subject, attempt })?.usd ?? null;
+
+const lastUsage = statement((db) =>
+  db
+    .select({ model: sql<string>`json_extract(${sessionEvents.data}, '$.model')` })
+    .from(sessionEvents)
+    .where(
+      and(
+        eq(sessionEvents.runId, bound("runId")),
+        eq(sessionEvents.attempt, bound("attempt")),
+        sql`${sessionEvents.type} = 'usage' and ${sessionEvents.source} = 'gateway'`,
+      ),
+    )
+    .orderBy(desc(sessionEvents.seq))
+    .limit(literal(1)),
+);
+
+/** The name of the model that answered last in a session; null if none did. */
+export const lastModelOf = ({ db }: Context, { runId, attempt }: SessionId): string | null =>
+  lastUsage(db).get({ runId, attempt })?.model ?? null;

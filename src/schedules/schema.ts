@@ -1,22 +1,23 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { slotOutcomes } from "../db/tables/slots.ts";
+import { scheduleOutcomes } from "../db/tables/schedules.ts";
+import { PromptPatch } from "../prompts/schema.ts";
 import { runExample } from "../runs/schema.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
 
-/** A time at which a scheduled prompt was due. */
-export const Slot = Type.Object(
+/** An evaluation that a schedule asked for, whether or not it ran. */
+export const ScheduledEvaluation = Type.Object(
   {
     scheduledAt: Time,
     outcome: OneOf(
-      slotOutcomes,
-      "ran; missed: the service was down; skipped_overlap: runs of an earlier slot were still active; failed: its runs could not be requested",
+      scheduleOutcomes,
+      "ran; missed: the service was down; skipped_overlap: runs of the previous scheduled evaluation were still active; failed: its runs could not be requested",
     ),
     evalRequestId: Nullable(Id),
     reason: Nullable(Type.String({ description: "Why it did not run" })),
     createdAt: Time,
   },
   {
-    title: "Slot",
+    title: "ScheduledEvaluation",
     examples: [
       {
         scheduledAt: "2026-11-20T04:12:00.000Z",
@@ -28,4 +29,25 @@ export const Slot = Type.Object(
     ],
   },
 );
-export type Slot = Static<typeof Slot>;
+export type ScheduledEvaluation = Static<typeof ScheduledEvaluation>;
+
+export const TagSchedule = Type.Object(
+  {
+    tag: Type.String({ minLength: 1, maxLength: 50, description: "All prompts with this tag that are not archived" }),
+    frequency: Type.Required(Type.Pick(PromptPatch, ["frequency"])).properties.frequency,
+  },
+  { title: "TagSchedule", examples: [{ tag: "nightly", frequency: "0 3 * * *" }] },
+);
+export type TagSchedule = Static<typeof TagSchedule>;
+
+export const TagScheduleResult = Type.Object(
+  {
+    scheduled: Type.Integer({ minimum: 0, description: "Prompts that have the frequency now" }),
+    skipped: Type.Integer({ minimum: 0, description: "Prompts that can't have it, and were not changed" }),
+    problems: Type.Array(Type.Object({ promptId: Id, detail: Type.String() }), {
+      description: "Why prompts were skipped, the first 20",
+    }),
+  },
+  { title: "TagScheduleResult" },
+);
+export type TagScheduleResult = Static<typeof TagScheduleResult>;

@@ -1,95 +1,87 @@
-import { type Static, Type } from "@sinclair/typebox";
 import { and, asc, eq, gt, ne } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { nextSlot } from "../cron.ts";
-import { orgs } from "../db/tables/orgs.ts";
+import { nextTime } from "../cron.ts";
+import { timeZoneOf } from "../db/rows.ts";
 import { prompts, providers } from "../db/tables/prompts.ts";
 import { AppError, badRequest } from "../errors.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { checkFrequency, checkSchedule } from "../prompts/prompt-check.ts";
-import { PromptPatch } from "../prompts/schema.ts";
-import { Id } from "../schema.ts";
-import { nextTurn } from "../turns.ts";
+import type { TagSchedule, TagScheduleResult } from "./schema.ts";
 
 /** Prompts changed in one transaction. Requests are answered in between. */
 const batch = 50;
 /** Problems that a response contains. */
 const maxProblems = 20;
 
-export const TagSchedule = Type.Object(
-  {
-    tag: Type.String({ minLength: 1, maxLength: 50, description: "All prompts with this tag that are not archived" }),
-    frequency: Type.Required(Type.Pick(PromptPatch, ["frequency"])).properties.frequency,
-  },
-  { title: "TagSchedule", examples: [{ tag: "nightly", frequency: "0 3 * * *" }] },
-);
-export type TagSchedule = Static<typeof TagSchedule>;
-
-export const TagScheduled = Type.Object(
-  {
-    scheduled: Type.Integer({ minimum: 0, description: "Prompts that have the frequency now" }),
-    skipped: Type.Integer({ minimum: 0, description: "Prompts that can't have it, and were not changed" }),
-    problems: Type.Array(Type.Object({ promptId: Id, detail: Type.String() }), {
-      description: "Why prompts were skipped, the first 20",
-    }),
-  },
-  { title: "TagScheduled" },
-);
-export type TagScheduled = Static<typeof TagScheduled>;
-
-const { id, status } = prompts;
-const provider = { docsUrl: providers.docsUrl, productUrl: providers.productUrl };
-
 /**
- * Sets the frequency of every prompt with the tag; null removes it. Prompts that can't have it are skipped. Throws bad_request for an
- * invalid frequency, or a tag that no prompt has.
+ * Sets the frequency of every prompt with the tag; null removes it. Each prompt keeps its own times, `runsPerEval` and defaults. Prompts that
+ * can't have the frequency are skipped. Throws bad_request for an invalid frequency, or a tag that no prompt has.
  */
-export async function scheduleTag(ctx: Context, org: OrgId, { tag, frequency }: TagSchedule): Promise<TagScheduled> {
+export async function scheduleTag(
+  ctx: Context,
+  org: OrgId,
+  { tag, frequency }: TagSchedule,
+): Promise<TagScheduleResult> {
   checkFrequency(frequency);
-  const timeZone = ctx.db.select({ zone: orgs.timeZone }).from(orgs).where(eq(orgs.id, org)).get()?.zone ?? "UTC";
-  const tagged = and(eq(prompts.orgId, org), ne(status, "archived"), hasTag(tag));
-  const after = (last: string) => {
-    const rows = ctx.db.select({ row: prompts, provider }).from(prompts);
-    const ofPrompt = and(eq(providers.orgId, prompts.orgId), eq(providers.id, prompts.targetProviderId));
-    return rows
-      .leftJoin(providers, ofPrompt)
-      .where(and(tagged, gt(id, last)))
-      .orderBy(asc(id))
-      .limit(batch)
-      .all();
-  };
+  const timeZone = timeZoneOf(ctx.db, org);
   let scheduled = 0;
-  const problems: TagScheduled["problems"] = [];
-  const change = ({ row, provider }: ReturnType<typeof after>[number]) => {
-    try {
-      checkSchedule({ ...row, frequency }, provider);
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      problems.push({ promptId: row.id, detail: error.detail });
-      return;
-    }
-    scheduled++;
-    // Its slots stay the same.
-    if (row.frequency === frequency) return;
-    const isScheduled = frequency !== null && row.status === "active";
-    const nextSlotAt = isScheduled ? nextSlot({ id: row.id, frequency, timeZone }, ctx.now()) : null;
-    ctx.db
-      .update(prompts)
-      .set({ frequency, nextSlotAt })
-      .where(and(eq(prompts.orgId, org), eq(id, row.id)))
-      .run();
-  };
-  for (let last = ""; ; await nextTurn()) {
+  const problems: TagScheduleResult["problems"] = [];
+  for (let lastId = ""; ; await yieldToEventLoop()) {
     const rows = await ctx.commit(() => {
-      const found = after(last);
-      for (const row of found) change(row);
-      return found;
+      const tagged = listTaggedPrompts(ctx, org, tag, lastId);
+      for (const each of tagged) {
+        const problem = schedulePrompt(ctx, each, frequency, timeZone);
+        if (problem === null) scheduled++;
+        else problems.push({ promptId: each.prompt.id, detail: problem });
+      }
+      return tagged;
     });
-    last = rows.at(-1)?.row.id ?? last;
+    lastId = rows.at(-1)?.prompt.id ?? lastId;
     if (rows.length < batch) break;
   }
   const skipped = problems.length;
   if (scheduled + skipped === 0) throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
   ctx.signals.scheduleChanged.emit();
   return { scheduled, skipped, problems: problems.slice(0, maxProblems) };
+}
+
+type TaggedPrompt = ReturnType<typeof listTaggedPrompts>[number];
+
+/** The next prompts with a tag, without archived ones, by ID. */
+function listTaggedPrompts({ db }: Context, org: OrgId, tag: string, afterId: string) {
+  const ofPrompt = and(eq(providers.orgId, prompts.orgId), eq(providers.id, prompts.targetProviderId));
+  return db
+    .select({ prompt: prompts, provider: { docsUrl: providers.docsUrl, productUrl: providers.productUrl } })
+    .from(prompts)
+    .leftJoin(providers, ofPrompt)
+    .where(and(eq(prompts.orgId, org), ne(prompts.status, "archived"), hasTag(tag), gt(prompts.id, afterId)))
+    .orderBy(asc(prompts.id))
+    .limit(batch)
+    .all();
+}
+
+/** Sets the frequency of a prompt and returns null, or returns why it can't have it. */
+function schedulePrompt(
+  ctx: Context,
+  { prompt, provider }: TaggedPrompt,
+  frequency: string | null,
+  timeZone: string,
+): string | null {
+  const { id, orgId, status } = prompt;
+  try {
+    checkSchedule({ ...prompt, frequency }, provider);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return error.detail;
+  }
+  if (prompt.frequency === frequency) return null;
+  const isScheduled = frequency !== null && status === "active";
+  const nextEvaluationAt = isScheduled ? nextTime({ id, frequency, timeZone }, ctx.now()) : null;
+  ctx.db
+    .update(prompts)
+    .set({ frequency, nextEvaluationAt })
+    .where(and(eq(prompts.orgId, orgId), eq(prompts.id, id)))
+    .run();
+  return null;
 }

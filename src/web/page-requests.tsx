@@ -7,7 +7,7 @@ import { AppError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import type { Message } from "../http/event-stream.ts";
 import { answerStream } from "../http/event-stream.ts";
-import { watchWrites } from "../runs/follow.ts";
+import { watchDatabase } from "../runs/follow.ts";
 import type { Service } from "../service.ts";
 import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { forms, toPage } from "./components/layout.tsx";
@@ -37,7 +37,7 @@ export type PageRequests = ReturnType<typeof createPageRequests>;
 export function createPageRequests(service: Service) {
   const { ctx } = service;
   const { findVisitor, toViewer, inOrgOf, whileAllowed } = createVisitors(service);
-  const liveParts = createLiveParts((signal) => watchWrites(service.ctx, signal));
+  const liveParts = createLiveParts((signal) => watchDatabase(service.ctx, signal));
   const readForms = createFormReaders(service);
   const site = (request?: Request) => toSite(ctx, request);
   const redirects = createRedirects(site);

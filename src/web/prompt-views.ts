@@ -2,7 +2,7 @@ import { listArchives } from "../archives/archives.ts";
 import { getOrg } from "../auth/orgs.ts";
 import { findLatest } from "../comparisons/latest.ts";
 import type { OrgId } from "../context.ts";
-import { frequencyProblem, nextSlots } from "../cron.ts";
+import { frequencyProblem, nextTimes } from "../cron.ts";
 import { type AppError, badRequest, invalidField } from "../errors.ts";
 import { listModels } from "../models/models.ts";
 import { agentOfPrompt, agentsForRun, agentsOfPrompt } from "../prompts/prompt-check.ts";
@@ -15,7 +15,7 @@ import { describeEstimate, getEstimate } from "../runs/estimates.ts";
 import { listNewestRuns } from "../runs/lists.ts";
 import { countRuns } from "../runs/runs.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
-import { listSlots } from "../schedules/slot-lists.ts";
+import { listScheduledEvaluations } from "../schedules/scheduled-evaluations.ts";
 import type { Service } from "../service.ts";
 import type { RunDraft } from "./components/run-form.tsx";
 import { formatZoned } from "./components/when.tsx";
@@ -23,7 +23,7 @@ import { type Draft, frequencyOf } from "./prompt-draft.ts";
 import { idIn } from "./query.ts";
 
 const shownRuns = 10;
-const shownSlots = 6;
+const maxScheduledEvaluations = 6;
 const maxRuns = 50;
 
 type Chosen = { agent?: string; model?: string };
@@ -68,7 +68,7 @@ export function promptViews(service: Service) {
       return {
         preview: {
           variables: templateVarsOf(draft.text, draft.endGoal)?.slice(0, maxVariables) ?? [],
-          times: schedule ? nextSlots(schedule, ctx.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
+          times: schedule ? nextTimes(schedule, ctx.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
           problem,
           timeZone,
         },
@@ -102,7 +102,10 @@ export function promptViews(service: Service) {
         latest: last,
         runs: listNewestRuns(ctx, org, { promptId: prompt.id }, { limit: shownRuns }).items,
         runCount: countRuns(ctx, org, prompt.id),
-        slots: listSlots(ctx, org, prompt.id, { limit: shownSlots, offset: 0 }).items,
+        scheduledEvaluations: listScheduledEvaluations(ctx, org, prompt.id, {
+          limit: maxScheduledEvaluations,
+          offset: 0,
+        }).items,
         timeZone: getOrg(ctx, org).timeZone,
         now: ctx.now(),
         runForm: {

@@ -65,7 +65,7 @@ test("trends, friction, docs map and fixes scan no large table, with and without
       .filter(({ detail }) => large.test(detail))
       .map(({ detail }) => `${detail}: ${sql}`);
   // Statements of the queue, the schedules and maintenance were prepared too; only those for the responses above count.
-  const own = statements.filter((sql) => !/"jobs"|"slots"|"attempts"|"next_slot_at"/.test(sql));
+  const own = statements.filter((sql) => !/"jobs"|"scheduled_evaluations"|"attempts"|"next_evaluation_at"/.test(sql));
   expect(own.flatMap(scans)).toEqual([]);
   client.run("delete from sqlite_stat1");
   client.run("analyze sqlite_schema");

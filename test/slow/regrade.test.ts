@@ -10,7 +10,7 @@ import { createDestination } from "../../src/notifications/destinations.ts";
 import { splitVariance } from "../../src/reports/judge-variance.ts";
 import type { Grading, GradingList } from "../../src/reports/schema.ts";
 import { readSession } from "../../src/reports/session-events.ts";
-import { listAttempts } from "../../src/runs/endings.ts";
+import { listAttempts } from "../../src/runs/runs.ts";
 import { getSpending } from "../../src/runs/spending.ts";
 import { emptyFolder } from "../support/executable.ts";
 import type { Turn } from "../support/fake-model.ts";

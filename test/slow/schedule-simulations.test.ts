@@ -3,11 +3,11 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { evalRequests } from "../../src/db/tables/runs.ts";
-import { slots } from "../../src/db/tables/slots.ts";
+import { scheduledEvaluations } from "../../src/db/tables/schedules.ts";
 import { createPrompt } from "../../src/prompts/prompts.ts";
 import { randomOf } from "../support/random.ts";
 import { scheduledApp } from "../support/schedules.ts";
-import { slotsByWalking } from "../support/wall-clock.ts";
+import { timesByWalking } from "../support/wall-clock.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -56,7 +56,7 @@ test("a thousand prompts with a preset are spread over its period", () => {
 });
 
 describe("ten thousand schedules", () => {
-  test("a check without due slots reads two rows of an index; the first check of a process doesn't block others", async () => {
+  test("a check without due evaluations reads two rows of an index; the first check of a process doesn't block others", async () => {
     const prepare = spyOn(Database.prototype, "prepare");
     const { service, a, tickAt, db } = scheduledApp("2026-01-01T00:00:00Z");
     const frequencies = ["hourly", "daily", "weekly", "monthly", "0 6 * * 1-5"];
@@ -83,19 +83,19 @@ describe("ten thousand schedules", () => {
     expect(turns).toBeGreaterThanOrEqual(50);
 
     const ofLook = statements.filter((sql) =>
-      /^select ("id"|min\("next_slot_at"\)) from "prompts" where [^=]*"next_slot_at"/.test(sql),
+      /^select ("id"|min\("next_evaluation_at"\)) from "prompts" where [^=]*"next_evaluation_at"/.test(sql),
     );
     const plans = ofLook.map((sql) => db.$client.query<{ detail: string }, []>(`explain query plan ${sql}`).all());
     expect(plans.map((steps) => steps.map(({ detail }) => detail))).toEqual([
-      ["SEARCH prompts USING INDEX prompts_due (next_slot_at<?)"],
-      ["SEARCH prompts USING COVERING INDEX prompts_due (next_slot_at>?)"],
+      ["SEARCH prompts USING INDEX prompts_due (next_evaluation_at<?)"],
+      ["SEARCH prompts USING COVERING INDEX prompts_due (next_evaluation_at>?)"],
     ]);
   });
 });
 
 describe("a change of the clock", () => {
   test.each(seeds(5))(
-    "at random, with restarts: no slot runs twice, and none is lost while the clock goes on (seed %d)",
+    "at random, with restarts: no evaluation runs twice, and none is lost while the clock goes on (seed %d)",
     async (seed) => {
       const random = randomOf(seed);
       const { create, tickAt, restart, finish, db, clock } = scheduledApp("2026-03-28T00:30:00Z", {
@@ -118,19 +118,19 @@ describe("a change of the clock", () => {
           const [due = []] =
             i === 2
               ? []
-              : slotsByWalking([frequencies[i] ?? ""], "Europe/Berlin", from + minute - (from % minute), clock.at);
+              : timesByWalking([frequencies[i] ?? ""], "Europe/Berlin", from + minute - (from % minute), clock.at);
           const rows = new Map(
             db
               .select()
-              .from(slots)
-              .where(eq(slots.promptId, id))
+              .from(scheduledEvaluations)
+              .where(eq(scheduledEvaluations.promptId, id))
               .all()
               .map((row) => [row.scheduledAt, row.outcome]),
           );
           expect(due.map((at) => `${iso(at)} ${rows.get(at)}`)).toEqual(due.map((at) => `${iso(at)} ran`));
         }
       }
-      const ran = db.select().from(slots).where(eq(slots.outcome, "ran")).all();
+      const ran = db.select().from(scheduledEvaluations).where(eq(scheduledEvaluations.outcome, "ran")).all();
       expect(ran.length).toBe(db.select().from(evalRequests).all().length);
       expect(ran.length).toBeGreaterThan(100);
     },
@@ -157,7 +157,7 @@ describe("a year", () => {
   const from = Date.parse("2026-01-01T00:00:00Z");
   const to = Date.parse("2027-01-01T00:00:00Z");
 
-  /** The pattern of a preset, derived from its first slot. */
+  /** The pattern of a preset, derived from its first time. */
   function patternOf(frequency: string, first: string, timeZone: string): string {
     const [date = "", time = ""] = new Date(first).toLocaleString("sv", { timeZone }).split(" ");
     const [h, m] = time.split(":").map(Number);
@@ -173,7 +173,7 @@ describe("a year", () => {
   type Kept = { id: string; due: number[]; dealtWith: number; busyUntil: number; expected: string[] };
 
   test.each(seeds(1))(
-    "of schedules in three time zones, with restarts and downtimes: every slot has one row, with the right outcome (seed %d)",
+    "of schedules in three time zones, with restarts and downtimes: every evaluation has one row, with the right outcome (seed %d)",
     async (seed) => {
       const random = randomOf(seed);
       const base = scheduledApp(iso(from - 1));
@@ -187,15 +187,15 @@ describe("a year", () => {
         const patterns = made.map(({ frequency, nextRunsAt }) =>
           patternOf(frequency ?? "", nextRunsAt?.[0] ?? "", zone),
         );
-        const due = slotsByWalking(patterns, zone, from, to);
+        const due = timesByWalking(patterns, zone, from, to);
         for (const [i, { id }] of made.entries())
           kept.push({ id, due: due[i] ?? [], dealtWith: 0, busyUntil: 0, expected: [] });
       }
       const nextOf = ({ due, dealtWith }: Kept) => due[dealtWith] ?? Number.POSITIVE_INFINITY;
       const nextOfAll = () => Math.min(...kept.map(nextOf));
 
-      /** The expected outcomes of the slots that are due; runs whose time has come end before. */
-      async function expectSlots(): Promise<void> {
+      /** The expected outcomes of the evaluations that are due; runs whose time has come end before. */
+      async function expectOutcomes(): Promise<void> {
         for (const one of kept) {
           if (nextOf(one) > clock.at) continue;
           if (one.busyUntil <= clock.at) await base.finish(one.id);
@@ -221,12 +221,17 @@ describe("a year", () => {
           disturbance = clock.at + random() * 5 * day;
         } else clock.at = nextOfAll() + (random() < 0.5 ? 0 : Math.floor(random() * 1500));
         if (clock.at >= to) break;
-        await expectSlots();
+        await expectOutcomes();
         const next = await base.tickAt(clock.at);
         if (nextOfAll() < to) expect(next).toBe(nextOfAll());
       }
       for (const { id, expected } of kept) {
-        const rows = db.select().from(slots).where(eq(slots.promptId, id)).orderBy(slots.scheduledAt).all();
+        const rows = db
+          .select()
+          .from(scheduledEvaluations)
+          .where(eq(scheduledEvaluations.promptId, id))
+          .orderBy(scheduledEvaluations.scheduledAt)
+          .all();
         expect(rows.map(({ scheduledAt, outcome }) => `${iso(scheduledAt)} ${outcome}`)).toEqual(expected);
         expect(rows.filter(({ outcome }) => outcome === "ran").map((row) => row.evalRequestId)).toEqual(
           db
@@ -238,7 +243,7 @@ describe("a year", () => {
             .map((request) => request.id),
         );
       }
-      const outcomes = db.select({ outcome: slots.outcome }).from(slots).all();
+      const outcomes = db.select({ outcome: scheduledEvaluations.outcome }).from(scheduledEvaluations).all();
       const count = (wanted: string) => outcomes.filter(({ outcome }) => outcome === wanted).length;
       // The year contained everything.
       expect(count("ran")).toBeGreaterThan(5000);

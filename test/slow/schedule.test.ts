@@ -8,7 +8,7 @@ import { openDb } from "../../src/db/open.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { prompts } from "../../src/db/tables/prompts.ts";
 import { evalRequests, runs } from "../../src/db/tables/runs.ts";
-import { slots } from "../../src/db/tables/slots.ts";
+import { scheduledEvaluations } from "../../src/db/tables/schedules.ts";
 import { createPrompt } from "../../src/prompts/prompts.ts";
 import { createProvider, updateProvider } from "../../src/providers/providers.ts";
 import { createService } from "../../src/service.ts";
@@ -26,8 +26,8 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Every slot of a frequency between two moments. */
-async function slotsBetween(frequency: string, zone: string, from: string, to: string): Promise<string[]> {
+/** Every time of a frequency between two moments. */
+async function timesBetween(frequency: string, zone: string, from: string, to: string): Promise<string[]> {
   const { create, nextRuns, clock } = scheduledApp(from, { zone });
   const id = await create({ frequency });
   const found: string[] = [];
@@ -40,7 +40,7 @@ async function slotsBetween(frequency: string, zone: string, from: string, to: s
   }
 }
 
-describe("slots of a schedule", () => {
+describe("times of a schedule", () => {
   const spring = ["2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"] as const;
   const autumn = ["2026-10-24T22:00:00.000Z", "2026-10-25T23:00:00.000Z"] as const;
   const times = (date: string, ...clock: string[]) => clock.map((time) => `2026-${date}T${time}:00.000Z`);
@@ -50,7 +50,7 @@ describe("slots of a schedule", () => {
     return hours;
   };
   const twiceTwo = times("10-25", "00:00", "00:15", "00:30", "00:45", "01:00", "01:15", "01:30", "01:45");
-  const cases: [frequency: string, when: string, day: readonly [string, string], slots: string[]][] = [
+  const cases: [frequency: string, when: string, day: readonly [string, string], times: string[]][] = [
     ["30 2 * * *", "a time that the clock leaps over comes at the end of the leap", spring, times("03-29", "01:00")],
     ["30 2 * * *", "a time that comes twice is taken once, the first", autumn, times("10-25", "00:30")],
     ["15,45 2 * * *", "several times that are leapt over come once", spring, times("03-29", "01:00")],
@@ -63,11 +63,11 @@ describe("slots of a schedule", () => {
     ["*/15 2 * * *", "steps go by the clock on the wall: in both hours in autumn", autumn, twiceTwo],
   ];
   test.each(cases)("in Berlin %s: %s", async (frequency, _, [from, to], expected) => {
-    expect(await slotsBetween(frequency, "Europe/Berlin", from, to)).toEqual(expected);
+    expect(await timesBetween(frequency, "Europe/Berlin", from, to)).toEqual(expected);
   });
 
   test("a day that a month doesn't have is skipped; one that never occurs is rejected", async () => {
-    const found = await slotsBetween("0 0 31 * *", "UTC", "2026-01-01T00:00:00.000Z", "2027-01-01T00:00:00.000Z");
+    const found = await timesBetween("0 0 31 * *", "UTC", "2026-01-01T00:00:00.000Z", "2027-01-01T00:00:00.000Z");
     expect(found.map((at) => at.slice(5, 10))).toEqual(["01-31", "03-31", "05-31", "07-31", "08-31", "10-31", "12-31"]);
     const { send } = scheduledApp("2026-01-01");
     expect(
@@ -100,7 +100,7 @@ describe("slots of a schedule", () => {
   });
 });
 
-describe("the outcome of a slot", () => {
+describe("the outcome of a scheduled evaluation", () => {
   test("is one row, with the evaluation and its runs; they use the prompt at that time", async () => {
     const { create, change, tickAt, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({
@@ -113,7 +113,7 @@ describe("the outcome of a slot", () => {
     await change(id, { text: "Use {{language}} now. https://x.test/" });
     expect(await tickAt("2026-01-01T01:00:00.250Z")).toBe(Date.parse("2026-01-01T02:00:00Z"));
     await change(id, { text: "Something else. https://x.test/" });
-    const { body, headers } = await send("GET", `/api/v1/prompts/${id}/slots`);
+    const { body, headers } = await send("GET", `/api/v1/prompts/${id}/scheduled-evaluations`);
     expect(body).toEqual([
       {
         scheduledAt: "2026-01-01T01:00:00.000Z",
@@ -143,7 +143,8 @@ describe("the outcome of a slot", () => {
       if (left-- === 0) throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
       return newId(at);
     };
-    const rows = () => [slots, evalRequests, runs, jobs].map((table) => db.select().from(table).all().length);
+    const rows = () =>
+      [scheduledEvaluations, evalRequests, runs, jobs].map((table) => db.select().from(table).all().length);
     await expect(tickAt("2026-01-01T01:00:00Z")).rejects.toThrow("disk is full");
     expect(rows()).toEqual([0, 0, 0, 0]);
     left = 5;
@@ -151,7 +152,7 @@ describe("the outcome of a slot", () => {
     expect([rows(), await outcomes(id)]).toEqual([[1, 1, 2, 2], ["2026-01-01T01:00 ran"]]);
   });
 
-  test("an internal error fails its slot, stores nothing of it, and doesn't delay others", async () => {
+  test("an internal error fails its evaluation, stores nothing of it, and doesn't delay others", async () => {
     const { create, tickAt, outcomes, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const bad = await create({
       frequency: "0 * * * *",
@@ -165,12 +166,12 @@ describe("the outcome of a slot", () => {
     await tickAt("2026-01-01T01:30:00Z");
     expect(await outcomes(bad)).toEqual(["2026-01-01T01:00 failed"]);
     expect(await outcomes(good)).toEqual(["2026-01-01T01:05 ran"]);
-    const [slot] = (await send("GET", `/api/v1/prompts/${bad}/slots`)).body;
-    expect(slot).toMatchObject({ evalRequestId: null, reason: "internal error; see the server log" });
+    const [evaluation] = (await send("GET", `/api/v1/prompts/${bad}/scheduled-evaluations`)).body;
+    expect(evaluation).toMatchObject({ evalRequestId: null, reason: "internal error; see the server log" });
     expect(db.select().from(runs).all().length).toBe(1);
   });
 
-  test("a failed request is stored with the reason, and retried at the next slot", async () => {
+  test("a failed request is stored with the reason, and retried at the next time", async () => {
     const { create, tickAt, send, service, a, db, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const provider = createProvider(service.ctx, a.org, { name: "Tool", docsUrl: "https://x.test/" });
     const id = await create({
@@ -180,7 +181,8 @@ describe("the outcome of a slot", () => {
       frequency: "0 * * * *",
     });
     const set = (values: Partial<typeof prompts.$inferInsert>) => db.update(prompts).set(values).run();
-    const latest = async () => (await send("GET", `/api/v1/prompts/${id}/slots?limit=1`)).body[0].reason;
+    const latest = async () =>
+      (await send("GET", `/api/v1/prompts/${id}/scheduled-evaluations?limit=1`)).body[0].reason;
     set({ templateDefaults: {} });
     await tickAt("2026-01-01T01:00:00Z");
     expect(await latest()).toMatch(/ language\.$/);
@@ -190,10 +192,10 @@ describe("the outcome of a slot", () => {
     expect(await latest()).toBe("No provider has the ID 0199f3a1-0000-7000-8000-000000000000.");
     set({ targetProviderId: provider.id });
     await tickAt("2026-01-01T03:00:00Z");
-    expect((await outcomes(id)).map((slot) => slot.slice(11))).toEqual(["01:00 failed", "02:00 failed", "03:00 ran"]);
+    expect((await outcomes(id)).map((line) => line.slice(11))).toEqual(["01:00 failed", "02:00 failed", "03:00 ran"]);
   });
 
-  test("a slot is skipped while runs of the last scheduled evaluation are unfinished; other runs don't count", async () => {
+  test("an evaluation is skipped while runs of the last scheduled evaluation are unfinished; other runs don't count", async () => {
     const { create, tickAt, finish, outcomes, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
     await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
@@ -203,24 +205,30 @@ describe("the outcome of a slot", () => {
     await tickAt("2026-01-01T02:00:00Z");
     await finish(id);
     await tickAt("2026-01-01T03:00:00Z");
-    expect((await outcomes(id)).map((slot) => slot.slice(11))).toEqual([
+    expect((await outcomes(id)).map((line) => line.slice(11))).toEqual([
       "01:00 ran",
       "02:00 skipped_overlap",
       "03:00 ran",
     ]);
-    const [, skipped] = (await send("GET", `/api/v1/prompts/${id}/slots`)).body;
-    expect(skipped).toMatchObject({ evalRequestId: null, reason: "runs of an earlier slot were still active" });
+    const [, skipped] = (await send("GET", `/api/v1/prompts/${id}/scheduled-evaluations`)).body;
+    expect(skipped).toMatchObject({
+      evalRequestId: null,
+      reason: "runs of the previous scheduled evaluation were still active",
+    });
   });
 
-  test("after a downtime, the latest slot runs if it is at most 24 hours old; all others are missed", async () => {
+  test("after a downtime, the latest evaluation runs if it is at most 24 hours old; all others are missed", async () => {
     const { create, change, tickAt, restart, outcomes, send, finish } = scheduledApp("2026-01-01T00:00:00Z");
     const minutely = await create({ frequency: "* * * * *" });
     const daily = await create({ frequency: "0 6 * * *" });
     const yearly = await create({ frequency: "30 6 1 1 *" });
     await restart();
-    // More slots than one transaction processes.
+    // More evaluations than one transaction processes.
     await tickAt("2026-01-02T06:30:00.000Z");
-    const ofMinutes = await Promise.all([outcomes(minutely), send("GET", `/api/v1/prompts/${minutely}/slots?limit=3`)]);
+    const ofMinutes = await Promise.all([
+      outcomes(minutely),
+      send("GET", `/api/v1/prompts/${minutely}/scheduled-evaluations?limit=3`),
+    ]);
     expect(ofMinutes[1].headers.get("x-total-count")).toBe("1830");
     expect(
       ofMinutes[1].body.map(({ scheduledAt, outcome, reason }: Record<string, string>) => [
@@ -233,7 +241,7 @@ describe("the outcome of a slot", () => {
       ...["29", "28"].map((past) => [
         `2026-01-02T06:${past}:00.000Z`,
         "missed",
-        expect.stringContaining("only the latest missed slot"),
+        expect.stringContaining("only the latest missed evaluation"),
       ]),
     ]);
     expect(await outcomes(daily)).toEqual(["2026-01-01T06:00 missed", "2026-01-02T06:00 ran"]);
@@ -243,8 +251,8 @@ describe("the outcome of a slot", () => {
     await finish(yearly);
     await restart();
     await tickAt("2027-01-02T06:30:00.001Z");
-    const [slot] = (await send("GET", `/api/v1/prompts/${yearly}/slots`)).body;
-    expect(slot).toMatchObject({
+    const [evaluation] = (await send("GET", `/api/v1/prompts/${yearly}/scheduled-evaluations`)).body;
+    expect(evaluation).toMatchObject({
       scheduledAt: "2027-01-01T06:30:00.000Z",
       outcome: "missed",
       reason: expect.stringContaining("within 24 hours"),
@@ -253,7 +261,7 @@ describe("the outcome of a slot", () => {
   });
 });
 
-test("a prompt with thousands of missed slots doesn't delay others", async () => {
+test("a prompt with thousands of missed evaluations doesn't delay others", async () => {
   const { create, tickAt, outcomes, db, send } = scheduledApp("2026-01-01T00:00:00Z");
   const minutely = await create({ frequency: "* * * * *" });
   const daily = await create({ frequency: "0 6 * * *", additionalUrls: [{ url: "https://daily.test/" }] });
@@ -265,12 +273,12 @@ test("a prompt with thousands of missed slots doesn't delay others", async () =>
   await tickAt("2026-01-06T06:00:00Z");
   expect(db.$client.query("select n from earlier").get()).toEqual({ n: 200 });
   expect((await outcomes(daily)).at(-1)).toBe("2026-01-06T06:00 ran");
-  const { body, headers } = await send("GET", `/api/v1/prompts/${minutely}/slots?limit=1`);
+  const { body, headers } = await send("GET", `/api/v1/prompts/${minutely}/scheduled-evaluations?limit=1`);
   expect([body[0].outcome, headers.get("x-total-count")]).toEqual(["ran", String(5 * 1440 + 360)]);
 });
 
 describe("a change of a schedule", () => {
-  test("shows its next three slots while it is active", async () => {
+  test("shows its next three times while it is active", async () => {
     const { create, change, nextRuns, tickAt } = scheduledApp("2026-01-01T05:00:00Z", { zone: "Asia/Kolkata" });
     const id = await create({ frequency: "0 6 * * *" });
     const days = (...dates: string[]) => dates.map((date) => `2026-01-${date}T00:30:00.000Z`);
@@ -285,7 +293,7 @@ describe("a change of a schedule", () => {
     expect(await nextRuns(await create({}))).toBeNull();
   });
 
-  test("applies from the next slot on; slots during a pause don't run later", async () => {
+  test("applies from the next evaluation on; those during a pause don't run later", async () => {
     const { create, change, tickAt, restart, outcomes, clock, finish } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *" });
     const at = async (time: string) => {
@@ -309,11 +317,11 @@ describe("a change of a schedule", () => {
     await change(id, { status: "active", frequency: null });
     await at("07:00");
     const ran = ["01:00", "03:00", "03:20", "04:20"].map((time) => `2026-01-01T${time}`);
-    // The slot of 03:20 was past at the next check, and the one of 04:20 the latest.
+    // The evaluation of 03:20 was past at the next check, and the one of 04:20 the latest.
     expect(await outcomes(id)).toEqual(ran.map((time) => `${time} ran`));
   });
 
-  test("of the organization's time zone moves it; a slot that is due stays", async () => {
+  test("of the organization's time zone moves it; an evaluation that is due stays", async () => {
     const { create, nextRuns, service, a, tickAt, outcomes, clock } = scheduledApp("2026-01-01T00:00:00Z");
     const id = await create({ frequency: "0 6 * * *" });
     updateOrg(service.ctx, a.org, { timeZone: "America/New_York" });
@@ -340,7 +348,7 @@ describe("a change of a schedule", () => {
         jest.advanceTimersByTime(ms);
         await turns();
       };
-      const ran = () => db.select().from(slots).all().length;
+      const ran = () => db.select().from(scheduledEvaluations).all().length;
       service.scheduler.start();
       await turns();
       // 06:30 in Kolkata is 01:00 UTC.
@@ -375,11 +383,12 @@ describe("a change of a schedule", () => {
     }
   });
 
-  test("keeps its slots listed in pages, newest first, for its own organization", async () => {
+  test("keeps its evaluations listed in pages, newest first, for its own organization", async () => {
     const { create, tickAt, send, b } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *" });
     await create({ frequency: "0 * * * *" });
-    const list = (query: string, headers = {}) => send("GET", `/api/v1/prompts/${id}/slots${query}`, { headers });
+    const list = (query: string, headers = {}) =>
+      send("GET", `/api/v1/prompts/${id}/scheduled-evaluations${query}`, { headers });
     expect((await list("")).body).toEqual([]);
     await tickAt("2026-01-01T05:00:00Z");
     const page = await list("?limit=2&offset=1");
@@ -401,7 +410,7 @@ describe("a change of the clock", () => {
   const everyHour = { frequency: "0 * * * *" };
   const lines = (outcome: string, ...clock: string[]) => clock.map((time) => `2026-01-01T${time} ${outcome}`);
 
-  test("back: slots that ran don't run again, and later ones run at their time", async () => {
+  test("back: evaluations that ran don't run again, and later ones run at their time", async () => {
     const { create, tickAt, finish, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     for (const time of ["01:00", "02:00", "03:00"]) {
@@ -417,7 +426,7 @@ describe("a change of the clock", () => {
   });
 
   test.each(isThorough ? [false, true] : [true])(
-    "forward by a year and back: no slot is lost that did not run (restarts: %p)",
+    "forward by a year and back: no evaluation is lost that did not run (restarts: %p)",
     async (isRestarted) => {
       const { create, tickAt, restart, finish, outcomes, nextRuns } = scheduledApp("2026-01-01T00:30:00Z");
       const id = await create(everyHour);
@@ -431,7 +440,7 @@ describe("a change of the clock", () => {
       await next("2027-01-01T01:30:00Z");
       expect((await outcomes(id)).length).toBe(1000);
       expect(await next("2026-01-01T01:31:00Z")).toBe(Date.parse("2026-01-01T02:00:00Z"));
-      // Slots that ran in the future year stay; missed ones there are repeated.
+      // Evaluations that ran in the future year stay; missed ones there are repeated.
       expect(await outcomes(id)).toEqual([...lines("ran", "01:00"), "2027-01-01T01:00 ran"]);
       expect((await nextRuns(id))?.[0]).toBe("2026-01-01T02:00:00.000Z");
       for (const time of ["02:00", "03:00", "04:00"]) await next(`2026-01-01T${time}:00Z`);
@@ -440,7 +449,7 @@ describe("a change of the clock", () => {
     300_000,
   );
 
-  test("back shortly before the next check: slots due in between are not skipped", async () => {
+  test("back shortly before the next check: evaluations due in between are not skipped", async () => {
     const { create, tickAt, finish, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "*/10 * * * *" });
     let elapsedMs = 0;
@@ -482,7 +491,7 @@ describe("a change of the clock", () => {
     expect(await outcomes(id)).toEqual(lines("ran", "00:30"));
   });
 
-  test("on a machine that starts in 1970 adds no slots from before a prompt was created", async () => {
+  test("on a machine that starts in 1970 adds no evaluations from before a prompt was created", async () => {
     const { create, tickAt, restart, outcomes, finish } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     await restart();
@@ -534,5 +543,5 @@ test("a prompt whose scheduled evaluations can only fail is warned about, and pa
   await change(id, { status: "active", text: "Look around https://docs.test/" });
   expect(await get()).toMatchObject({ status: "active", warnings: [] });
   await at(8);
-  expect((await send("GET", `/api/v1/prompts/${id}/slots?limit=1`)).body[0].outcome).toBe("ran");
+  expect((await send("GET", `/api/v1/prompts/${id}/scheduled-evaluations?limit=1`)).body[0].outcome).toBe("ran");
 });

@@ -54,7 +54,7 @@ describe("the monthly budget", () => {
     ]);
   }, 300_000);
 
-  test("once it is spent, requests are rejected, and slots have the reason", async () => {
+  test("once it is spent, requests are rejected, and scheduled evaluations have the reason", async () => {
     let at = Date.UTC(2026, 10, 21, 9, 30);
     const app = testApp({
       now: () => at,

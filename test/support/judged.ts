@@ -3,8 +3,8 @@ import type { Agent, AgentEvent, Outcome } from "../../src/agents/agent.ts";
 import type { Task } from "../../src/agents/task.ts";
 import type { Answer } from "../../src/grading/judge/rubric.ts";
 import { createPrompt } from "../../src/prompts/prompts.ts";
-import { listAttempts } from "../../src/runs/endings.ts";
 import { requestEval } from "../../src/runs/requests.ts";
+import { listAttempts } from "../../src/runs/runs.ts";
 import { testApp } from "./app.ts";
 import { serveFakeModel, type Turn } from "./fake-model.ts";
 

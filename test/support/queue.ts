@@ -23,14 +23,14 @@ export const queueOf = (ctx: Context) => ({
   enqueue: (tx: Tx, job: Job) => jobs.enqueue(ctx, tx, { pool: "runs", ...job }),
   claim: (tx: Tx, most: number, owner: string, leaseMs: number, limits: Limits) =>
     jobs.claimJobs(ctx, tx, { pool: "runs", most, owner, leaseMs, limits }),
-  holds: (lease: jobs.Lease) => jobs.isHeld(ctx, lease),
+  holds: (lease: jobs.Lease) => jobs.isLeaseHeld(ctx, lease),
   heartbeat: (tx: Tx, lease: jobs.Lease, leaseMs: number) => jobs.extendLease(ctx, tx, lease, leaseMs),
   settle: (tx: Tx, lease: jobs.Lease, state: "done" | "failed", reason: string | null, costUsd: number | null) =>
     jobs.settleJob(ctx, tx, lease, { state, reason, costUsd }),
-  putBack: (tx: Tx, lease: jobs.Lease, how: jobs.Return) => jobs.putBack(ctx, tx, lease, how),
+  putBack: (tx: Tx, lease: jobs.Lease, how: jobs.Return) => jobs.putBackJob(ctx, tx, lease, how),
   cancel: (tx: Tx, kind: string, subject: string, reason: string, costOf: (lease: jobs.Lease) => number | null) =>
     jobs.cancelJob(tx, { kind, subject, reason, at: ctx.now() }, costOf),
-  bringForward: (tx: Tx, ms: number) => jobs.bringForward(ctx, tx, "runs", ms),
-  listOrphans: (which: "all" | "expired") => jobs.listOrphans(ctx, "runs", which),
+  bringForward: (tx: Tx, ms: number) => jobs.bringJobsForward(ctx, tx, "runs", ms),
+  listOrphans: (which: "all" | "expired") => jobs.listOrphanedJobs(ctx, "runs", which),
   countUnfinished: () => jobs.countUnfinishedJobs(ctx, "runs"),
 });

@@ -35,9 +35,9 @@ export function scheduledApp(
     change: (id: string, body: unknown) => t.send("PATCH", `/api/v1/prompts/${id}`, { body }),
     nextRuns: async (id: string): Promise<string[] | null> =>
       (await t.send("GET", `/api/v1/prompts/${id}`)).body.nextRunsAt,
-    /** Time and outcome of every slot so far, oldest first. */
+    /** Time and outcome of every scheduled evaluation so far, oldest first. */
     outcomes: async (id: string): Promise<string[]> =>
-      (await t.send("GET", `/api/v1/prompts/${id}/slots?limit=1000`)).body
+      (await t.send("GET", `/api/v1/prompts/${id}/scheduled-evaluations?limit=1000`)).body
         .map(
           ({ scheduledAt, outcome }: { scheduledAt: string; outcome: string }) =>
             `${scheduledAt.slice(0, 16)} ${outcome}`,

@@ -5,7 +5,7 @@ import { listMembers } from "../../src/auth/members.ts";
 import { createOrg, getOrg, limitsOfOrg, updateOrg } from "../../src/auth/orgs.ts";
 import { setupPath } from "../../src/auth/setup.ts";
 import type { OrgId } from "../../src/context.ts";
-import { nextSlot } from "../../src/cron.ts";
+import { nextTime } from "../../src/cron.ts";
 import { trusts } from "../../src/db/tables/keys.ts";
 import { notifications } from "../../src/db/tables/notifications.ts";
 import { orgs } from "../../src/db/tables/orgs.ts";
@@ -88,22 +88,22 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
       const tagged = await asB.send("GET", "/api/v1/prompts?tag=nightly");
       const ids = tagged.body.map(({ id }: { id: string }) => id);
       const { body } = await asB.send("POST", "/api/v1/prompts/schedule", { body: { tag: "nightly", frequency } });
-      const expectSlots = async (what: string) => {
+      const expectTimes = async (what: string) => {
         const rows = db.select().from(prompts).where(inArray(prompts.id, ids)).all();
         const active = rows.filter(({ status }) => status === "active");
-        const due = nextSlot({ id: "", frequency, timeZone: ofB.timeZone }, service.ctx.now());
+        const due = nextTime({ id: "", frequency, timeZone: ofB.timeZone }, service.ctx.now());
         const { body: shown } = await asB.send("GET", `/api/v1/prompts/${active[0]?.id}`);
         return (
-          unlike(`stored ${what}`, [...new Set(active.map(({ nextSlotAt }) => nextSlotAt))], [due]) ??
+          unlike(`stored ${what}`, [...new Set(active.map(({ nextEvaluationAt }) => nextEvaluationAt))], [due]) ??
           unlike(`shown ${what}`, shown.nextRunsAt[0], new Date(due ?? 0).toISOString())
         );
       };
       const wrong =
-        unlike("prompts", body.scheduled + body.problems.length, ids.length) ?? (await expectSlots("slots"));
+        unlike("prompts", body.scheduled + body.problems.length, ids.length) ?? (await expectTimes("times"));
       if (wrong) return wrong;
       world.pass(24 * world.hourMs);
       await service.scheduler.tick();
-      return await expectSlots("slots after a day");
+      return await expectTimes("times after a day");
     },
 
     async "B judges with its own judge"() {

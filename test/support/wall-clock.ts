@@ -18,11 +18,11 @@ const fits = (field: string, value: number): boolean =>
   });
 
 /**
- * The slots of cron patterns in a time zone, computed minute by minute without a cron library: a time of day that the
+ * The times of cron patterns in a time zone, computed minute by minute without a cron library: a time of day that the
  * clock skips runs in the first minute after it, and a repeated one runs once; with a star or a step in minute or hour,
  * every matching minute runs. Only one of the two day fields may be restricted.
  */
-export function slotsByWalking(patterns: string[], timeZone: string, from: number, to: number): number[][] {
+export function timesByWalking(patterns: string[], timeZone: string, from: number, to: number): number[][] {
   const zone = new Intl.DateTimeFormat("en", {
     timeZone,
     hourCycle: "h23",

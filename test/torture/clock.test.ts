@@ -113,15 +113,18 @@ test("each minute of a schedule runs once, whatever the clock is set to, and the
     await schedule("0 0 1 1 *");
     return minute;
   }
-  type Slot = { scheduledAt: string; outcome: string };
-  const slots = async (): Promise<Slot[]> => (await ask("GET", `/api/v1/prompts/${id}/slots?limit=1000`)).body;
+  type Evaluation = { scheduledAt: string; outcome: string };
+  const evaluations = async (): Promise<Evaluation[]> =>
+    (await ask("GET", `/api/v1/prompts/${id}/scheduled-evaluations?limit=1000`)).body;
   const outcomeOf = (at: number) =>
-    until(`the slot of ${new Date(at).toISOString()}`, async () => {
-      const slot = (await slots()).find((each) => Date.parse(each.scheduledAt) === at);
-      return slot?.outcome;
+    until(`the evaluation of ${new Date(at).toISOString()}`, async () => {
+      const evaluation = (await evaluations()).find((each) => Date.parse(each.scheduledAt) === at);
+      return evaluation?.outcome;
     });
   const nextIs = (holds: (next: number) => boolean) =>
-    until("the next slot was set", () => holds(world.count("select next_slot_at from prompts where id = ?", id)));
+    until("the next evaluation was set", () =>
+      holds(world.count("select next_evaluation_at from prompts where id = ?", id)),
+    );
 
   const first = clock.setBeforeMinute(2_000);
   const id = await schedule("* * * * *");
@@ -131,18 +134,18 @@ test("each minute of a schedule runs once, whatever the clock is set to, and the
   clock.move(hourMs);
   expect(await outcomeOf(second + hourMs)).toBe("ran");
   const all = (second + hourMs - first) / minuteMs + 1;
-  expect((await slots()).map(({ scheduledAt }) => Date.parse(scheduledAt))).toEqual(
+  expect((await evaluations()).map(({ scheduledAt }) => Date.parse(scheduledAt))).toEqual(
     Array.from({ length: all }, (_, i) => second + hourMs - i * minuteMs),
   );
 
-  // Back to where it was: what ran stays, and the next slot lies before it again.
+  // Back to where it was: what ran stays, and the next evaluation lies before it again.
   const third = (await approach()) - hourMs;
   clock.move(-hourMs);
   await nextIs((next) => next < second + hourMs);
   const fourth = await approach();
   expect(fourth).toBe(third + minuteMs);
   await nextIs((next) => next > fourth);
-  expect((await slots()).filter(({ scheduledAt }) => Date.parse(scheduledAt) === fourth).length).toBe(1);
+  expect((await evaluations()).filter(({ scheduledAt }) => Date.parse(scheduledAt) === fourth).length).toBe(1);
 
   // Over what ran, to what never was; then to before all that was.
   const fifth = (await approach()) + hourMs;
@@ -156,6 +159,6 @@ test("each minute of a schedule runs once, whatever the clock is set to, and the
   await world.finished();
   expect(await service.stop()).toBe(0);
   expect(findBreaches(world)).toEqual({});
-  const ran = world.count("select count(*) from slots where outcome = 'ran'");
+  const ran = world.count("select count(*) from scheduled_evaluations where outcome = 'ran'");
   expect(world.count("select count(*) from runs where status = 'completed'")).toBe(ran);
 }, 300_000);

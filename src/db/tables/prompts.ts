@@ -73,13 +73,13 @@ export const prompts = sqliteTable(
     baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
     /** The next slot to process; null if it is not scheduled. */
-    nextSlotAt: at("next_slot_at"),
+    nextEvaluationAt: at("next_evaluation_at"),
   },
   (table) => [
     unique("prompts_of_org").on(table.orgId, table.id),
     index("prompts_by_status").on(table.orgId, table.status, table.id),
     index("prompts_by_provider").on(table.orgId, table.targetProviderId, table.id),
-    index("prompts_due").on(table.nextSlotAt).where(sql`${table.nextSlotAt} is not null`),
+    index("prompts_due").on(table.nextEvaluationAt).where(sql`${table.nextEvaluationAt} is not null`),
     foreignKey({
       name: "prompts_provider",
       columns: [table.orgId, table.targetProviderId],

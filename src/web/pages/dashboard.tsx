@@ -114,7 +114,7 @@ function Figures({ site: { base }, prompts, open, broken, most, due: [next], now
         note={next ? titleOf(next) : "nothing scheduled"}
         href={next && `${base}/prompts/${next.id}`}
       >
-        {next?.nextSlotAt ? <When at={next.nextSlotAt} now={now} /> : "–"}
+        {next?.nextEvaluationAt ? <When at={next.nextEvaluationAt} now={now} /> : "–"}
       </Figure>
     </dl>
   );
@@ -206,14 +206,15 @@ const UpcomingRuns = ({ site: { base }, due, now, timeZone }: Overview) => (
     <h2 id="due">Upcoming runs</h2>
     {due.length === 0 && <p class="muted">No scheduled runs. Set a schedule on a prompt to run it automatically.</p>}
     <ul class="brief">
-      {due.map(({ nextSlotAt, ...prompt }) => (
+      {due.map(({ nextEvaluationAt, ...prompt }) => (
         <li key={prompt.id}>
           <a class="plain" href={`${base}/prompts/${prompt.id}`}>
             {titleOf(prompt)}
           </a>
-          {nextSlotAt && (
+          {nextEvaluationAt && (
             <span class="soft">
-              <When at={nextSlotAt} now={now} /> · {formatZoned(Date.parse(nextSlotAt), timeZone)} ({timeZone})
+              <When at={nextEvaluationAt} now={now} /> · {formatZoned(Date.parse(nextEvaluationAt), timeZone)} (
+              {timeZone})
             </span>
           )}
         </li>

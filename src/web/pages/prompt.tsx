@@ -3,7 +3,7 @@ import { line } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
-import type { Slot } from "../../schedules/schema.ts";
+import type { ScheduledEvaluation } from "../../schedules/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
 import { Heads } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -25,7 +25,7 @@ type Props = {
   latest: Latest | null;
   runs: RunLine[];
   runCount: number;
-  slots: Slot[];
+  scheduledEvaluations: ScheduledEvaluation[];
   timeZone: string;
   now: number;
   runForm: Omit<RunFormProps, "site" | "prompt">;
@@ -186,14 +186,14 @@ function ScoreHistory({ latest, base }: { latest: Latest | null; base: string })
   );
 }
 
-const slotLabels: Record<Slot["outcome"], string> = {
+const outcomeLabels: Record<ScheduledEvaluation["outcome"], string> = {
   ran: "Ran",
   missed: "Missed",
   skipped_overlap: "Skipped",
   failed: "Failed",
 };
 
-const ScheduleSection = ({ site: { base }, viewer, prompt, slots, timeZone, now }: Props) => (
+const ScheduleSection = ({ site: { base }, viewer, prompt, scheduledEvaluations, timeZone, now }: Props) => (
   <section aria-labelledby="schedule">
     <h2 id="schedule">Schedule</h2>
     {prompt.frequency === null ? (
@@ -209,7 +209,7 @@ const ScheduleSection = ({ site: { base }, viewer, prompt, slots, timeZone, now 
       </p>
     )}
     {prompt.nextRunsAt && (
-      <ol class="slots" aria-label="Next runs">
+      <ol class="schedule-times" aria-label="Next runs">
         {prompt.nextRunsAt.map((at) => (
           <li key={at} class="to-come">
             <span>{formatZoned(Date.parse(at), timeZone)}</span>
@@ -220,13 +220,17 @@ const ScheduleSection = ({ site: { base }, viewer, prompt, slots, timeZone, now 
         ))}
       </ol>
     )}
-    {slots.length > 0 && <h3>Recent scheduled runs</h3>}
-    <ol class="slots">
-      {slots.map(({ scheduledAt, outcome, evalRequestId, reason }) => (
-        <li key={scheduledAt} class={`slot-${outcome}`}>
+    {scheduledEvaluations.length > 0 && <h3>Recent scheduled runs</h3>}
+    <ol class="schedule-times">
+      {scheduledEvaluations.map(({ scheduledAt, outcome, evalRequestId, reason }) => (
+        <li key={scheduledAt} class={`outcome-${outcome}`}>
           <span>{formatZoned(Date.parse(scheduledAt), timeZone)}</span>
           <span class="soft">
-            {evalRequestId ? <a href={`${base}/evals/${evalRequestId}`}>{slotLabels[outcome]}</a> : slotLabels[outcome]}
+            {evalRequestId ? (
+              <a href={`${base}/evals/${evalRequestId}`}>{outcomeLabels[outcome]}</a>
+            ) : (
+              outcomeLabels[outcome]
+            )}
             {reason && `: ${reason}`}
           </span>
         </li>

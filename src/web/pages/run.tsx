@@ -2,7 +2,7 @@ import type { StoredFailure } from "../../agents/failure.ts";
 import { count, line } from "../../grading/text.ts";
 import { shownUrlMap } from "../../net/mapping.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
-import { formatPlace, type getRunProgress } from "../../runs/follow.ts";
+import { formatPosition, type getRunProgress } from "../../runs/follow.ts";
 import type { RequestedTask } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
 import type { Used } from "../../runs/usage.ts";
@@ -45,12 +45,12 @@ export function RunPage({
 }: Props) {
   const { base } = site;
   const path = `/runs/${run.runId}`;
-  const { events, place } = progress;
+  const { events, position } = progress;
   const isOpen = run.completedAt === null;
   const [first] = events;
   const live = isOpen
     ? {
-        "hx-sse:connect": `${base}${path}/events?after=${formatPlace(place)}`,
+        "hx-sse:connect": `${base}${path}/events?after=${formatPosition(position)}`,
         "hx-sse:close": "end",
         "hx-swap": "none",
       }
@@ -75,7 +75,7 @@ export function RunPage({
         <section class="columns">
           <div>
             <h2 id="timeline-title">
-              Timeline <small>{isOpen ? "live" : count(place.seq + 1, "event")}</small>
+              Timeline <small>{isOpen ? "live" : count(position.seq + 1, "event")}</small>
             </h2>
             {isOpen && (
               <label class="check follow">

@@ -1,4 +1,4 @@
-import type { TagScheduled } from "../../schedules/tag-schedules.ts";
+import type { TagScheduleResult } from "../../schedules/schema.ts";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -8,7 +8,7 @@ type Props = {
   viewer: Viewer;
   tags: string[];
   draft: { tag?: string; frequency?: string };
-  done?: TagScheduled;
+  done?: TagScheduleResult;
   wrong?: string;
 };
 

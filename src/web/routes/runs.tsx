@@ -6,11 +6,11 @@ import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { listAgents } from "../../prompts/prompts.ts";
 import { titleOf } from "../../reports/labels.ts";
-import { cancelRun, listAttempts } from "../../runs/endings.ts";
-import { followRun, formatPlace, getRunProgress, type Progress, toPlace } from "../../runs/follow.ts";
+import { cancelRun } from "../../runs/endings.ts";
+import { followRun, formatPosition, getRunProgress, type Progress, parsePosition } from "../../runs/follow.ts";
 import { listNewestRuns, runColumns } from "../../runs/lists.ts";
 import { requestRerun } from "../../runs/requests.ts";
-import { countRuns, getRun, getRunFailure, getRunTask } from "../../runs/runs.ts";
+import { countRuns, getRun, getRunFailure, getRunTask, listAttempts } from "../../runs/runs.ts";
 import { listUsed } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
@@ -52,10 +52,10 @@ export const runPages = (service: Service, pages: PageRequests) => {
     };
   };
 
-  const stateOf = (viewer: Viewer, site: Site, { run, place }: Progress) => {
+  const stateOf = (viewer: Viewer, site: Site, { run, position }: Progress) => {
     const requested = getRunTask(ctx, viewer.org, run.runId);
     const failure = getRunFailure(ctx, viewer.org, run.runId);
-    const used = listUsed(ctx, viewer.org, run, requested.task, place.attempt);
+    const used = listUsed(ctx, viewer.org, run, requested.task, position.attempt);
     const attempts = listAttempts(ctx, viewer.org, run.runId);
     const isPreview = Object.keys(requested.urlMap).length > 0;
     return {
@@ -74,19 +74,19 @@ export const runPages = (service: Service, pages: PageRequests) => {
 
   /** Server-sent page fragments of a run: its state and its new events. */
   async function* toPartials(viewer: Viewer, site: Site, runId: string, after: string | null, gone: AbortSignal) {
-    const seen = toPlace(after);
+    const seen = parsePosition(after);
     let attempt = seen?.attempt ?? 0;
     for await (const progress of followRun(ctx, viewer.org, runId, seen, gone)) {
-      const { events, place } = progress;
+      const { events, position } = progress;
       // Each attempt is a session of its own, so its events replace those of the previous attempt.
-      const swap = place.attempt === attempt ? "beforeend" : "innerHTML";
-      attempt = place.attempt;
+      const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
+      attempt = position.attempt;
       const state = toPart(<RunState {...stateOf(viewer, site, progress)} />, viewer);
       const rows = toPart(<TimelineRows events={events} />);
       const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
         events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
       }`;
-      yield { id: formatPlace(place), data } satisfies Message;
+      yield { id: formatPosition(position), data } satisfies Message;
     }
     yield { event: "end", data: "" } satisfies Message;
   }

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { badRequest } from "../../errors.ts";
 import type { Message } from "../../http/event-stream.ts";
-import { tick } from "../../runs/follow.ts";
+import { watchClock } from "../../runs/follow.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage, toPart } from "../components/layout.tsx";
@@ -28,7 +28,7 @@ export const workerPages = ({ ctx, workers }: Service, pages: PageRequests) => {
 
   async function* toParts(viewer: Viewer, site: Site, gone: AbortSignal) {
     let sent = "";
-    for await (const _ of tick(ctx, gone)) {
+    for await (const _ of watchClock(ctx, gone)) {
       const data = toPart(<WorkersPart {...shownWorkers(viewer, site)} />, viewer);
       if (data !== sent) yield { data } satisfies Message;
       sent = data;

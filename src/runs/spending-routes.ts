@@ -9,8 +9,8 @@ import { getEstimate } from "./estimates.ts";
 import { Spending } from "./schema.ts";
 import { getSpending } from "./spending.ts";
 
-/** The cost of runs. */
-export const planRoutes = (ctx: Context) =>
+/** What runs will cost, and what they have cost. */
+export const spendingRoutes = (ctx: Context) =>
   new Elysia({ name: "spending" })
     .get(
       "/api/v1/prompts/:promptId/estimate",

@@ -1,0 +1,161 @@
+import { and, asc, eq, inArray } from "drizzle-orm";
+import { isRuleBased } from "../agents/agent.ts";
+import type { Context, OrgId } from "../context.ts";
+import type { Tx } from "../db/open.ts";
+import { type GateTarget, gates } from "../db/tables/gates.ts";
+import { runs, type Trigger } from "../db/tables/runs.ts";
+import { badRequest } from "../errors.ts";
+import { listPrompts } from "../prompts/lists.ts";
+import { getPromptRow } from "../prompts/prompts.ts";
+import { findBaseline } from "../reports/baseline.ts";
+import { type AcceptedEval, acceptEval } from "../runs/requests.ts";
+import type { RunRow } from "../runs/run-row.ts";
+import { looks } from "../stats/power.ts";
+import { getGate } from "./gates.ts";
+import { type Gate, type GateRequest, maxPrompts } from "./schema.ts";
+import { firstStep } from "./steps.ts";
+import { extendGate, type GateRow } from "./targets.ts";
+
+/** The request for a gate, and who made it. */
+export type GateInput = GateRequest & { trigger: Trigger; idempotencyKey?: string };
+
+/** What is compared. A prompt that gets the tag later does not make a retry another request. */
+type Selection = { promptIds: string[] } | { tag: string };
+
+/**
+ * Accepts a gate with its first runs and resolves once it is on disk. Throws what requesting a run throws, and bad_request if there is
+ * nothing to compare with.
+ */
+export async function requestGate(
+  ctx: Context,
+  org: OrgId,
+  { promptId, promptIds, tag, ...input }: GateInput,
+): Promise<Gate> {
+  if ([promptId, promptIds, tag].filter((given) => given !== undefined).length !== 1)
+    throw badRequest("Pass exactly one of promptId, promptIds and tag.");
+  const requested = promptIds ?? (promptId === undefined ? listTaggedIds(ctx, org, tag ?? "") : [promptId]);
+  const ids = [...new Set(requested.map((id) => getPromptRow(ctx, org, id).id))];
+  const selection = tag === undefined ? { promptIds: ids } : { tag };
+  const gateId = await ctx.commit((tx) => acceptGate(ctx, tx, org, ids, selection, input));
+  ctx.signals.jobQueued.emit();
+  return getGate(ctx, org, gateId);
+}
+
+/** The prompts with a tag, oldest first. Throws bad_request where there are none or too many. */
+function listTaggedIds(ctx: Context, org: OrgId, tag: string): string[] {
+  const page = { limit: maxPrompts, offset: 0, includeArchived: false, tag };
+  const { items, total } = listPrompts(ctx, org, page);
+  if (total === 0) throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
+  if (total > maxPrompts)
+    throw badRequest(
+      `Invalid tag: ${total} prompts have the tag ${JSON.stringify(tag)}, and a gate takes at most ${maxPrompts}.`,
+    );
+  return items.map(({ id }) => id).reverse();
+}
+
+/** Accepts a gate with its first runs within a transaction. Returns its ID. */
+function acceptGate(
+  ctx: Context,
+  tx: Tx,
+  org: OrgId,
+  promptIds: string[],
+  selection: Selection,
+  input: Omit<GateInput, "promptId" | "promptIds" | "tag">,
+): string {
+  const { urlMap = {}, templateArgs, trigger, idempotencyKey } = input;
+  const settings = toSettings(input);
+  // Distinguishes different gates with the same idempotency key.
+  const identity = { ...settings, ...selection };
+  const requestRuns = (promptId: string, side: { urlMap: Record<string, string>; idempotencyKey?: string }) =>
+    acceptEval(ctx, tx, org, promptId, { templateArgs, trigger, runs: 1, ...side, gate: identity });
+
+  const [firstId = "", ...otherIds] = promptIds;
+  const firstHead = requestRuns(firstId, { urlMap, idempotencyKey });
+  const own = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
+  const earlier = tx.select({ id: gates.id }).from(gates).where(own).get();
+  if (earlier) return earlier.id;
+  const hasBase = Object.keys(urlMap).length > 0;
+  const targetOf = (promptId: string, head: AcceptedEval): Target => {
+    const agents = tx.select().from(runs).where(inArray(runs.id, head.runIds)).orderBy(asc(runs.id)).all();
+    const base = hasBase ? requestRuns(promptId, { urlMap: {} }) : null;
+    return {
+      promptId,
+      headRequestId: head.evalRequestId,
+      baseRequestId: base?.evalRequestId ?? null,
+      baseRunIds: hasBase ? null : findBaselines(ctx, org, agents, settings.minScore),
+      model: agents[0]?.model ?? null,
+      agents,
+    };
+  };
+  const first = targetOf(firstId, firstHead);
+  const others = otherIds.map((promptId) => targetOf(promptId, requestRuns(promptId, { urlMap })));
+  checkSameAgents(first, others);
+  const row = toRow(ctx, org, settings, first, others);
+  tx.insert(gates).values(row).run();
+  extendGate(ctx, tx, row, 1, firstStep(row));
+  return row.id;
+}
+
+type Settings = Pick<GateRow, "runs" | "adaptive" | "minScore" | "scope" | "budgetUsd">;
+/** `agents`: the first run of each agent. */
+type Target = GateTarget & { agents: RunRow[] };
+
+/** Throws bad_request. */
+function toSettings({ runs, adaptive = false, minScore = null, scope = "goal", budgetUsd = null }: Partial<GateInput>) {
+  const maxRuns = looks[looks.length - 1]?.runs ?? 0;
+  const settings: Settings = { runs: runs ?? (adaptive ? maxRuns : 5), adaptive, minScore, scope, budgetUsd };
+  if (adaptive && settings.runs > maxRuns)
+    throw badRequest(`Invalid runs: an adaptive gate makes at most ${maxRuns} runs per side.`);
+  return settings;
+}
+
+function toRow(ctx: Context, org: OrgId, settings: Settings, first: Target, others: Target[]): GateRow {
+  const { agents, ...target } = first;
+  const createdAt = ctx.now();
+  // A rule-based agent always does the same, so more runs add nothing.
+  const isExact = agents.every(({ agent }) => isRuleBased(agent));
+  return {
+    ...target,
+    ...settings,
+    ...(isExact && { runs: 1, adaptive: false }),
+    id: ctx.newId(createdAt),
+    orgId: org,
+    others: others.length === 0 ? null : others.map(({ agents: _, ...other }) => other),
+    status: "running",
+    reason: null,
+    cause: null,
+    comparison: null,
+    agents: null,
+    spentUsd: null,
+    createdAt,
+    completedAt: null,
+  };
+}
+
+/** The runs of the baselines of all agents; null if there are none and only the minimum score applies. Throws bad_request. */
+function findBaselines(ctx: Context, org: OrgId, heads: RunRow[], minScore: number | null): string[] | null {
+  const baselines = heads.map((head) => {
+    const isExact = isRuleBased(head.agent);
+    const conditions = { ...head, methodology: null, scope: null };
+    const baseline = findBaseline(ctx, org, conditions, head.id, head.evalRequestId, isExact ? 1 : 2);
+    if (!baseline && minScore === null)
+      throw badRequest(
+        "There is nothing to compare with. Pass urlMap to compare a preview with the live docs, pass minScore, or give the prompt a baseline: two published runs, or a pinned evaluation.",
+      );
+    return baseline?.runs.slice(0, isExact ? 1 : undefined).map(({ runId }) => runId) ?? null;
+  });
+  return baselines.every((ids) => ids === null) ? null : baselines.flatMap((ids) => ids ?? []);
+}
+
+/** Throws bad_request if a prompt uses other agents or models than the first one. */
+function checkSameAgents(first: Target, others: Target[]): void {
+  const other = others.find(({ agents }) => agentWords(agents) !== agentWords(first.agents));
+  if (other)
+    throw badRequest(
+      `Invalid promptIds: all prompts of a gate must use the same agents and models, but ${other.promptId} uses ${agentWords(other.agents)} and ${first.promptId} uses ${agentWords(first.agents)}.`,
+    );
+}
+
+/** Agents with their models, in words. */
+const agentWords = (runs: RunRow[]): string =>
+  runs.map(({ agent, model }) => (model === null ? agent : `${agent} with ${model}`)).join(", ");

@@ -1,0 +1,145 @@
+import { and, desc, eq, inArray, isNull } from "drizzle-orm";
+import type { Context, OrgId } from "../context.ts";
+import { nextTime } from "../cron.ts";
+import type { Tx } from "../db/open.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { evalRequests, runs } from "../db/tables/runs.ts";
+import { scheduledEvaluations } from "../db/tables/schedules.ts";
+import { AppError } from "../errors.ts";
+import { emitEvent } from "../notifications/outbox.ts";
+import { maxFailures, pausedReason } from "../prompts/warnings.ts";
+import { toPromptEvent } from "../reports/announcements.ts";
+import { acceptEval } from "../runs/requests.ts";
+import { toIso } from "../schema.ts";
+import {
+  batch,
+  insertScheduledEvaluation,
+  type ScheduledPrompt,
+  scheduledEvaluationAt,
+  scheduledPromptById,
+  scheduleOf,
+  setNextEvaluation,
+} from "./scheduled-prompts.ts";
+import type { ScheduledEvaluation } from "./schema.ts";
+
+/** After a downtime, the latest missed evaluation still runs if it is at most this old. */
+const catchUpMs = 24 * 3600_000;
+const missed = {
+  notLatest: "the service was not running at that time, and only the latest missed evaluation runs later",
+  tooOld: "the service was not running at that time or within 24 hours after it",
+};
+
+export type Outcome = Pick<ScheduledEvaluation, "outcome" | "evalRequestId" | "reason">;
+
+/** `latest`: the outcome of the latest evaluation, if it was among those. `missed`: how many of them were missed. */
+export type DueResult = { isDone: boolean; latest: Outcome | null; missed: number };
+
+/**
+ * Decides the outcome of the evaluations of a prompt that are due at `time`, oldest first and up to a batch of them, and advances its
+ * schedule. The latest one gets `failure` as its outcome instead, if there is one.
+ */
+export function settleDueEvaluations(
+  ctx: Context,
+  tx: Tx,
+  promptId: string,
+  time: number,
+  failure: Outcome | null,
+): DueResult {
+  const prompt = scheduledPromptById(ctx.db).get({ id: promptId });
+  const schedule = prompt ? scheduleOf(prompt) : null;
+  let dueAt = prompt?.nextEvaluationAt ?? null;
+  let latest: Outcome | null = null;
+  const missedAt: number[] = [];
+  // What was due before the prompt was created is not missed: the clock was wrong and has been corrected.
+  if (prompt && dueAt !== null && dueAt < prompt.createdAt && prompt.createdAt <= time)
+    dueAt = schedule && nextTime(schedule, prompt.createdAt);
+  for (let i = 0; i < batch && prompt && schedule && dueAt !== null && dueAt <= time; i++) {
+    const following = nextTime(schedule, dueAt);
+    if (!scheduledEvaluationAt(ctx.db).get({ id: prompt.id, at: dueAt })) {
+      const isLatest = following === null || following > time;
+      const reason = !isLatest ? missed.notLatest : time - dueAt > catchUpMs ? missed.tooOld : null;
+      if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt);
+      else missedAt.push(dueAt);
+      const outcome = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
+      const own = { orgId: prompt.orgId, promptId: prompt.id, scheduledAt: dueAt, createdAt: time };
+      insertScheduledEvaluation(ctx.db)({ ...own, ...outcome });
+    }
+    dueAt = following;
+  }
+  if (prompt && missedAt.length > 0)
+    emitEvent(ctx, tx, prompt.orgId, "schedule.missed", () => ({
+      prompt: toPromptEvent(tx, prompt.id),
+      missed: missedAt.length,
+      from: toIso(Math.min(...missedAt)),
+      until: toIso(Math.max(...missedAt)),
+    }));
+  const isPaused = latest?.reason === pausedReason;
+  setNextEvaluation(ctx.db).run({ id: promptId, at: schedule && !isPaused ? dueAt : null });
+  const isDone = isPaused || !schedule || dueAt === null || dueAt > time;
+  return { isDone, latest, missed: missedAt.length };
+}
+
+/** Requests the runs of an evaluation that is due now, unless earlier ones are unfinished or have failed too often. */
+function runDueEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt): Outcome {
+  if (isStillRunning(tx, prompt)) {
+    const reason = "runs of the previous scheduled evaluation were still active";
+    return { outcome: "skipped_overlap", evalRequestId: null, reason };
+  }
+  // The one that paused the prompt counts too, so a resumed prompt gets further chances.
+  const failures = countFailuresInARow(tx, prompt);
+  if (failures > 0 && failures % maxFailures === 0) {
+    tx.update(prompts).set({ status: "paused" }).where(eq(prompts.id, prompt.id)).run();
+    return { outcome: "failed", evalRequestId: null, reason: pausedReason };
+  }
+  try {
+    const { evalRequestId } = acceptEval(ctx, tx, prompt.orgId as OrgId, prompt.id, {
+      urlMap: {},
+      templateArgs: prompt.templateDefaults ?? {},
+      runs: prompt.runsPerEval ?? 1,
+      trigger: "schedule",
+    });
+    return { outcome: "ran", evalRequestId, reason: null };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { outcome: "failed", evalRequestId: null, reason: error.detail };
+  }
+}
+
+/** Whether earlier scheduled runs are unfinished. */
+function isStillRunning(tx: Tx, { orgId, id }: ScheduledPrompt): boolean {
+  const unfinished = tx
+    .select({ id: runs.id })
+    .from(runs)
+    .innerJoin(evalRequests, eq(evalRequests.id, runs.evalRequestId))
+    .where(
+      and(eq(runs.orgId, orgId), eq(runs.promptId, id), isNull(runs.completedAt), eq(evalRequests.trigger, "schedule")),
+    )
+    .limit(1)
+    .get();
+  return unfinished !== undefined;
+}
+
+/** How many of the latest scheduled evaluations failed, without one that gave a report or was cancelled in between. */
+function countFailuresInARow(tx: Tx, { orgId, id }: ScheduledPrompt): number {
+  const { outcome, evalRequestId, promptId, scheduledAt } = scheduledEvaluations;
+  const latest = tx
+    .select({ outcome, evalRequestId })
+    .from(scheduledEvaluations)
+    .where(and(eq(scheduledEvaluations.orgId, orgId), eq(promptId, id), inArray(outcome, ["ran", "failed"])))
+    .orderBy(desc(scheduledAt))
+    .limit(100)
+    .all();
+  const firstSuccess = latest.findIndex((evaluation) =>
+    evaluation.evalRequestId === null
+      ? evaluation.outcome !== "failed"
+      : !hasFailed(tx, orgId, evaluation.evalRequestId),
+  );
+  return firstSuccess < 0 ? latest.length : firstSuccess;
+}
+
+/** Whether all runs of an evaluation failed, and nobody cancelled one. */
+function hasFailed(tx: Tx, orgId: string, evalRequestId: string): boolean {
+  const own = and(eq(runs.orgId, orgId), eq(runs.evalRequestId, evalRequestId));
+  const rows = tx.select({ status: runs.status, cause: runs.failureCause }).from(runs).where(own).all();
+  return rows.length > 0 && rows.every(({ status, cause }) => status === "failed" && cause !== "cancelled");
+}

@@ -1,0 +1,89 @@
+import { and, eq, gt, isNotNull, lte, min, ne, sql } from "drizzle-orm";
+import type { Schedule } from "../cron.ts";
+import type { Db } from "../db/open.ts";
+import { statement } from "../db/prepared.ts";
+import { insertStatement } from "../db/rows.ts";
+import { orgs } from "../db/tables/orgs.ts";
+import { prompts } from "../db/tables/prompts.ts";
+import { scheduledEvaluations } from "../db/tables/schedules.ts";
+
+/** Number of prompts to read at once. */
+export const batch = 200;
+
+const id = sql.placeholder("id");
+const at = sql.placeholder("at");
+
+/** Prompts with an evaluation that is due `at`. */
+export const duePrompts = statement((db) =>
+  db.select({ id: prompts.id }).from(prompts).where(lte(prompts.nextEvaluationAt, at)),
+);
+
+/** When the next evaluation of any prompt is due. */
+export const firstDueTime = statement((db) =>
+  db
+    .select({ at: min(prompts.nextEvaluationAt) })
+    .from(prompts)
+    .where(isNotNull(prompts.nextEvaluationAt)),
+);
+
+export const setNextEvaluation = statement((db) =>
+  db
+    .update(prompts)
+    .set({ nextEvaluationAt: sql`${at}` })
+    .where(eq(prompts.id, id)),
+);
+
+export const insertScheduledEvaluation = insertStatement(scheduledEvaluations);
+
+export const scheduledEvaluationAt = statement((db) =>
+  db
+    .select({ at: scheduledEvaluations.scheduledAt })
+    .from(scheduledEvaluations)
+    .where(and(eq(scheduledEvaluations.promptId, id), eq(scheduledEvaluations.scheduledAt, at))),
+);
+
+/** Deletes those after a time, except those that ran. */
+export const deleteLaterEvaluations = statement((db) =>
+  db
+    .delete(scheduledEvaluations)
+    .where(
+      and(
+        eq(scheduledEvaluations.promptId, id),
+        gt(scheduledEvaluations.scheduledAt, at),
+        ne(scheduledEvaluations.outcome, "ran"),
+      ),
+    ),
+);
+
+const selectPrompts = (db: Db) =>
+  db
+    .select({
+      id: prompts.id,
+      orgId: prompts.orgId,
+      status: prompts.status,
+      frequency: prompts.frequency,
+      runsPerEval: prompts.runsPerEval,
+      templateDefaults: prompts.templateDefaults,
+      createdAt: prompts.createdAt,
+      nextEvaluationAt: prompts.nextEvaluationAt,
+      timeZone: orgs.timeZone,
+    })
+    .from(prompts)
+    .innerJoin(orgs, eq(orgs.id, prompts.orgId));
+
+/** A prompt with the data of its schedule. */
+export type ScheduledPrompt = ReturnType<ReturnType<typeof selectPrompts>["all"]>[number];
+
+export const scheduledPromptById = statement((db) => selectPrompts(db).where(eq(prompts.id, id)));
+
+/** Up to `batch` prompts with a schedule after an ID. */
+export const scheduledPromptsAfter = statement((db) =>
+  selectPrompts(db)
+    .where(and(gt(prompts.id, id), isNotNull(prompts.frequency)))
+    .orderBy(prompts.id)
+    .limit(batch),
+);
+
+/** The schedule of an active prompt that has one; null for all others. */
+export const scheduleOf = ({ id, status, frequency, timeZone }: ScheduledPrompt): Schedule | null =>
+  status === "active" && frequency !== null ? { id, frequency, timeZone } : null;
