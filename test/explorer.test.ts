@@ -5,6 +5,7 @@ import { AgentFailure } from "../src/agents/agent.ts";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { toTerms } from "../src/agents/explorer/goal.ts";
 import { judgeSample } from "../src/agents/explorer/samples.ts";
+import type { MilestoneDetail, MilestoneName } from "../src/agents/milestones.ts";
 import type { Task } from "../src/agents/task.ts";
 import { gradeSession } from "../src/grading/score.ts";
 import { cpuMsOf } from "./support/cpu.ts";
@@ -67,16 +68,14 @@ const checksOf = (events: AgentEvent[], id?: string): Check[] =>
   events
     .flatMap((event) => (event.type === "tool_result" ? (event.checks ?? []) : []))
     .filter((check) => !id || check.id === id);
-const milestone = (events: AgentEvent[], name: string) =>
-  events.flatMap((event) => (event.type === "milestone" && event.name === name ? [event.detail] : []));
+const milestone = <Name extends MilestoneName>(events: AgentEvent[], name: Name) =>
+  events.flatMap((event) =>
+    event.type === "milestone" && event.name === name ? [event.detail as MilestoneDetail<Name>] : [],
+  );
 /** Where a goal is likely to be answered, according to the session. */
 const likely = (events: AgentEvent[]) =>
   milestone(events, "goal_answer").flatMap(({ state, sections, nearest }) =>
-    state === "likely"
-      ? (
-          nearest as { url: string; terms: string[]; share: number; line: number; heading: string; clicks: number }[]
-        ).slice(0, Number(sections))
-      : [],
+    state === "likely" ? nearest.slice(0, sections) : [],
   );
 const unclear = (events: AgentEvent[]) => milestone(events, "goal_answer").filter(({ state }) => state === "unclear");
 const ofType = <T extends AgentEvent["type"]>(events: AgentEvent[], type: T) =>
@@ -760,7 +759,7 @@ describe("the path", () => {
   const linked = (...links: [string, string][]) =>
     links.map(([to, text]) => `<li><a href="${to}">${text}</a></li>`).join("");
   const wayOf = (events: AgentEvent[], site: Site) =>
-    milestone(events, "page_read").map(({ url }) => String(url).replace(site.url, ""));
+    milestone(events, "page_read").map(({ url }) => url.replace(site.url, ""));
   const filler = (paths: string[]) =>
     Object.fromEntries(paths.map((path) => [path, page(path, prose("other things"))]));
 
@@ -832,7 +831,7 @@ describe("the path", () => {
     const site = open({ "/": page("Fileuploads", `${prose("fileuploads")}<pre>save()</pre>`) });
     const events = await explore({ text: "File upload", startUrls: [`${site.url}/`] });
     expect(milestone(events, "goal_answer")).toMatchObject([
-      { state: "likely", nearest: [{ synonyms: [{ found: "fileupload" }, { found: "fileupload" }] }] },
+      { state: "likely", nearest: [{ synonyms: [{ synonym: "fileupload" }, { synonym: "fileupload" }] }] },
     ]);
   });
 

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { AgentEvent, Check, Outcome, SessionEvent } from "../src/agents/agent.ts";
+import { readMilestone } from "../src/agents/milestones.ts";
 import type { Friction } from "../src/grading/grade.ts";
 import { listMethodologies, table } from "../src/grading/methodology.ts";
 import { gradeSession } from "../src/grading/score.ts";
@@ -7,9 +8,12 @@ import {
   call,
   check,
   end,
+  goalAnswer,
   http,
   milestone,
+  pageRead,
   result,
+  section,
   session,
   site,
   started,
@@ -21,8 +25,9 @@ import { isThorough } from "./support/thorough.ts";
 
 const dimensionOf = (events: SessionEvent[], name: string) =>
   gradeSession(events).dimensions.find((each) => each.name === name)?.score ?? null;
-const read = (path: string, title: string) => milestone("page_read", { url: `${site}${path}`, title, form: "html" });
-const covered = (pages: number) => milestone("goal_covered", { url: `${site}/`, heading: "Install", terms: [], pages });
+const read = (path: string, title: string) => pageRead(`${site}${path}`, title);
+const covered = (clicks: number) =>
+  goalAnswer({ state: "likely", sections: 1, nearest: [section(`${site}/`, "Install")], fit: 1, clicks });
 const rules = (...events: AgentEvent[]) => session(started(), ...events, end("not_judged"));
 const titles = (frictions: Friction[]) => frictions.map(({ title }) => title);
 const startPage = [http("t1", "/", { provenance: "given", foundOn: null }), read("/", "Acme docs")];
@@ -337,17 +342,16 @@ test.each([
 });
 
 test("an uncovered goal scores less than a covered one, by the share that was covered", () => {
-  const missed = (covered: string[], missing: string[], more = {}) =>
-    rules(...startPage, milestone("goal_not_covered", { covered, missing, pages: 3, budget: "links", ...more }));
+  const missed = (fit: number, more = {}) => rules(...startPage, goalAnswer({ fit, pages: 3, ...more }));
   // path 40 × 3/4, failures 100
-  expect(dimensionOf(missed(["a", "b", "c"], ["d"]), "Docs discoverability")).toBe(50);
-  expect(dimensionOf(missed([], ["a"]), "Docs discoverability")).toBe(28.6);
-  expect(dimensionOf(missed([], ["a"], { noOverlap: true }), "Docs discoverability")).toBe(28.6);
+  expect(dimensionOf(missed(3 / 4), "Docs discoverability")).toBe(50);
+  expect(dimensionOf(missed(0), "Docs discoverability")).toBe(28.6);
+  expect(dimensionOf(missed(0, { noOverlap: true }), "Docs discoverability")).toBe(28.6);
 });
 
 test("a goal in another script than the docs leaves the path unmeasured if the docs are readable", () => {
-  const answer = milestone("goal_answer", {
-    ...{ state: "unclear", nearest: [], unseen: ["файл"], fit: 0, clicks: null, pages: 1, noOverlap: true },
+  const answer = goalAnswer({
+    ...{ unseen: ["файл"], noOverlap: true },
     otherScript: { goal: "Cyrillic", docs: "Latin" },
   });
   expect(dimensionOf(rules(...startPage, answer), "Docs discoverability")).toBe(100);
@@ -363,7 +367,7 @@ test("docs that couldn't be read at all score 0, whatever else worked", () => {
       http("t1", "/", { provenance: "given", foundOn: null }),
       result("t1", "fetch_page", false, undefined, { problem: "empty_shell" }),
       { type: "error", where: "fetch_page", message: "No text without scripts", url: `${site}/`, retryable: false },
-      milestone("goal_not_covered", { covered: [], missing: ["install"], pages: 0, budget: "links", noOverlap: true }),
+      goalAnswer({ unseen: ["install"], pages: 0, noOverlap: true }),
     ),
   );
   expect(grade).toMatchObject({ score: 0, coverage: 0.35, keyFinding: "Page cannot be read: /." });
@@ -386,8 +390,8 @@ test("guessed URLs that fail count twice, a probe for llms.txt doesn't count", (
 });
 
 test("pages that are read after the nearest one don't make up for failed requests before it", () => {
-  const nearest = [{ url: `${site}/b`, heading: "B", share: 1, clicks: 1 }];
-  const answer = milestone("goal_answer", { state: "likely", sections: 1, nearest, unseen: [], fit: 1, clicks: 1 });
+  const nearest = [{ ...section(`${site}/b`, "B"), clicks: 1 }];
+  const answer = goalAnswer({ state: "likely", sections: 1, nearest, fit: 1, clicks: 1 });
   const of = (...more: AgentEvent[]) =>
     dimensionOf(
       rules(...startPage, http("t2", "/x", { status: 404 }), http("t3", "/b"), ...more, answer),
@@ -403,7 +407,7 @@ test("pages that are read after the nearest one don't make up for failed request
 test("repeats and useless pages are waste, a page that links to a useful one is not", () => {
   const way = (...events: AgentEvent[]) =>
     dimensionOf(rules(milestone("goal_terms", { terms: ["install"] }), ...startPage, ...events), "Efficiency");
-  const matched = milestone("section_matched", { url: `${site}/b`, heading: "B", terms: ["install"], hasSample: true });
+  const matched = milestone("section_matched", section(`${site}/b`, "B", ["install"]));
   const a = [http("t2", "/a"), read("/a", "A")];
   const b = [http("t3", "/b", { foundOn: `${site}/a` }), read("/b", "B"), matched];
   expect(way(...a, ...b)).toBe(100);
@@ -677,18 +681,15 @@ test("unlabeled samples are one friction point of the site, the same for any pag
 });
 
 test("a goal covered by several sections lists each of them, the main one first", () => {
-  const place = (path: string, heading: string) => ({ url: `${site}${path}`, heading, terms: ["x"] });
+  const nearest = [section(`${site}/`, "Acme docs > Serve", ["x"]), section(`${site}/sql`, "SQLite > Rows", ["x"])];
   const grade = gradeSession(
     rules(
       ...startPage,
       http("t2", "/sql", { foundOn: `${site}/` }),
       read("/sql", "SQLite"),
       milestone("goal_terms", { terms: ["serve", "row"] }),
-      milestone("goal_covered", {
-        ...place("/", "Acme docs > Serve"),
-        pages: 2,
-        sections: [place("/", "Acme docs > Serve"), place("/sql", "SQLite > Rows")],
-      }),
+      ...nearest.map((each) => milestone("section_matched", each)),
+      goalAnswer({ state: "likely", sections: 2, nearest, fit: 1, clicks: 2, pages: 2 }),
     ),
   );
   expect(grade.keyFinding).toBe(
@@ -699,17 +700,12 @@ test("a goal covered by several sections lists each of them, the main one first"
 
 test("limits and uncovered goals are reported with their details", () => {
   const { frictions, keyFinding } = gradeSession(
-    rules(
-      ...startPage,
-      milestone("goal_not_covered", {
-        covered: ["queue"],
-        missing: ["webhook", "retry"],
-        unseen: ["retry"],
-        pages: 1,
-        budget: "pages",
-      }),
-      { type: "limit", limit: "wall_clock", value: 60_000, unit: "ms" },
-    ),
+    rules(...startPage, goalAnswer({ fit: 1 / 3, unseen: ["retry"], budget: "pages" }), {
+      type: "limit",
+      limit: "wall_clock",
+      value: 60_000,
+      unit: "ms",
+    }),
   );
   expect(keyFinding).toBe("No page clearly answers the goal.");
   expect(
@@ -735,6 +731,12 @@ test("odd payloads are graded, not thrown at", () => {
     '{"type":"tool_result","id":"x","tool":"y","ok":false,"output":null,"checks":"cut"}',
   ) as AgentEvent;
   expect(
-    gradeSession(rules(odd, milestone("page_read", {}), milestone("goal_covered", { pages: "many" }))).metrics.errors,
+    gradeSession(
+      rules(
+        odd,
+        readMilestone({ name: "page_read", detail: {} }),
+        readMilestone({ name: "goal_answer", detail: { pages: "many" } }),
+      ),
+    ).metrics.errors,
   ).toBe(1);
 });

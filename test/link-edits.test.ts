@@ -71,7 +71,11 @@ test("the pages that a model read show it as well", async () => {
   const read = (id: string, path: string, title: string, text: string): AgentEvent[] => [
     { type: "tool_call", id, tool: "fetch_page", input: { url: docs + path } },
     asked(id, docs + path, 200),
-    { type: "milestone", name: "page_read", detail: { url: docs + path, title, form: "markdown" } },
+    {
+      type: "milestone",
+      name: "page_read",
+      detail: { url: docs + path, title, chars: 900, form: "markdown" as const },
+    },
     { type: "tool_result", id, tool: "fetch_page", ok: true, output: { url: docs + path, title, text } },
   ];
   const asked = (id: string, url: string, status: number): AgentEvent => ({
@@ -92,7 +96,7 @@ test("the pages that a model read show it as well", async () => {
   const detail = {
     agent: "llm",
     version: "test",
-    kind: "model",
+    kind: "model" as const,
     model: "m",
     goal: "Install it.",
     starts: [`${docs}/`],

@@ -4,6 +4,7 @@ import { transaction } from "../src/db/open.ts";
 import type { DimensionPart, Grade } from "../src/grading/grade.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { addGrading } from "../src/reports/gradings.ts";
+import { goalAnswer, section } from "./fixtures/grading/session.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
@@ -31,7 +32,7 @@ const read = (path: string, title: string): AgentEvent => ({
 const matched = (path: string): AgentEvent => ({
   type: "milestone",
   name: "section_matched",
-  detail: { url: docs + path, heading: "Upload", terms: ["upload"] },
+  detail: section(docs + path, "Upload", ["upload"]),
 });
 const started: AgentEvent = {
   type: "milestone",
@@ -50,11 +51,11 @@ const walk: AgentEvent[] = [
   matched("/guide"),
   got("/upload", { foundOn: `${docs}/guide` }),
   read("/upload", "Upload a file"),
-  {
-    type: "milestone",
-    name: "goal_covered",
-    detail: { url: `${docs}/upload`, heading: "Upload", terms: ["upload"], pages: 4 },
-  },
+  matched("/upload"),
+  goalAnswer({
+    ...{ state: "likely", sections: 1, fit: 1, clicks: 4, pages: 4 },
+    nearest: [section(`${docs}/upload`, "Upload", ["upload"])],
+  }),
   got("/uploads", { provenance: "guessed", foundOn: null, status: 404 }),
   { type: "end", outcome: "not_judged", reason: "Nobody judges here." },
 ];

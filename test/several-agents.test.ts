@@ -266,7 +266,15 @@ test("a form without JavaScript sets several agents, and the pages show each", a
 
 test("a report warns about an agent version that was not tested", () => {
   const summaryOf = (isTried: boolean) => {
-    const detail = { agent: "codex", version: "0.170.0", kind: "model", model: null, goal: text, starts: [], isTried };
+    const detail = {
+      agent: "codex",
+      version: "0.170.0",
+      kind: "model" as const,
+      model: null,
+      goal: text,
+      starts: [],
+      isTried,
+    };
     return gradeSession(session(milestone("started", detail), end("not_judged"))).summary.whatDidnt;
   };
   expect(summaryOf(false)).toContain("codex 0.170.0");

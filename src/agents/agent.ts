@@ -1,5 +1,6 @@
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
+import type { Milestone, UnreadableMilestone } from "./milestones.ts";
 import type { Task } from "./task.ts";
 
 /** How an agent found a URL. `guessed`: nothing that it had read contained it. */
@@ -127,54 +128,9 @@ type Said =
   | { type: "interruption"; question: string; url: string | null }
   /** `near`: a warning; nothing was stopped. */
   | { type: "limit"; limit: string; value: number; unit: string; near?: true }
-  | { type: "milestone"; name: MilestoneName; detail: Record<string, unknown>; artifact?: Artifact }
+  | (Milestone & { artifact?: Artifact })
+  | UnreadableMilestone
   | { type: "end"; outcome: Outcome; reason: string };
-
-/**
- * `started` {agent, version, kind, model, goal, starts}, for coding agents also {preset: its revision, isTried: whether
- * this version was tested}; `agent_usage` {costUsd}: the cost that a coding agent reports itself; `page_read` {url, chars, form: "markdown" | "html", title};
- * `dead_links` {edits}: corrections of dead links, see LinkEdit;
- * `pages_listed` {by: "llms.txt" | "sitemap", at, urls: the first ones listed}.
- * After the agent's end, the service adds `judging` {model, rubric, goal}, then `judged` {the same, answer} or
- * `not_judged` {the same, reason}.
- * `workspace_prepared` {archive, repository: {url, ref, commit}, setup: {command, exitCode, output}, instructionChars, env: names,
- * skills: {name, description, digest}[], mcpServers: {name, url, command}[]}; `context_offered` {instructions: whether
- * the model received them, skills: names of those whose description it received, mcpServers: names of those whose tools it received};
- * `workspace_changed` {files, isCut} with the diff as its artifact, or {files: null, problem}; `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample}; `goal_answer` {state: "likely" | "unclear",
- * sections: how many of `nearest` together contain the answer, nearest: at most three pages {url, title, heading, line,
- * share, headingShare, terms, missing, synonyms: {word, found}[], hasSample, clicks}, unseen: words that occur in
- * nothing that was read, fit: 0 to 1, clicks: number of links from the start page to the first of `nearest`, null if
- * there is no such path, noSample, pages, budget: what ended the search, wordings: {text, state, fit, url}[]}. Older
- * sessions have `goal_covered` or `goal_not_covered` instead.
- */
-type MilestoneName =
-  | "started"
-  | "agent_usage"
-  | "workspace_prepared"
-  | "context_offered"
-  | "workspace_changed"
-  | "goal_terms"
-  | "page_read"
-  | "page_repeated"
-  | "pages_listed"
-  | "dead_links"
-  | "section_matched"
-  | "goal_answer"
-  | "goal_covered"
-  | "goal_not_covered"
-  | "judging"
-  | "judged"
-  | "not_judged";
-
-/** Maximum number of URLs in one event, and of their characters in total. */
-const maxListed = { urls: 300, chars: 20_000 };
-
-/** The URLs listed in an llms.txt or a sitemap, used to find pages that nobody read. */
-export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string[]): AgentEvent {
-  const first = [...new Set(urls.map((url) => url.replace(/#.*$/s, "")))].slice(0, maxListed.urls);
-  while (first.join("").length > maxListed.chars) first.splice(first.length / 2);
-  return { type: "milestone", name: "pages_listed", detail: { by, at, urls: first } };
-}
 
 /** A stored event: the agent's event, its position in the session, and its source. */
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };

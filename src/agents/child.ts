@@ -8,6 +8,7 @@ import {
   type Means,
   outcomes,
 } from "./agent.ts";
+import { readMilestone } from "./milestones.ts";
 import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
 import type { Access } from "./sandbox/agent-command.ts";
 import { createStarts } from "./starts.ts";
@@ -172,7 +173,7 @@ async function* linesOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncG
 function parse(line: string): Answer {
   try {
     const answer = JSON.parse(line);
-    if (isAnswer(answer)) return answer;
+    if (isAnswer(answer)) return answer.type === "milestone" ? readMilestone(answer) : answer;
   } catch {
     // Reported below.
   }

@@ -1,14 +1,12 @@
 import { pageKey } from "../net/page-key.ts";
 import { markdownLinks } from "./markdown-links.ts";
+import type { LinkEdit } from "./milestones.ts";
 
 /** A text with links: a page as Markdown, an llms.txt or a sitemap. */
 export type LinkSource = { url: string; title: string; markdown: string };
 
 /** A link whose target doesn't exist, and the page that contains it. */
 export type DeadLink = { url: string; foundOn: string };
-
-/** The line of a page with a dead link, and the target that leads to the intended page. */
-export type LinkEdit = { url: string; line: number; target: string; text: string; found: string; expected: string };
 
 /** A longer line is not shown as a diff. */
 const maxLine = 1000;

@@ -1,5 +1,6 @@
-import { type AgentEvent, type Provenance, pagesListed } from "./agent.ts";
+import type { AgentEvent, Provenance } from "./agent.ts";
 import { createLibrary } from "./library.ts";
+import { pagesListed } from "./milestones.ts";
 import { isReadable, type Page, readPage } from "./page.ts";
 import type { Task } from "./task.ts";
 

@@ -111,7 +111,7 @@ function describe(event: SessionEvent): { type: string; what: string } {
           : event.type === "usage"
             ? `${event.model}, ${event.inputTokens} tokens in, ${event.outputTokens} out`
             : event.type === "milestone"
-              ? event.name
+              ? (event.name ?? "unreadable milestone")
               : "text" in event
                 ? event.text
                 : "message" in event

@@ -1,6 +1,13 @@
 import type { SessionEvent } from "../agents/agent.ts";
+import type { MilestoneName } from "../agents/milestones.ts";
 
 export type EventOf<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>;
+export type MilestoneOf<Name extends MilestoneName> = Extract<SessionEvent, { type: "milestone"; name: Name }>;
+
+/** The milestones of one name, in order. */
+export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[], name: Name): MilestoneOf<Name>[] =>
+  events.filter((event): event is MilestoneOf<Name> => event.type === "milestone" && event.name === name);
+
 /** `asked`: the agent itself requested this URL, rather than a tool on its own. */
 export type Http = EventOf<"http"> & { asked?: boolean };
 

@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { pageKey } from "../net/page-key.ts";
-import { type EventOf, failed, isProbe } from "./events.ts";
+import { failed, isProbe, milestonesOf } from "./events.ts";
 import type { Facts } from "./facts.ts";
 import type { Exposure, Grounds, Listed, Visit } from "./grade.ts";
 import { sameAddress } from "./text.ts";
@@ -30,7 +30,7 @@ export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
   );
   const done = [
     "run",
-    ...(facts.goalFound ? ["goal"] : []),
+    ...(facts.goalAnswer ? ["goal"] : []),
     ...checks.map(checkOf),
     ...facts.results.map(({ tool }) => `tool ${tool}`),
     ...facts.surveyed.map(({ url }) => testedOn(url)),
@@ -66,20 +66,15 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
 /** Pages on the hosts of the start URLs. */
 function listedBy({ starts, tests }: Facts, events: SessionEvent[]): Listed[] {
   const origins = new Set(starts.flatMap((start) => URL.parse(start)?.origin ?? []));
-  const lists = events.filter((e): e is EventOf<"milestone"> => e.type === "milestone" && e.name === "pages_listed");
-  const named = [
-    ...lists.flatMap(({ detail: { by, urls } }) =>
-      (by === "llms.txt" || by === "sitemap") && Array.isArray(urls)
-        ? urls.map((url: unknown) => ({ url, by: by as Listed["by"] }))
-        : [],
-    ),
+  const listings = [
+    ...milestonesOf(events, "pages_listed").flatMap(({ detail: { by, urls } }) => urls.map((url) => ({ url, by }))),
     ...tests
       .filter((http) => http.provenance === "link" && http.foundOn !== null && !failed(http))
       .map(({ url }) => ({ url, by: "link" as const })),
   ];
   const listed = new Map<string, Listed>();
-  for (const { url, by } of named) {
-    if (typeof url !== "string" || !origins.has(URL.parse(url)?.origin ?? "") || notPages.test(url)) continue;
+  for (const { url, by } of listings) {
+    if (!origins.has(URL.parse(url)?.origin ?? "") || notPages.test(url)) continue;
     const page = pageKey(url);
     listed.set(`${by} ${page}`, { page, url: url.replace(/#.*$/s, ""), by });
   }

@@ -1,10 +1,10 @@
 import type { Check, Outcome, SessionEvent } from "../agents/agent.ts";
-import type { LinkEdit } from "../agents/link-edits.ts";
+import type { LinkEdit } from "../agents/milestones.ts";
 import { pageKey } from "../net/page-key.ts";
 import { attemptOf, isRealWork } from "./attempts.ts";
-import { type EventOf, failed, type Http, hasWorked, isHop } from "./events.ts";
+import { type EventOf, failed, type Http, hasWorked, isHop, type MilestoneOf, milestonesOf } from "./events.ts";
 import { type Failure, failuresOf } from "./failures.ts";
-import { type GoalFound, goalOf, numberOr, sectionsOf, stringOrNull, strings } from "./goal-found.ts";
+import { type GoalAnswer, goalAnswerOf } from "./goal-answer.ts";
 import type { Scope } from "./grade.ts";
 import { type Hosts, hostsOf } from "./hosts.ts";
 import { type Judgement, outcomeOf } from "./judge/judge.ts";
@@ -59,7 +59,7 @@ export type Facts = {
   goalTerms: string[];
   /** Pages, by page key, that contain words of the goal. */
   pagesWithTerms: Set<string>;
-  goalFound: GoalFound | null;
+  goalAnswer: GoalAnswer | null;
   /** How to correct dead links. */
   linkEdits: LinkEdit[];
   failures: Failure[];
@@ -106,37 +106,34 @@ function asDone(events: SessionEvent[]): SessionEvent[] {
 /** The facts in the events of a session; `judgement` is the judge's result. */
 export function factsOf(unordered: SessionEvent[], judgement: Judgement | null = null): Facts {
   const ordered = unordered.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
-  const isModel = ordered.some((e) => e.type === "milestone" && e.name === "started" && e.detail.kind === "model");
+  const milestones = ordered.filter(({ type }) => type === "milestone");
+  const started = milestonesOf(milestones, "started").at(-1)?.detail;
+  const kind = started?.kind ?? null;
+  const isModel = kind === "model";
   const events = isModel ? asDone(ordered) : ordered;
   const of = <T extends SessionEvent["type"]>(type: T) => events.filter((e): e is EventOf<T> => e.type === type);
-  const milestones = of("milestone");
-  const milestone = (name: string) => milestones.findLast((each) => each.name === name);
-  const started = milestone("started")?.detail ?? {};
   const end = of("end").at(-1);
-  const claimed = numberOr(milestone("agent_usage")?.detail.costUsd, 0);
+  const claimedUsd = milestonesOf(milestones, "agent_usage").at(-1)?.detail.costUsd ?? 0;
   const http = of("http");
   const checks = lastChecks(of("tool_result"));
-  const read = milestones.filter((each) => each.name === "page_read" && typeof each.detail.url === "string");
-  const pagesOf = (some: typeof read) =>
-    some.map(({ seq, detail }) => ({ seq, url: String(detail.url), title: lineOrNull(detail.title, 60) }));
-  const pages = pagesOf(read.filter(({ phase }) => phase !== "survey"));
-  const surveyed = pagesOf(read.filter(({ phase }) => phase === "survey"));
-  const kind = started.kind === "rules" || started.kind === "model" ? started.kind : null;
+  const pagesRead = Map.groupBy(milestonesOf(milestones, "page_read"), ({ phase }) => phase ?? "task");
+  const pages = (pagesRead.get("task") ?? []).map(toPageRead);
+  const goalAnswer = milestonesOf(milestones, "goal_answer").at(-1);
   const taskRequests = http.filter((e) => e.purpose === "task" && !isHop(e) && (e.method !== "CONNECT" || failed(e)));
-  const starts = strings(started.starts);
-  const hosts = hostsOf({ starts, product: stringOrNull(started.product) }, taskRequests);
+  const { starts = [], product = null } = started ?? {};
+  const hosts = hostsOf({ starts, product }, taskRequests);
   const failures = failuresOf(events, hosts, isModel);
   const declared = countedChecks(checks, kind);
   const outcome = honestOutcome(end?.outcome ?? "excluded", kind, declared, judgement);
   return {
     kind,
-    model: stringOrNull(started.model),
-    goal: stringOrNull(started.goal),
+    model: started?.model ?? null,
+    goal: started?.goal || null,
     starts,
-    missing: strings(started.missing),
-    untestedAgent: started.isTried === false ? line(`${started.agent} ${started.version}`, 100) : null,
+    missing: started?.missing ?? [],
+    untestedAgent: started?.isTried === false ? line(`${started.agent} ${started.version}`, 100) : null,
     // Agents that know no price of their model report 0.
-    claimedUsd: claimed > 0 ? claimed : null,
+    claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,
     hasActed: of("tool_call").some((call) => isAct(call, hosts) && !failures.some(({ id }) => id === call.id)),
     outcome,
@@ -150,23 +147,11 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     taskRequests,
     tests: http.filter((e) => e.purpose === "check"),
     pages,
-    repeated: new Set(
-      milestones.filter(({ name }) => name === "page_repeated").map(({ detail }) => pageKey(String(detail.url))),
-    ),
-    surveyed,
-    goalTerms: strings(milestone("goal_terms")?.detail.terms),
-    pagesWithTerms: new Set(
-      milestones
-        .filter(
-          (e) => e.name === "goal_covered" || (e.name === "section_matched" && strings(e.detail.terms).length > 0),
-        )
-        .flatMap((e) => [e.detail, ...sectionsOf(e.detail)])
-        .map(({ url }) => pageKey(String(url))),
-    ),
-    goalFound: goalOf(
-      milestone("goal_answer") ?? milestone("goal_covered") ?? milestone("goal_not_covered"),
-      pages.length,
-    ),
+    repeated: new Set(milestonesOf(milestones, "page_repeated").map(({ detail }) => pageKey(detail.url))),
+    surveyed: (pagesRead.get("survey") ?? []).map(toPageRead),
+    goalTerms: milestonesOf(milestones, "goal_terms").at(-1)?.detail.terms ?? [],
+    pagesWithTerms: new Set(milestonesOf(milestones, "section_matched").map(({ detail }) => pageKey(detail.url))),
+    goalAnswer: goalAnswer ? goalAnswerOf(goalAnswer) : null,
     linkEdits: linkEditsOf(events, isModel),
     failures,
     calls: of("tool_call").filter(({ tool }) => !isModel || tool !== declaredTool),
@@ -176,6 +161,12 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     limits: of("limit").filter(({ near }) => !near),
   };
 }
+
+const toPageRead = ({ seq, detail: { url, title } }: MilestoneOf<"page_read">): PageRead => ({
+  seq,
+  url,
+  title: lineOrNull(title, 60),
+});
 
 /**
  * Success checks that say something about the goal: those that failed before the agent started, and invariants.
@@ -213,22 +204,24 @@ function scopeOf(kind: Facts["kind"], outcome: Outcome): Scope {
   return kind === "model" ? "conduct_only" : "docs_only";
 }
 
+/** Whether a check of a stored session has the numbers that its result is computed from. */
+const isMeasured = ({ share, weight }: Check): boolean => Number.isFinite(share) && Number.isFinite(weight);
+
 function lastChecks(results: EventOf<"tool_result">[]): SeenCheck[] {
   const byKey = new Map<string, SeenCheck>();
   const before = new Map<string, Check["status"]>();
   for (const result of results) {
-    for (const check of Array.isArray(result.checks) ? result.checks : []) {
+    // A stored list may be cut.
+    for (const check of Array.isArray(result.checks) ? result.checks.filter(isMeasured) : []) {
       const key = `${check.group}\n${check.id}\n${check.subject}`;
       if (result.output?.when === "before") {
         before.set(key, check.status);
         continue;
       }
-      const share = clamp(numberOr(check.share, check.status === "pass" ? 1 : 0), 0, 1);
-      const weight = Math.max(0, numberOr(check.weight, 1));
       byKey.set(key, {
         ...check,
-        share,
-        weight,
+        share: clamp(check.share, 0, 1),
+        weight: Math.max(0, check.weight),
         key,
         seq: result.seq,
         toolId: result.id,

@@ -1,35 +1,25 @@
 import type { SessionEvent } from "../agents/agent.ts";
-import { type LinkEdit, linkEdits } from "../agents/link-edits.ts";
-import { numberOr, stringOrNull } from "./goal-found.ts";
+import { linkEdits } from "../agents/link-edits.ts";
+import type { LinkEdit } from "../agents/milestones.ts";
+import { milestonesOf } from "./events.ts";
 import type { Evidence } from "./grade.ts";
 import { line, lineOrNull, sameAddress } from "./text.ts";
 
 /** The corrections of dead links that the explorer reports, or those that the pages show that a model read. */
 export function linkEditsOf(events: SessionEvent[], isModel: boolean): LinkEdit[] {
-  if (!isModel) return events.flatMap(reportedEdits);
+  if (!isModel) return milestonesOf(events, "dead_links").flatMap(({ detail }) => detail.edits);
   const read = events.flatMap((event) => {
     if (event.type !== "tool_result" || event.tool !== "fetch_page" || !event.ok) return [];
     const { url, answeredBy, title, text } = event.output ?? {};
-    const address = stringOrNull(answeredBy) ?? stringOrNull(url);
-    if (address === null || !URL.canParse(address) || typeof text !== "string") return [];
-    return [{ url: address, title: stringOrNull(title) ?? "", markdown: text }];
+    const address = answeredBy ?? url;
+    if (typeof address !== "string" || !URL.canParse(address) || typeof text !== "string") return [];
+    return [{ url: address, title: typeof title === "string" ? title : "", markdown: text }];
   });
   const dead = events.flatMap((event) => {
     if (event.type !== "http" || event.foundOn === null || !URL.canParse(event.url)) return [];
     return event.status === 404 || event.status === 410 ? [{ url: event.url, foundOn: event.foundOn }] : [];
   });
   return linkEdits(dead, read, []);
-}
-
-function reportedEdits(event: SessionEvent): LinkEdit[] {
-  if (event.type !== "milestone" || event.name !== "dead_links" || !Array.isArray(event.detail.edits)) return [];
-  return event.detail.edits.flatMap((each: Record<string, unknown>): LinkEdit[] => {
-    const [url, target, text, found, expected] = ["url", "target", "text", "found", "expected"].map((name) =>
-      stringOrNull(each?.[name]),
-    );
-    if (!url || !target || !text || !found || !expected) return [];
-    return [{ url, line: numberOr(each.line, 1), target, text, found, expected }];
-  });
 }
 
 /** Where to correct a dead link, and how; null if the session doesn't show it. */

@@ -36,17 +36,17 @@ function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measu
 function keyFindingOf(facts: Facts, frictions: Friction[]): string {
   const [first] = frictions;
   if (first?.severity === "critical") return sentence(first.title);
-  const { goalFound } = facts;
-  if (goalFound?.state === "likely") return sentence(describeFound(facts)!);
-  if (goalFound?.state === "unclear") {
-    const missed = frictions.find((friction) => friction.events.includes(goalFound.seq));
+  const { goalAnswer } = facts;
+  if (goalAnswer?.state === "likely") return sentence(describeFound(facts)!);
+  if (goalAnswer?.state === "unclear") {
+    const missed = frictions.find((friction) => friction.events.includes(goalAnswer.seq));
     if (missed) return sentence(missed.title);
   }
   return first ? sentence(first.title) : "No friction found.";
 }
 
 function describeFound(facts: Facts): string | null {
-  const found = facts.goalFound;
+  const found = facts.goalAnswer;
   if (found?.state !== "likely") return null;
   const places = found.sections.map(({ url, heading }) =>
     [heading !== null && `under “${heading}”`, url !== null && `on ${pageName(facts, url)}`].filter(Boolean).join(" "),

@@ -8,7 +8,7 @@ import { frictionsOf } from "./findings/friction.ts";
 import { lostPointsOf } from "./findings/gains.ts";
 import { recommendationsOf } from "./findings/recommendations.ts";
 import { withReported } from "./findings/reported.ts";
-import { wordingsOf } from "./goal-found.ts";
+import { wordingsOf } from "./goal-answer.ts";
 import type { Grade } from "./grade.ts";
 import { partsOf } from "./judge/evidence.ts";
 import { readJudgement, splitJudging } from "./judge/judge.ts";
@@ -39,7 +39,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
     metrics: metricsOf(facts),
     dimensions,
     lost,
-    wordings: wordingsOf(facts.goalFound),
+    wordings: wordingsOf(facts.goalAnswer),
     coverage,
     methodology: stampOf(methodology, judgement),
     judge: judgement && judgedBy(judgement, facts),

@@ -58,9 +58,9 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
   const facts = factsOf(events);
   const titles = new Map(facts.pages.map(({ url, title }) => [pageKey(url), title]));
   const astray = new Set(uselessPages(facts));
-  const { goalFound } = facts;
+  const { goalAnswer } = facts;
   const goal = new Set(
-    goalFound?.state === "likely" ? goalFound.sections.map(({ url }) => url !== null && pageKey(url)) : [],
+    goalAnswer?.state === "likely" ? goalAnswer.sections.map(({ url }) => url !== null && pageKey(url)) : [],
   );
   const kindOf = (http: Http, page: string): StepKind =>
     failed(http) ? "missed" : goal.has(page) ? "goal" : astray.has(page) ? "astray" : "read";

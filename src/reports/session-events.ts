@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, type SQL } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
+import { readMilestone } from "../agents/milestones.ts";
 import type { Db } from "../db/open.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
@@ -7,9 +8,15 @@ import { yieldToEventLoop } from "../event-loop.ts";
 /** The run and attempt of a session. */
 export type SessionId = { orgId: string; runId: string; attempt: number };
 
-/** A stored event in the format of agents and grading; `at` is epoch milliseconds. */
-export const toSessionEvent = ({ seq, at, tMs, type, source, data }: typeof sessionEvents.$inferSelect) =>
-  ({ seq, at, tMs, type, source, ...data }) as SessionEvent;
+type Row = Pick<typeof sessionEvents.$inferSelect, "seq" | "at" | "tMs" | "type" | "source" | "data">;
+
+/** A stored event in the format of agents and grading; `at` is epoch milliseconds. A milestone that can't be read becomes an UnreadableMilestone. */
+export const toSessionEvent = ({ seq, at, tMs, type, source, data }: Row) =>
+  ({ seq, at, tMs, type, source, ...(type === "milestone" ? readMilestone(data) : data) }) as SessionEvent;
+
+/** The same for events that are stored together, such as those of a second judge. */
+export const readEvents = (events: SessionEvent[]): SessionEvent[] =>
+  events.map(({ seq, at, tMs, type, source, ...data }) => toSessionEvent({ seq, at, tMs, type, source, data }));
 
 const select = (db: Db, { orgId, runId, attempt }: SessionId, more?: SQL) => {
   const { orgId: org, runId: run, attempt: n, seq } = sessionEvents;

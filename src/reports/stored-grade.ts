@@ -5,6 +5,7 @@ import { gradings, type StoredGrade } from "../db/tables/reports.ts";
 import type { Grade } from "../grading/grade.ts";
 import { pickGraded } from "./grade-schema.ts";
 import type { ReportRow } from "./report-row.ts";
+import { readEvents } from "./session-events.ts";
 
 export type GradingRow = typeof gradings.$inferSelect;
 
@@ -35,7 +36,7 @@ function shownGrade(tx: Pick<Tx, "select">, report: ReportRow): StoredGrade {
 /** The gradings of a report, oldest first, as rows. For a report that was graded once, the row that it would have. */
 export function listGradingRows(tx: Pick<Tx, "select">, report: ReportRow): GradingRow[] {
   const rows = tx.select().from(gradings).where(eq(gradings.reportId, report.id)).orderBy(asc(gradings.id)).all();
-  if (rows.length > 0) return rows;
+  if (rows.length > 0) return rows.map((row) => ({ ...row, judging: row.judging && readEvents(row.judging) }));
   const { id, orgId, methodology, createdAt } = report;
   const grade = shownGrade(tx, report);
   return [{ id, orgId, reportId: id, hash: methodology.hash, repeat: 1, grade, judging: null, createdAt }];

@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
 import { type RunTask, sessionEvents } from "../db/tables/runs.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
-import type { SessionId } from "../reports/session-events.ts";
+import { type SessionId, toSessionEvent } from "../reports/session-events.ts";
 
 /** What a setup refers to by ID or name. null: none, or unknown. */
 type Contents = {
@@ -41,10 +41,7 @@ function digestOf(setup: WorkspaceSetup | undefined, { archiveDigest, commit, sk
 
 const preparedWorkspace = statement((db) =>
   db
-    .select({
-      commit: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.repository.commit')`,
-      skills: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.skills')`,
-    })
+    .select()
     .from(sessionEvents)
     .where(
       and(
@@ -63,11 +60,13 @@ export function contextDigestOf(
   { workspace }: Pick<RunTask, "workspace">,
 ): string | null {
   const archive = workspace?.archive;
-  const { commit = null, skills = null } = preparedWorkspace(ctx.db).get({ runId, attempt }) ?? {};
+  const row = preparedWorkspace(ctx.db).get({ runId, attempt });
+  const event = row && toSessionEvent(row);
+  const contents = event?.type === "milestone" && event.name === "workspace_prepared" ? event.detail : null;
   return digestOf(workspace, {
     archiveDigest: archive === undefined ? null : findArchiveDigest(ctx, orgId as OrgId, archive),
-    commit,
-    skills: JSON.parse(skills ?? "[]"),
+    commit: contents?.repository?.commit ?? null,
+    skills: contents?.skills ?? [],
   });
 }
 

@@ -1,17 +1,19 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { AgentEvent, Outcome, SessionEvent } from "../agents/agent.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
+import type { Milestone, MilestoneDetail } from "../agents/milestones.ts";
 import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
+import { milestonesOf } from "../grading/events.ts";
 import { familyOf, splitJudging } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import { createRedaction } from "../redaction/redaction.ts";
-import { readSessionInTurns, type SessionId } from "../reports/session-events.ts";
+import { readSessionInTurns, type SessionId, toSessionEvent } from "../reports/session-events.ts";
 import { callJudge, type JudgeCall, type JudgeParts } from "./judge-call.ts";
 import type { RunRow } from "./run-row.ts";
 import { openSession, storable } from "./session.ts";
@@ -101,8 +103,8 @@ export async function rejudgeSession(ctx: Context, parts: JudgeParts, rejudging:
   const events: SessionEvent[] = [];
   const add = ({ type, ...fields }: AgentEvent) => {
     const { data } = storable(fields, clean);
-    const position = { seq: last.seq + 1 + events.length, at: ctx.now(), tMs: last.tMs, source: "runner" };
-    events.push({ ...data, type, ...position } as SessionEvent);
+    const seq = last.seq + 1 + events.length;
+    events.push(toSessionEvent({ seq, at: ctx.now(), tMs: last.tMs, type, source: "runner", data }));
   };
   add({ type: "milestone", name: "judging", detail: toDetail(model, task.goal) });
   const onEvent = (event: AgentEvent) => {
@@ -164,6 +166,15 @@ function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge |
   const isOther = ({ model }: { model: string }) => agentModel === null || familyOf(model) !== familyOf(agentModel);
   return callable.find(isOther) ?? callable[0] ?? all[0] ?? null;
 }
+
+/** The milestone that ends a judging: the judge's answer, or why there is none. */
+const toResult = (
+  assignment: MilestoneDetail<"judging">,
+  result: { answer: unknown } | { reason: unknown },
+): Milestone<"judged" | "not_judged"> =>
+  "answer" in result
+    ? { type: "milestone", name: "judged", detail: { ...assignment, answer: result.answer } }
+    : { type: "milestone", name: "not_judged", detail: { ...assignment, reason: String(result.reason) } };
 
 /** The task as the judge reads it. It is cleaned like the stored events, so that the stored goal has the parts that were judged. */
 const toTask = ({ orgId, task }: RunRow, clean: (text: string) => string) => ({

@@ -90,7 +90,7 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
   let judge: string | null = null;
   let before = startAt;
   for (const event of events) {
-    if (event.type === "milestone" && event.name === "judging") judge = String(event.detail.model);
+    if (event.type === "milestone" && event.name === "judging") judge = event.detail.model;
     if (event.type === "tool_call") {
       const result = results.get(event.id);
       const span = child(event.seq, `execute_tool ${event.tool}`, internal, event.at, result?.at ?? endAt, {

@@ -1,5 +1,5 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import type { AgentEvent } from "../../src/agents/agent.ts";
+import type { AgentEvent, SessionEvent } from "../../src/agents/agent.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import type { Answer } from "../../src/grading/judge/rubric.ts";
 import { gradeSession } from "../../src/grading/score.ts";
@@ -433,8 +433,8 @@ test("another judge, or none, is another methodology; no agent can claim that it
   const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });
   const changed = (field: string) =>
     stored.map((event) =>
-      event.source === "runner" && event.type === "milestone"
-        ? { ...event, detail: { ...event.detail, [field]: "other" } }
+      event.source === "runner" && event.type === "milestone" && event.name !== null
+        ? ({ ...event, detail: { ...event.detail, [field]: "other" } } as SessionEvent)
         : event,
     );
   const plain = gradeSession(stored.slice(0, 13)).methodology;
@@ -460,7 +460,9 @@ test.each([
   const { run } = await app.run();
   const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });
   const events = stored.map((event) =>
-    event.source === "runner" && event.type === "milestone" ? { ...event, detail: { ...event.detail, model } } : event,
+    event.source === "runner" && event.type === "milestone" && event.name !== null
+      ? ({ ...event, detail: { ...event.detail, model } } as SessionEvent)
+      : event,
   );
   const { judge } = gradeSession(events);
   if (words === null) expect(judge?.notice).toBeNull();

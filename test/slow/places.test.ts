@@ -156,7 +156,7 @@ describe.each([
 
   test("files that the agent made are kept", async () => {
     const artifact = { name: "note.txt", bytes: 5, data: Buffer.from("hello").toString("base64") };
-    const event = { type: "milestone", name: "workspace_changed", detail: { files: 1 }, artifact };
+    const event = { type: "milestone", name: "workspace_changed", detail: { files: 1, isCut: false }, artifact };
     const { run, send } = await runOf(`echo '${JSON.stringify(event)}'; echo '${end}'`);
     const { body } = await send("GET", `/api/v1/reports/${run.report.slug}/trace?types=milestone`);
     expect(body.events.find(({ artifact: kept }: { artifact?: object }) => kept)).toMatchObject({

@@ -42,7 +42,7 @@ function reads(id: string, url: string, title: string, text: string, foundOn: st
     thought(`I read ${title}.`),
     call(id, "fetch_page", { url }),
     asked(id, "GET", url, 200, foundOn),
-    { type: "milestone", name: "page_read", detail: { url, title, form: "html" } },
+    { type: "milestone", name: "page_read", detail: { url, title, chars: 900, form: "html" as const } },
     result(id, "fetch_page", true, { url, text }),
   ];
 }
@@ -80,7 +80,7 @@ export function guessedPathSession(way: "command" | "request" = "command"): Agen
   const detail = {
     agent: "llm",
     version: "1",
-    kind: "model",
+    kind: "model" as const,
     model: "anthropic/claude-test",
     goal,
     starts: [`${docs}/`],

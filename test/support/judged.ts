@@ -41,7 +41,7 @@ export function modelSession({
   const started = {
     agent: "llm",
     version: "1",
-    kind: "model",
+    kind: "model" as const,
     model: "anthropic/claude-test",
     goal: endGoal,
     starts: [docs],
@@ -54,7 +54,11 @@ export function modelSession({
     call("t1", "fetch_page", { url: docs }),
     { type: "http", id: "t1", ...request, ...way },
     result("t1", "fetch_page", true, { url: docs, text: page }),
-    { type: "milestone", name: "page_read", detail: { url: docs, title: "Acme docs", form: "html" } },
+    {
+      type: "milestone",
+      name: "page_read",
+      detail: { url: docs, title: "Acme docs", chars: 900, form: "html" as const },
+    },
     call("t2", "run_command", { command: "npm i acme" }),
     result("t2", "run_command", false, { message: "exit code 1: E404 acme is not in this registry", exitCode: 1 }),
     call("t3", "run_command", { command: "npm i @acme/sdk && node query.js && echo all went well" }),

@@ -50,7 +50,6 @@ export function judgeFindings(all: Located[]): Record<Verdict["is"] | "unknown",
   return { true: of("true"), false: of("false"), unknown: of(undefined) };
 }
 
-type Nearest = { url: string; heading: string; share: number; headingShare: number };
 export type Located = Goal & {
   state: string;
   nearest: string[];
@@ -79,18 +78,15 @@ async function locateOne(goal: Goal): Promise<Located> {
   const { start, url, stop } = serveCorpus(goal.corpus);
   try {
     const { events, grade } = await explore(start, goal.goal);
-    const said = events.find((event) => event.type === "milestone" && event.name === "goal_answer");
-    const detail = (said?.type === "milestone" ? said.detail : {}) as {
-      state: string;
-      nearest: Nearest[];
-      unseen: string[];
-    };
+    const answer = events.find((event) => event.type === "milestone" && event.name === "goal_answer");
+    if (answer === undefined) throw new Error("the explorer reported no answer");
+    const { detail } = answer;
     const plain = (address: string) => address.slice(url.length).replace(/\/$/, "");
     const right = new Set(goal.answers.map(({ page }) => pathIn(goal.corpus, page)));
     const nearest = detail.nearest.map((each) => plain(each.url));
     const read = new Set(
       events.flatMap((event) =>
-        event.type === "milestone" && event.name === "page_read" ? [plain(String(event.detail.url))] : [],
+        event.type === "milestone" && event.name === "page_read" ? [plain(event.detail.url)] : [],
       ),
     );
     const seen = goal.answers

@@ -102,7 +102,7 @@ export async function runSession(
 function started(preset: Preset, version: string, installed: Installed, task: Task, { model }: Means): AgentEvent {
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
   const own = { preset: preset.revision, isTried: isTried(preset, installed.version) };
-  const about = { agent: preset.id, version, kind: "model", model: model.id, goal, starts: task.startUrls };
+  const about = { agent: preset.id, version, kind: "model" as const, model: model.id, goal, starts: task.startUrls };
   return { type: "milestone", name: "started", detail: { ...about, product: task.productUrl, ...own } };
 }
 

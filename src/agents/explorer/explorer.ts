@@ -33,7 +33,7 @@ export function createExplorer({ version }: { version: string }): Agent {
 }
 
 async function* explore(
-  { id, version, kind }: { id: string; version: string; kind: string },
+  { id, version, kind }: { id: string; version: string; kind: "rules" },
   task: Task,
   context: AgentContext,
 ): AsyncGenerator<AgentEvent, void> {

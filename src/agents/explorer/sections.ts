@@ -34,7 +34,7 @@ export type Match = {
   named: Term[];
   missing: Term[];
   /** Terms that occur only as a synonym. */
-  synonyms: { word: string; found: string }[];
+  synonyms: { word: string; synonym: string }[];
 };
 
 /** Maximum length of a section in characters; longer ones are split at blank lines. */
@@ -193,8 +193,8 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
       named: termsIn(headings),
       missing: termsIn(~best),
       synonyms: termsIn(best & ~exact).flatMap(({ word, alternatives }) => {
-        const found = alternatives.entries().find(([form]) => held.has(form))?.[1];
-        return found === undefined ? [] : [{ word, found }];
+        const synonym = alternatives.entries().find(([form]) => held.has(form))?.[1];
+        return synonym === undefined ? [] : [{ word, synonym }];
       }),
     };
   }

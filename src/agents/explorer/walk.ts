@@ -1,4 +1,5 @@
-import { AgentFailure, pagesListed } from "../agent.ts";
+import { AgentFailure } from "../agent.ts";
+import { pagesListed } from "../milestones.ts";
 import { findAnswer, notable } from "./answer.ts";
 import { placeOf, wordsOf } from "./conclusion.ts";
 import type { Candidate, Frontier } from "./frontier.ts";

@@ -81,7 +81,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
       };
       const ok = fault === null && problem === null;
       if (ok && navigation && isWeb(seen.url)) {
-        const detail = { url: plain(seen.url), chars: seen.chars, form: "html", title: seen.title };
+        const detail = { url: plain(seen.url), chars: seen.chars, form: "html" as const, title: seen.title };
         call.tell({ type: "milestone", name: "page_read", detail });
       }
       return { ok, output };

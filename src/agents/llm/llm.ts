@@ -56,7 +56,7 @@ export function createModelAgent({ version }: { version: string }): Agent {
 }
 
 async function work(
-  { id, version, kind }: { id: string; version: string; kind: string },
+  { id, version, kind }: { id: string; version: string; kind: "model" },
   task: Task,
   unmounted: AgentContext,
   tell: (event: AgentEvent) => void,

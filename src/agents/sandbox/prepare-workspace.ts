@@ -1,4 +1,5 @@
 import { AgentFailure, type Workspace } from "../agent.ts";
+import type { MilestoneDetail } from "../milestones.ts";
 import type { Task, WorkspaceSetup } from "../task.ts";
 import { type Command, type CommandEnd, runCommand, stopReason } from "./command.ts";
 import type { SandboxProxy } from "./sandbox.ts";
@@ -28,17 +29,7 @@ type Options = {
 };
 
 /** What a workspace held when the agent started. */
-export type PreparedWorkspace = {
-  archive: string | null;
-  repository: { url: string; ref: string; commit: string } | null;
-  setup: { command: string; exitCode: number; output: string } | null;
-  /** Characters of AGENTS.md; 0 without one. */
-  instructionChars: number;
-  /** Names of the variables. */
-  env: string[];
-  skills: Skill[];
-  mcpServers: { name: string; url: string | null; command: string | null }[];
-};
+export type PreparedWorkspace = MilestoneDetail<"workspace_prepared">;
 
 /**
  * Fills a workspace before the agent starts: files of an archive or a Git repository, AGENTS.md, the setup command, then skills. Everything runs in

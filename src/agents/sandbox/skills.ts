@@ -1,5 +1,7 @@
+import type { MilestoneDetail } from "../milestones.ts";
+
 /** A skill in the workspace. `digest`: SHA-256 of its files. */
-export type Skill = { name: string; description: string; digest: string };
+export type Skill = MilestoneDetail<"workspace_prepared">["skills"][number];
 
 const maxSkills = 100;
 const maxMib = 10;

@@ -111,13 +111,13 @@ function discoverability(facts: Facts): Measure | null {
 }
 
 /** The number of clicks from the start page to the answer, and how well its section matches. */
-function pathPart({ goalFound, pages, taskRequests }: Facts): Part {
+function pathPart({ goalAnswer, pages, taskRequests }: Facts): Part {
   const { weight, bestClicks, worstClicks, floor } = table.discoverability.path;
   // If the docs are in another script, matching words says nothing.
   const isReadable = pages.length > 0 && taskRequests.filter(failed).length <= pages.length;
-  if (goalFound === null || (goalFound.otherScript !== null && isReadable))
+  if (goalAnswer === null || (goalAnswer.otherScript !== null && isReadable))
     return unmeasured("Path to the goal", weight);
-  const { state, fit, clicks } = goalFound;
+  const { state, fit, clicks } = goalAnswer;
   const distance = clicks === null ? floor : scoreOn(log(bestClicks, worstClicks, floor), clicks);
   const exact = pages.length === 0 && state === "unclear" ? 0 : distance * fit;
   const counts = { likely: Number(state === "likely"), linked: Number(clicks !== null), clicks: clicks ?? 0 };
@@ -147,7 +147,7 @@ function missedPart(facts: Facts): Part {
     facts.kind === "model"
       ? missesOf(of).length / Math.max(facts.calls.length, of.length)
       : total(missesOf(of)) / total(of);
-  const nearest = facts.kind === "model" ? undefined : facts.goalFound?.nearest[0];
+  const nearest = facts.kind === "model" ? undefined : facts.goalAnswer?.nearest[0];
   const at = nearest ? tried.findIndex(({ http }) => sameAddress(http.url) === sameAddress(nearest.url)) : -1;
   const until = tried.slice(0, at + 1);
   const counted = until.length > 0 && missedShare(until) > missedShare(tried) ? until : tried;
@@ -237,7 +237,7 @@ function efficiency(facts: Facts): Measure | null {
 /** The share of page requests that didn't help: failed, repeated and useless ones, and the rest as far as nothing matches the goal. */
 function wastedFetches(facts: Facts): Part {
   const { weight, zeroAtShare } = table.efficiency.waste;
-  const { goalFound } = facts;
+  const { goalAnswer } = facts;
   const seen = new Set<string>();
   const fetches = pageRequests(facts).map(({ http, brought }) => {
     const address = `${http.method} ${pageKey(http.url)}`;
@@ -254,7 +254,7 @@ function wastedFetches(facts: Facts): Part {
     ...{ useless: uselessPages(facts).length, requests: fetches.length },
   };
   const wasted = (counts.repeats + counts.failed + counts.useless) / counts.requests;
-  const near = goalFound === null || goalFound.otherScript !== null ? 1 : goalFound.fit;
+  const near = goalAnswer === null || goalAnswer.otherScript !== null ? 1 : goalAnswer.fit;
   const value = 1 - Math.max(0, 1 - wasted) * near;
   return measured("Wasted requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
 }

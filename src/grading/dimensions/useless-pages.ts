@@ -23,8 +23,8 @@ function givenIn({ taskRequests }: Facts): Set<string> {
 
 /** An explorer reports which pages contain words of the goal. */
 function ofRules(facts: Facts): string[] {
-  const { goalTerms, goalFound, pagesWithTerms } = facts;
-  if (goalTerms.length === 0 || (goalFound?.state === "unclear" && goalFound.noOverlap)) return [];
+  const { goalTerms, goalAnswer, pagesWithTerms } = facts;
+  if (goalTerms.length === 0 || (goalAnswer?.state === "unclear" && goalAnswer.noOverlap)) return [];
   const inOrder = read(facts);
   const useful = withPath(pagesWithTerms, facts, inOrder);
   const given = givenIn(facts);

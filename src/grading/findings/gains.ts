@@ -2,7 +2,7 @@ import { pageKey } from "../../net/page-key.ts";
 import { type Measured, measure } from "../dimensions/dimensions.ts";
 import { failed } from "../events.ts";
 import type { Facts } from "../facts.ts";
-import type { GoalFound } from "../goal-found.ts";
+import type { GoalAnswer } from "../goal-answer.ts";
 import type { LostPoints } from "../grade.ts";
 import { type Methodology, round1, table } from "../methodology.ts";
 import { readingChecks } from "../reading-checks.ts";
@@ -42,7 +42,7 @@ export function rangeOf(cause: Cause, facts: Facts, measured: Measured, methodol
   const [least, most] = [Math.min(...gains), Math.max(...gains)];
   const around = (points: number) => Math.max(spread.points, spread.share * Math.abs(points));
   const high = round1(Math.min(most + around(most), 100 - score));
-  const low = cause.goal && facts.goalFound?.state !== "likely" ? Math.min(0, least) : least - around(least);
+  const low = cause.goal && facts.goalAnswer?.state !== "likely" ? Math.min(0, least) : least - around(least);
   return { low: Math.min(round1(low), high), high };
 }
 
@@ -165,7 +165,7 @@ function without(cause: Cause, facts: Facts): Facts {
   const requests = new Set(cause.requests);
   const asked = new Set(facts.taskRequests.filter((http) => requests.has(http.seq)).map((http) => http.id));
   const best = table.efficiency.seconds.best * 1000;
-  const found = facts.goalFound;
+  const found = facts.goalAnswer;
   const pass = <T extends { key: string }>(check: T): T =>
     checks.has(check.key) ? { ...check, status: "pass", share: 1 } : check;
   return {
@@ -178,12 +178,12 @@ function without(cause: Cause, facts: Facts): Facts {
     results: facts.results.map((result) => (asked.has(result.id) ? { ...result, ok: true } : result)),
     failures: facts.failures.filter((failure) => !cause.failures.includes(failure.seqs[0]!)),
     interruptions: facts.interruptions.filter((each) => !cause.interruptions.includes(each.seq)),
-    goalFound: cause.goal && found ? asFound(found) : found,
+    goalAnswer: cause.goal && found ? asFound(found) : found,
   };
 }
 
 /** An unclear goal, as if its answer were clear and near; a likely one, as if it were near. */
-const asFound = (found: GoalFound): GoalFound => ({
+const asFound = (found: GoalAnswer): GoalAnswer => ({
   ...found,
   state: "likely",
   fit: found.state === "likely" ? found.fit : 1,

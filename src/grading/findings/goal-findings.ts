@@ -1,5 +1,5 @@
 import type { Facts } from "../facts.ts";
-import type { GoalFound } from "../goal-found.ts";
+import type { GoalAnswer } from "../goal-answer.ts";
 import { table } from "../methodology.ts";
 import { count, line, list } from "../text.ts";
 import { type Draft, noCause, pageName } from "./finding.ts";
@@ -13,7 +13,7 @@ const words = (terms: string[]) =>
   );
 
 /** Problems with the answer to the goal: far from the start page, without a sample, or in no clear section. */
-export function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
+export function goalDrafts(found: GoalAnswer | null, facts: Facts): Draft[] {
   if (found === null || facts.pages.length === 0) return [];
   if (found.state === "likely") {
     const isFar = found.clicks === null || found.clicks > table.discoverability.path.frictionAbove;
@@ -22,7 +22,7 @@ export function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
   return [unclearDraft(found, facts)];
 }
 
-function placeOf({ nearest, sections }: GoalFound, facts: Facts): string {
+function placeOf({ nearest, sections }: GoalAnswer, facts: Facts): string {
   const best = nearest[0] ?? sections[0];
   if (best === undefined || best.url === null) return "";
   const heading = best.heading === null ? "" : `“${best.heading}” on `;
@@ -30,7 +30,7 @@ function placeOf({ nearest, sections }: GoalFound, facts: Facts): string {
 }
 
 /** An answer that takes many pages to reach. */
-function farDraft(found: GoalFound, facts: Facts): Draft {
+function farDraft(found: GoalAnswer, facts: Facts): Draft {
   const { frictionAbove } = table.discoverability.path;
   const place = placeOf(found, facts);
   const [distance, title] =
@@ -56,7 +56,7 @@ function farDraft(found: GoalFound, facts: Facts): Draft {
   };
 }
 
-function unclearDraft(found: GoalFound, facts: Facts): Draft {
+function unclearDraft(found: GoalAnswer, facts: Facts): Draft {
   const { nearest, unseen, missing, noOverlap, otherScript, noSample } = found;
   const closest = nearest.length === 0 ? "" : ` Closest: ${placeOf(found, facts)}.`;
   const never =

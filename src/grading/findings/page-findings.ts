@@ -35,7 +35,7 @@ export function pathFindings(facts: Facts): Finding[] {
     ...conductDrafts(facts),
     ...facts.interruptions.map((interruption) => interruptionDraft(interruption, facts)),
     ...slowDrafts(facts),
-    ...goalDrafts(facts.goalFound, facts),
+    ...goalDrafts(facts.goalAnswer, facts),
     ...facts.limits.map((limit) => limitDraft(limit, facts)),
   ].filter((draft) => draft !== null);
   const nothing = blocked && facts.taskRequests.length > 0 && !drafts.some(({ severity }) => severity === "critical");
@@ -225,7 +225,7 @@ function slowDrafts(facts: Facts): Draft[] {
 }
 
 function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): Draft {
-  const covered = facts.goalFound?.state === "likely" || facts.outcome === "succeeded";
+  const covered = facts.goalAnswer?.state === "likely" || facts.outcome === "succeeded";
   const goal = facts.kind === "model" ? "the goal was reached" : "a likely answer was found";
   const amount = unit === "ms" ? duration(value / 1000) : `${value} ${line(unit, 20)}`;
   const name = line(limit, 40).replaceAll("_", " ");

@@ -1,6 +1,7 @@
 import { Value } from "@sinclair/typebox/value";
 import type { SessionEvent } from "../../agents/agent.ts";
 import { invalidInput } from "../../schema.ts";
+import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
 import { flat, line } from "../text.ts";
 import { partsOf, textOf, voiceOf } from "./evidence.ts";
@@ -39,18 +40,20 @@ const isMark = (event: SessionEvent) =>
 
 /** The stored judgement, checked against the session; null if there is none. */
 export function readJudgement(judging: SessionEvent[], session: SessionEvent[]): Judgement | null {
-  const said = judging.filter((event) => event.type === "milestone" && event.source === "runner");
-  const last = said.findLast((event) => event.type === "milestone" && event.name !== "judging") ?? said.at(-1);
-  if (last?.type !== "milestone") return null;
-  const { model, rubric, reason, goal, answer } = last.detail;
-  const usage = judging.filter((event) => event.type === "usage" && event.source === "runner");
-  const known = last.name === "judged" && Value.Check(Answer, answer) && typeof goal === "string";
+  const events = judging.filter(({ source }) => source === "runner");
+  const last =
+    events.findLast((e) => e.type === "milestone" && (e.name === "judged" || e.name === "not_judged")) ??
+    milestonesOf(events, "judging").at(-1);
+  if (last === undefined) return null;
+  const { model, rubric, goal } = last.detail;
+  const usage = events.filter((event) => event.type === "usage");
+  const answer = last.name === "judged" && Value.Check(Answer, last.detail.answer) ? last.detail.answer : null;
   return {
-    model: String(model),
-    rubric: String(rubric),
-    usage: usage as Judgement["usage"],
-    verdict: known ? checkAnswer(answer, partsOf(goal), session) : null,
-    reason: known ? null : line(reason) || "the judge did not finish",
+    model,
+    rubric,
+    usage,
+    verdict: answer && checkAnswer(answer, partsOf(goal), session),
+    reason: answer ? null : (last.name === "not_judged" && line(last.detail.reason)) || "the judge did not finish",
   };
 }
 

@@ -1,12 +1,13 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { commandsOf } from "../attempts.ts";
-import { type EventOf, type Http, hasWorked } from "../events.ts";
+import { type EventOf, type Http, hasWorked, milestonesOf } from "../events.ts";
 import { hostsOf } from "../hosts.ts";
 
-/** A text reduced to its words, without quotes, brackets and white space, which programs change. */
-const essence = (text: string): string => ` ${(text.normalize("NFKC").match(/[\p{L}\p{N}_]+/gu) ?? []).join(" ")} `;
+/** The words of a text, without quotes, brackets and white space, which programs change. A space surrounds each word. */
+const normalizeWords = (text: string): string =>
+  ` ${(text.normalize("NFKC").match(/[\p{L}\p{N}_]+/gu) ?? []).join(" ")} `;
 
-/** Every text in a value, without keys, because those are ours. */
+/** All strings in a JSON value. Keys are skipped because evald chose them. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return [value];
   return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
@@ -16,8 +17,8 @@ function textsIn(value: unknown): string[] {
 const actingTools = ["run_command", "http_request", "browse"];
 const pageTools = ["fetch_page", "search_docs", "open_page"];
 
-/** Programs that print, compute, read or run what the agent wrote. Their output is the agent's own. */
-const ownWords = new Set(
+/** Programs that print, compute, read or run what the agent wrote, so their output proves nothing about the product. */
+const genericPrograms = new Set(
   `echo printf cat head tail tee sed awk gawk grep egrep rg cut tr sort uniq seq date uuidgen base64 xxd od openssl md5sum sha256sum shasum
   jq yq python python2 python3 node bun deno ruby perl php lua sh bash zsh dash ash ksh java go cargo make npm-run nc netcat socat curl wget http
   https ls find stat wc cd pwd mkdir touch cp mv rm ln chmod export set env which type true false sleep test expr let bc dc rev fold paste
@@ -32,7 +33,8 @@ function asksForeignProgram(command: string, written: string[]): boolean {
   // A function or alias can shadow any program.
   if (/\(\)\s*\{|\balias\b|\bfunction\b|<<|\bPATH=/.test(command)) return false;
   return commandsOf(command).some(({ path, program, verb }) => {
-    const isOwn = ownWords.has(program) || runsScripts(program, verb) || written.some((text) => text.includes(program));
+    const isOwn =
+      genericPrograms.has(program) || runsScripts(program, verb) || written.some((text) => text.includes(program));
     return program !== "" && !isOwn && !(path.includes("/") && !/^\/(usr\/)?(local\/)?s?bin\//.test(path));
   });
 }
@@ -44,11 +46,7 @@ function asksForeignProgram(command: string, written: string[]): boolean {
  * proves nothing.
  */
 export function createProof(session: SessionEvent[]): (event: SessionEvent, quote: string) => boolean {
-  const started = session.findLast((e) => e.type === "milestone" && e.name === "started") as
-    | EventOf<"milestone">
-    | undefined;
-  const starts = Array.isArray(started?.detail.starts) ? started.detail.starts.map(String) : [];
-  const product = typeof started?.detail.product === "string" ? started.detail.product : null;
+  const { starts = [], product = null } = milestonesOf(session, "started").at(-1)?.detail ?? {};
   const requests = session.filter((e): e is Http => e.type === "http" && e.purpose !== "check");
   const hosts = hostsOf({ starts, product }, requests);
   const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
@@ -56,11 +54,11 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     const isGood = http.status !== null && http.status >= 200 && http.status < 300 && http.method !== "CONNECT";
     return isGood && hosts.isProduct(http);
   };
-  const essences = new Map<string, string>();
-  const holds = (text: string, words: string): boolean => {
-    const known = essences.get(text) ?? essence(text);
-    essences.set(text, known);
-    return known.includes(words);
+  const normalizedTexts = new Map<string, string>();
+  const contains = (text: string, words: string): boolean => {
+    const normalized = normalizedTexts.get(text) ?? normalizeWords(text);
+    normalizedTexts.set(text, normalized);
+    return normalized.includes(words);
   };
   const ofCall = Map.groupBy(requests, ({ id }) => id);
 
@@ -74,7 +72,7 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
   }
 
   /** Whether an event's text comes from the agent or a page. */
-  function isWord(event: SessionEvent): boolean {
+  function isAgentOrPageText(event: SessionEvent): boolean {
     if (event.type === "tool_call") return true;
     if (event.type === "message") return event.id === undefined;
     if (event.type !== "tool_result") return false;
@@ -83,33 +81,33 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     return asked.length > 0 && asked.every((http) => !hosts.isProduct(http) && http.method !== "CONNECT");
   }
 
-  /** Who used the words first: the product, or the agent or a page. */
-  function isOwnWord(words: string, until: number): boolean {
+  /** Whether the agent or a page used the words before the product did, until the event with this seq. */
+  function wasSaidFirstByAgent(words: string, until: number): boolean {
     for (const event of session) {
       if (event.seq > until) return false;
-      if (event.type === "tool_result" && answersOf(event).some((text) => holds(text, words))) return false;
-      if (event.type === "http" && isAnswer(event) && event.body !== undefined && holds(event.body, words))
+      if (event.type === "tool_result" && answersOf(event).some((text) => contains(text, words))) return false;
+      if (event.type === "http" && isAnswer(event) && event.body !== undefined && contains(event.body, words))
         return false;
-      if (!isWord(event)) continue;
+      if (!isAgentOrPageText(event)) continue;
       const fields = event.type === "tool_call" ? event.input : event.type === "message" ? event.text : null;
       const shown = event.type === "tool_result" ? event.output : fields;
-      if (textsIn(shown).some((text) => holds(text, words))) return true;
+      if (textsIn(shown).some((text) => contains(text, words))) return true;
     }
     return false;
   }
 
   return (event, quote) => {
-    const words = essence(quote);
+    const words = normalizeWords(quote);
     if (words.trim().length < 4) return false;
     if (event.type === "http") {
-      const said = event.id !== null && isAnswer(event) && event.body !== undefined && holds(event.body, words);
-      return said && !isOwnWord(words, event.seq);
+      const said = event.id !== null && isAnswer(event) && event.body !== undefined && contains(event.body, words);
+      return said && !wasSaidFirstByAgent(words, event.seq);
     }
     if (event.type !== "tool_result" || !actingTools.includes(event.tool) || !hasWorked(event)) return false;
-    if (isOwnWord(words, event.seq)) return false;
+    if (wasSaidFirstByAgent(words, event.seq)) return false;
     const shown = textsIn([event.output?.stdout, event.output?.stderr, event.output?.body, event.output?.text]);
-    if (!shown.some((text) => holds(text, words))) return false;
-    if (answersOf(event).some((text) => holds(text, words))) return true;
+    if (!shown.some((text) => contains(text, words))) return false;
+    if (answersOf(event).some((text) => contains(text, words))) return true;
     const command = calls.get(event.id)?.input?.command;
     const isLocal = product === null && event.tool === "run_command" && typeof command === "string";
     const written = [...calls.values()]

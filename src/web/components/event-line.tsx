@@ -86,7 +86,10 @@ export function summaryOf(type: Event["type"], fields: Record<string, unknown>):
     error: () => `${text("where")}: ${text("message")}`,
     interruption: () => text("question"),
     limit: () => `${plain(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amount(fields)}`,
-    milestone: () => `${plain(text("name"))} · ${brief(fields.detail)}`,
+    milestone: () =>
+      fields.name === null
+        ? `Unreadable milestone · ${JSON.stringify(fields.raw)}`
+        : `${plain(text("name"))} · ${brief(fields.detail)}`,
     end: () => `${plain(text("outcome"))}: ${text("reason")}`,
   };
   return line(summaries[type](), 220).replace(/ ·$/, "") || "empty";

@@ -7,7 +7,10 @@ const isMap = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 const isPlain = (value: unknown): boolean => value === null || typeof value !== "object";
 
-/** The fields of an event: text as is, everything else as colored JSON. All of it is untrusted data. */
+/**
+ * The fields of an event: text as is, everything else as colored JSON, such as the `raw` fields of an unreadable milestone. All of it is
+ * untrusted data.
+ */
 export function Payload({ fields, depth = 1 }: { fields: Record<string, unknown>; depth?: number }) {
   return (
     <dl class="payload">
@@ -15,7 +18,7 @@ export function Payload({ fields, depth = 1 }: { fields: Record<string, unknown>
         <div key={name}>
           <dt>{name}</dt>
           <dd>
-            <Value value={value} depth={depth} />
+            <Value value={value} depth={depth === 1 && name === "raw" ? maxDepth : depth} />
           </dd>
         </div>
       ))}
