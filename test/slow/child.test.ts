@@ -23,6 +23,10 @@ const failure = (cause: string, options: object) =>
 
 /** One run over REST, whose agent is the process of a command. */
 async function runOf(command: string[], env: Record<string, string> = {}, silentCpuMs?: number) {
+  return (await appWithRun(command, env, silentCpuMs)).run;
+}
+
+async function appWithRun(command: string[], env: Record<string, string> = {}, silentCpuMs?: number) {
   const { send, runJobs } = testApp({
     agent: createChildAgent(instantAgent, { start: () => startProcess(command, {}), silentCpuMs }),
     env,
@@ -30,7 +34,7 @@ async function runOf(command: string[], env: Record<string, string> = {}, silent
   const prompt = await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
   const asked = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
   await runJobs();
-  return (await send("GET", `/api/v1/runs/${asked.body.runId}`)).body;
+  return { send, run: (await send("GET", `/api/v1/runs/${asked.body.runId}`)).body };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -79,6 +83,15 @@ describe("the output of a process", () => {
     const run = await runOf(bun(script), {}, 2000);
     expect(run).toMatchObject({ status, attempt: 1 });
     if (status === "failed") expect(run.failureReason).toStartWith("budget: the agent used 2 s of CPU time");
+  });
+
+  test("a milestone that is unknown or malformed is kept as it was sent", async () => {
+    const odd = [{ name: "celebrated", detail: {} }, { name: "page_read" }];
+    const lines = odd.map((fields) => `echo '${JSON.stringify({ type: "milestone", ...fields })}'; `).join("");
+    const { send, run } = await appWithRun(shell(`${lines}echo '${end}'`));
+    expect(run).toMatchObject({ status: "completed", failureReason: null });
+    const { body } = await send("GET", `/api/v1/reports/${run.report.slug}/trace?types=milestone`);
+    expect(body.events).toMatchObject(odd.map((raw) => ({ name: null, raw })));
   });
 
   test("an event that is nested too deeply is a crash", async () => {
