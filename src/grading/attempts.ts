@@ -47,16 +47,16 @@ export function commandsOf(line: string): Command[] {
   });
 }
 
-/** What a call tried; `seen` are the requests observed during the call. */
-export function attemptOf({ tool, input }: Call, seen: Request[]): Attempt {
+/** What a call tried; `observed` are the requests seen during the call. */
+export function attemptOf({ tool, input }: Call, observed: Request[]): Attempt {
   const text = (name: string) => (typeof input?.[name] === "string" ? (input[name] as string) : null);
   const commands = commandsOf(text("command") ?? "");
   const url = text("url");
-  const said = commands.flatMap(({ program, verb, targets }) =>
+  const ofCommands = commands.flatMap(({ program, verb, targets }) =>
     isClient(program) ? targets.map((target) => ({ method: verb, url: target })) : [],
   );
-  const asked = url === null ? [] : [{ method: (text("method") ?? "GET").toUpperCase(), url }];
-  return { tool, requests: [...seen, ...said, ...asked], commands, target: text("path") ?? text("ref") };
+  const ofTool = url === null ? [] : [{ method: (text("method") ?? "GET").toUpperCase(), url }];
+  return { tool, requests: [...observed, ...ofCommands, ...ofTool], commands, target: text("path") ?? text("ref") };
 }
 
 /** Whether two words may refer to the same thing: equal, contained in each other, with the same start, or both IDs. */
@@ -105,8 +105,8 @@ export function isSameAttempt(failed: Attempt, later: Attempt): boolean {
   }
   if (failed.commands.length > 0) {
     const real = failed.commands.filter(({ program }) => !lookingAround.has(program));
-    const tried = real.length > 0 ? real : failed.commands;
-    return tried.some((x) => later.commands.some((y) => isSameCommand(x, y)));
+    const commands = real.length > 0 ? real : failed.commands;
+    return commands.some((x) => later.commands.some((y) => isSameCommand(x, y)));
   }
   return failed.tool === later.tool && failed.target === later.target;
 }

@@ -8,8 +8,8 @@ export type MilestoneOf<Name extends MilestoneName> = Extract<SessionEvent, { ty
 export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[], name: Name): MilestoneOf<Name>[] =>
   events.filter((event): event is MilestoneOf<Name> => event.type === "milestone" && event.name === name);
 
-/** `asked`: the agent itself requested this URL, rather than a tool on its own. */
-export type Http = EventOf<"http"> & { asked?: boolean };
+/** `isAgentsOwn`: the agent itself requested this URL, rather than a tool on its own. */
+export type Http = EventOf<"http"> & { isAgentsOwn?: boolean };
 
 export const failed = (http: Http) => http.status === null || http.status >= 400;
 
@@ -17,7 +17,7 @@ export const isHop = ({ status }: Http) => status !== null && status >= 300 && s
 
 /** Probes for a convention of a site. The discovery checks grade the result, so a missing file costs nothing more. */
 export function isProbe(http: Http): boolean {
-  if (http.asked) return false;
+  if (http.isAgentsOwn) return false;
   const path = URL.parse(http.url)?.pathname ?? "";
   return http.provenance === "guessed" && /\/(llms(-full)?|robots)\.txt$|\/sitemap[^/]*\.xml$|\.mdx?$/i.test(path);
 }

@@ -22,9 +22,9 @@ export function hasReached({ visits, done, isComplete }: Omit<Exposure, "listed"
 
 /** The pages that were requested or listed, according to the events. A session that failed reached nothing. */
 export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
-  const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
+  const isUngraded = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const base = { isComplete: facts.limits.length === 0, byRules: facts.kind !== "model" };
-  if (unmade) return { visits: [], listed: [], done: [], ...base };
+  if (isUngraded) return { visits: [], listed: [], done: [], ...base };
   const checks = facts.checks.filter(
     ({ status, group }) => status !== "skip" && group !== "link" && group !== "sample",
   );
@@ -42,9 +42,9 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
   const visits = new Map<string, Visit>();
   const at = (url: string): Visit => {
     const page = pageKey(url);
-    const known = visits.get(page) ?? { page, url, reads: 0, misses: 0, guesses: 0, errors: 0, found: {} };
-    visits.set(page, known);
-    return known;
+    const visit = visits.get(page) ?? { page, url, reads: 0, misses: 0, guesses: 0, errors: 0, found: {} };
+    visits.set(page, visit);
+    return visit;
   };
   for (const http of taskRequests.filter((each) => !isProbe(each))) {
     const visit = at(http.url);

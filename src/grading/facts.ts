@@ -90,16 +90,17 @@ function isAct(call: EventOf<"tool_call">, hosts: Hosts): boolean {
 const declaredTool = "check_declared";
 
 /** The events of an agent with a model, with corrected tool results and requested URLs marked. */
-function asDone(events: SessionEvent[]): SessionEvent[] {
-  const asked = new Map(
+function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
+  const urlOfCall = new Map(
     events.flatMap((e) => {
       return e.type === "tool_call" && typeof e.input?.url === "string" ? [[e.id, sameAddress(e.input.url)]] : [];
     }),
   );
   return events.map((event) => {
     if (event.type === "tool_result" && event.tool !== declaredTool) return { ...event, ok: hasWorked(event) };
-    const isAsked = event.type === "http" && event.id !== null && asked.get(event.id) === sameAddress(event.url);
-    return isAsked ? { ...event, asked: true } : event;
+    const isAgentsOwn =
+      event.type === "http" && event.id !== null && urlOfCall.get(event.id) === sameAddress(event.url);
+    return isAgentsOwn ? { ...event, isAgentsOwn } : event;
   });
 }
 
@@ -110,7 +111,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
   const started = milestonesOf(milestones, "started").at(-1)?.detail;
   const kind = started?.kind ?? null;
   const isModel = kind === "model";
-  const events = isModel ? asDone(ordered) : ordered;
+  const events = isModel ? correctModelEvents(ordered) : ordered;
   const of = <T extends SessionEvent["type"]>(type: T) => events.filter((e): e is EventOf<T> => e.type === type);
   const end = of("end").at(-1);
   const claimedUsd = milestonesOf(milestones, "agent_usage").at(-1)?.detail.costUsd ?? 0;
@@ -188,9 +189,9 @@ function honestOutcome(
   judgement: Judgement | null,
 ): Outcome {
   if (claimed === "no_creds" || claimed === "excluded" || claimed === "scoring_failed") return claimed;
-  const made = declared.filter((check) => check.status !== "skip");
-  if (made.some(({ status }) => status !== "pass")) return "goal_not_met";
-  if (made.length > 0 && made.length === declared.length) return "succeeded";
+  const results = declared.filter((check) => check.status !== "skip");
+  if (results.some(({ status }) => status !== "pass")) return "goal_not_met";
+  if (results.length > 0 && results.length === declared.length) return "succeeded";
   if (kind !== "model") return "not_judged";
   const judged = judgement?.verdict ? outcomeOf(judgement.verdict) : null;
   if (judged && judged !== "not_judged") return judged;

@@ -71,10 +71,10 @@ function addResult(
   hosts: Hosts,
 ): void {
   const call = calls.get(id);
-  const known = failures.findLast(
+  const same = failures.findLast(
     (each) => each.id === id || (call?.url && address(each.url) === address(call.url) && each.seqs[0]! > call.seq),
   );
-  if (known) return void known.seqs.push(seq);
+  if (same) return void same.seqs.push(seq);
   if (testing.has(id)) return;
   const type = lineOrNull(output?.contentType);
   const message =
@@ -88,13 +88,13 @@ function addResult(
 }
 
 function addError(failures: Failure[], { seq, where, url, message }: EventOf<"error">): void {
-  const said = line(message);
-  const known = url && failures.findLast((each) => address(each.url) === address(url));
-  if (known) {
-    known.seqs.push(seq);
-    if (known.what === "tool") known.message = said;
+  const text = line(message);
+  const same = url && failures.findLast((each) => address(each.url) === address(url));
+  if (same) {
+    same.seqs.push(seq);
+    if (same.what === "tool") same.message = text;
     return;
   }
   const target = url === null ? "local" : "docs";
-  failures.push({ what: "error", seqs: [seq], id: null, tool: where, url, code: null, message: said, target });
+  failures.push({ what: "error", seqs: [seq], id: null, tool: where, url, code: null, message: text, target });
 }

@@ -71,10 +71,10 @@ export const listMethodologies = (own: OwnWeights | null): [Methodology, ...Meth
 
 /** Throws bad_request for an unknown ID. */
 export function getMethodology(own: OwnWeights | null, id: string): Methodology {
-  const known = listMethodologies(own);
-  const found = known.find((each) => each.id === id);
-  if (found) return found;
-  const ids = known.map((each) => each.id).join(" or ");
+  const methodologies = listMethodologies(own);
+  const methodology = methodologies.find((each) => each.id === id);
+  if (methodology) return methodology;
+  const ids = methodologies.map((each) => each.id).join(" or ");
   throw badRequest(`Invalid methodology: ${JSON.stringify(id)} is unknown. Use ${ids}, or set EVALD_METHODOLOGY.`);
 }
 

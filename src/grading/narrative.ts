@@ -10,15 +10,15 @@ type Narrative = Pick<Grade, "nullNotice" | "keyFinding" | "verdict" | "summary"
 /** Sentences about the results. Every statement is counted from events; none is guessed. */
 export function narrate(facts: Facts, measured: Measured, frictions: Friction[]): Narrative {
   const nullNotice = nullNoticeOf(facts, measured);
-  const said = facts.judgement?.verdict?.words;
+  const words = facts.judgement?.verdict?.words;
   const after = (own: string, more: string | undefined) => (more ? `${own} The judge: ${sentence(more)}` : own);
   return {
     nullNotice,
-    keyFinding: line(nullNotice ?? (said?.keyFinding || keyFindingOf(facts, frictions)), 300),
-    verdict: line(nullNotice ?? after(verdictOf(facts, measured), said?.verdict), 900),
+    keyFinding: line(nullNotice ?? (words?.keyFinding || keyFindingOf(facts, frictions)), 300),
+    verdict: line(nullNotice ?? after(verdictOf(facts, measured), words?.verdict), 900),
     summary: {
-      whatWorked: line(after(worked(facts, measured), said?.summary.whatWorked), 2000),
-      whatDidnt: line(after(describeFailures(frictions, facts), said?.summary.whatDidnt), 2000),
+      whatWorked: line(after(describeSuccesses(facts, measured), words?.summary.whatWorked), 2000),
+      whatDidnt: line(after(describeFailures(frictions, facts), words?.summary.whatDidnt), 2000),
     },
   };
 }
@@ -37,22 +37,22 @@ function keyFindingOf(facts: Facts, frictions: Friction[]): string {
   const [first] = frictions;
   if (first?.severity === "critical") return sentence(first.title);
   const { goalAnswer } = facts;
-  if (goalAnswer?.state === "likely") return sentence(describeFound(facts)!);
+  if (goalAnswer?.state === "likely") return sentence(describeAnswer(facts)!);
   if (goalAnswer?.state === "unclear") {
-    const missed = frictions.find((friction) => friction.events.includes(goalAnswer.seq));
-    if (missed) return sentence(missed.title);
+    const goalFriction = frictions.find((friction) => friction.events.includes(goalAnswer.seq));
+    if (goalFriction) return sentence(goalFriction.title);
   }
   return first ? sentence(first.title) : "No friction found.";
 }
 
-function describeFound(facts: Facts): string | null {
-  const found = facts.goalAnswer;
-  if (found?.state !== "likely") return null;
-  const places = found.sections.map(({ url, heading }) =>
+function describeAnswer(facts: Facts): string | null {
+  const answer = facts.goalAnswer;
+  if (answer?.state !== "likely") return null;
+  const places = answer.sections.map(({ url, heading }) =>
     [heading !== null && `under “${heading}”`, url !== null && `on ${pageName(facts, url)}`].filter(Boolean).join(" "),
   );
   const where = list(places.filter(Boolean));
-  return `The answer is probably${where ? ` ${where}` : " in the docs"}${found.clicks === null ? "" : `, ${count(found.clicks, "click")} from the start page`}`;
+  return `The answer is probably${where ? ` ${where}` : " in the docs"}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
 }
 
 function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): string {
@@ -77,7 +77,7 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): str
   return `${what} ${goal}${reader}`;
 }
 
-function worked(facts: Facts, { dimensions }: Measured): string {
+function describeSuccesses(facts: Facts, { dimensions }: Measured): string {
   const counted = facts.checks.filter((check) => check.status !== "skip");
   const inGroup = (group: string) => counted.filter((check) => check.group === group);
   const passing = [...inGroup("discovery"), ...inGroup("page")];
@@ -89,7 +89,7 @@ function worked(facts: Facts, { dimensions }: Measured): string {
   const good = dimensions.filter((each) => each.score >= 90).map((each) => each.name);
   return (
     [
-      describeFound(facts),
+      describeAnswer(facts),
       facts.pages.length > 0 && `${count(facts.pages.length, "page")} read on the path to the goal`,
       passed > 0 && `${passed} of ${count(passing.length, "static check")} of the site passed`,
       alive > 0 && `${percent(alive / weights(links))} of the tested links work`,

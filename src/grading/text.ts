@@ -30,8 +30,8 @@ export function blockOrNull(text: unknown, max = 1000, most = 12): string | null
     .join("\n")
     .replace(/^\s*\n/, "")
     .trimEnd();
-  const kept = all.split("\n").slice(0, most).join("\n").slice(0, max).toWellFormed();
-  return kept === "" ? null : kept === all ? all : `${kept}\n…`;
+  const start = all.split("\n").slice(0, most).join("\n").slice(0, max).toWellFormed();
+  return start === "" ? null : start === all ? all : `${start}\n…`;
 }
 
 /** `sentence("No answer")` is "No answer.". */

@@ -54,14 +54,14 @@ function bounded(mean: number, { outcome, kind, hasActed }: Facts, notMetCap: nu
 }
 
 function dimension(name: DimensionName, all: Part[]): Measure | null {
-  const found = all.filter((part) => part.exact !== null && part.weight > 0);
-  if (found.length === 0) return null;
-  const weights = found.reduce((sum, part) => sum + part.weight, 0);
-  const exact = found.reduce((sum, part) => sum + part.weight * part.exact!, 0) / weights;
+  const measuredParts = all.filter((part) => part.exact !== null && part.weight > 0);
+  if (measuredParts.length === 0) return null;
+  const weights = measuredParts.reduce((sum, part) => sum + part.weight, 0);
+  const exact = measuredParts.reduce((sum, part) => sum + part.weight * part.exact!, 0) / weights;
   return {
     name,
     exact: clamp(exact, 0, 100),
-    parts: found.map((part) => toDimensionPart(part, weights)),
+    parts: measuredParts.map((part) => toDimensionPart(part, weights)),
     unmeasured: all.filter((part) => part.exact === null).map((part) => part.name),
   };
 }
@@ -138,19 +138,19 @@ function pageRequests({ taskRequests, hosts, failures }: Facts): { http: Http; b
  */
 function missedPart(facts: Facts): Part {
   const { weight, guessFactor, zeroAtShare } = table.discoverability.missed;
-  const tried = pageRequests(facts);
-  if (tried.length === 0) return unmeasured("Failed page requests", weight);
-  const isGuess = ({ http }: (typeof tried)[number]) => http.provenance === "guessed";
-  const total = (of: typeof tried) => of.reduce((sum, each) => sum + (isGuess(each) ? guessFactor : 1), 0);
-  const missesOf = (of: typeof tried) => of.filter(({ brought }) => !brought);
-  const missedShare = (of: typeof tried) =>
+  const requests = pageRequests(facts);
+  if (requests.length === 0) return unmeasured("Failed page requests", weight);
+  const isGuess = ({ http }: (typeof requests)[number]) => http.provenance === "guessed";
+  const total = (of: typeof requests) => of.reduce((sum, each) => sum + (isGuess(each) ? guessFactor : 1), 0);
+  const missesOf = (of: typeof requests) => of.filter(({ brought }) => !brought);
+  const missedShare = (of: typeof requests) =>
     facts.kind === "model"
       ? missesOf(of).length / Math.max(facts.calls.length, of.length)
       : total(missesOf(of)) / total(of);
   const nearest = facts.kind === "model" ? undefined : facts.goalAnswer?.nearest[0];
-  const at = nearest ? tried.findIndex(({ http }) => sameAddress(http.url) === sameAddress(nearest.url)) : -1;
-  const until = tried.slice(0, at + 1);
-  const counted = until.length > 0 && missedShare(until) > missedShare(tried) ? until : tried;
+  const at = nearest ? requests.findIndex(({ http }) => sameAddress(http.url) === sameAddress(nearest.url)) : -1;
+  const until = requests.slice(0, at + 1);
+  const counted = until.length > 0 && missedShare(until) > missedShare(requests) ? until : requests;
   const misses = missesOf(counted);
   const counts = { requests: counted.length, failed: misses.length, guessed: misses.filter(isGuess).length };
   return measured("Failed page requests", weight, {
@@ -238,11 +238,11 @@ function efficiency(facts: Facts): Measure | null {
 function wastedFetches(facts: Facts): Part {
   const { weight, zeroAtShare } = table.efficiency.waste;
   const { goalAnswer } = facts;
-  const seen = new Set<string>();
+  const addresses = new Set<string>();
   const fetches = pageRequests(facts).map(({ http, brought }) => {
     const address = `${http.method} ${pageKey(http.url)}`;
-    const again = seen.has(address) || (brought && facts.repeated.has(pageKey(http.url)));
-    seen.add(address);
+    const again = addresses.has(address) || (brought && facts.repeated.has(pageKey(http.url)));
+    addresses.add(address);
     return { brought, again };
   });
   if (fetches.length === 0) return unmeasured("Wasted requests", weight);
@@ -264,9 +264,11 @@ function wastedCalls(facts: Facts): Part {
   const { calls, failures } = facts;
   if (calls.length === 0) return unmeasured("Wasted calls", weight);
   // Failed calls count under recovery, or under the docs.
-  const lost = new Set(failures.map(({ id }) => id));
-  const worked = calls.filter(({ id }) => !lost.has(id)).map((call) => `${call.tool} ${JSON.stringify(call.input)}`);
-  const repeats = worked.length - new Set(worked).size;
+  const failedIds = new Set(failures.map(({ id }) => id));
+  const successes = calls
+    .filter(({ id }) => !failedIds.has(id))
+    .map((call) => `${call.tool} ${JSON.stringify(call.input)}`);
+  const repeats = successes.length - new Set(successes).size;
   const counts = { repeats, useless: uselessPages(facts).length, calls: calls.length };
   const value = (counts.repeats + counts.useless) / counts.calls;
   return measured("Wasted calls", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });

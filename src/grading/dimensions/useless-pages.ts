@@ -27,9 +27,9 @@ function ofRules(facts: Facts): string[] {
   if (goalTerms.length === 0 || (goalAnswer?.state === "unclear" && goalAnswer.noOverlap)) return [];
   const inOrder = read(facts);
   const useful = withPath(pagesWithTerms, facts, inOrder);
-  const given = givenIn(facts);
+  const givenPages = givenIn(facts);
   // Repeated pages are counted as such.
-  return inOrder.filter((page) => !useful.has(page) && !given.has(page) && !facts.repeated.has(page));
+  return inOrder.filter((page) => !useful.has(page) && !givenPages.has(page) && !facts.repeated.has(page));
 }
 
 const actingTools = ["run_command", "http_request", "browse", "write_file"];
@@ -39,8 +39,8 @@ const words = (text: string): string[] => text.match(/[\p{L}\p{N}_@$/-][\p{L}\p{
 /** Names that a reader may copy from a page: everything in code, and paths, options and identifiers elsewhere. */
 function namesIn(text: string): string[] {
   const code = [...text.matchAll(/```([\s\S]*?)```|`([^`\n]+)`/g)].map(([, block, span]) => block ?? span ?? "");
-  const named = words(text).filter((word) => /[_@$/\d]|.[.:-]./.test(word));
-  return [...code.flatMap(words), ...named];
+  const identifiers = words(text).filter((word) => /[_@$/\d]|.[.:-]./.test(word));
+  return [...code.flatMap(words), ...identifiers];
 }
 
 /** A model uses a page if a word that occurs there first appears in its later actions. */
@@ -48,25 +48,25 @@ function ofModel(facts: Facts): string[] {
   const acts = facts.calls.filter(({ tool }) => actingTools.includes(tool));
   // An agent that only reads shows nothing about usefulness.
   if (acts.length === 0) return [];
-  const said = acts.map(({ seq, input }) => ({
+  const actions = acts.map(({ seq, input }) => ({
     seq,
     names: new Set(Object.values(input ?? {}).flatMap((each) => words(JSON.stringify(each).replaceAll("\\n", " ")))),
   }));
-  const known = new Set(namesIn(facts.goal ?? ""));
+  const knownNames = new Set(namesIn(facts.goal ?? ""));
   const useful = new Set<string>();
   for (const { url, seq } of facts.pages) {
     const result = facts.results.findLast((each) => each.seq < seq && typeof each.output?.text === "string");
     const next = facts.results.find((each) => each.seq > seq && typeof each.output?.text === "string");
     const isOf = (each: typeof result) => each !== undefined && pageKey(String(each.output.url ?? "")) === pageKey(url);
     const text = isOf(next) ? next?.output.text : isOf(result) ? result?.output.text : null;
-    const fresh = namesIn(typeof text === "string" ? text : "").filter((name) => !known.has(name));
+    const fresh = namesIn(typeof text === "string" ? text : "").filter((name) => !knownNames.has(name));
     // Pages that can't be read here count as useful.
-    if (typeof text !== "string" || said.some((act) => act.seq > seq && fresh.some((name) => act.names.has(name))))
+    if (typeof text !== "string" || actions.some((act) => act.seq > seq && fresh.some((name) => act.names.has(name))))
       useful.add(pageKey(url));
-    for (const name of fresh) known.add(name);
+    for (const name of fresh) knownNames.add(name);
   }
   const inOrder = read(facts);
   const leading = withPath(useful, facts, inOrder);
-  const given = givenIn(facts);
-  return inOrder.filter((page) => !leading.has(page) && !given.has(page));
+  const givenPages = givenIn(facts);
+  return inOrder.filter((page) => !leading.has(page) && !givenPages.has(page));
 }

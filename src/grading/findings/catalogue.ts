@@ -47,7 +47,7 @@ const entry = (
 ): Entry => ({ category, phase, severity, title, remedy });
 
 /** `critical` requires that the check fails almost everywhere, so that agents can't read anything. */
-const known: Record<string, Entry> = {
+const entries: Record<string, Entry> = {
   "llms-txt-links-resolve": entry(
     "dead_link",
     "discovery",
@@ -181,8 +181,8 @@ const byGroup: Record<CheckGroup, Omit<Entry, "title" | "remedy">> = {
 };
 
 export function entryOf(check: Pick<SeenCheck, "id" | "group">): Entry {
-  const found = Object.hasOwn(known, check.id) ? known[check.id] : undefined;
-  if (found !== undefined) return found;
+  const entry = Object.hasOwn(entries, check.id) ? entries[check.id] : undefined;
+  if (entry !== undefined) return entry;
   const kind = byGroup[check.group] ?? { category: "other", phase: "execution", severity: "low" };
   const title = check.group === "declared" ? "Success check failed" : `Check failed: ${check.id}`;
   const remedy = check.group === "declared" ? "Make the success check pass" : `Fix ${check.id}`;

@@ -25,8 +25,8 @@ import { pathFindings } from "./page-findings.ts";
 export function findingsOf(facts: Facts): Finding[] {
   const byPrint = new Map<string, Finding>();
   for (const finding of [...checkFindings(facts), ...pathFindings(facts)]) {
-    const known = byPrint.get(finding.fingerprint);
-    byPrint.set(finding.fingerprint, known === undefined ? finding : merge(known, finding));
+    const same = byPrint.get(finding.fingerprint);
+    byPrint.set(finding.fingerprint, same === undefined ? finding : merge(same, finding));
   }
   return [...byPrint.values()];
 }

@@ -94,14 +94,14 @@ function closing(rest: Friction[]): Friction {
 function secondsOf(events: number[], facts: Facts): number | null {
   const proof = new Set(events);
   const requests = facts.taskRequests.filter((http) => proof.has(http.seq));
-  const asked = new Set(requests.map((http) => http.id));
-  const failedTools = facts.results.filter(({ seq, id, ok }) => proof.has(seq) && !ok && !asked.has(id));
+  const callIds = new Set(requests.map((http) => http.id));
+  const failedTools = facts.results.filter(({ seq, id, ok }) => proof.has(seq) && !ok && !callIds.has(id));
   if (requests.length + failedTools.length === 0) return null;
-  const waited = requests.reduce((sum, http) => sum + http.ms, 0);
-  const worked = failedTools.reduce((sum, { id, tMs }) => {
+  const requestMs = requests.reduce((sum, http) => sum + http.ms, 0);
+  const toolMs = failedTools.reduce((sum, { id, tMs }) => {
     return sum + tMs - (facts.calls.find((call) => call.id === id)?.tMs ?? tMs);
   }, 0);
-  return round1((waited + worked) / 1000);
+  return round1((requestMs + toolMs) / 1000);
 }
 
 /** Model usage between an event of the evidence and the next tool call: the cost of reading it. */

@@ -49,21 +49,21 @@ export function rangeOf(cause: Cause, facts: Facts, measured: Measured, methodol
 /** The session if the pages that a cause made unreadable had been read: without any use, and with the best result. */
 function withPagesRead(cause: Cause, facts: Facts): Facts[] {
   const requests = new Set(cause.requests);
-  const kept = facts.taskRequests.filter(({ seq }) => requests.has(seq));
+  const unreadRequests = facts.taskRequests.filter(({ seq }) => requests.has(seq));
   const unread = facts.checks.filter(({ key, id }) => cause.checks.includes(key) && readingChecks.has(id));
-  if (kept.length + unread.length === 0) return [];
+  if (unreadRequests.length + unread.length === 0) return [];
   const better = without(cause, facts);
   const read = {
     ...better,
     taskRequests: [
       ...better.taskRequests,
-      ...kept.filter(failed).map((http) => ({ ...http, status: 200, error: null })),
+      ...unreadRequests.filter(failed).map((http) => ({ ...http, status: 200, error: null })),
     ],
-    pages: [...facts.pages, ...kept.map(({ seq, url }) => ({ seq, url, title: null }))],
+    pages: [...facts.pages, ...unreadRequests.map(({ seq, url }) => ({ seq, url, title: null }))],
   };
-  const missed = facts.checks.filter(({ id, share }) => id === "prerequisite-explained" && share < 1);
-  const all = joinCauses(cause, { ...noCause, checks: missed.map(({ key }) => key), goal: true });
-  const useful = new Set([...facts.pagesWithTerms, ...kept.map(({ url }) => pageKey(url))]);
+  const unexplained = facts.checks.filter(({ id, share }) => id === "prerequisite-explained" && share < 1);
+  const all = joinCauses(cause, { ...noCause, checks: unexplained.map(({ key }) => key), goal: true });
+  const useful = new Set([...facts.pagesWithTerms, ...unreadRequests.map(({ url }) => pageKey(url))]);
   return [read, { ...without(all, facts), pages: read.pages, taskRequests: read.taskRequests, pagesWithTerms: useful }];
 }
 
@@ -149,11 +149,11 @@ function evenOut(shares: number[]): number[] {
 
 /** The session without repeated calls and without questions to people. */
 function withoutRepeats(facts: Facts): Facts {
-  const seen = new Set<string>();
+  const keys = new Set<string>();
   const calls = facts.calls.map((call) => {
     const key = `${call.tool} ${JSON.stringify(call.input)}`;
-    const again = seen.has(key);
-    seen.add(key);
+    const again = keys.has(key);
+    keys.add(key);
     return again ? { ...call, input: { ...call.input, again: call.seq } } : call;
   });
   return { ...facts, calls, interruptions: [] };
@@ -163,9 +163,9 @@ function withoutRepeats(facts: Facts): Facts {
 function without(cause: Cause, facts: Facts): Facts {
   const checks = new Set(cause.checks);
   const requests = new Set(cause.requests);
-  const asked = new Set(facts.taskRequests.filter((http) => requests.has(http.seq)).map((http) => http.id));
+  const callIds = new Set(facts.taskRequests.filter((http) => requests.has(http.seq)).map((http) => http.id));
   const best = table.efficiency.seconds.best * 1000;
-  const found = facts.goalAnswer;
+  const { goalAnswer } = facts;
   const pass = <T extends { key: string }>(check: T): T =>
     checks.has(check.key) ? { ...check, status: "pass", share: 1 } : check;
   return {
@@ -175,17 +175,17 @@ function without(cause: Cause, facts: Facts): Facts {
     taskRequests: facts.taskRequests
       .filter((http) => !requests.has(http.seq) || !failed(http))
       .map((http) => (requests.has(http.seq) ? { ...http, ms: Math.min(http.ms, best) } : http)),
-    results: facts.results.map((result) => (asked.has(result.id) ? { ...result, ok: true } : result)),
+    results: facts.results.map((result) => (callIds.has(result.id) ? { ...result, ok: true } : result)),
     failures: facts.failures.filter((failure) => !cause.failures.includes(failure.seqs[0]!)),
     interruptions: facts.interruptions.filter((each) => !cause.interruptions.includes(each.seq)),
-    goalAnswer: cause.goal && found ? asFound(found) : found,
+    goalAnswer: cause.goal && goalAnswer ? toNearAnswer(goalAnswer) : goalAnswer,
   };
 }
 
 /** An unclear goal, as if its answer were clear and near; a likely one, as if it were near. */
-const asFound = (found: GoalAnswer): GoalAnswer => ({
-  ...found,
+const toNearAnswer = (answer: GoalAnswer): GoalAnswer => ({
+  ...answer,
   state: "likely",
-  fit: found.state === "likely" ? found.fit : 1,
-  clicks: Math.min(found.clicks ?? table.discoverability.path.bestClicks, table.discoverability.path.bestClicks),
+  fit: answer.state === "likely" ? answer.fit : 1,
+  clicks: Math.min(answer.clicks ?? table.discoverability.path.bestClicks, table.discoverability.path.bestClicks),
 });

@@ -13,13 +13,13 @@ const words = (terms: string[]) =>
   );
 
 /** Problems with the answer to the goal: far from the start page, without a sample, or in no clear section. */
-export function goalDrafts(found: GoalAnswer | null, facts: Facts): Draft[] {
-  if (found === null || facts.pages.length === 0) return [];
-  if (found.state === "likely") {
-    const isFar = found.clicks === null || found.clicks > table.discoverability.path.frictionAbove;
-    return isFar && found.sections.length > 0 ? [farDraft(found, facts)] : [];
+export function goalDrafts(answer: GoalAnswer | null, facts: Facts): Draft[] {
+  if (answer === null || facts.pages.length === 0) return [];
+  if (answer.state === "likely") {
+    const isFar = answer.clicks === null || answer.clicks > table.discoverability.path.frictionAbove;
+    return isFar && answer.sections.length > 0 ? [farDraft(answer, facts)] : [];
   }
-  return [unclearDraft(found, facts)];
+  return [unclearDraft(answer, facts)];
 }
 
 function placeOf({ nearest, sections }: GoalAnswer, facts: Facts): string {
@@ -30,35 +30,35 @@ function placeOf({ nearest, sections }: GoalAnswer, facts: Facts): string {
 }
 
 /** An answer that takes many pages to reach. */
-function farDraft(found: GoalAnswer, facts: Facts): Draft {
+function farDraft(answer: GoalAnswer, facts: Facts): Draft {
   const { frictionAbove } = table.discoverability.path;
-  const place = placeOf(found, facts);
+  const place = placeOf(answer, facts);
   const [distance, title] =
-    found.clicks === null
+    answer.clicks === null
       ? ["No page that was read links to it.", "No link leads from the start page to the likely answer"]
       : [
-          `It is ${count(found.clicks, "click")} from the start page.`,
-          `The likely answer is ${count(found.clicks, "click")} from the start page`,
+          `It is ${count(answer.clicks, "click")} from the start page.`,
+          `The likely answer is ${count(answer.clicks, "click")} from the start page`,
         ];
   return {
-    severity: found.clicks !== null && found.clicks > 2 * frictionAbove ? "medium" : "low",
+    severity: answer.clicks !== null && answer.clicks > 2 * frictionAbove ? "medium" : "low",
     phase: "discovery",
     category: "other",
     subject: `far ${goalSubject(facts)}`,
     title,
     description: `The likely answer: ${place}. ${distance}`,
-    url: found.sections[0]?.url ?? null,
+    url: answer.sections[0]?.url ?? null,
     cause: { ...noCause, goal: true },
     fix: `Link ${place} from the start page or an index.`,
-    events: [found.seq],
+    events: [answer.seq],
     grounds: ["goal"],
     remedy: ["goal", "Link the answer to the goal from the start page"],
   };
 }
 
-function unclearDraft(found: GoalAnswer, facts: Facts): Draft {
-  const { nearest, unseen, missing, noOverlap, otherScript, noSample } = found;
-  const closest = nearest.length === 0 ? "" : ` Closest: ${placeOf(found, facts)}.`;
+function unclearDraft(answer: GoalAnswer, facts: Facts): Draft {
+  const { nearest, unseen, missing, noOverlap, otherScript, noSample } = answer;
+  const closest = nearest.length === 0 ? "" : ` Closest: ${placeOf(answer, facts)}.`;
   const never =
     unseen.length === 0
       ? ""
@@ -73,7 +73,7 @@ function unclearDraft(found: GoalAnswer, facts: Facts): Draft {
     subject: goalSubject(facts),
     url: nearest[0]?.url ?? facts.starts[0] ?? null,
     cause: { ...noCause, goal: true },
-    events: [found.seq],
+    events: [answer.seq],
     grounds: ["goal"],
   };
   if (otherScript !== null)
@@ -99,7 +99,7 @@ function unclearDraft(found: GoalAnswer, facts: Facts): Draft {
     return {
       ...common,
       severity: "low",
-      title: `The closest section has no sample: ${placeOf(found, facts)}`,
+      title: `The closest section has no sample: ${placeOf(answer, facts)}`,
       description: `One section contains the words of the goal, but no code sample.${closest}`,
       fix: "Add a code sample to this section.",
       remedy: ["goal", "Add a code sample to the section about the goal"],
@@ -107,9 +107,9 @@ function unclearDraft(found: GoalAnswer, facts: Facts): Draft {
   return {
     ...common,
     // Other words may say the same, so only words that appear nowhere and a poor match make missing docs likely.
-    severity: unseen.length > 0 && found.fit < 0.5 ? "medium" : "low",
+    severity: unseen.length > 0 && answer.fit < 0.5 ? "medium" : "low",
     title: `No page clearly answers the goal.${closest}`,
-    description: `${count(found.pages + facts.surveyed.length, "page")} read.${closest}${apart}${never}${also}`,
+    description: `${count(answer.pages + facts.surveyed.length, "page")} read.${closest}${apart}${never}${also}`,
     fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${words(unseen)}.` : ""}`,
     remedy: ["goal", "Answer the goal in one section with a sample"],
   };

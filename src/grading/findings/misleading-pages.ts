@@ -39,12 +39,12 @@ function namesOf(call: Recovery["call"], facts: Facts): string[] {
   return [...new Set([...paths, ...lines.filter((each) => each.includes(" "))])];
 }
 
-const gone = [404, 405, 410];
+const absentStatuses = [404, 405, 410];
 
 /** The URL of a failed POST that doesn't exist. Other methods may have named a resource that is only an example. */
 function missingUrl({ failure }: Recovery, { taskRequests }: Facts): string | null {
   const http = taskRequests.find(({ seq }) => failure.seqs.includes(seq));
-  return http?.method.toUpperCase() === "POST" && gone.includes(http.status ?? 0) ? http.url : null;
+  return http?.method.toUpperCase() === "POST" && absentStatuses.includes(http.status ?? 0) ? http.url : null;
 }
 
 /**
@@ -97,7 +97,7 @@ function wrongDraft(recovery: Recovery, { seq, ...page }: WrongPage, guesses: Re
     ...guesses.map((each) => stepOf("guessed", each.call, each.failure.seqs[0]!, facts)),
     ...(fix ? [stepOf("worked", fix, fix.seq, facts)] : []),
   ];
-  const tried = guesses.length === 0 ? "" : ` The agent guessed ${count(guesses.length, "time")} in between.`;
+  const guessNote = guesses.length === 0 ? "" : ` The agent guessed ${count(guesses.length, "time")} in between.`;
   return {
     severity: fate === "notAtAll" ? "high" : "medium",
     phase: "execution",
@@ -105,7 +105,7 @@ function wrongDraft(recovery: Recovery, { seq, ...page }: WrongPage, guesses: Re
     owner: "fixes",
     subject: `wrong ${url} ${found}`,
     title: `Wrong ${kind} in the docs: ${found}`,
-    description: `${sentence(failure.message)}${expected === null ? "" : ` What worked: ${expected}.`}${tried}`,
+    description: `${sentence(failure.message)}${expected === null ? "" : ` What worked: ${expected}.`}${guessNote}`,
     url,
     cause: { ...noCause, failures: failures.map(({ seqs }) => seqs[0]!) },
     events: inOrder([seq, ...failures.flatMap(({ seqs }) => seqs)]),

@@ -188,19 +188,19 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     const draft = requestDraft(refused, failure, facts, false);
     if (draft.category === "auth") return { ...draft, cause, events: [seq], quote: null };
   }
-  const asked = line(question, 120);
+  const request = line(question, 120);
   return {
     severity: "high",
     phase: "execution",
     category: "needs_human",
-    subject: url === null ? asked.toLowerCase().replace(/\d+/g, "#") : sameAddress(url),
-    title: `Agent needed a person: ${asked}`,
+    subject: url === null ? request.toLowerCase().replace(/\d+/g, "#") : sameAddress(url),
+    title: `Agent needed a person: ${request}`,
     description: `The agent asked: ${sentence(line(question, 500))}`,
     url,
     cause,
     events: [seq],
     grounds: [url === null ? "run" : askedFor(url)],
-    remedy: [`human ${asked}`, "Make this step possible without a person"],
+    remedy: [`human ${request}`, "Make this step possible without a person"],
   };
 }
 

@@ -25,7 +25,7 @@ type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
  */
 export function withReported(findings: Finding[], facts: Facts, session: SessionEvent[]): Finding[] {
   const all = [...findings];
-  const done = new Set<string>();
+  const fingerprints = new Set<string>();
   const lookup = toLookup(facts, session);
   const { toolOf } = lookup;
   const world = session.filter((event) => voiceOf(event, toolOf) !== "agent");
@@ -37,17 +37,17 @@ export function withReported(findings: Finding[], facts: Facts, session: Session
     if (!proof || title === "") continue;
     const { failure, page, quote } = proof;
     const at = all.findIndex(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
-    const found = at < 0 ? toFinding(proof, title) : (all[at] as Finding);
+    const finding = at < 0 ? toFinding(proof, title) : (all[at] as Finding);
     // One cause is reported once, even if the agent repeats it.
-    if (done.has(found.fingerprint)) continue;
-    done.add(found.fingerprint);
-    if (at < 0) all.push(found);
+    if (fingerprints.has(finding.fingerprint)) continue;
+    fingerprints.add(finding.fingerprint);
+    if (at < 0) all.push(finding);
     else
       all[at] = {
-        ...found,
-        description: line(`${sentence(found.description)} The agent: ${sentence(title)}`, 1200),
-        quote: found.quote ?? (line(quote) || null),
-        events: inOrder([...found.events, ...(page ? [page.seq] : [])]),
+        ...finding,
+        description: line(`${sentence(finding.description)} The agent: ${sentence(title)}`, 1200),
+        quote: finding.quote ?? (line(quote) || null),
+        events: inOrder([...finding.events, ...(page ? [page.seq] : [])]),
       };
   }
   return all;
@@ -82,8 +82,8 @@ function prove(
   { toolOf, bySeq, callsById }: Lookup,
 ): Proof | null {
   const before = session.filter((event) => event.seq < seq);
-  const said = flat(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");
-  const quote = [...said].length >= minQuote ? said : null;
+  const words = flat(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");
+  const quote = [...words].length >= minQuote ? words : null;
   const page =
     quote === null
       ? undefined

@@ -36,21 +36,21 @@ const texts = new WeakMap<SessionEvent, string>();
  * addresses are looked up in the same events again and again.
  */
 export function textOf(event: SessionEvent): string {
-  const kept = texts.get(event);
-  if (kept !== undefined) return kept;
+  const cached = texts.get(event);
+  if (cached !== undefined) return cached;
   const text = gatherText(event);
   texts.set(event, text);
   return text;
 }
 
 function gatherText(event: SessionEvent): string {
-  const found: string[] = [];
+  const strings: string[] = [];
   const gather = (value: unknown): void => {
-    if (typeof value === "string") found.push(flat(value));
+    if (typeof value === "string") strings.push(flat(value));
     else if (value !== null && typeof value === "object") for (const each of Object.values(value)) gather(each);
   };
   gather(fieldsOf(event));
-  return `${found.join("\n")}\n${shown(event, Number.POSITIVE_INFINITY)}`;
+  return `${strings.join("\n")}\n${toLine(event, Number.POSITIVE_INFINITY)}`;
 }
 
 function fieldsOf({ seq: _seq, at: _at, tMs: _tMs, source: _source, type: _type, ...fields }: SessionEvent) {
@@ -58,7 +58,7 @@ function fieldsOf({ seq: _seq, at: _at, tMs: _tMs, source: _source, type: _type,
 }
 
 /** One event as one line, with texts shortened in the middle to `chars`. */
-function shown(event: SessionEvent, chars: number): string {
+function toLine(event: SessionEvent, chars: number): string {
   const short = (text: string) => {
     const all = flat(text);
     if (all.length <= chars) return all;
@@ -97,21 +97,21 @@ export function quoteSession(events: SessionEvent[], most = maxChars): string {
   const ranked = all
     .map((event, i) => {
       const rank = rankOf(event, i >= all.length - lastEvents);
-      return { seq: event.seq, rank, text: shown(event, rank < 2 ? 1500 : 500) };
+      return { seq: event.seq, rank, text: toLine(event, rank < 2 ? 1500 : 500) };
     })
     .sort((a, b) => a.rank - b.rank || b.seq - a.seq);
-  const kept = new Map<number, string>();
+  const textBySeq = new Map<number, string>();
   let chars = 0;
   for (const { seq, text } of ranked) {
     // A short event may fit where a long one didn't.
     if (chars + text.length > most) continue;
     chars += text.length + 1;
-    kept.set(seq, text);
+    textBySeq.set(seq, text);
   }
   const lines: string[] = [];
   let left = 0;
   for (const { seq } of all) {
-    const text = kept.get(seq);
+    const text = textBySeq.get(seq);
     if (text === undefined) left++;
     else {
       if (left > 0) lines.push(`(${left} events omitted)`);

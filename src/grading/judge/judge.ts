@@ -62,9 +62,9 @@ export function readJudgement(judging: SessionEvent[], session: SessionEvent[]):
  * fence. undefined: there is none.
  */
 export function objectIn(text: string): unknown {
-  const said = text.split("</think>").at(-1) ?? "";
+  const reply = text.split("</think>").at(-1) ?? "";
   try {
-    return JSON.parse(said.slice(said.indexOf("{"), said.lastIndexOf("}") + 1));
+    return JSON.parse(reply.slice(reply.indexOf("{"), reply.lastIndexOf("}") + 1));
   } catch {
     return undefined;
   }
@@ -111,9 +111,9 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
 
   const parts = goal.map((text, i): JudgedPart => {
     const unclear: JudgedPart = { text, met: "unclear", events: [], quote: null, why: "" };
-    const said = answer.parts.filter(({ part }) => part === i + 1);
-    const [claim] = said;
-    if (!claim || said.some(({ met }) => met !== claim.met)) {
+    const claims = answer.parts.filter(({ part }) => part === i + 1);
+    const [claim] = claims;
+    if (!claim || claims.some(({ met }) => met !== claim.met)) {
       dropped.push(`part ${i + 1}: ${claim ? "it has two different verdicts" : "it has no verdict"}`);
       return unclear;
     }
@@ -160,19 +160,19 @@ const maxAddresses = 100;
 
 /** Removes URLs that don't occur in a session, and all URLs after the first hundred different ones, from a model's texts. */
 export function addressFilter(session: SessionEvent[]): (text: string) => string {
-  const known = new Map<string, boolean>();
-  function isKnown(bare: string): boolean {
-    let found = known.get(bare);
-    if (found === undefined) {
-      found = known.size < maxAddresses && session.some((event) => textOf(event).includes(bare));
-      if (known.size < maxAddresses) known.set(bare, found);
+  const occurrences = new Map<string, boolean>();
+  function hasOccurred(bare: string): boolean {
+    let occurs = occurrences.get(bare);
+    if (occurs === undefined) {
+      occurs = occurrences.size < maxAddresses && session.some((event) => textOf(event).includes(bare));
+      if (occurrences.size < maxAddresses) occurrences.set(bare, occurs);
     }
-    return found;
+    return occurs;
   }
   return (text) =>
-    text.normalize("NFKC").replace(address, (found) => {
-      const bare = found.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
-      return isKnown(bare) ? found : `[URL removed]${found.slice(bare.length)}`;
+    text.normalize("NFKC").replace(address, (url) => {
+      const bare = url.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
+      return hasOccurred(bare) ? url : `[URL removed]${url.slice(bare.length)}`;
     });
 }
 
@@ -188,9 +188,9 @@ const families = /claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|gpt|gr
 export function familyOf(model: string): string {
   const [provider = "", ...name] = model.split("/");
   if (provider === "openai-compatible" || name.length === 0) {
-    const known = families.exec(model.replace(/^openai-compatible\//, ""))?.[0]?.toLowerCase() ?? model;
+    const family = families.exec(model.replace(/^openai-compatible\//, ""))?.[0]?.toLowerCase() ?? model;
     return (
-      { gpt: "openai", claude: "anthropic", gemini: "google", gemma: "google", mixtral: "mistral" }[known] ?? known
+      { gpt: "openai", claude: "anthropic", gemini: "google", gemma: "google", mixtral: "mistral" }[family] ?? family
     );
   }
   return provider;

@@ -37,7 +37,7 @@ export function withJudged(findings: Finding[], facts: Facts): Finding[] {
   const all = new Map(findings.map((finding) => [finding.fingerprint, finding]));
   // One cause is one finding, no matter who found it: what the agent reported for the same event, and what rules found
   // for the same failure.
-  const foundBefore = ({ finding, events }: Said) =>
+  const findSame = ({ finding, events }: JudgedFriction) =>
     finding === ""
       ? ([...all.values()].find((each) => isReported(each) && each.events.includes(events[0] ?? -1)) ??
         [...all.values()].find(({ cause }) => cause.failures.some((seq) => isOfFailure(seq, events))))
@@ -48,26 +48,26 @@ export function withJudged(findings: Finding[], facts: Facts): Finding[] {
     const calls = facts.calls.filter(({ id }) => failure?.id === id).map(({ seq }) => seq);
     return [...(failure?.seqs ?? [first]), ...calls].some((seq) => events.includes(seq));
   };
-  for (const said of facts.judgement?.verdict?.frictions ?? []) {
-    const known = all.get(said.finding) ?? foundBefore(said);
-    const found = known ?? toFinding(said, facts);
-    const same = known ?? all.get(found.fingerprint);
+  for (const friction of facts.judgement?.verdict?.frictions ?? []) {
+    const sameCause = all.get(friction.finding) ?? findSame(friction);
+    const finding = sameCause ?? toFinding(friction, facts);
+    const same = sameCause ?? all.get(finding.fingerprint);
     // A mistake in the docs is the cause of the failure that it led to, and replaces it.
-    const isCause = known !== undefined && said.finding === "" && isOfDocs(said) && !isOfDocs(known);
+    const isCause = sameCause !== undefined && friction.finding === "" && isOfDocs(friction) && !isOfDocs(sameCause);
     if (isCause) {
-      const cause = toFinding(said, facts);
-      all.delete(known.fingerprint);
-      all.set(cause.fingerprint, { ...cause, cause: known.cause });
-    } else if (!same) all.set(found.fingerprint, found);
+      const cause = toFinding(friction, facts);
+      all.delete(sameCause.fingerprint);
+      all.set(cause.fingerprint, { ...cause, cause: sameCause.cause });
+    } else if (!same) all.set(finding.fingerprint, finding);
     else if (same.remedy.key !== `judge ${same.fingerprint}`)
       all.set(same.fingerprint, {
         ...same,
-        severity: oneStepTo(same.severity, said.severity),
-        description: line(`${sentence(same.description)} The judge: ${sentence(said.why)}`, 1200),
-        quote: same.quote ?? (line(said.quote) || null),
+        severity: oneStepTo(same.severity, friction.severity),
+        description: line(`${sentence(same.description)} The judge: ${sentence(friction.why)}`, 1200),
+        quote: same.quote ?? (line(friction.quote) || null),
         // If the judge names a mistake in the docs, the error isn't the agent's own.
         owner: "fixes",
-        fix: same.fix ?? said.advice,
+        fix: same.fix ?? friction.advice,
       });
   }
   return [...all.values()];
@@ -80,20 +80,24 @@ function oneStepTo(from: Friction["severity"], to: Friction["severity"]): Fricti
   return ranks[severityRank[from] + Math.sign(severityRank[to] - severityRank[from])] ?? from;
 }
 
-type Said = NonNullable<Judgement["verdict"]>["frictions"][number];
+type JudgedFriction = NonNullable<Judgement["verdict"]>["frictions"][number];
 
 /** Its URL and its fingerprint come from its evidence, never from the judge. */
-function toFinding({ severity, phase, category, title, why, advice, events, quote }: Said, facts: Facts): Finding {
+function toFinding(
+  { severity, phase, category, title, why, advice, events, quote }: JudgedFriction,
+  facts: Facts,
+): Finding {
   const proof = events[0];
   const result = facts.results.find(({ seq }) => seq === proof);
   const call = facts.calls.find(({ seq, id }) => seq === proof || id === result?.id);
   const http = facts.taskRequests.find((each) => each.seq === proof || (call && each.id === call.id));
   const address = http?.url ?? (typeof call?.input?.url === "string" ? call.input.url : null);
-  const asked = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
-  const subject = asked === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${sameAddress(asked)}`;
+  const requestedUrl = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
+  const subject =
+    requestedUrl === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${sameAddress(requestedUrl)}`;
   const evidence = pageWith(quote, events, facts);
   // The page to change, rather than a URL that failed.
-  const url = evidence?.url ?? asked;
+  const url = evidence?.url ?? requestedUrl;
   const print = fingerprint(category, subject);
   return {
     fingerprint: print,
@@ -112,7 +116,7 @@ function toFinding({ severity, phase, category, title, why, advice, events, quot
     owner: "fixes",
     evidence,
     fix: line(advice, 500) || null,
-    grounds: [asked === null ? "run" : askedFor(asked)],
+    grounds: [requestedUrl === null ? "run" : askedFor(requestedUrl)],
   };
 }
 

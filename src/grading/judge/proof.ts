@@ -77,8 +77,8 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     if (event.type === "message") return event.id === undefined;
     if (event.type !== "tool_result") return false;
     if (pageTools.includes(event.tool)) return true;
-    const asked = (ofCall.get(event.id) ?? []).filter((http) => http.status !== null);
-    return asked.length > 0 && asked.every((http) => !hosts.isProduct(http) && http.method !== "CONNECT");
+    const answered = (ofCall.get(event.id) ?? []).filter((http) => http.status !== null);
+    return answered.length > 0 && answered.every((http) => !hosts.isProduct(http) && http.method !== "CONNECT");
   }
 
   /** Whether the agent or a page used the words before the product did, until the event with this seq. */
@@ -90,8 +90,8 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
         return false;
       if (!isAgentOrPageText(event)) continue;
       const fields = event.type === "tool_call" ? event.input : event.type === "message" ? event.text : null;
-      const shown = event.type === "tool_result" ? event.output : fields;
-      if (textsIn(shown).some((text) => contains(text, words))) return true;
+      const value = event.type === "tool_result" ? event.output : fields;
+      if (textsIn(value).some((text) => contains(text, words))) return true;
     }
     return false;
   }
@@ -100,13 +100,13 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     const words = normalizeWords(quote);
     if (words.trim().length < 4) return false;
     if (event.type === "http") {
-      const said = event.id !== null && isAnswer(event) && event.body !== undefined && contains(event.body, words);
-      return said && !wasSaidFirstByAgent(words, event.seq);
+      const isQuoted = event.id !== null && isAnswer(event) && event.body !== undefined && contains(event.body, words);
+      return isQuoted && !wasSaidFirstByAgent(words, event.seq);
     }
     if (event.type !== "tool_result" || !actingTools.includes(event.tool) || !hasWorked(event)) return false;
     if (wasSaidFirstByAgent(words, event.seq)) return false;
-    const shown = textsIn([event.output?.stdout, event.output?.stderr, event.output?.body, event.output?.text]);
-    if (!shown.some((text) => contains(text, words))) return false;
+    const texts = textsIn([event.output?.stdout, event.output?.stderr, event.output?.body, event.output?.text]);
+    if (!texts.some((text) => contains(text, words))) return false;
     if (answersOf(event).some((text) => contains(text, words))) return true;
     const command = calls.get(event.id)?.input?.command;
     const isLocal = product === null && event.tool === "run_command" && typeof command === "string";
