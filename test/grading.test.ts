@@ -585,7 +585,7 @@ test("text of a target stays data: one line, limited, never a URL or markup", ()
   }
 });
 
-test("one issue has one fingerprint, whatever the run, and another issue another one", () => {
+test("the fingerprint depends on the issue, not on the run", () => {
   const prints = (...checks: Check[]) =>
     gradeSession(rules(...startPage, ...tested(...checks)))
       .frictions.map((each) => each.fingerprint)

@@ -63,7 +63,7 @@ export type Facts = {
   /** How to correct dead links. */
   linkEdits: LinkEdit[];
   failures: Failure[];
-  /** Calls of the agent, without those of the service's own tests. */
+  /** Calls of the agent, without the service's own tests. */
   calls: EventOf<"tool_call">[];
   results: EventOf<"tool_result">[];
   usage: EventOf<"usage">[];

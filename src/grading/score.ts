@@ -18,7 +18,7 @@ import { letterOf, type Methodology, stampOf, table } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
 
-/** Grades a session purely by its events, including those of its judging. The same events produce the same grade, bit for bit. */
+/** Grades a session purely by its events, including the judge's. The same events produce the same grade, bit for bit. */
 export function gradeSession(events: SessionEvent[], methodology: Methodology = table): Grade {
   const { session, judging } = splitJudging(events);
   const judgement = readJudgement(judging, session);

@@ -90,7 +90,7 @@ export function sameSubject(subject: string, keepFragment: boolean): string {
     .join(" ");
 }
 
-/** The path of a URL, with its host if it differs from that of `current`. */
+/** The path of a URL, with its host if `current` has another one. */
 export function shortAddress(address: string, current: string | null = null): string {
   const url = URL.parse(address);
   if (url === null) return line(address, 100);

@@ -28,7 +28,7 @@ export type Judgement = {
   reason: string | null;
 };
 
-/** The events of a session without those of its judging, which start with the service's own event. */
+/** The events of a session and those of its judging, which start with the service's own event. */
 export function splitJudging(unordered: SessionEvent[]): { session: SessionEvent[]; judging: SessionEvent[] } {
   const events = unordered.toSorted((a, b) => a.seq - b.seq);
   const at = events.findIndex(isMark);
