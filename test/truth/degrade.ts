@@ -1,3 +1,4 @@
+import { milestonesOf } from "../../src/grading/events.ts";
 import { type CorpusName, corpora, type Degrade, serveCorpus } from "./corpora.ts";
 import { type Goal, pathIn, readGoals } from "./goals.ts";
 import { type Explored, explore } from "./session.ts";
@@ -84,14 +85,10 @@ async function readSound(corpus: CorpusName): Promise<Sound> {
   for (const goal of readGoals("tuning")) {
     if (goal.corpus !== corpus || goal.kind !== "words") continue;
     const { grade, events } = await exploreWith(goal, () => null);
-    const milestones = events.filter((event) => event.type === "milestone");
-    const pathsOf = (name: string, urlsOf: (detail: Record<string, unknown>) => unknown[]) =>
-      milestones
-        .flatMap((each) => (each.name === name ? urlsOf(each.detail) : []))
-        .map((url) => new URL(String(url)).pathname);
-    const [nearest] = pathsOf("goal_answer", ({ nearest: all }) => (all as { url: string }[]).map(({ url }) => url));
+    const pathOf = ({ url }: { url: string }) => new URL(url).pathname;
+    const nearest = milestonesOf(events, "goal_answer").flatMap(({ detail }) => detail.nearest.map(pathOf))[0];
     if (!goal.answers.some(({ page }) => pathIn(corpus, page) === nearest)) continue;
-    const read = new Set(pathsOf("page_read", ({ url }) => [url]));
+    const read = new Set(milestonesOf(events, "page_read").map(({ detail }) => pathOf(detail)));
     const paths = [...read].filter((path) => path !== corpora[corpus].start).sort((a, b) => rank(a) - rank(b));
     return {
       goal,
