@@ -6,7 +6,6 @@ import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
-import { milestonesOf } from "../grading/events.ts";
 import { familyOf, splitJudging } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
@@ -136,8 +135,7 @@ async function judgmentOf(
   const isJudged = "answer" in result;
   if (!isJudged) ctx.log.warn({ run: session.runId, model, reason: clean(result.reason) }, "could not judge session");
   ctx.signals.runJudged.emit(isJudged);
-  const detail = { ...toDetail(model, task.goal), ...result };
-  return { type: "milestone", name: isJudged ? "judged" : "not_judged", detail };
+  return toResult(toDetail(model, task.goal), result);
 }
 
 const toDetail = (model: string, goal: string) => ({ model, rubric: rubricHash, goal });
