@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { AgentEvent } from "../src/agents/agent.ts";
-import { parsers } from "../src/agents/coding/parsers.ts";
+import { lineParsers } from "../src/agents/coding/agent-output.ts";
+import { object } from "../src/agents/coding/fields.ts";
 import { presets } from "../src/agents/coding/presets.ts";
-import { object } from "../src/agents/coding/streams/stream.ts";
+import { startStream } from "../src/agents/coding/streams/stream.ts";
 
 const linesOf = async (id: string): Promise<Record<string, unknown>[]> => {
   const text = await Bun.file(join(import.meta.dir, "fixtures", "agent-streams", `${id}.jsonl`)).text();
@@ -15,7 +16,9 @@ const linesOf = async (id: string): Promise<Record<string, unknown>[]> => {
 
 const parserOf = (id: string) => {
   const preset = presets.find((each) => each.id === id);
-  return parsers[preset?.stream as keyof typeof parsers]();
+  const parse = lineParsers[preset?.stream as keyof typeof lineParsers];
+  const state = startStream();
+  return { state, take: (line: Record<string, unknown>) => parse(line, state) };
 };
 
 /** The calls of a session, each with its result. */
@@ -35,12 +38,12 @@ test.each(presets.map(({ id }) => id))("%s: every line of a recorded session is 
   const parser = parserOf(id);
   const events: AgentEvent[] = [];
   for (const line of await linesOf(id)) {
-    expect(parser.end()).toBeNull();
+    expect(parser.state.end).toBeNull();
     events.push(...parser.take(line));
-    if (parser.end()) break;
+    if (parser.state.end) break;
   }
-  expect([...parser.unknown]).toEqual([]);
-  expect(parser.end()).toMatchObject({ text: "DONE. It is all done.", error: null });
+  expect([...parser.state.unknown]).toEqual([]);
+  expect(parser.state.end).toMatchObject({ text: "DONE. It is all done.", error: null });
   expect(events.findLast(({ type }) => type === "message")).toMatchObject({ text: "DONE. It is all done." });
   expect(events.some(({ type }) => type === "thought")).toBe(id !== "gemini");
 
@@ -69,7 +72,7 @@ test.each([
 ])("%s: the reported cost is kept", async (id, usd) => {
   const parser = parserOf(id);
   for (const line of await linesOf(id)) parser.take(line);
-  expect(parser.end()?.claimedUsd).toBeCloseTo(usd, 4);
+  expect(parser.state.end?.claimedUsd).toBeCloseTo(usd, 4);
 });
 
 test.each(presets.map(({ id }) => id))("%s: incomplete lines don't crash the parser", async (id) => {
@@ -83,7 +86,7 @@ test.each(presets.map(({ id }) => id))("%s: incomplete lines don't crash the par
           parser.take({ ...line, [name]: { ...object(line[name]), [inner]: value } });
       }
   parser.take({ type: "something_new" });
-  expect(parser.unknown).toContain("something_new");
+  expect(parser.state.unknown).toContain("something_new");
 });
 
 test.each([
@@ -96,5 +99,5 @@ test.each([
 ])("an error ends the session: %j", (line, id, status) => {
   const parser = parserOf(id);
   parser.take(line);
-  expect(parser.end()).toMatchObject({ text: null, error: { status } });
+  expect(parser.state.end).toMatchObject({ text: null, error: { status } });
 });

@@ -1,9 +1,9 @@
-import { type Fields, list, object, text, textOf } from "./streams/stream.ts";
+import { type Fields, list, object, text, textOf } from "./fields.ts";
 
 /** A tool call of the model. `id` is empty if the protocol has none. */
 export type ModelCall = { id: string; name: string; input: Fields };
 /** The result of a call, as the model got it. */
-export type ModelResult = { id: string; name: string | null; said: string };
+export type ModelResult = { id: string; name: string | null; output: string };
 
 /** The answer of a model in one turn. */
 export type ModelAnswer = { text: string; calls: ModelCall[] };
@@ -12,23 +12,23 @@ type Reader = {
   /** All tool results in a request, oldest first. */
   resultsOf(body: Fields): ModelResult[];
   /** Reads an event of a stream, or a complete answer. */
-  take(event: Fields, answer: Building): void;
+  take(event: Fields, answer: PartialAnswer): void;
 };
 
 /** An incomplete answer; inputs arrive as pieces of JSON. */
-type Building = { text: string; calls: { id: string; name: string; input: string }[] };
+type PartialAnswer = { text: string; calls: { id: string; name: string; input: string }[] };
 
 const chat: Reader = {
   resultsOf: (body) =>
     list(body.messages)
       .map(object)
       .filter(({ role }) => role === "tool")
-      .map((each) => ({ id: text(each.tool_call_id), name: null, said: textOf(each.content) })),
+      .map((each) => ({ id: text(each.tool_call_id), name: null, output: textOf(each.content) })),
   take(event, answer) {
     const choice = object(list(event.choices)[0]);
-    const said = object(choice.delta ?? choice.message);
-    answer.text += textOf(said.content);
-    for (const [at, each] of list(said.tool_calls).map(object).entries()) {
+    const message = object(choice.delta ?? choice.message);
+    answer.text += textOf(message.content);
+    for (const [at, each] of list(message.tool_calls).map(object).entries()) {
       const index = typeof each.index === "number" ? each.index : at;
       answer.calls[index] ??= { id: "", name: "", input: "" };
       const call = answer.calls[index];
@@ -45,7 +45,7 @@ const responses: Reader = {
     list(body.input)
       .map(object)
       .filter(({ type }) => type === "function_call_output" || type === "custom_tool_call_output")
-      .map((each) => ({ id: text(each.call_id), name: null, said: textOf(each.output) })),
+      .map((each) => ({ id: text(each.call_id), name: null, output: textOf(each.output) })),
   take(event, answer) {
     const items = event.type === "response.output_item.done" ? [event.item] : list(event.output);
     for (const item of items.map(object)) {
@@ -62,24 +62,24 @@ const messages: Reader = {
       .flatMap((each) => list(object(each).content))
       .map(object)
       .filter(({ type }) => type === "tool_result")
-      .map((each) => ({ id: text(each.tool_use_id), name: null, said: textOf(each.content) })),
+      .map((each) => ({ id: text(each.tool_use_id), name: null, output: textOf(each.content) })),
   take(event, answer) {
-    const start = (block: Fields) => {
-      if (block.type === "text") answer.text += text(block.text);
-      if (block.type === "tool_use") {
-        const given = Object.keys(object(block.input)).length > 0 ? JSON.stringify(block.input) : "";
-        answer.calls.push({ id: text(block.id), name: text(block.name), input: given });
-      }
-    };
-    if (event.type === "content_block_start") start(object(event.content_block));
+    if (event.type === "content_block_start") addBlock(object(event.content_block), answer);
     else if (event.type === "content_block_delta") {
       const { text: more, partial_json: json } = object(event.delta);
       answer.text += text(more);
       const call = answer.calls.at(-1);
       if (call) call.input += text(json);
-    } else for (const block of list(event.content)) start(object(block));
+    } else for (const block of list(event.content)) addBlock(object(block), answer);
   },
 };
+
+function addBlock(block: Fields, answer: PartialAnswer): void {
+  if (block.type === "text") answer.text += text(block.text);
+  if (block.type !== "tool_use") return;
+  const input = Object.keys(object(block.input)).length > 0 ? JSON.stringify(block.input) : "";
+  answer.calls.push({ id: text(block.id), name: text(block.name), input });
+}
 
 const gemini: Reader = {
   resultsOf: (body) =>
@@ -87,7 +87,7 @@ const gemini: Reader = {
       .flatMap((each) => list(object(each).parts))
       .map((part) => object(object(part).functionResponse))
       .filter(({ name }) => typeof name === "string")
-      .map(({ id, name, response }) => ({ id: text(id), name: text(name), said: saidIn(object(response)) })),
+      .map(({ id, name, response }) => ({ id: text(id), name: text(name), output: outputOf(object(response)) })),
   take(event, answer) {
     for (const part of list(object(object(list(event.candidates)[0]).content).parts).map(object)) {
       if (part.thought !== true) answer.text += text(part.text);
@@ -97,7 +97,8 @@ const gemini: Reader = {
   },
 };
 
-const saidIn = (response: Fields): string => text(response.output) || text(response.error) || JSON.stringify(response);
+const outputOf = (response: Fields): string =>
+  text(response.output) || text(response.error) || JSON.stringify(response);
 
 /** The reader of a model's protocol by the path of a request; null for any other path. */
 export function findReader(path: string): Reader | null {
@@ -110,13 +111,13 @@ export function findReader(path: string): Reader | null {
 /** Reads a model's answer from its bytes as they pass, as a stream of events or one object. */
 export function createAnswerReader(reader: Reader, isStream: boolean) {
   const decoder = new TextDecoder();
-  const building: Building = { text: "", calls: [] };
+  const answer: PartialAnswer = { text: "", calls: [] };
   let unread = "";
 
   function take(json: string): void {
     try {
       const value: unknown = JSON.parse(json);
-      for (const event of Array.isArray(value) ? value : [value]) reader.take(object(event), building);
+      for (const event of Array.isArray(value) ? value : [value]) reader.take(object(event), answer);
     } catch {
       // The end marker, or an incomplete answer.
     }
@@ -132,8 +133,8 @@ export function createAnswerReader(reader: Reader, isStream: boolean) {
     },
     end(): ModelAnswer {
       take(isStream ? unread.replace(/^data:/, "") : unread);
-      const calls = building.calls.filter(Boolean).map(({ input, ...call }) => ({ ...call, input: inputOf(input) }));
-      return { text: building.text, calls };
+      const calls = answer.calls.filter(Boolean).map(({ input, ...call }) => ({ ...call, input: inputOf(input) }));
+      return { text: answer.text, calls };
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { AgentEvent } from "../agent.ts";
 import type { McpServer } from "../task.ts";
+import type { Fields } from "./fields.ts";
 import { type createMcpNames, plain } from "./mcp-servers.ts";
-import type { Fields } from "./streams/stream.ts";
 
 type Context = {
   instructions: string | undefined;

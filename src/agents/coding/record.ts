@@ -1,8 +1,8 @@
 import { rmSync } from "node:fs";
 import { viaSocket } from "../../net/upstream.ts";
 import { makeSocketFolder } from "../sockets.ts";
-import { createAnswerReader, findReader, type ModelCall, type ModelResult } from "./conversation.ts";
-import { type Fields, list, object, text } from "./streams/stream.ts";
+import { createAnswerReader, findReader, type ModelAnswer, type ModelCall, type ModelResult } from "./conversation.ts";
+import { type Fields, list, object, text } from "./fields.ts";
 
 type Hooks = {
   /** A tool call of the model with its result, without duplicates. */
@@ -15,8 +15,7 @@ type Hooks = {
 /** The session according to its model calls, to fill gaps in the agent's own stream. */
 export type ModelRecord = ReturnType<typeof startRecord>;
 
-/** Hop-by-hop headers. */
-const dropped = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
+const hopByHopHeaders = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
 const maxErrorChars = 64 * 1024;
 
 /** Listens on its own socket in front of the gateway's, and reads what passes, unchanged. */
@@ -26,51 +25,47 @@ export function startRecord(gatewaySocket: string, { onCall, onResult, onRequest
   const results = new Map<string, string>();
   const pending = new Map<string, ModelCall>();
   let unnamed = 0;
-  let answer: string | null = null;
-  let refused: { status: number; message: string } | null = null;
+  let lastAnswer: string | null = null;
+  let refusal: { status: number; message: string } | null = null;
   let isOverBudget = false;
-  let asked = Promise.withResolvers<void>();
+  let nextRequest = Promise.withResolvers<void>();
 
-  /** The main conversation is the one with tools; agents also request titles and summaries. */
-  const isMain = ({ tools, input }: Fields) =>
-    list(tools).length > 0 || list(input).some((item) => object(item).type === "additional_tools");
-
-  function hear(all: ModelResult[]): void {
-    const count = new Map<string, number>();
-    for (const { id, name, said } of all) {
-      const nth = (count.get(name ?? "") ?? 0) + 1;
-      count.set(name ?? "", nth);
+  function addResults(all: ModelResult[]): void {
+    const counts = new Map<string, number>();
+    for (const { id, name, output } of all) {
+      const nth = (counts.get(name ?? "") ?? 0) + 1;
+      counts.set(name ?? "", nth);
       const key = id || `${name} ${nth}`;
       if (results.has(key)) continue;
-      results.set(key, said);
+      results.set(key, output);
       pending.delete(key);
-      onResult({ id: key, name, said });
+      onResult({ id: key, name, output });
     }
-    asked.resolve();
-    asked = Promise.withResolvers();
+    nextRequest.resolve();
+    nextRequest = Promise.withResolvers();
   }
 
-  function hearAnswer(said: { text: string; calls: ModelCall[] }): void {
-    answer = said.calls.length > 0 ? null : said.text.trim() || null;
-    for (const call of said.calls) {
-      const known = { ...call, id: call.id || `call ${++unnamed}` };
-      pending.set(known.id, known);
-      onCall(known);
+  function addAnswer({ text, calls }: ModelAnswer): void {
+    lastAnswer = calls.length > 0 ? null : text.trim() || null;
+    for (const { id, ...rest } of calls) {
+      const call = { ...rest, id: id || `call ${++unnamed}` };
+      pending.set(call.id, call);
+      onCall(call);
     }
   }
 
-  async function pass(request: Request): Promise<Response> {
+  async function forward(request: Request): Promise<Response> {
     const { pathname, search } = new URL(request.url);
     const reader = findReader(pathname);
     const raw = await request.text();
-    const body = parsed(raw);
+    const body = parseFields(raw);
     const isOfMain = reader !== null && isMain(body);
     if (isOfMain) {
       onRequest(body);
-      hear(reader.resultsOf(body));
+      addResults(reader.resultsOf(body));
     }
     const headers = new Headers(request.headers);
-    for (const name of dropped) headers.delete(name);
+    for (const name of hopByHopHeaders) headers.delete(name);
     const { method, signal } = request;
     const response = await send(`http://gateway${pathname}${search}`, {
       method,
@@ -79,28 +74,31 @@ export function startRecord(gatewaySocket: string, { onCall, onResult, onRequest
       signal,
     });
     if (response.status >= 400) {
-      const said = (await response.text()).slice(0, maxErrorChars);
-      refused = { status: response.status, message: messageIn(said) };
+      const error = (await response.text()).slice(0, maxErrorChars);
+      refusal = { status: response.status, message: messageIn(error) };
       isOverBudget ||= response.status === 402;
-      return new Response(said, { status: response.status, headers: response.headers });
+      return new Response(error, { status: response.status, headers: response.headers });
     }
-    refused = null;
+    refusal = null;
     if (!isOfMain || !response.body) return response;
-    const reading = createAnswerReader(reader, /^text\/event-stream/i.test(response.headers.get("content-type") ?? ""));
-    const read = new TransformStream<Uint8Array, Uint8Array>({
+    const answer = createAnswerReader(reader, /^text\/event-stream/i.test(response.headers.get("content-type") ?? ""));
+    const copyToAnswer = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, out) {
-        reading.push(chunk);
+        answer.push(chunk);
         out.enqueue(chunk);
       },
-      flush: () => hearAnswer(reading.end()),
+      flush: () => addAnswer(answer.end()),
     });
-    return new Response(response.body.pipeThrough(read), { status: response.status, headers: response.headers });
+    return new Response(response.body.pipeThrough(copyToAnswer), {
+      status: response.status,
+      headers: response.headers,
+    });
   }
 
   const server = Bun.serve({
     unix: socketPath,
     ...({ idleTimeout: 0 } as object),
-    fetch: (request) => pass(request).catch(() => new Response("the model gateway was closed", { status: 502 })),
+    fetch: (request) => forward(request).catch(() => new Response("the model gateway was closed", { status: 502 })),
     error: () => new Response("the model gateway was closed", { status: 502 }),
   });
 
@@ -111,17 +109,17 @@ export function startRecord(gatewaySocket: string, { onCall, onResult, onRequest
       // Gemini CLI prefixes the ID with the tool.
       results.get(id) ?? results.get(id.replace(`${name}__`, "")) ?? results.get(`${name} ${nth}`) ?? null,
     /** Resolves with the agent's next request to its model, or after a timeout. */
-    async next(ms: number): Promise<void> {
+    async nextRequest(ms: number): Promise<void> {
       let timer: ReturnType<typeof setTimeout> | undefined;
-      await Promise.race([asked.promise, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
+      await Promise.race([nextRequest.promise, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
       clearTimeout(timer);
     },
     /** The ID of the only call whose result the model hasn't got yet; null if there are none or several. */
     openCall: (): string | null => (pending.size === 1 ? ([...pending.keys()][0] ?? null) : null),
     /** The last answer of the model, if it calls no tool. */
-    answer: (): string | null => answer,
+    lastAnswer: (): string | null => lastAnswer,
     /** Why the last model call failed; null if it succeeded. */
-    refused: () => refused,
+    refusal: () => refusal,
     isOverBudget: () => isOverBudget,
     async close(): Promise<void> {
       await server.stop(true);
@@ -130,7 +128,11 @@ export function startRecord(gatewaySocket: string, { onCall, onResult, onRequest
   };
 }
 
-function parsed(raw: string): Fields {
+/** The main conversation is the one with tools; agents also request titles and summaries. */
+const isMain = ({ tools, input }: Fields): boolean =>
+  list(tools).length > 0 || list(input).some((item) => object(item).type === "additional_tools");
+
+function parseFields(raw: string): Fields {
   try {
     return object(JSON.parse(raw));
   } catch {
@@ -138,7 +140,7 @@ function parsed(raw: string): Fields {
   }
 }
 
-function messageIn(said: string): string {
-  const { error } = parsed(said);
-  return (text(object(error).message) || text(error) || said).replace(/\s+/g, " ").trim().slice(0, 300);
+function messageIn(response: string): string {
+  const { error } = parseFields(response);
+  return (text(object(error).message) || text(error) || response).replace(/\s+/g, " ").trim().slice(0, 300);
 }

@@ -1,5 +1,5 @@
+import { type Fields, list, object, text } from "./fields.ts";
 import { formats, type Said } from "./model-formats.ts";
-import { type Fields, list, object, text } from "./streams/stream.ts";
 
 /** The actions of a test session, in order; see `toCall`. */
 const trialSteps = ["command", "failing command", "page", "file"] as const;

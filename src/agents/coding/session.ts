@@ -5,18 +5,18 @@ import { bridgePorts } from "../sandbox/bridge.ts";
 import { runSandboxed, type Sandboxed, type SandboxProxy } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { setUpWorkspace, tellWorkspaceDiff } from "../workspace-setup.ts";
+import { type Outcome, readOutput } from "./agent-output.ts";
 import { tailOf } from "./lines.ts";
 import { createMcpNames, filesOf, settingsOf } from "./mcp-servers.ts";
 import { createOffered } from "./offered.ts";
 import { isTried, type Preset, toText, type Values } from "./preset.ts";
 import { findProgram, type Installed, insideBin } from "./program.ts";
-import { type Outcome, readStream } from "./reading.ts";
 import { type ModelRecord, startRecord } from "./record.ts";
-import { createTelling, type Telling } from "./telling.ts";
+import { createSessionReporter, type SessionReporter } from "./session-reporter.ts";
 
 const home = "/workspace/.home";
 const processes = 1024;
-const keptOfStderr = 4096;
+const stderrChars = 4096;
 /** Time in which an agent reports a call that its model has made. */
 const callMs = 500;
 
@@ -59,14 +59,14 @@ export async function runSession(
   const mcpNames = createMcpNames(preset, mcpServers);
   const { skills = [] } = prepared ?? {};
   const onRequest = prepared ? createOffered({ instructions, skills, servers: mcpServers, mcpNames }, tell) : () => {};
-  const telling = createTelling(preset, mcpNames, tell);
-  const record = startRecord(model.socketPath, { ...telling.ofModel, onRequest });
+  const reporter = createSessionReporter(preset, mcpNames, tell);
+  const record = startRecord(model.socketPath, { ...reporter.ofModel, onRequest });
   try {
     const openCall = async () => {
       // A command may fetch a page before the agent has reported its call.
-      if (telling.openCall() === null && record.openCall() !== null && preset.stream !== "none")
-        await telling.nextCall(callMs);
-      return telling.openCall() ?? record.openCall();
+      if (reporter.openCall() === null && record.openCall() !== null && preset.stream !== "none")
+        await reporter.nextCall(callMs);
+      return reporter.openCall() ?? record.openCall();
     };
     const { openRelay } = await import("../relay/relay.ts");
     await using relay = await openRelay({
@@ -86,10 +86,10 @@ export async function runSession(
       record,
       signal,
     });
-    const outcome = await follow(preset, box, { task, record, telling });
+    const outcome = await follow(preset, box, { task, record, reporter });
     signal.throwIfAborted();
-    telling.close();
-    const ending = toEnding(preset, outcome, record, telling.calls());
+    reporter.close();
+    const ending = toEnding(preset, outcome, record, reporter.callCount());
     if (outcome.claimedUsd !== null)
       tell({ type: "milestone", name: "agent_usage", detail: { costUsd: outcome.claimedUsd } });
     await tellWorkspaceDiff(place);
@@ -137,17 +137,17 @@ function open(preset: Preset, { argv, binds }: Installed, values: Values, terms:
   }
 }
 
-type Following = { task: Task; record: ModelRecord; telling: Telling };
+type Following = { task: Task; record: ModelRecord; reporter: SessionReporter };
 
 /** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
-async function follow(preset: Preset, box: Sandboxed, { task, record, telling }: Following): Promise<Outcome> {
-  const stderr = tailOf(box.stderr, keptOfStderr);
+async function follow(preset: Preset, box: Sandboxed, { task, record, reporter }: Following): Promise<Outcome> {
+  const stderr = tailOf(box.stderr, stderrChars);
   try {
-    const said = await readStream(preset.stream, box, task, telling, record);
-    if (said.isEnded) box.kill();
+    const result = await readOutput(preset.stream, box, task, reporter, record);
+    if (result.isEnded) box.kill();
     const { exitCode, limit } = await box.ended;
-    if (limit) telling.tell({ type: "limit", ...limit });
-    return { ...said, exitCode, limit, stderr: stderr.text() };
+    if (limit) reporter.report({ type: "limit", ...limit });
+    return { ...result, exitCode, limit, stderr: stderr.text() };
   } finally {
     box.kill();
     await box.ended;
@@ -158,9 +158,9 @@ async function follow(preset: Preset, box: Sandboxed, { task, record, telling }:
 /** What the end of the process means for the session. Throws an AgentFailure if there is nothing to grade. */
 function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls: number): Ending {
   const { isEnded, text, error, exitCode, limit, stderr } = outcome;
-  const refused = record.refused();
+  const refusal = record.refusal();
   if (record.isOverBudget()) {
-    const why = refused?.message ?? "it used up its model budget";
+    const why = refusal?.message ?? "it used up its model budget";
     if (calls === 0) throw new AgentFailure("budget", `${why} before ${name} called a tool`);
     return { outcome: "goal_not_met", reason: `The run reached a limit: ${why}.` };
   }
@@ -169,14 +169,14 @@ function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls
     throw new AgentFailure("budget", what);
   }
   if (error) {
-    const status = refused?.status ?? error.status;
+    const status = refusal?.status ?? error.status;
     const cause =
       status === 401 || status === 403 ? "credentials" : status !== null ? "infrastructure" : "agent_crashed";
     const retryable = status !== null && (status === 429 || status >= 500);
-    const why = (refused?.message ?? error.message).slice(0, 500);
+    const why = (refusal?.message ?? error.message).slice(0, 500);
     throw new AgentFailure(cause, `${name} stopped with an error: ${why}`, { retryable });
   }
-  const answer = (text ?? "").trim() || record.answer();
+  const answer = (text ?? "").trim() || record.lastAnswer();
   if (isEnded || exitCode === 0) {
     if (answer !== null) return { outcome: "not_judged", reason: answer.slice(0, 2000) };
     if (calls > 0 && isEnded) return { outcome: "not_judged", reason: `${name} ended without an answer.` };

@@ -1,69 +1,58 @@
-import {
-  list,
-  message,
-  number,
-  object,
-  problem,
-  type StreamEnd,
-  type StreamParser,
-  statusIn,
-  text,
-  thought,
-  toCall,
-  toResult,
-} from "./stream.ts";
+import type { AgentEvent } from "../../agent.ts";
+import { type Fields, list, number, object, text } from "../fields.ts";
+import { endStream, message, problem, type StreamState, statusIn, thought, toCall, toResult } from "./stream.ts";
 
 /** For `codex exec --json`. */
-export function createCodexParser(): StreamParser {
-  const unknown = new Set<string>();
-  let last: string | null = null;
-  let end: StreamEnd | null = null;
+export function parseCodexLine(line: Fields, state: StreamState): AgentEvent[] {
+  const { type } = line;
+  if (type === "thread.started" || type === "turn.started" || type === "item.updated") return [];
+  if (type === "turn.completed") {
+    endStream(state, null);
+    return [];
+  }
+  if (type === "turn.failed") {
+    const reason = text(object(line.error).message);
+    endStream(state, { status: statusIn(reason), message: reason });
+    return [];
+  }
+  if (type === "error") return [problem("model", line.message)];
+  const item = object(line.item);
+  const isStart = type === "item.started";
+  const call = parseCall(item, isStart);
+  if (call) return [call];
+  if (isStart) return [];
+  if (type !== "item.completed") state.unknown.add(text(type));
+  else if (item.type === "reasoning") return thought(item.text);
+  else if (item.type === "agent_message") {
+    state.lastMessage = text(item.text);
+    return message(item.text);
+  } else if (item.type === "error") return message(item.message);
+  else if (item.type !== "todo_list") state.unknown.add(`item ${text(item.type)}`);
+  return [];
+}
 
-  return {
-    unknown,
-    end: () => end,
-    take({ type, item: given, error, message: said }) {
-      if (type === "thread.started" || type === "turn.started" || type === "item.updated") return [];
-      if (type === "turn.completed") {
-        end = { text: last, error: null, claimedUsd: null };
-        return [];
-      }
-      if (type === "turn.failed") {
-        const why = text(object(error).message);
-        end = { text: null, error: { status: statusIn(why), message: why }, claimedUsd: null };
-        return [];
-      }
-      if (type === "error") return [problem("model", said)];
-      const item = object(given);
-      const kind = text(item.type);
-      const id = text(item.id);
-      const isStart = type === "item.started";
-      const ok = item.status === "completed";
-      if (kind === "command_execution") {
-        if (isStart) return [toCall(id, kind, { command: item.command })];
-        return [toResult({ id, name: kind, ok, said: text(item.aggregated_output) }, number(item.exit_code))];
-      }
-      if (kind === "file_change") {
-        const changes = list(item.changes);
-        const paths = changes.map((change) => `${text(object(change).kind)} ${text(object(change).path)}`).join("\n");
-        return isStart ? [toCall(id, kind, { changes })] : [toResult({ id, name: kind, ok, said: paths })];
-      }
-      if (kind === "mcp_tool_call") {
-        const name = `mcp__${text(item.server)}__${text(item.tool)}`;
-        if (isStart) return [toCall(id, name, item.arguments)];
-        return [toResult({ id, name, ok: ok && !item.error, said: JSON.stringify(item.result ?? item.error ?? "") })];
-      }
-      if (kind === "web_search" || kind === "collab_tool_call")
-        return isStart ? [toCall(id, kind, item)] : [toResult({ id, name: kind, ok: true, said: "" })];
-      if (isStart) return [];
-      if (type !== "item.completed") unknown.add(text(type));
-      else if (kind === "reasoning") return thought(item.text);
-      else if (kind === "agent_message") {
-        last = text(item.text);
-        return message(item.text);
-      } else if (kind === "error") return message(item.message);
-      else if (kind !== "todo_list") unknown.add(`item ${kind}`);
-      return [];
-    },
-  };
+/** The call or the result of an item that uses a tool; null for any other item. */
+function parseCall(item: Fields, isStart: boolean): AgentEvent | null {
+  const name = text(item.type);
+  const id = text(item.id);
+  const ok = item.status === "completed";
+  if (name === "command_execution") {
+    if (isStart) return toCall(id, name, { command: item.command });
+    return toResult({ id, name, ok, output: text(item.aggregated_output) }, number(item.exit_code));
+  }
+  if (name === "file_change") {
+    const changes = list(item.changes);
+    if (isStart) return toCall(id, name, { changes });
+    const paths = changes.map((change) => `${text(object(change).kind)} ${text(object(change).path)}`);
+    return toResult({ id, name, ok, output: paths.join("\n") });
+  }
+  if (name === "mcp_tool_call") {
+    const tool = `mcp__${text(item.server)}__${text(item.tool)}`;
+    if (isStart) return toCall(id, tool, item.arguments);
+    const output = JSON.stringify(item.result ?? item.error ?? "");
+    return toResult({ id, name: tool, ok: ok && !item.error, output });
+  }
+  if (name === "web_search" || name === "collab_tool_call")
+    return isStart ? toCall(id, name, item) : toResult({ id, name, ok: true, output: "" });
+  return null;
 }

@@ -1,7 +1,6 @@
 import type { AgentEvent } from "../../agent.ts";
 import { bounded, shortened } from "../../llm/tool.ts";
-
-export type Fields = Record<string, unknown>;
+import { type Fields, list, object, text } from "../fields.ts";
 
 /** How an agent reports its end. `error`: what ended it early; `status`: that of the model's response, if reported. */
 export type StreamEnd = {
@@ -12,17 +11,55 @@ export type StreamEnd = {
 };
 
 /** The result of an agent's stream. `isEnded`: the agent itself reported its end. */
-export type Said = StreamEnd & { isEnded: boolean };
+export type StreamResult = StreamEnd & { isEnded: boolean };
 
-/** Turns the output of one agent into events. A parser never throws for unknown input. */
-export type StreamParser = {
-  /** The events of one line. */
-  take(line: Fields): AgentEvent[];
+/** The result of a stream in which the agent did not report its end. */
+export const unfinished: StreamResult = { isEnded: false, text: null, error: null, claimedUsd: null };
+
+/** What a parser remembers between the lines of a stream. */
+export type StreamState = {
+  /** Names of the called tools by the ID of the call. */
+  toolNames: Map<string, string>;
+  /** Pieces of a message that is not complete yet. */
+  partialMessage: string;
+  /** The agent's last message. */
+  lastMessage: string | null;
+  /** A failure after which the agent may continue. */
+  error: StreamEnd["error"];
+  /** The cost of the session so far, if the agent reports it in parts. */
+  costUsd: number | null;
   /** Set once the agent has reported its end. */
-  end(): StreamEnd | null;
+  end: StreamEnd | null;
   /** Unknown kinds of lines. */
   unknown: Set<string>;
 };
+
+export const startStream = (): StreamState => ({
+  toolNames: new Map(),
+  partialMessage: "",
+  lastMessage: null,
+  error: null,
+  costUsd: null,
+  end: null,
+  unknown: new Set(),
+});
+
+/** Turns one line of an agent's output into events and updates the state. Never throws for unknown input. */
+export type LineParser = (line: Fields, state: StreamState) => AgentEvent[];
+
+/** The agent reports its end: with its last message, or with an error. */
+export function endStream(state: StreamState, error: StreamEnd["error"], claimedUsd: number | null = null): void {
+  state.end = { text: error ? null : state.lastMessage, error, claimedUsd };
+}
+
+/** A call whose result will name only its ID. */
+export function startCall(state: StreamState, id: string, name: string, input: unknown): AgentEvent {
+  state.toolNames.set(id, name);
+  return toCall(id, name, input);
+}
+
+/** The name of the tool of a call. */
+export const nameOfCall = (state: StreamState, id: string): string => state.toolNames.get(id) ?? "unknown";
 
 const maxTextChars = 16_000;
 const maxOutputChars = 12_000;
@@ -49,9 +86,9 @@ function toolOf(name: string): string {
 const ownName = (name: string, tool: string) => (tool === name ? {} : { ownName: name });
 
 /** A tool call by the agent's name for it. `tool`: evald's name, if the agent reports the kind of tool. */
-export function toCall(id: string, name: string, given: unknown, tool = toolOf(name)): AgentEvent {
-  const input = typeof given === "string" ? { input: given } : object(given);
-  return { type: "tool_call", id, tool, input: bounded(inputOf(tool, input)), ...ownName(name, tool) };
+export function toCall(id: string, name: string, input: unknown, tool = toolOf(name)): AgentEvent {
+  const fields = typeof input === "string" ? { input } : object(input);
+  return { type: "tool_call", id, tool, input: bounded(inputOf(tool, fields)), ...ownName(name, tool) };
 }
 
 function inputOf(tool: string, input: Fields): Fields {
@@ -75,19 +112,25 @@ const pathIn = (patch: string): string | undefined => /^\*\*\* (?:Add|Update|Del
 
 /** The result of a call. `exitCode` null: not a command, or unknown. */
 export function toResult(
-  { id, name, ok, said }: { id: string; name: string; ok: boolean; said: string },
+  { id, name, ok, output }: { id: string; name: string; ok: boolean; output: string },
   exitCode: number | null = null,
   tool = toolOf(name),
 ): AgentEvent {
-  const worked = ok && (exitCode === null || exitCode === 0);
+  const hasSucceeded = ok && (exitCode === null || exitCode === 0);
   const reason = exitCode ? `exit code ${exitCode}` : "failed";
-  const last = said.trim().split("\n").at(-1)?.slice(0, 300);
-  const output = {
-    ...(worked ? {} : { message: [reason, last].filter(Boolean).join(": ") }),
-    ...(exitCode === null ? {} : { exitCode }),
-    text: shortened(said, maxOutputChars),
+  const lastLine = output.trim().split("\n").at(-1)?.slice(0, 300);
+  return {
+    type: "tool_result",
+    id,
+    tool,
+    ok: hasSucceeded,
+    output: {
+      ...(hasSucceeded ? {} : { message: [reason, lastLine].filter(Boolean).join(": ") }),
+      ...(exitCode === null ? {} : { exitCode }),
+      text: shortened(output, maxOutputChars),
+    },
+    ...ownName(name, tool),
   };
-  return { type: "tool_result", id, tool, ok: worked, output, ...ownName(name, tool) };
 }
 
 /** The command passed to a shell, as in `/bin/sh -lc 'ls'`. */
@@ -99,14 +142,16 @@ function unwrapped(command: string): string {
     : inner.replace(/\\([$`"\\])/g, "$1");
 }
 
+/** The thought of a line; none if it is empty. */
 export const thought = (value: unknown): AgentEvent[] => {
-  const said = text(value).trim();
-  return said === "" ? [] : [{ type: "thought", text: said.slice(0, maxTextChars), by: "model" }];
+  const content = text(value).trim();
+  return content === "" ? [] : [{ type: "thought", text: content.slice(0, maxTextChars), by: "model" }];
 };
 
+/** The message of a line; none if it is empty. */
 export const message = (value: unknown): AgentEvent[] => {
-  const said = text(value).trim();
-  return said === "" ? [] : [{ type: "message", text: said.slice(0, maxTextChars) }];
+  const content = text(value).trim();
+  return content === "" ? [] : [{ type: "message", text: content.slice(0, maxTextChars) }];
 };
 
 /** A failure between the agent and its model, or in the agent, which continues. */
@@ -119,31 +164,16 @@ export const problem = (where: "model" | "agent", value: unknown): AgentEvent =>
 });
 
 /** An HTTP status in an error message. */
-export function statusIn(said: string): number | null {
-  const found = /\b(?:status(?: code)?:? |"code": ?|error:? )?([45]\d{2})\b/i.exec(said)?.[1];
-  return found === undefined ? null : Number(found);
+export function statusIn(errorMessage: string): number | null {
+  const status = /\b(?:status(?: code)?:? |"code": ?|error:? )?([45]\d{2})\b/i.exec(errorMessage)?.[1];
+  return status === undefined ? null : Number(status);
 }
 
-/** The exit code in a text, in the format of agents. */
-export function exitCodeIn(said: string): number | null {
-  const found = /(?:^Exit code:? |\bexit(?:ed with)? code:? )(\d{1,3})\b/im.exec(said)?.[1];
-  return found === undefined ? null : Number(found);
+/** The exit code in the output of a command, in the format of agents. */
+export function exitCodeIn(output: string): number | null {
+  const code = /(?:^Exit code:? |\bexit(?:ed with)? code:? )(\d{1,3})\b/im.exec(output)?.[1];
+  return code === undefined ? null : Number(code);
 }
-
-export const object = (value: unknown): Fields =>
-  value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Fields) : {};
-export const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-export const text = (value: unknown): string => (typeof value === "string" ? value : "");
-export const number = (value: unknown): number | null =>
-  typeof value === "number" && Number.isFinite(value) ? value : null;
-
-/** The texts of a list of content blocks, or a plain text. */
-export const textOf = (content: unknown): string =>
-  typeof content === "string"
-    ? content
-    : list(content)
-        .map((part) => text(object(part).text))
-        .join("");
 
 const without = (fields: Fields, ...names: string[]): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));

@@ -1,0 +1,114 @@
+import type { StreamFormat } from "../../config/custom-agents.ts";
+import type { AgentEvent } from "../agent.ts";
+import type { LimitHit } from "../sandbox/bounds.ts";
+import type { Sandboxed } from "../sandbox/sandbox.ts";
+import type { Task } from "../task.ts";
+import { toPrompt } from "./assignment.ts";
+import type { Fields } from "./fields.ts";
+import { linesOf } from "./lines.ts";
+import type { ModelRecord } from "./record.ts";
+import type { SessionReporter } from "./session-reporter.ts";
+import { parseClaudeLine } from "./streams/claude.ts";
+import { parseCodexLine } from "./streams/codex.ts";
+import { parseCopilotLine } from "./streams/copilot.ts";
+import { parseGeminiLine } from "./streams/gemini.ts";
+import { parseOpencodeLine } from "./streams/opencode.ts";
+import { parsePiLine } from "./streams/pi.ts";
+import { exitCodeIn, type LineParser, type StreamResult, startStream, toResult, unfinished } from "./streams/stream.ts";
+
+/** Parsers of JSON line streams. */
+export const lineParsers: Record<Exclude<StreamFormat, "acp" | "none">, LineParser> = {
+  claude: parseClaudeLine,
+  codex: parseCodexLine,
+  gemini: parseGeminiLine,
+  opencode: parseOpencodeLine,
+  copilot: parseCopilotLine,
+  pi: parsePiLine,
+};
+
+export type Outcome = StreamResult & { exitCode: number; limit: LimitHit | null; stderr: string };
+
+/** How long to wait for the agent's next model call, which contains the complete result. */
+const nextCallMs = 2_000;
+const maxAnswerChars = 16_000;
+
+/** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
+export async function readOutput(
+  format: StreamFormat,
+  box: Pick<Sandboxed, "stdin" | "stdout">,
+  task: Task,
+  reporter: SessionReporter,
+  record: ModelRecord,
+): Promise<StreamResult> {
+  if (format === "acp") {
+    const { converse } = await import("./acp.ts");
+    return converse(box, task, reporter, createGapFiller(record));
+  }
+  try {
+    box.stdin.write(toPrompt(task));
+    await box.stdin.end();
+  } catch {
+    // If the process exits before reading, its exit code says why.
+  }
+  return format === "none" ? readText(box.stdout) : readLines(lineParsers[format], box.stdout, reporter, record);
+}
+
+async function readText(stdout: ReadableStream<Uint8Array>): Promise<StreamResult> {
+  let text = "";
+  for await (const line of linesOf(stdout)) text = `${text}${line ?? ""}\n`.slice(-maxAnswerChars);
+  return { ...unfinished, text: text.trim() || null };
+}
+
+async function readLines(
+  parse: LineParser,
+  stdout: ReadableStream<Uint8Array>,
+  reporter: SessionReporter,
+  record: ModelRecord,
+): Promise<StreamResult> {
+  const fillGaps = createGapFiller(record);
+  const state = startStream();
+  for await (const line of linesOf(stdout)) {
+    if (line?.trim() === "") continue;
+    const fields = line === null ? null : fieldsIn(line);
+    if (fields === null) {
+      reporter.addUnreadableLine(line);
+      continue;
+    }
+    for (const event of parse(fields, state)) reporter.report(await fillGaps(event));
+    if (state.end) break;
+  }
+  for (const kind of state.unknown) reporter.addUnknownKind(kind);
+  return state.end ? { ...state.end, isEnded: true } : unfinished;
+}
+
+function fieldsIn(line: string): Fields | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Adds to results what the stream omits but the model got: the exit code of a command, the text of a page. */
+function createGapFiller(record: ModelRecord) {
+  const resultCounts = new Map<string, number>();
+  return async (event: AgentEvent): Promise<AgentEvent> => {
+    if (event.type !== "tool_result") return event;
+    const { id, tool, ok, ownName: name = event.tool } = event;
+    const nth = (resultCounts.get(name) ?? 0) + 1;
+    resultCounts.set(name, nth);
+    const streamOutput = String(event.output.text ?? "");
+    const lacksCode = tool === "run_command" && event.output.exitCode === undefined;
+    const lacksText = tool === "fetch_page" && ok;
+    if (!lacksCode && !lacksText) return event;
+    if (record.findResult(id, name, nth) === null) await record.nextRequest(nextCallMs);
+    const output = record.findResult(id, name, nth);
+    if (output === null) return event;
+    if (lacksCode) {
+      const exitCode = exitCodeIn(output) ?? (ok ? 0 : null);
+      return toResult({ id, name, ok, output: streamOutput || output }, exitCode, tool);
+    }
+    return output.length > streamOutput.length ? toResult({ id, name, ok: true, output }, null, tool) : event;
+  };
+}

@@ -1,0 +1,24 @@
+/** An object of JSON whose fields nobody has checked. */
+export type Fields = Record<string, unknown>;
+
+/** The value as an object; an empty one if it is anything else. */
+export const object = (value: unknown): Fields =>
+  value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Fields) : {};
+
+/** The value as a list; an empty one if it is anything else. */
+export const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+/** The value as text; empty if it is anything else. */
+export const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The value as a number; null if it is anything else. */
+export const number = (value: unknown): number | null =>
+  typeof value === "number" && Number.isFinite(value) ? value : null;
+
+/** The texts of a list of content blocks, or a plain text. */
+export const textOf = (content: unknown): string =>
+  typeof content === "string"
+    ? content
+    : list(content)
+        .map((part) => text(object(part).text))
+        .join("");
