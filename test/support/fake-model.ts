@@ -1,10 +1,10 @@
 // A model with scripted answers, over the protocols of real providers. `bun test/support/fake-model.ts
 // [scenarios.json]` serves it alone and prints its URL to stderr; GET /requests then lists the requests, POST
 // /release?model=… releases held answers.
-import { formats, type Said } from "../../src/agents/coding/model-formats.ts";
+import { contentType, readModelRequest, type ScriptedAnswer } from "../../src/agents/coding/model-formats.ts";
 
 /** One turn of a scripted model: its answer, and its failures. */
-export type Turn = Partial<Omit<Said, "toolCalls">> & {
+export type Turn = Partial<Omit<ScriptedAnswer, "toolCalls">> & {
   /** A `ref` in an input is the text before a reference in the last page that the model got, such as `button "Add"`. */
   toolCalls?: { name: string; input: Record<string, unknown>; custom?: string }[];
   /** Its text, computed from all texts in the request. */
@@ -106,13 +106,12 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       release(searchParams.get("model") ?? "");
       return new Response();
     }
-    const format = formats.find(({ path }) => path.test(pathname));
-    if (!format || request.method !== "POST") return new Response("nothing is here", { status: 404 });
-    const body = await request.json();
-    const model = format.model(body, pathname);
+    const modelRequest = await readModelRequest(request);
+    if (!modelRequest) return new Response("nothing is here", { status: 404 });
+    const { model, body, isStream, offersTools, toolResults, encode, toError } = modelRequest;
     requests.push({ at: Date.now(), path: pathname, model, headers: Object.fromEntries(request.headers), body });
     const error = (status: number, message: string, headers = {}) =>
-      Response.json(format.error(status, message), { status, headers });
+      Response.json(toError(status, message), { status, headers });
     const sent =
       request.headers.get("x-api-key") ??
       request.headers.get("x-goog-api-key") ??
@@ -126,8 +125,8 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
 
     const nth = calls.get(model) ?? 0;
     calls.set(model, nth + 1);
-    const side = format.offersTools(body) ? undefined : scenario.side;
-    const turn = scenario.first?.[nth] ?? side ?? turnAfter(scenario.turns, format.toolResults(body));
+    const side = offersTools ? undefined : scenario.side;
+    const turn = scenario.first?.[nth] ?? side ?? turnAfter(scenario.turns, toolResults);
     if (turn.silent) return new Promise(() => {});
     if (turn.fail) return error(turn.fail.status, turn.fail.message ?? "an error", turn.fail.headers);
     if (turn.garbage !== undefined) return new Response(turn.garbage, { headers: { "content-type": "text/html" } });
@@ -137,13 +136,12 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       return { id, name, input: filled, custom };
     });
     const text = turn.says ? turn.says(textsOf(body).join("\n")) : turn.text;
-    const said = format.answer({ model, usage, ...turn, text, toolCalls }, body);
-    const streams = format.streams(body, pathname);
-    const whole = JSON.stringify(said.whole);
-    const blocks = streams ? said.stream : [whole.slice(0, whole.length / 2), whole.slice(whole.length / 2)];
+    const blocks = encode({ usage, ...turn, text, toolCalls });
+    const [json = ""] = blocks;
+    const halves = isStream ? blocks : [json.slice(0, json.length / 2), json.slice(json.length / 2)];
     request.signal.addEventListener("abort", () => left.resolve());
-    return new Response(toStream(send(blocks, turn, model)), {
-      headers: { "content-type": streams ? "text/event-stream" : "application/json" },
+    return new Response(toStream(send(halves, turn, model)), {
+      headers: { "content-type": contentType(modelRequest) },
     });
   }
 

@@ -1,5 +1,5 @@
 /** The answer of a model in one turn, for any protocol. */
-export type Said = {
+export type ScriptedAnswer = {
   model: string;
   reasoning?: string;
   text?: string;
@@ -9,44 +9,49 @@ export type Said = {
 };
 
 /** An answer in both forms: the blocks of its stream, and one object. */
-type Answer = { stream: string[]; whole: object };
+type EncodedAnswer = { stream: string[]; whole: object };
 
-// biome-ignore lint/suspicious/noExplicitAny: what a client sent, read where a protocol has it
-type Sent = any;
+// biome-ignore lint/suspicious/noExplicitAny: the body of a request, read where a protocol has it
+type Body = any;
 
 type Format = {
   path: RegExp;
-  model: (body: Sent, path: string) => string;
-  streams: (body: Sent, path: string) => boolean;
+  model: (body: Body, path: string) => string;
+  isStream: (body: Body, path: string) => boolean;
   /** Number of tool results in the request: the progress of the conversation. */
-  toolResults: (body: Sent) => number;
-  offersTools: (body: Sent) => boolean;
-  answer: (said: Said, body: Sent) => Answer;
+  toolResults: (body: Body) => number;
+  offersTools: (body: Body) => boolean;
+  encode: (answer: ScriptedAnswer, body: Body) => EncodedAnswer;
   error: (status: number, message: string) => object;
 };
 
 /** Clients treat two messages with one ID as the same message. */
 let answers = 0;
 
-const offersTools = (body: Sent) => Array.isArray(body.tools) && body.tools.length > 0;
+const offersTools = (body: Body) => Array.isArray(body.tools) && body.tools.length > 0;
+
+/** What most protocols have in the body of a request. */
+const inBody = {
+  model: (body: Body) => body.model,
+  isStream: (body: Body) => body.stream === true,
+  offersTools,
+};
 
 const data = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
-const named = (value: { type: string }) => `event: ${value.type}\n${data(value)}`;
+const namedEvent = (value: { type: string }) => `event: ${value.type}\n${data(value)}`;
 /** A text in two pieces, as in streams. */
 const pieces = (text: string) =>
   [text.slice(0, text.length / 2), text.slice(text.length / 2)].filter((each) => each !== "");
 
 const chat: Format = {
-  offersTools,
+  ...inBody,
   path: /\/chat\/completions$/,
-  model: (body) => body.model,
-  streams: (body) => body.stream === true,
-  toolResults: (body) => body.messages.filter((each: Sent) => each.role === "tool").length,
+  toolResults: (body) => body.messages.filter((each: Body) => each.role === "tool").length,
   error: (status, message) => ({ error: { message, type: "error", param: null, code: String(status) } }),
-  answer({ model, reasoning, text, toolCalls = [], usage }, body) {
+  encode({ model, reasoning, text, toolCalls = [], usage }, body) {
     const id = `chatcmpl-${++answers}`;
     const finish = toolCalls.length > 0 ? "tool_calls" : "stop";
-    const used = usage && {
+    const counts = usage && {
       prompt_tokens: usage.input,
       completion_tokens: usage.output,
       total_tokens: usage.input + usage.output,
@@ -78,8 +83,8 @@ const chat: Format = {
         ),
       ]),
       chunk({}, finish),
-      ...(used && body.stream_options?.include_usage
-        ? [data({ id, object: "chat.completion.chunk", created: 1, model, choices: [], usage: used })]
+      ...(counts && body.stream_options?.include_usage
+        ? [data({ id, object: "chat.completion.chunk", created: 1, model, choices: [], usage: counts })]
         : []),
       "data: [DONE]\n\n",
     ];
@@ -92,25 +97,24 @@ const chat: Format = {
     const choices = [{ index: 0, message, logprobs: null, finish_reason: finish }];
     return {
       stream,
-      whole: { id, object: "chat.completion", created: 1, model, choices, ...(used ? { usage: used } : {}) },
+      whole: { id, object: "chat.completion", created: 1, model, choices, ...(counts ? { usage: counts } : {}) },
     };
   },
 };
 
 const responses: Format = {
+  ...inBody,
   offersTools: (body) =>
     offersTools(body) ||
-    (Array.isArray(body.input) && body.input.some((each: Sent) => each.type === "additional_tools")),
+    (Array.isArray(body.input) && body.input.some((each: Body) => each.type === "additional_tools")),
   path: /\/responses$/,
-  model: (body) => body.model,
-  streams: (body) => body.stream === true,
   toolResults: (body) =>
     Array.isArray(body.input)
-      ? body.input.filter((each: Sent) => /^(function|custom_tool)_call_output$/.test(each.type)).length
+      ? body.input.filter((each: Body) => /^(function|custom_tool)_call_output$/.test(each.type)).length
       : 0,
   error: chat.error,
-  answer({ model, reasoning, text, toolCalls = [], usage }) {
-    const used = usage && {
+  encode({ model, reasoning, text, toolCalls = [], usage }) {
+    const counts = usage && {
       input_tokens: usage.input,
       input_tokens_details: { cached_tokens: usage.cached ?? 0 },
       output_tokens: usage.output,
@@ -121,7 +125,7 @@ const responses: Format = {
     const output: object[] = [];
     let sequence = 0;
     const nth = ++answers;
-    const say = (type: string, fields: object) =>
+    const add = (type: string, fields: object) =>
       stream.push(`event: ${type}\n${data({ type, sequence_number: sequence++, ...fields })}`);
     const response = (status: string) => ({
       id: `resp_${nth}`,
@@ -132,66 +136,68 @@ const responses: Format = {
       incomplete_details: null,
       model,
       output: status === "completed" ? output : [],
-      usage: status === "completed" ? used : null,
+      usage: status === "completed" ? counts : null,
     });
-    const item = (empty: object, full: object, between: (place: object) => void) => {
-      const place = { output_index: output.length };
-      say("response.output_item.added", { ...place, item: { ...empty, status: "in_progress" } });
-      between(place);
+    const addItem = (empty: object, full: object, addParts: (position: object) => void) => {
+      const position = { output_index: output.length };
+      add("response.output_item.added", { ...position, item: { ...empty, status: "in_progress" } });
+      addParts(position);
       output.push({ ...full, status: "completed" });
-      say("response.output_item.done", { ...place, item: { ...full, status: "completed" } });
+      add("response.output_item.done", { ...position, item: { ...full, status: "completed" } });
     };
-    say("response.created", { response: response("in_progress") });
-    say("response.in_progress", { response: response("in_progress") });
+    add("response.created", { response: response("in_progress") });
+    add("response.in_progress", { response: response("in_progress") });
     if (reasoning) {
       const base = { id: `rs_${nth}`, type: "reasoning", encrypted_content: null };
-      item({ ...base, summary: [] }, { ...base, summary: [{ type: "summary_text", text: reasoning }] }, (place) => {
-        const at = { ...place, item_id: base.id, summary_index: 0 };
-        say("response.reasoning_summary_part.added", { ...at, part: { type: "summary_text", text: "" } });
-        for (const delta of pieces(reasoning)) say("response.reasoning_summary_text.delta", { ...at, delta });
-        say("response.reasoning_summary_text.done", { ...at, text: reasoning });
-        say("response.reasoning_summary_part.done", { ...at, part: { type: "summary_text", text: reasoning } });
-      });
+      addItem(
+        { ...base, summary: [] },
+        { ...base, summary: [{ type: "summary_text", text: reasoning }] },
+        (position) => {
+          const at = { ...position, item_id: base.id, summary_index: 0 };
+          add("response.reasoning_summary_part.added", { ...at, part: { type: "summary_text", text: "" } });
+          for (const delta of pieces(reasoning)) add("response.reasoning_summary_text.delta", { ...at, delta });
+          add("response.reasoning_summary_text.done", { ...at, text: reasoning });
+          add("response.reasoning_summary_part.done", { ...at, part: { type: "summary_text", text: reasoning } });
+        },
+      );
     }
     if (text) {
       const base = { id: `msg_${nth}`, type: "message", role: "assistant" };
       const part = { type: "output_text", text, annotations: [], logprobs: [] };
-      item({ ...base, content: [] }, { ...base, content: [part] }, (place) => {
-        const at = { ...place, item_id: base.id, content_index: 0 };
-        say("response.content_part.added", { ...at, part: { ...part, text: "" } });
-        for (const delta of pieces(text)) say("response.output_text.delta", { ...at, delta, logprobs: [] });
-        say("response.output_text.done", { ...at, text, logprobs: [] });
-        say("response.content_part.done", { ...at, part });
+      addItem({ ...base, content: [] }, { ...base, content: [part] }, (position) => {
+        const at = { ...position, item_id: base.id, content_index: 0 };
+        add("response.content_part.added", { ...at, part: { ...part, text: "" } });
+        for (const delta of pieces(text)) add("response.output_text.delta", { ...at, delta, logprobs: [] });
+        add("response.output_text.done", { ...at, text, logprobs: [] });
+        add("response.content_part.done", { ...at, part });
       });
     }
     for (const call of toolCalls) {
       if (call.custom !== undefined) {
-        const own = { id: `ctc_${call.id}`, type: "custom_tool_call", call_id: call.id, name: call.name };
-        item({ ...own, input: "" }, { ...own, input: call.custom }, (place) => {
-          say("response.custom_tool_call_input.done", { ...place, item_id: own.id, input: call.custom });
+        const base = { id: `ctc_${call.id}`, type: "custom_tool_call", call_id: call.id, name: call.name };
+        addItem({ ...base, input: "" }, { ...base, input: call.custom }, (position) => {
+          add("response.custom_tool_call_input.done", { ...position, item_id: base.id, input: call.custom });
         });
         continue;
       }
       const base = { id: `fc_${call.id}`, type: "function_call", call_id: call.id, name: call.name };
       const input = JSON.stringify(call.input);
-      item({ ...base, arguments: "" }, { ...base, arguments: input }, (place) => {
-        const at = { ...place, item_id: base.id };
-        for (const delta of pieces(input)) say("response.function_call_arguments.delta", { ...at, delta });
-        say("response.function_call_arguments.done", { ...at, arguments: input });
+      addItem({ ...base, arguments: "" }, { ...base, arguments: input }, (position) => {
+        const at = { ...position, item_id: base.id };
+        for (const delta of pieces(input)) add("response.function_call_arguments.delta", { ...at, delta });
+        add("response.function_call_arguments.done", { ...at, arguments: input });
       });
     }
-    say("response.completed", { response: response("completed") });
+    add("response.completed", { response: response("completed") });
     return { stream, whole: response("completed") };
   },
 };
 
 const messages: Format = {
-  offersTools,
+  ...inBody,
   path: /\/messages$/,
-  model: (body) => body.model,
-  streams: (body) => body.stream === true,
   toolResults: (body) =>
-    body.messages.flatMap((each: Sent) => each.content).filter((each: Sent) => each.type === "tool_result").length,
+    body.messages.flatMap((each: Body) => each.content).filter((each: Body) => each.type === "tool_result").length,
   error: (status, message) => ({
     type: "error",
     error: {
@@ -199,7 +205,7 @@ const messages: Format = {
       message,
     },
   }),
-  answer({ model, reasoning, text, toolCalls = [], usage }) {
+  encode({ model, reasoning, text, toolCalls = [], usage }) {
     const { input = 0, cached = 0, cacheWritten = 0, output = 0 } = usage ?? {};
     const start = {
       input_tokens: input - cached - cacheWritten,
@@ -247,7 +253,7 @@ const messages: Format = {
     ];
     const content = blocks.map(({ full }) => full);
     return {
-      stream: events.map(named),
+      stream: events.map(namedEvent),
       whole: { ...head, content, ...stop, usage: { ...start, output_tokens: output } },
     };
   },
@@ -257,11 +263,11 @@ const gemini: Format = {
   offersTools,
   path: /\/models\/[^/]+:(streamGenerateContent|generateContent)$/,
   model: (_, path) => /\/models\/([^/:]+):/.exec(path)?.[1] ?? "",
-  streams: (_, path) => path.endsWith(":streamGenerateContent"),
+  isStream: (_, path) => path.endsWith(":streamGenerateContent"),
   toolResults: (body) =>
-    body.contents.flatMap((each: Sent) => each.parts).filter((each: Sent) => each.functionResponse).length,
+    body.contents.flatMap((each: Body) => each.parts).filter((each: Body) => each.functionResponse).length,
   error: (code, message) => ({ error: { code, message, status: code === 429 ? "RESOURCE_EXHAUSTED" : "INTERNAL" } }),
-  answer({ model, reasoning, text, toolCalls = [], usage }) {
+  encode({ model, reasoning, text, toolCalls = [], usage }) {
     const nth = ++answers;
     const counts = usage && {
       promptTokenCount: usage.input,
@@ -287,4 +293,46 @@ const gemini: Format = {
 };
 
 /** OpenAI's chat completions and responses, Anthropic's messages, Gemini's generateContent. */
-export const formats: Format[] = [chat, responses, messages, gemini];
+const formats = [chat, responses, messages, gemini];
+
+/** A request to a model, in the terms that all protocols have. */
+export type ModelRequest = {
+  path: string;
+  model: string;
+  body: Record<string, unknown>;
+  isStream: boolean;
+  offersTools: boolean;
+  /** The number of tool results in the conversation. */
+  toolResults: number;
+  /** An answer in the protocol of the request: the blocks of its stream, or one block of JSON. */
+  encode: (answer: Omit<ScriptedAnswer, "model">) => string[];
+  /** An error in the protocol of the request. */
+  toError: (status: number, message: string) => object;
+};
+
+/** Reads a request in the protocol of its path; null if the path belongs to none. */
+export async function readModelRequest(request: Request): Promise<ModelRequest | null> {
+  const { pathname: path } = new URL(request.url);
+  const format = formats.find((each) => each.path.test(path));
+  if (!format || request.method !== "POST") return null;
+  const body = await request.json();
+  const model = format.model(body, path);
+  const isStream = format.isStream(body, path);
+  return {
+    path,
+    model,
+    body,
+    isStream,
+    offersTools: format.offersTools(body),
+    toolResults: format.toolResults(body),
+    encode(answer) {
+      const { stream, whole } = format.encode({ model, ...answer }, body);
+      return isStream ? stream : [JSON.stringify(whole)];
+    },
+    toError: format.error,
+  };
+}
+
+/** The content type of an answer. */
+export const contentType = ({ isStream }: ModelRequest): string =>
+  isStream ? "text/event-stream" : "application/json";
