@@ -38,7 +38,7 @@ const rangeNames: Record<string, string> = {
 };
 
 /** Decides by the operator's rules which addresses may be reached. */
-export type Places = {
+export type AddressPolicy = {
   /** False if no rule allows the port for any address. */
   portPossible(port: number): boolean;
   /** Why connecting to the address under that host name is not allowed; null if it is. `host` without brackets. */
@@ -46,11 +46,11 @@ export type Places = {
 };
 
 /** Compiles the operator's rules. Throws an Error that quotes the first invalid range. */
-export function createPlaces(allow: readonly AllowRule[]): Places {
+export function createAddressPolicy(allow: readonly AllowRule[]): AddressPolicy {
   const rules = allow.map(toRule);
-  const usual = (port: number) => port === 80 || port === 443;
+  const isWebPort = (port: number) => port === 80 || port === 443;
   return {
-    portPossible: (port) => usual(port) || rules.some((rule) => rule.port === null || rule.port === port),
+    portPossible: (port) => isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port),
     objection(host, address, port) {
       const parsed = parse(address);
       if (!parsed) return `${host} resolves to ${address}, which is not an IP address`;
@@ -66,7 +66,7 @@ export function createPlaces(allow: readonly AllowRule[]): Places {
         const subject = isIP(host) ? `${address} is ${what}` : `${host} resolves to ${address}, which is ${what}`;
         return `${subject}; the operator can allow private addresses with EVALD_ALLOW_PRIVATE`;
       }
-      return usual(port) ? null : closedPort(host, port);
+      return isWebPort(port) ? null : closedPort(host, port);
     },
   };
 }

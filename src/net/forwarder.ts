@@ -1,34 +1,31 @@
-const kept = (headers: Headers): Headers => {
-  const own = new Headers(headers);
-  // Uncompressed, so that the answer can be passed on as it comes.
-  own.set("accept-encoding", "identity");
-  for (const name of ["host", "connection", "content-length", "transfer-encoding"]) own.delete(name);
-  return own;
-};
+import http from "node:http";
+import https from "node:https";
+import { type Client, endToEndHeaders, forwardToOwn, framingHeaders, refuse, serveProxy } from "./proxy.ts";
 
-/** Passes requests to a unix socket on to a URL of the operator, and streams the answers back. */
-export function forwardSocket(socketPath: string, baseUrl: string) {
-  return Bun.serve({
-    unix: socketPath,
-    // Typed for TCP only, but unix sockets also close idle connections without it.
-    ...({ idleTimeout: 0 } as object),
-    maxRequestBodySize: 32 * 1024 * 1024,
-    async fetch(request): Promise<Response> {
-      const { pathname, search } = new URL(request.url);
-      const { method, signal } = request;
-      const body = method === "GET" ? undefined : await request.arrayBuffer();
-      try {
-        const init = { method, headers: kept(request.headers), body, signal, redirect: "manual" as const };
-        const answer = await fetch(baseUrl + pathname + search, { ...init, ...{ timeout: false } });
-        const headers = new Headers(answer.headers);
-        for (const name of ["connection", "content-length", "transfer-encoding"]) headers.delete(name);
-        return new Response(answer.body, { status: answer.status, headers });
-      } catch (error) {
-        const message = `the gateway did not respond: ${error instanceof Error ? error.message : String(error)}`;
-        return Response.json({ type: "error", error: { type: "gateway", message } }, { status: 502 });
-      }
-    },
+/** Forwards requests to a unix socket to a URL of the operator, and the responses back. */
+export const forwardSocket = (socketPath: string, baseUrl: string): Promise<{ close(): Promise<void> }> =>
+  serveProxy(socketPath, {
+    onRequest: (client) =>
+      void forwardToOwn(client, requestTo(baseUrl, client), { onFailure: (error) => fail(client, error) }),
+    onTunnel: (_, socket) => refuse({ socket }, 405, "The gateway opens no tunnels."),
   });
+
+function requestTo(baseUrl: string, client: Client): http.ClientRequest {
+  const { method = "GET", headers, url = "/" } = client.request;
+  const target = new URL(baseUrl + url);
+  return (target.protocol === "https:" ? https : http).request(target, {
+    method,
+    headers: { ...endToEndHeaders(headers), ...framingHeaders(client) },
+    // A new connection, because a request for a model is not sent twice if an idle connection was just closed.
+    agent: false,
+  });
+}
+
+/** Answers in the format of the gateway's own errors. */
+function fail(client: Client, error: Error): void {
+  const message = `the gateway did not respond: ${error.message}`;
+  const body = JSON.stringify({ type: "error", error: { type: "gateway", message } });
+  refuse(client, 502, body, { "content-type": "application/json" });
 }
 
 /** The body at a path of the gateway, with a run's token. Throws for any status other than 200. */

@@ -2,14 +2,14 @@ import { promises as dns } from "node:dns";
 import http from "node:http";
 import https from "node:https";
 import type { AllowRule } from "../config/allow-rules.ts";
-import { createPlaces } from "./addresses.ts";
+import { createAddressPolicy } from "./addresses.ts";
 import { decodeText } from "./charset.ts";
 import { GuardError } from "./failure.ts";
 import { sendRequest } from "./http-request.ts";
 import { createMapping } from "./mapping.ts";
 import { type Lookup, resolve } from "./resolve.ts";
 import { createSlots } from "./slots.ts";
-import { type Agents, createTunnelAgents, type TunnelProxy } from "./tunnels.ts";
+import { type Agents, createTunnelAgents, type TunnelProxy } from "./tunnel-agents.ts";
 
 export { GuardError, type GuardErrorKind } from "./failure.ts";
 
@@ -92,7 +92,7 @@ const credentials = ["authorization", "cookie", "proxy-authorization"];
  */
 export function createGuard(options: GuardOptions): Guard {
   const { now, proxy = null, lookup = (hostname) => dns.lookup(hostname, { all: true }) } = options;
-  const places = createPlaces(options.allow);
+  const policy = createAddressPolicy(options.allow);
   const mapping = createMapping(options.urlMap ?? {});
   const slots = createSlots(options.maxPerHost ?? 4);
   // Not shared: a kept-alive connection was checked against this guard's rules only.
@@ -115,7 +115,7 @@ export function createGuard(options: GuardOptions): Guard {
       const target = (status: number, answered: Headers) =>
         followRedirects && redirectStatus.includes(status) ? answered.get("location") : null;
       const answer = await within(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
-        const addresses = proxy ? null : await resolve(real, places, lookup, signal);
+        const addresses = proxy ? null : await resolve(real, policy, lookup, signal);
         const agent = agents[real.protocol as keyof Agents];
         const wantsBody = (status: number, answered: Headers) => target(status, answered) === null;
         return sendRequest({

@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 import { pipeline, type Readable } from "node:stream";
 import zlib from "node:zlib";
 import { GuardError, toGuardError } from "./failure.ts";
-import type { Agents } from "./tunnels.ts";
+import type { Agents } from "./tunnel-agents.ts";
 
 /** A host address that passed the checks. */
 export type CheckedAddress = { address: string; family: number };

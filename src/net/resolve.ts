@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { closedPort, type Places } from "./addresses.ts";
+import { type AddressPolicy, closedPort } from "./addresses.ts";
 import { GuardError, toGuardError } from "./failure.ts";
 import type { CheckedAddress } from "./http-request.ts";
 
@@ -11,17 +11,17 @@ export type Lookup = (hostname: string) => Promise<CheckedAddress[]>;
  */
 export async function resolve(
   url: URL,
-  places: Places,
+  policy: AddressPolicy,
   lookup: Lookup,
   signal: AbortSignal,
 ): Promise<CheckedAddress[]> {
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
   const family = isIP(host);
-  if (!family && !places.portPossible(port)) throw new GuardError("refused", url.href, closedPort(host, port));
+  if (!family && !policy.portPossible(port)) throw new GuardError("refused", url.href, closedPort(host, port));
   const addresses = family ? [{ address: host, family }] : await lookUp(url, lookup(host), signal);
   for (const { address } of addresses) {
-    const objection = places.objection(host, address, port);
+    const objection = policy.objection(host, address, port);
     if (objection) throw new GuardError("refused", url.href, objection);
   }
   return addresses;

@@ -3,7 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
 import type { AllowRule } from "../config/allow-rules.ts";
-import { closedPort, createPlaces } from "./addresses.ts";
+import { closedPort, createAddressPolicy } from "./addresses.ts";
 import { toGuardError } from "./failure.ts";
 import { openRequest } from "./http-request.ts";
 import { resolve } from "./resolve.ts";
@@ -41,7 +41,7 @@ type GuardedInit = { method: string; headers: Record<string, string>; body: stri
 async function openGuarded(url: URL, init: GuardedInit, allow: readonly AllowRule[]): Promise<Response> {
   const { signal, body, ...opening } = init;
   const lookup = (hostname: string) => dns.lookup(hostname, { all: true });
-  const addresses = await resolve(url, createPlaces(allow), lookup, signal);
+  const addresses = await resolve(url, createAddressPolicy(allow), lookup, signal);
   const agent = agents[url.protocol as keyof typeof agents];
   const request = openRequest({ ...opening, url, addresses, agent, connectMs });
   const stop = () => request.destroy(new Error("aborted"));
@@ -85,9 +85,9 @@ export function objectionTo(address: string, allow: readonly AllowRule[]): strin
   const { hostname, port, protocol } = new URL(address);
   const host = hostname.replace(/^\[|\]$/g, "");
   const number = Number(port) || (protocol === "https:" ? 443 : 80);
-  const places = createPlaces(allow);
-  if (isIP(host) !== 0) return places.objection(host, host, number);
-  return places.portPossible(number) ? null : closedPort(host, number);
+  const policy = createAddressPolicy(allow);
+  if (isIP(host) !== 0) return policy.objection(host, host, number);
+  return policy.portPossible(number) ? null : closedPort(host, number);
 }
 
 /** A fetch over a unix socket. The host of the URL is ignored. `onAnswer` sees each response first. */

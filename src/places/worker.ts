@@ -76,7 +76,7 @@ export async function openWorker(options: Options) {
   const whenIdle = () => (sessions.size > 0 ? idle.promise : Promise.resolve());
 
   const { folder, socketPath } = makeSocketFolder("gateway");
-  const gateway = forwardSocket(socketPath, gatewayUrl);
+  const gateway = await forwardSocket(socketPath, gatewayUrl);
   const send = (message: FromWorker) => redis.send(fromWorkers, message, keptMessages);
 
   const own = { id, name: hostname(), version, slots, ...partsOf(sandbox, browser, labels) };
@@ -181,7 +181,7 @@ export async function openWorker(options: Options) {
       // First, because the service removes the queue.
       await jobs.close(true);
       await send({ kind: "bye", worker: id });
-      await gateway.stop(true);
+      await gateway.close();
       rmSync(folder, { recursive: true, force: true });
       redis.close();
     },

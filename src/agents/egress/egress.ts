@@ -1,19 +1,16 @@
 import { promises as dns } from "node:dns";
-import { chmodSync } from "node:fs";
-import http from "node:http";
-import type net from "node:net";
+import type http from "node:http";
 import type { AllowRule } from "../../config/allow-rules.ts";
-import { createPlaces } from "../../net/addresses.ts";
+import { createAddressPolicy } from "../../net/addresses.ts";
 import { createHostList, everyHost } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
+import { refuse, serveProxy } from "../../net/proxy.ts";
 import type { Lookup } from "../../net/resolve.ts";
 import { createSlots } from "../../net/slots.ts";
 import type { AgentEvent } from "../agent.ts";
-import type { EgressLimits, Passage } from "./connection.ts";
-import { forward } from "./forward.ts";
-import { rawAnswer } from "./raw-answer.ts";
-import { tunnel } from "./tunnel.ts";
-import { upgrade } from "./upgrade.ts";
+import type { EgressLimits, EgressPolicy } from "./exchange.ts";
+import { forwardRequest } from "./forward.ts";
+import { openTunnelTo } from "./tunnel.ts";
 
 export type EgressRun = {
   /** Allows every host, at addresses that the guard's rules allow. */
@@ -56,7 +53,8 @@ type Options = {
   lookup?: Lookup;
 };
 
-type Entry = { passage: Passage; callId: string | null };
+/** The run that a request belongs to, and the tool call that sent it. */
+type Sender = { policy: EgressPolicy; callId: string | null };
 
 /** The user name of clients outside a tool call. */
 const anyUser = "run";
@@ -93,84 +91,86 @@ const defaultLimits: EgressLimits = {
  * own hosts, or every host, at addresses that the guard's rules allow, applies the urlMap to absolute URLs, and reports every request.
  * Tunnels (CONNECT) are not decrypted: only the host is visible.
  */
-export async function startEgress({ socketPath, operatorHosts, now, lookup }: Options): Promise<Egress> {
-  const passages = new Map<string, Passage>();
+export async function startEgress(options: Options): Promise<Egress> {
+  const { socketPath } = options;
+  const policies = new Map<string, EgressPolicy>();
   // A connection that has authenticated doesn't need to do so again.
-  const known = new WeakMap<object, Entry>();
+  const authenticated = new WeakMap<object, Sender>();
 
-  function entryOf(request: http.IncomingMessage): Entry | null {
-    const [, scheme = "", value = ""] = /^(\S+)\s+(\S+)$/.exec(request.headers["proxy-authorization"] ?? "") ?? [];
-    // The bridge sends the ID of the tool call as the user name. Programs in the sandbox never see these credentials.
-    const [, user = "", password = value] = /^basic$/i.test(scheme)
-      ? (/^(.*):([^:]*)$/s.exec(Buffer.from(value, "base64").toString()) ?? [])
-      : [];
-    const passage = passages.get(password);
-    const entry = passage
-      ? { passage, callId: user === "" || user === anyUser ? null : user }
-      : known.get(request.socket);
-    if (!entry || entry.passage.ended.signal.aborted) return null;
-    known.set(request.socket, entry);
-    return entry;
+  function senderOf(request: http.IncomingMessage): Sender | null {
+    const { user, password } = credentialsOf(request);
+    const policy = policies.get(password);
+    const sender = policy
+      ? { policy, callId: user === "" || user === anyUser ? null : user }
+      : authenticated.get(request.socket);
+    if (!sender || sender.policy.end.signal.aborted) return null;
+    authenticated.set(request.socket, sender);
+    return sender;
   }
 
-  const unknown = "The evald proxy requires the token of a run in progress.";
-  const challenge = 'Basic realm="evald"';
-  const server = http.createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
-    const entry = entryOf(request);
-    if (entry) return void forward(entry.passage, request, response, entry.callId);
-    response.writeHead(407, { "proxy-authenticate": challenge, "content-type": "text/plain" }).end(`${unknown}\n`);
+  const server = await serveProxy(socketPath, {
+    onRequest(client) {
+      const sender = senderOf(client.request);
+      if (sender) forwardRequest(sender.policy, client, sender.callId);
+      else refuseStranger(client);
+    },
+    onTunnel(request, socket, head) {
+      const sender = senderOf(request);
+      if (sender) openTunnelTo(sender.policy, request, socket, head, sender.callId);
+      else refuseStranger({ socket });
+    },
   });
-  server.on("connect", (request: http.IncomingMessage, socket: net.Socket, head: Buffer) => {
-    const entry = entryOf(request);
-    if (entry) return void tunnel(entry.passage, request, socket, head, entry.callId);
-    socket.end(rawAnswer(407, unknown, `Proxy-Authenticate: ${challenge}\r\n`));
-  });
-  server.on("upgrade", (request: http.IncomingMessage, socket: net.Socket, head: Buffer) => {
-    const entry = entryOf(request);
-    if (entry) return void upgrade(entry.passage, request, socket, head, entry.callId);
-    socket.end(rawAnswer(407, unknown, `Proxy-Authenticate: ${challenge}\r\n`));
-  });
-  server.requestTimeout = 0;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.listen(socketPath, resolve);
-  await promise;
-  chmodSync(socketPath, 0o600);
 
   return {
     socketPath,
     open(run) {
-      const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-      const limits = { ...defaultLimits, ...run.limits };
-      const ended = new AbortController();
-      passages.set(token, {
-        token,
-        limits,
-        hosts: run.anyHost ? everyHost : createHostList({ ...run, operatorHosts }),
-        mapping: createMapping(run.urlMap),
-        places: createPlaces(run.allowPrivate),
-        slots: createSlots(limits.concurrent),
-        lookup: lookup ?? ((hostname) => dns.lookup(hostname, { all: true })),
-        now,
-        ended,
-        purpose: run.purpose ?? "task",
-        isProduct: productHosts(run),
-        isMcp: mcpServersOf(run),
-        onEvent: run.onEvent,
-        used: { requests: 0, bytesOut: 0, bytesIn: 0 },
-      });
+      const policy = toPolicy(run, options);
+      policies.set(policy.token, policy);
       return {
-        token,
+        token: policy.token,
         close() {
-          passages.delete(token);
-          ended.abort();
+          policies.delete(policy.token);
+          policy.end.abort();
         },
       };
     },
     async close() {
-      for (const { ended } of passages.values()) ended.abort();
-      server.closeAllConnections();
-      await new Promise<void>((done) => server.close(() => done()));
+      for (const { end } of policies.values()) end.abort();
+      await server.close();
     },
+  };
+}
+
+/** The bridge sends the ID of the tool call as the user name. Programs in the sandbox never see these credentials. */
+function credentialsOf({ headers }: http.IncomingMessage): { user: string; password: string } {
+  const [, scheme = "", value = ""] = /^(\S+)\s+(\S+)$/.exec(headers["proxy-authorization"] ?? "") ?? [];
+  const [, user = "", password = value] = /^basic$/i.test(scheme)
+    ? (/^(.*):([^:]*)$/s.exec(Buffer.from(value, "base64").toString()) ?? [])
+    : [];
+  return { user, password };
+}
+
+const refuseStranger = (client: Parameters<typeof refuse>[0]): void =>
+  refuse(client, 407, "The evald proxy requires the token of a run in progress.", {
+    "proxy-authenticate": 'Basic realm="evald"',
+  });
+
+function toPolicy(run: EgressRun, { operatorHosts, lookup, now }: Options): EgressPolicy {
+  const limits = { ...defaultLimits, ...run.limits };
+  return {
+    token: Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url"),
+    limits,
+    hosts: run.anyHost ? everyHost : createHostList({ ...run, operatorHosts }),
+    mapping: createMapping(run.urlMap),
+    addresses: createAddressPolicy(run.allowPrivate),
+    slots: createSlots(limits.concurrent),
+    lookup: lookup ?? ((hostname) => dns.lookup(hostname, { all: true })),
+    now,
+    end: new AbortController(),
+    purpose: run.purpose ?? "task",
+    isProduct: productHosts(run),
+    isMcp: mcpServersOf(run),
+    onEvent: run.onEvent,
+    usage: { requests: 0, bytesOut: 0, bytesIn: 0 },
   };
 }

@@ -1,140 +1,81 @@
 import http from "node:http";
 import https from "node:https";
-import { Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { GuardError, toGuardError } from "../../net/failure.ts";
-import { type CheckedAddress, openRequest } from "../../net/http-request.ts";
+import { toGuardError } from "../../net/failure.ts";
+import { openRequest } from "../../net/http-request.ts";
+import { type Client, endToEndHeaders, forward, framingHeaders, refuse } from "../../net/proxy.ts";
 import { resolve } from "../../net/resolve.ts";
-import { failureHeader } from "../../net/tunnels.ts";
-import { keepText } from "./answer-text.ts";
-import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
-import { ofOneMessage, schemeHeader, sourceHeader, toSource } from "./headers.ts";
-
-const plainText = { "content-type": "text/plain; charset=utf-8", connection: "close" };
+import { failureHeader, failureMessageHeader } from "../../net/tunnel-agents.ts";
+import { connectMs, type EgressPolicy, type Exchange, requirePermission, runExchange } from "./exchange.ts";
+import { schemeHeader, sourceHeader, toSource } from "./headers.ts";
+import { createTextSample } from "./response-text.ts";
 
 /** A new connection for each request, because a kept-alive connection was authorized for another one. */
-export const freshAgents = { "http:": new http.Agent(), "https:": new https.Agent() };
+const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
-/** Forwards a request with an absolute URL, after the urlMap, and relays the response. */
-export async function forward(
-  passage: Passage,
-  request: http.IncomingMessage,
-  response: http.ServerResponse,
-  callId: string | null,
-): Promise<void> {
-  const url = /^https?:\/\//i.test(request.url ?? "") ? URL.parse(request.url ?? "") : null;
-  if (!url) {
-    response.writeHead(400, plainText).end("This is the evald proxy. Send an absolute http or https URL.\n");
-    return;
-  }
+/** Forwards a request with an absolute URL, after the urlMap, and its response. It may ask for another protocol, such as a WebSocket. */
+export async function forwardRequest(policy: EgressPolicy, client: Client, callId: string | null): Promise<void> {
+  const { headers, url: address = "", method = "GET" } = client.request;
+  const url = /^https?:\/\//i.test(address) ? URL.parse(address) : null;
+  if (!url) return refuse(client, 400, "This is the evald proxy. Send an absolute http or https URL.");
   url.hash = url.username = url.password = "";
-  if (request.headers[schemeHeader] === "https") url.protocol = "https:";
-  const proxied = startRequest(passage, request.method ?? "GET", url, {
-    callId,
-    source: toSource(request.headers[sourceHeader]),
-  });
-  response.on("close", () => {
-    if (!response.writableFinished) proxied.stop(new GuardError("aborted", url.href, "The client disconnected"));
-  });
-  await proxied.run(async () => {
-    const real = passage.mapping.toReal(url);
-    proxied.record.mappedUrl = passage.mapping.toShown(url)?.href ?? null;
-    if (!real) permit(passage, url);
-    const target = real ?? url;
-    const addresses = await resolve(target, passage.places, passage.lookup, proxied.signal);
-    await relay(passage, proxied, { request, response, url, target, addresses });
-  });
-  if (!proxied.failure) return;
-  if (response.headersSent) response.destroy();
-  else
-    response
-      .writeHead(statusOf(proxied.failure), { ...plainText, [failureHeader]: proxied.failure.kind })
-      .end(`evald: ${proxied.failure.message}\n`);
-}
-
-type Relay = {
-  request: http.IncomingMessage;
-  response: http.ServerResponse;
-  url: URL;
-  target: URL;
-  addresses: CheckedAddress[];
-};
-
-async function relay(
-  passage: Passage,
-  proxied: ProxiedRequest,
-  { request, response, url, target, addresses }: Relay,
-): Promise<void> {
-  proxied.signal.throwIfAborted();
-  const upstream = openRequest({
-    url: target,
-    method: request.method ?? "GET",
-    headers: toSent(request.headers, passage.token),
-    addresses,
-    agent: freshAgents[target.protocol as keyof typeof freshAgents],
-    connectMs,
-  });
-  const counter = (what: "bytesIn" | "bytesOut") =>
-    new Transform({
-      transform(chunk, _encoding, done) {
-        try {
-          if (what === "bytesOut") proxied.record.bytesOut += chunk.length;
-          count(passage, what, chunk.length, url);
-          if (what === "bytesIn") proxied.record.bytes += chunk.length;
-          done(null, chunk);
-        } catch (error) {
-          proxied.stop(error as GuardError);
-        }
+  if (headers[schemeHeader] === "https") url.protocol = "https:";
+  const source = toSource(headers[sourceHeader]);
+  await runExchange(policy, { method, url, callId, source, client }, async (exchange) => {
+    const mapped = policy.mapping.toReal(url);
+    exchange.mappedUrl = policy.mapping.toShown(url)?.href ?? null;
+    if (!mapped) requirePermission(policy, url);
+    const target = mapped ?? url;
+    const addresses = await resolve(target, policy.addresses, policy.lookup, exchange.signal);
+    exchange.signal.throwIfAborted();
+    const agent = agents[target.protocol as keyof typeof agents];
+    const sent = { ...toRequestHeaders(headers, policy.token), ...framingHeaders(client) };
+    const upstream = openRequest({ url: target, method, headers: sent, addresses, agent, connectMs });
+    const sample = createTextSample();
+    await forward(client, upstream, {
+      signal: exchange.signal,
+      onResponse(response) {
+        // Must come first: the client's side fails as a consequence, and would be reported as the cause.
+        response.on("error", (error) => exchange.stop(toGuardError(error, url, true)));
+        if (policy.isProduct(url.hostname)) sample.start(response.headers);
+        return toResponseHeaders(policy, exchange, response, target);
+      },
+      onChunk(chunk, direction) {
+        exchange.onChunk(chunk, direction);
+        if (direction === "in") sample.add(chunk);
       },
     });
-  const answer = Promise.withResolvers<http.IncomingMessage>();
-  upstream.once("response", answer.resolve);
-  upstream.on("error", answer.reject);
-  const stop = () => {
-    upstream.destroy(proxied.signal.reason);
-    answer.reject(proxied.signal.reason);
-  };
-  proxied.signal.addEventListener("abort", stop);
-  try {
-    const { "content-length": length, "transfer-encoding": chunked } = request.headers;
-    if (Number(length) > 0 || chunked) pipeline(request, counter("bytesOut"), upstream).catch(answer.reject);
-    else upstream.end();
-    const incoming = await answer.promise;
-    // Must come first: the client's side fails as a consequence, and would be reported as the cause.
-    incoming.on("error", (error) => proxied.stop(toGuardError(error, url, true)));
-    proxied.record.status = incoming.statusCode ?? null;
-    proxied.record.contentType = incoming.headers["content-type"] ?? null;
-    const headers = toKept(incoming.headers);
-    if (headers.location && target !== url && URL.canParse(String(headers.location), target.href))
-      headers.location = passage.mapping.toCaller(new URL(String(headers.location), target), url).href;
-    response.writeHead(incoming.statusCode ?? 502, headers);
-    const kept = passage.isProduct(url.hostname) ? keepText(incoming.headers) : null;
-    const read = counter("bytesIn");
-    if (kept) read.on("data", kept.take);
-    await pipeline(incoming, read, response, { signal: proxied.signal });
-    proxied.record.body = kept?.text();
-    // When Bun's own request is destroyed, it treats a body without a length as complete.
-    proxied.signal.throwIfAborted();
-  } finally {
-    proxied.signal.removeEventListener("abort", stop);
-    upstream.destroy();
-  }
+    exchange.body = sample.text();
+  });
 }
 
-/** Headers to forward, without any that contain the token. */
-export function toSent(headers: http.IncomingHttpHeaders, token: string): Record<string, string> {
-  const sent = Object.entries(toKept(headers)).map(([name, value]) => [name, String(value)] as const);
-  const encoded = (text: string) =>
+/** The headers to send, without any that contain the token. */
+function toRequestHeaders(headers: http.IncomingHttpHeaders, token: string): Record<string, string> {
+  const encodes = (text: string) =>
     text.split(/\s+/).some((word) => Buffer.from(word, "base64").toString("latin1").includes(token));
-  return Object.fromEntries(sent.filter(([, value]) => !value.includes(token) && !encoded(value)));
+  return Object.fromEntries(
+    Object.entries(withoutOwnHeaders(headers))
+      .map(([name, value]) => [name, String(value)] as const)
+      .filter(([, value]) => !value.includes(token) && !encodes(value)),
+  );
 }
 
-function toKept(headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders {
-  const {
-    [schemeHeader]: _scheme,
-    [failureHeader]: _failure,
-    [sourceHeader]: _source,
-    ...kept
-  } = ofOneMessage(headers);
+/** Notes the response in the exchange, and returns the headers for the client. */
+function toResponseHeaders(
+  { mapping }: EgressPolicy,
+  exchange: Exchange,
+  response: http.IncomingMessage,
+  target: URL,
+): http.OutgoingHttpHeaders {
+  exchange.status = response.statusCode ?? null;
+  exchange.contentType = response.headers["content-type"] ?? null;
+  const headers = withoutOwnHeaders(response.headers);
+  const location = target === exchange.url ? null : URL.parse(String(headers.location ?? ""), target.href);
+  if (headers.location && location) headers.location = mapping.toCaller(location, exchange.url).href;
+  return headers;
+}
+
+function withoutOwnHeaders(headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders {
+  const kept = endToEndHeaders(headers);
+  for (const name of [schemeHeader, sourceHeader, failureHeader, failureMessageHeader]) delete kept[name];
   return kept;
 }

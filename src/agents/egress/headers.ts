@@ -1,4 +1,3 @@
-import type http from "node:http";
 import { provenances } from "../agent.ts";
 import type { Source } from "../reader.ts";
 
@@ -19,17 +18,4 @@ export function toSource(header: string | string[] | undefined): Source {
   const [name, foundOn = null] = String(header ?? "").split(" ");
   const provenance = provenances.find((each) => each === name);
   return provenance ? { provenance, foundOn } : { provenance: "given", foundOn: null };
-}
-
-/** Hop-by-hop headers, which must not be forwarded. */
-const ofOneConnection =
-  "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade expect host".split(
-    " ",
-  );
-
-/** The headers of a message without hop-by-hop headers. */
-export function ofOneMessage(headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders {
-  const named = (headers.connection ?? "").toLowerCase().split(/\s*,\s*/);
-  const dropped = new Set([...ofOneConnection, ...named]);
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)));
 }

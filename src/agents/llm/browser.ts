@@ -1,7 +1,7 @@
 import type { ElementHandle, Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { z } from "zod";
 import { createHostList } from "../../net/hosts.ts";
-import { failureHeader } from "../../net/tunnels.ts";
+import { failureHeader } from "../../net/tunnel-agents.ts";
 import type { Means } from "../agent.ts";
 import { addressesOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowsing } from "./browser-page.ts";

@@ -1,14 +1,14 @@
-import { chmodSync, mkdtempSync } from "node:fs";
-import http from "node:http";
-import type net from "node:net";
+import { mkdtempSync } from "node:fs";
+import type http from "node:http";
 import { join } from "node:path";
+import { serveProxy } from "../../net/proxy.ts";
 import type { AgentEvent } from "../agent.ts";
 import type { Reader } from "../reader.ts";
 import type { SandboxProxy } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { createAuthority } from "./authority.ts";
 import { writeCertificates } from "./certificates.ts";
-import { createForwarding } from "./forwarding.ts";
+import { forwardToEgress } from "./forward.ts";
 import { createPageWatch } from "./page-watch.ts";
 import { runHostsOf } from "./run-hosts.ts";
 import { createTunnels } from "./tunnels.ts";
@@ -55,17 +55,16 @@ export async function openRelay(options: Options): Promise<Relay> {
   const authority = await createAuthority(now);
   const certificates = await writeCertificates(home, authority.certificate);
   const hosts = runHostsOf(task);
-  const { forward, upgrade } = createForwarding({
+  const forwarding = {
     egressPath: egress.path,
     sourceOf: reader.sourceOf,
-    watch: createPageWatch(task, reader, tell),
-  });
-  const server = http.createServer({ maxHeaderSize: 64 * 1024 });
+    onResponse: createPageWatch(task, reader, tell),
+  };
   const tunnels = createTunnels({
     egressPath: egress.path,
     authority,
     hosts,
-    accept: (socket) => void server.emit("connection", socket),
+    accept: (socket) => server.accept(socket),
   });
   const callOf = async (request: http.IncomingMessage) => {
     const call = tunnels.callOf(request);
@@ -73,17 +72,10 @@ export async function openRelay(options: Options): Promise<Relay> {
     if (call === null || id === null) return call;
     return { ...call, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
   };
-  server.on("request", async (request, response) => forward(await callOf(request), request, response));
-  server.on("upgrade", async (request, socket: net.Socket, head) =>
-    upgrade(await callOf(request), request, socket, head),
-  );
-  server.on("connect", (request, socket: net.Socket, head) => tunnels.open(request, socket, head));
-  server.requestTimeout = 0;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.listen(socketPath, resolve);
-  await promise;
-  chmodSync(socketPath, 0o600);
+  const server = await serveProxy(socketPath, {
+    onRequest: async (client) => forwardToEgress(await callOf(client.request), client, forwarding),
+    onTunnel: tunnels.open,
+  });
 
   return {
     toProxy: (callId) => ({
@@ -96,8 +88,7 @@ export async function openRelay(options: Options): Promise<Relay> {
     }),
     async [Symbol.asyncDispose]() {
       tunnels.close();
-      server.closeAllConnections();
-      await new Promise<void>((done) => server.close(() => done()));
+      await server.close();
     },
   };
 }

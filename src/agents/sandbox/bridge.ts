@@ -1,5 +1,6 @@
 import net from "node:net";
 import { constants } from "node:os";
+import { openTunnel, splice } from "../../net/tunnel.ts";
 import { lowerPriority } from "../priority.ts";
 
 /** A port on the sandbox's loopback, and the unix socket behind it. */
@@ -15,7 +16,7 @@ export type BridgePort = {
 /** A port whose connections each get a tunnel to a port of a host, so that programs need not know the proxy. */
 export type BridgeRoute = { port: number; hostname: string; hostPort: number };
 
-const passedOn = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
+const forwardedSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 const maxRequestLine = 64 * 1024;
 
 /** Where programs in the sandbox find the model gateway and the network proxy. */
@@ -35,13 +36,13 @@ export const bridgeVariable = "EVALD_BRIDGE";
  */
 export async function runBridge(argv: string[], variables: Record<string, string | undefined>): Promise<number> {
   lowerPriority(process.pid);
-  const { [bridgeVariable]: described = "[]", ...env } = variables;
-  const ports = JSON.parse(described) as BridgePort[];
+  const { [bridgeVariable]: encoded = "[]", ...env } = variables;
+  const ports = JSON.parse(encoded) as BridgePort[];
   const servers = await Promise.all(ports.map(open));
   const proxied = ports.some(({ port }) => port === bridgePorts.egress);
   let child: Bun.Subprocess | undefined;
   // Before the command starts, so that an early signal doesn't end the bridge instead.
-  for (const signal of passedOn) process.on(signal, () => child?.kill(signal));
+  for (const signal of forwardedSignals) process.on(signal, () => child?.kill(signal));
   try {
     child = Bun.spawn(argv, {
       cwd: "/workspace",
@@ -65,31 +66,14 @@ export async function runBridge(argv: string[], variables: Record<string, string
 }
 
 /** Returns a function that closes the port and its connections, because the bridge ends with its command. */
-async function open({
-  port,
-  socket,
-  proxyToken,
-  proxyUser = "run",
-  hostname,
-  hostPort,
-}: BridgePort): Promise<() => void> {
+async function open(bridgePort: BridgePort): Promise<() => void> {
+  const { port, hostname } = bridgePort;
   const connections = new Set<net.Socket>();
-  const server = net.createServer({ allowHalfOpen: true }, (inner) => {
-    connections.add(inner);
-    inner.on("close", () => connections.delete(inner));
-    const outer = net.connect({ path: socket, allowHalfOpen: true });
-    inner.on("error", () => outer.destroy());
-    outer.on("error", () => inner.destroy());
-    inner.on("close", () => outer.destroy());
-    outer.on("close", () => inner.destroy());
-    const userAndToken = `${proxyUser}:${proxyToken}`;
-    if (hostname !== undefined) {
-      connectTo(`${hostname}:${hostPort}`, inner, outer, userAndToken);
-      return;
-    }
-    carry(outer, inner);
-    if (proxyToken === undefined) carry(inner, outer);
-    else introduce(inner, outer, userAndToken);
+  const server = net.createServer({ allowHalfOpen: true }, (client) => {
+    connections.add(client);
+    client.on("close", () => connections.delete(client));
+    client.on("error", () => client.destroy());
+    connect(bridgePort, client).catch(() => client.destroy());
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
@@ -103,53 +87,39 @@ async function open({
   };
 }
 
-/** Pipes and ends. With `pipe` alone, process.stdout would be used and no longer be blocking. */
-function carry(from: net.Socket, to: net.Socket): void {
-  from.pipe(to, { end: false });
-  from.on("end", () => to.end());
+/** Connects a client to the socket of its port, or through a tunnel to a host. Throws if the proxy refuses the tunnel. */
+async function connect({ socket: path, ...port }: BridgePort, client: net.Socket): Promise<void> {
+  const { proxyToken, proxyUser = "run", hostname, hostPort } = port;
+  const authorization = `Basic ${Buffer.from(`${proxyUser}:${proxyToken}`).toString("base64")}`;
+  if (hostname !== undefined) {
+    const server = await openTunnel({ path, target: `${hostname}:${hostPort}`, authorization });
+    await splice(client, server);
+    return;
+  }
+  const server = net.connect({ path, allowHalfOpen: true });
+  server.on("error", () => client.destroy());
+  client.on("close", () => server.destroySoon());
+  const clientHead = proxyToken === undefined ? Buffer.alloc(0) : await readAuthorized(client, authorization);
+  await splice(client, server, { clientHead });
 }
 
-/** Pipes, and adds the run's token after the first request line. */
-function introduce(inner: net.Socket, outer: net.Socket, userAndToken: string): void {
+/** Reads the first request line of a client, and what came with it, and adds the run's token. Throws if the line is too long. */
+async function readAuthorized(client: net.Socket, authorization: string): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
   let head = Buffer.alloc(0);
-  const take = (chunk: Buffer) => {
+  const onData = (chunk: Buffer) => {
     head = Buffer.concat([head, chunk]);
     const end = head.indexOf("\r\n");
     if (end < 0 && head.length <= maxRequestLine) return;
-    inner.off("data", take);
-    if (end < 0) {
-      inner.destroy();
-      return;
-    }
-    outer.write(head.subarray(0, end + 2));
-    outer.write(authorization(userAndToken));
-    outer.write(head.subarray(end + 2));
-    carry(inner, outer);
+    client.off("data", onData);
+    client.pause();
+    if (end < 0) reject(new Error("The request line is too long."));
+    else resolve(end + 2);
   };
-  inner.on("data", take);
-}
-
-const authorization = (userAndToken: string) =>
-  `Proxy-Authorization: Basic ${Buffer.from(userAndToken).toString("base64")}\r\n`;
-
-/** Pipes through a tunnel; disconnects if the proxy refuses it. */
-function connectTo(place: string, inner: net.Socket, outer: net.Socket, userAndToken: string): void {
-  outer.write(`CONNECT ${place} HTTP/1.1\r\nHost: ${place}\r\n${authorization(userAndToken)}\r\n`);
-  let head = Buffer.alloc(0);
-  const take = (chunk: Buffer) => {
-    head = Buffer.concat([head, chunk]);
-    const end = head.indexOf("\r\n\r\n");
-    if (end < 0 && head.length <= maxRequestLine) return;
-    outer.off("data", take);
-    if (!/^HTTP\/1\.1 200 /.test(head.toString("latin1"))) {
-      inner.destroy();
-      return;
-    }
-    inner.write(head.subarray(end + 4));
-    carry(outer, inner);
-    carry(inner, outer);
-  };
-  outer.on("data", take);
+  client.on("data", onData);
+  const start = await promise;
+  const header = Buffer.from(`Proxy-Authorization: ${authorization}\r\n`);
+  return Buffer.concat([head.subarray(0, start), header, head.subarray(start)]);
 }
 
 /** The routes for Node.js. Loopback has none, because its ports are the same inside. */

@@ -11,21 +11,25 @@ const decoders: Record<string, (raw: Buffer) => Buffer> = {
   identity: (raw) => raw,
 };
 
-/** Keeps the start of a text response, as evidence of what the product returned; null for other content types. */
-export function keepText(headers: http.IncomingHttpHeaders) {
-  const type = headers["content-type"] ?? "";
-  const decode = decoders[(headers["content-encoding"] ?? "identity").trim().toLowerCase()];
-  if (!decode || !/^(text\/|application\/([\w.-]+\+)?(json|xml|x-ndjson|yaml))/i.test(type.trim())) return null;
+/** Collects the start of a text response, as evidence of what the product returned. Other content types have no text. */
+export function createTextSample() {
+  let decode: ((raw: Buffer) => Buffer) | undefined;
   const chunks: Buffer[] = [];
   let size = 0;
   return {
-    take(chunk: Buffer): void {
-      if (size < maxRawBytes) chunks.push(chunk);
+    /** Begins to collect the body of a response with these headers. */
+    start(headers: http.IncomingHttpHeaders): void {
+      const type = headers["content-type"] ?? "";
+      if (/^(text\/|application\/([\w.-]+\+)?(json|xml|x-ndjson|yaml))/i.test(type.trim()))
+        decode = decoders[(headers["content-encoding"] ?? "identity").trim().toLowerCase()];
+    },
+    add(chunk: Buffer): void {
+      if (decode && size < maxRawBytes) chunks.push(chunk);
       size += chunk.length;
     },
     text(): string | undefined {
       try {
-        return decode(Buffer.concat(chunks).subarray(0, maxRawBytes)).toString().slice(0, maxChars);
+        return decode?.(Buffer.concat(chunks).subarray(0, maxRawBytes)).toString().slice(0, maxChars);
       } catch {
         return undefined;
       }
