@@ -3,7 +3,7 @@ import type { Tx } from "../db/open.ts";
 import { exposures, frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
-import { placesOf } from "../net/mapping.ts";
+import { mappedHostsOf } from "../net/mapping.ts";
 import { pageKey } from "../net/page-key.ts";
 import { type Life, standingOf } from "../stats/lifecycle.ts";
 
@@ -22,7 +22,7 @@ export const placeOf = (urlMap: Record<string, string>): string =>
   Object.keys(urlMap).length === 0
     ? ""
     : new Bun.CryptoHasher("sha256")
-        .update(JSON.stringify(placesOf(urlMap)))
+        .update(JSON.stringify(mappedHostsOf(urlMap)))
         .digest("hex")
         .slice(0, 16);
 

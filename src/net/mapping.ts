@@ -2,7 +2,7 @@ import { badRequest } from "../errors.ts";
 import { httpUrl } from "../schema.ts";
 
 /** An entry of a urlMap: `target` replaces the root of the URLs that match `key`. */
-export type MappedPlace = {
+export type MappedHost = {
   /** A host name (any port), a host with port, or an origin, as the members of a URL spell it. */
   key: string;
   /** The origin that the key refers to when only the urlMap is known. */
@@ -17,11 +17,11 @@ const hostName = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[.+\])$/;
  * Parses a urlMap: host names or http(s) origins, each with the absolute http(s) URL that replaces it. Throws bad_request that
  * names the first invalid entry, or two spellings of the same key.
  */
-export function parseUrlMap(urlMap: Record<string, string>): MappedPlace[] {
-  const given = new Map<string, string>();
+export function parseUrlMap(urlMap: Record<string, string>): MappedHost[] {
+  const names = new Map<string, string>();
   return Object.entries(urlMap).map(([name, value]) => {
-    const place = placeOf(name);
-    if (!place)
+    const host = parseKey(name);
+    if (!host)
       throw badRequest(
         `Invalid urlMap: the key ${JSON.stringify(name)} must be a host name or an http or https origin, such as docs.example.com.`,
       );
@@ -30,38 +30,38 @@ export function parseUrlMap(urlMap: Record<string, string>): MappedPlace[] {
       throw badRequest(
         `Invalid urlMap: the value of ${JSON.stringify(name)} must be an absolute http or https URL without user info, not ${JSON.stringify(value)}.`,
       );
-    const same = given.get(place.key);
-    if (same !== undefined)
+    const duplicate = names.get(host.key);
+    if (duplicate !== undefined)
       throw badRequest(
-        `Invalid urlMap: the keys ${JSON.stringify(same)} and ${JSON.stringify(name)} are the same place. Keep one of them.`,
+        `Invalid urlMap: the keys ${JSON.stringify(duplicate)} and ${JSON.stringify(name)} are the same host. Keep one of them.`,
       );
-    given.set(place.key, name);
-    return { ...place, target };
+    names.set(host.key, name);
+    return { ...host, target };
   });
 }
 
 /** Parses a key. A host with a default port becomes the origin of that scheme, because URLs drop default ports. */
-function placeOf(name: string): { key: string; origin: string } | null {
+function parseKey(name: string): { key: string; origin: string } | null {
   const [, scheme, host = "", port] = keyShape.exec(name) ?? [];
   const hostname = URL.parse(`http://${host}`)?.hostname ?? "";
   if (!hostName.test(hostname) || Number(port) > 65535) return null;
   const implied = Number(port) === 443 ? "https" : Number(port) === 80 ? "http" : undefined;
-  const { origin, host: place } = new URL(`${scheme ?? implied ?? "https"}://${hostname}${port ? `:${port}` : ""}`);
-  return { key: scheme || implied ? origin : place, origin };
+  const url = new URL(`${scheme ?? implied ?? "https"}://${hostname}${port ? `:${port}` : ""}`);
+  return { key: scheme || implied ? url.origin : url.host, origin: url.origin };
 }
 
 /** The hosts that a urlMap replaces, with the URL of each: the same for all spellings of a key. Sorted. */
-export const placesOf = (urlMap: Record<string, string>): [host: string, url: string][] =>
+export const mappedHostsOf = (urlMap: Record<string, string>): [host: string, url: string][] =>
   Object.entries(urlMap)
     .map(([name, url]): [string, string] => {
-      const place = placeOf(name);
-      return [place ? new URL(place.origin).host : name, url.replace(/[?#].*$/, "").replace(/\/$/, "")];
+      const host = parseKey(name);
+      return [host ? new URL(host.origin).host : name, url.replace(/[?#].*$/, "").replace(/\/$/, "")];
     })
     .sort();
 
-/** The hosts that a urlMap replaces: two maps with the same hosts are previews of the same place. */
+/** The hosts that a urlMap replaces: two maps with the same hosts have previews of the same product. */
 export const hostsOf = (urlMap: Record<string, string>): string =>
-  [...new Set(placesOf(urlMap).map(([host]) => host))].join(" ");
+  [...new Set(mappedHostsOf(urlMap).map(([host]) => host))].join(" ");
 
 /** The keys that can match a URL, most specific first. */
 export const keysOf = ({ origin, host, hostname }: URL): string[] => [origin, host, hostname];
@@ -106,23 +106,23 @@ export type Mapping = {
 export const createMapping = (urlMap: Record<string, string>): Mapping => compileMapping(parseUrlMap(urlMap));
 
 /** Compiles a parsed urlMap; the most specific key wins. */
-export function compileMapping(mapped: readonly MappedPlace[]): Mapping {
-  const places = mapped.map((place) => ({
-    ...place,
-    prefix: place.target.pathname.replace(/\/+$/, ""),
-    query: pairsOf(place.target.search),
+export function compileMapping(hosts: readonly MappedHost[]): Mapping {
+  const entries = hosts.map((host) => ({
+    ...host,
+    prefix: host.target.pathname.replace(/\/+$/, ""),
+    query: pairsOf(host.target.search),
   }));
-  const byKey = new Map(places.map((place) => [place.key, place]));
+  const byKey = new Map(entries.map((entry) => [entry.key, entry]));
   const find = (url: URL) => keysOf(url).flatMap((key) => byKey.get(key) ?? [])[0];
   function toShown(url: URL): URL | null {
-    const place = find(url);
-    if (!place) return null;
+    const entry = find(url);
+    if (!entry) return null;
     const shown = new URL(url);
-    shown.protocol = place.target.protocol;
-    shown.host = place.target.host;
+    shown.protocol = entry.target.protocol;
+    shown.host = entry.target.host;
     // Setting `host` without a port keeps the old port.
-    shown.port = place.target.port;
-    shown.pathname = place.prefix + url.pathname;
+    shown.port = entry.target.port;
+    shown.pathname = entry.prefix + url.pathname;
     return shown;
   }
   return {
@@ -138,18 +138,18 @@ export function compileMapping(mapped: readonly MappedPlace[]): Mapping {
     },
     toCaller(received, current) {
       const own = find(current);
-      const candidates = places
+      const candidates = entries
         .filter(({ target, prefix }) => target.origin === received.origin && under(received.pathname, prefix))
         .sort((a, b) => Number(b === own) - Number(a === own) || b.prefix.length - a.prefix.length);
       // A server behind a prefix-stripping proxy sends paths without the prefix.
-      const place = candidates[0] ?? (own?.target.origin === received.origin ? own : null);
-      if (!place) return received;
-      const origin = place === own ? current.origin : place.origin;
-      const path = candidates[0] ? received.pathname.slice(place.prefix.length) : received.pathname;
+      const entry = candidates[0] ?? (own?.target.origin === received.origin ? own : null);
+      if (!entry) return received;
+      const origin = entry === own ? current.origin : entry.origin;
+      const path = candidates[0] ? received.pathname.slice(entry.prefix.length) : received.pathname;
       const pairs = pairsOf(received.search);
-      const search = pairs.filter((pair) => !place.query.includes(pair)).join("&");
-      const kept = pairs.length === 0 ? received.search : search && `?${search}`;
-      return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${kept}${received.hash}`);
+      const search = pairs.filter((pair) => !entry.query.includes(pair)).join("&");
+      const query = pairs.length === 0 ? received.search : search && `?${search}`;
+      return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${query}${received.hash}`);
     },
   };
 }

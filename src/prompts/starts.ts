@@ -1,10 +1,10 @@
 import { mcpUrlsOf } from "../agents/task.ts";
 import type { AdditionalUrl, prompts } from "../db/tables/prompts.ts";
-import { keysOf, type MappedPlace } from "../net/mapping.ts";
+import { keysOf, type MappedHost } from "../net/mapping.ts";
 import { fillTemplate } from "./template.ts";
 
 type Sources = {
-  mapped: MappedPlace[];
+  mapped: MappedHost[];
   provider: { docsUrl: string | null; productUrl: string | null } | null;
   additionalUrls: AdditionalUrl[] | null;
   text: string;

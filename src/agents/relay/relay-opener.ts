@@ -8,13 +8,13 @@ export type RelayOpener = {
   [Symbol.asyncDispose](): Promise<void>;
 };
 
-export function createRelayOpener(place: SandboxMeans, terms: RelayTerms): RelayOpener {
+export function createRelayOpener(sandbox: SandboxMeans, terms: RelayTerms): RelayOpener {
   let relay: Promise<Relay> | undefined;
 
   async function start(): Promise<Relay> {
     try {
       const { openRelay } = await import("./relay.ts");
-      return await openRelay({ ...place, ...terms });
+      return await openRelay({ ...sandbox, ...terms });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       throw new AgentFailure("infrastructure", `the proxy for commands could not be started: ${reason}`, {

@@ -50,7 +50,7 @@ export function runHostsOf(task: Addresses): RunHosts {
     names,
     routes: [
       ...[...local].map(([port, hostname]) => ({ port, hostname, hostPort: port })),
-      ...remote.map((place, i) => ({ port: firstRoutePort + i, ...place })),
+      ...remote.map((host, i) => ({ port: firstRoutePort + i, ...host })),
     ],
   };
 }

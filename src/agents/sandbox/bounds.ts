@@ -45,12 +45,12 @@ function descendants(pid: number): string[] {
   return below(String(pid));
 }
 
-/** Memory of a process and its descendants, read from /proc. Without `withFiles`, it has no files in memory that are mapped. */
+/** Memory of a process and its descendants, read from /proc. Files in memory that are mapped count only `withFiles`. */
 function memoryBelow(pid: number, withFiles: boolean): number {
   const counted = withFiles ? /^(?:RssAnon|RssShmem):\s+(\d+) kB/gm : /^RssAnon:\s+(\d+) kB/gm;
-  const held = (of: string) =>
-    [...read(`/proc/${of}/status`).matchAll(counted)].reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0);
-  return descendants(pid).reduce((sum, child) => sum + held(child), 0);
+  const memoryOf = (id: string) =>
+    [...read(`/proc/${id}/status`).matchAll(counted)].reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0);
+  return descendants(pid).reduce((sum, child) => sum + memoryOf(child), 0);
 }
 
 const tools = { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" }, stdin: "ignore" } as const;
@@ -62,14 +62,14 @@ const tools = { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" }, std
 async function measure(folder: string): Promise<number | null> {
   const count = async (...flags: string[]) => {
     const du = Bun.spawn(["du", "-sx", ...flags, "--", folder], { ...tools, stdout: "pipe", stderr: "pipe" });
-    const [said, complaints] = await Promise.all([new Response(du.stdout).text(), new Response(du.stderr).text()]);
-    return /Permission denied/.test(complaints) ? Number.NaN : Number.parseInt(said, 10) || 0;
+    const [output, errors] = await Promise.all([new Response(du.stdout).text(), new Response(du.stderr).text()]);
+    return /Permission denied/.test(errors) ? Number.NaN : Number.parseInt(output, 10) || 0;
   };
   const bytes = (await count("-B1")) + 1024 * (await count("--inodes"));
   return Number.isNaN(bytes) ? null : bytes;
 }
 
-/** The same after making folders readable; a folder that is made unreadable again at once counts as infinite. */
+/** Measures a folder after making its subfolders readable. A folder that becomes unreadable again counts as infinite. */
 async function bytesBelow(folder: string): Promise<number> {
   const bytes = await measure(folder);
   if (bytes !== null) return bytes;
@@ -87,17 +87,17 @@ async function bytesBelow(folder: string): Promise<number> {
 function deletedBytes(pid: number, workspace: string): number {
   const device = statSync(workspace, { bigint: true, throwIfNoEntry: false })?.dev;
   const sizes = new Map<bigint, number>();
-  const note = (path: string) => {
+  const addDeleted = (path: string) => {
     try {
       const { dev, ino, nlink, blocks } = statSync(path, { bigint: true });
       if (dev === device && nlink === 0n) sizes.set(ino, Number(blocks) * 512);
     } catch {
-      // Closed since.
+      // The process has closed the file.
     }
   };
   for (const each of descendants(pid))
     for (const folder of [`/proc/${each}/fd`, `/proc/${each}/map_files`])
-      for (const name of namesIn(folder)) note(join(folder, name));
+      for (const name of namesIn(folder)) addDeleted(join(folder, name));
   return sizes.values().reduce((sum, bytes) => sum + bytes, 0);
 }
 
@@ -118,23 +118,23 @@ export function watch(
 ): () => Promise<{ isFull: boolean }> {
   const { memoryBytes, workspaceBytes } = limits;
   const room = roomOf(limits);
-  let over = false;
+  let isStopped = false;
   let isNear = false;
   let isFull = false;
-  // The control group then has room for both, and the files in it are no memory of the command.
+  // The control group then has room for memory and files, and the files don't count as memory of the command.
   const isMounted = workspace !== undefined && workspace.holder !== null;
-  /** Bytes that count; those of a mounted workspace can't be too many, but its files can. */
-  const used = async ({ path, holder }: Workspace) => {
+  /** Bytes to count. A mounted workspace can't exceed its size, but it can hold too many files. */
+  const bytesOf = async ({ path, holder }: Workspace) => {
     if (holder === null) return (await bytesBelow(path)) + deletedBytes(pid, path);
     const usage = usageOf({ path, holder });
     isFull = usage.isFull;
     return Math.max(usage.bytes, 1024 * usage.files);
   };
-  const look = async () => {
+  const check = async () => {
     if ((isMounted || !isInCgroup) && memoryBelow(pid, !isInCgroup) > memoryBytes)
       onHit({ limit: "memory", value: memoryBytes, unit: "bytes" });
     if (workspace === undefined) return;
-    const bytes = await used(workspace);
+    const bytes = await bytesOf(workspace);
     if (bytes > workspaceBytes) onHit(room);
     else if (bytes >= nearShare * workspaceBytes && !isNear) {
       isNear = true;
@@ -143,19 +143,19 @@ export function watch(
   };
   const stopped = Promise.withResolvers<void>();
   const watching = (async () => {
-    while (!over) {
+    while (!isStopped) {
       const startedAt = performance.now();
-      await look();
+      await check();
       // Measuring a large folder takes long, so it is done less often.
       const pause = Bun.sleep(Math.max(watchMs, 5 * (performance.now() - startedAt)));
       await Promise.race([pause, stopped.promise]);
     }
   })();
   return async () => {
-    over = true;
+    isStopped = true;
     stopped.resolve();
     await watching;
-    await look();
+    await check();
     return { isFull };
   };
 }

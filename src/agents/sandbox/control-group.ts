@@ -92,10 +92,10 @@ export function createOwnCgroup(uid: number | null): OwnCgroup | null {
     return [folder, open(make(join(folder, leaf), {}))];
   });
   const v1 = () => {
-    const places = ["memory", "pids"].map((controller) => parents("cgroup", controller)[0]);
-    return places.some((place) => place === undefined)
+    const parentFolders = ["memory", "pids"].map((controller) => parents("cgroup", controller)[0]);
+    return parentFolders.some((folder) => folder === undefined)
       ? []
-      : [...new Set(places)].map((place) => open(make(join(place as string, name), {})));
+      : [...new Set(parentFolders)].map((folder) => open(make(join(folder as string, name), {})));
   };
   const folders = firstOf([...v2, v1]);
   if (!folders) return null;

@@ -31,14 +31,14 @@ export type WorkspaceChecker = {
  * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
  */
 export async function openWorkspaceChecker(
-  place: Pick<SandboxMeans, "workspace" | "folder">,
+  sandbox: Pick<SandboxMeans, "workspace" | "folder">,
   /** The network access of a command by the ID of its check. */
   proxyOf: (id: string) => Promise<SandboxProxy>,
   { limits, workspace: setup }: Task,
   { isolated, signal }: { isolated: boolean; signal: AbortSignal },
 ): Promise<WorkspaceChecker> {
-  const copy = isolated ? await copyOf(place, limits.workspaceBytes) : null;
-  const workspace = copy ?? place.workspace;
+  const copy = isolated ? await copyOf(sandbox, limits.workspaceBytes) : null;
+  const workspace = copy ?? sandbox.workspace;
   const env = setup?.env ?? {};
   return {
     async checkCommand({ command, exitCode = 0, contains }, id) {
