@@ -69,7 +69,7 @@ export type GuardOptions = {
 };
 
 export const maxRedirects = 5;
-const kept = { keepAlive: true, timeout: 15_000 };
+const keepAliveOptions = { keepAlive: true, timeout: 15_000 };
 // Not requested: zstd, because Bun accepts truncated bodies, and deflate, because some servers omit its zlib wrapper.
 const acceptEncoding = "gzip, br";
 const connectMs = 10_000;
@@ -96,13 +96,13 @@ export function createGuard(options: GuardOptions): Guard {
   const mapping = createMapping(options.urlMap ?? {});
   const slots = createSlots(options.maxPerHost ?? 4);
   // Not shared: a kept-alive connection was checked against this guard's rules only.
-  const agents = createAgents(proxy, options.keepsAlive === false ? {} : kept);
+  const agents = createAgents(proxy, options.keepsAlive === false ? {} : keepAliveOptions);
   const fresh = createAgents(proxy, {});
 
   async function request(address: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
     const { timeoutMs = 30_000, maxBytes = 5 * 1024 * 1024, followRedirects = true, cutsBody = false } = init;
     const redirects: string[] = [];
-    const seen = new Set<string>();
+    const requested = new Set<string>();
     let method: string = init.method ?? "GET";
     let headers = toSent(init.headers ?? {}, options.userAgent);
     let body = init.body;
@@ -139,12 +139,12 @@ export function createGuard(options: GuardOptions): Guard {
         return { url: url.href, mappedUrl: mapping.toShown(url)?.href ?? null, ...answer, redirects, ms };
       const next = follow(location, real, (received) => mapping.toCaller(received, url));
       redirects.push(url.href);
-      seen.add(`${method} ${url.href}`);
+      requested.add(`${method} ${url.href}`);
       if (method !== "HEAD" && (answer.status === 303 || (answer.status < 303 && method === "POST"))) {
         method = "GET";
         body = undefined;
       }
-      if (seen.has(`${method} ${next.href}`))
+      if (requested.has(`${method} ${next.href}`))
         throw new GuardError("redirect", next.href, `${next.host} redirects in a loop back to ${next.href}`);
       if (redirects.length > maxRedirects)
         throw new GuardError(

@@ -24,7 +24,7 @@ export function createBudget(limits: ModelLimits, { onEvent, onNearLimit = () =>
   const kinds: Kind[] = ["calls", "tokens", "costUsd"];
   const shareOf = (kind: Kind) => (limits[kind] === null ? 0 : spent[kind] / limits[kind]);
 
-  function look(): void {
+  function reportNearLimits(): void {
     for (const kind of kinds) {
       if (shareOf(kind) < nearShare || near.has(kind)) continue;
       near.add(kind);
@@ -49,7 +49,7 @@ export function createBudget(limits: ModelLimits, { onEvent, onNearLimit = () =>
         return `the run has used its model budget of ${over === "costUsd" ? `$${limit}` : `${limit} ${over}`}`;
       }
       spent.calls++;
-      look();
+      reportNearLimits();
       return null;
     },
 
@@ -58,7 +58,7 @@ export function createBudget(limits: ModelLimits, { onEvent, onNearLimit = () =>
       spent.tokens += tokens;
       if (costUsd === null) spent.unpriced++;
       else spent.costUsd += costUsd;
-      look();
+      reportNearLimits();
     },
   };
 }

@@ -34,7 +34,7 @@ export function createCallAccount(
   });
   let failures = 0;
   let failure: AgentFailure | null = null;
-  let priceMissed = false;
+  let isPriceReported = false;
 
   function fail(why: AgentFailure): void {
     if (failure) return;
@@ -57,17 +57,17 @@ export function createCallAccount(
   }
 
   /** Ends a run with a spending limit if its call costs are unknown; returns whether it did. */
-  function mustKnow(why: string, remedy: string): boolean {
+  function failIfPriceNeeded(why: string, remedy: string): boolean {
     if (!mustHavePrice) return false;
     const text = `${why}, so the spending limit cannot be enforced; ${remedy}, or remove the limit`;
     fail(new AgentFailure("budget", text));
     return true;
   }
 
-  function missPrice(name: string): void {
-    if (priceMissed) return;
-    priceMissed = true;
-    if (mustKnow(`the price of ${name} is unknown`, "set it in EVALD_MODEL_PRICES")) return;
+  function reportUnknownPrice(name: string): void {
+    if (isPriceReported) return;
+    isPriceReported = true;
+    if (failIfPriceNeeded(`the price of ${name} is unknown`, "set it in EVALD_MODEL_PRICES")) return;
     const cannot = limits.costUsd === null ? "" : `, so its budget of $${limits.costUsd} cannot be enforced`;
     const text = `The price of ${name} is unknown${cannot}. Tokens are limited to ${limits.tokens}. Set prices in EVALD_MODEL_PRICES.`;
     onEvent({ type: "message", text });
@@ -107,8 +107,8 @@ export function createCallAccount(
         type: "message",
         text: `The response of ${name} did not report its token usage, so the cost of this call is unknown.`,
       });
-    else if (costUsd === null) missPrice(name);
-    if (!usage && whole) mustKnow(`${name} does not report token usage`, "use a server that reports it");
+    else if (costUsd === null) reportUnknownPrice(name);
+    if (!usage && whole) failIfPriceNeeded(`${name} does not report token usage`, "use a server that reports it");
     const unlike = !usage && reading.model === null;
     const unread = unlike
       ? `the response is not from a model API; check the base URL ${model.baseUrl}`
@@ -118,7 +118,7 @@ export function createCallAccount(
     else if (error !== null || !left) failed(`sent an incomplete response: ${problem.slice(0, 300)}`, null);
   }
 
-  if (!hasPrice(model)) missPrice(model.name);
+  if (!hasPrice(model)) reportUnknownPrice(model.name);
   return {
     budget,
     /** Limits that are nearly reached, reported to the caller of the model. */

@@ -21,7 +21,14 @@ type Terms = {
 
 const noReading: Reading = { model: null, usage: null, whole: false, error: null };
 const maxErrorBytes = 64 * 1024;
-const keptHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"];
+const responseHeaders = [
+  "content-type",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+  "request-id",
+  "x-request-id",
+];
 
 /**
  * Sends a call to the provider with the real key and streams the response back unchanged. `onEnd` is called once with
@@ -30,35 +37,35 @@ const keptHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-
 export async function forward(request: ModelRequest, access: ModelAccess, terms: Terms): Promise<Response> {
   const { gone, silenceMs, drainMs } = terms;
   const ending = new AbortController();
-  const silence = setTimeout(() => ending.abort(`no data for ${silenceMs / 1000} seconds`), silenceMs);
-  let patience: ReturnType<typeof setTimeout> | undefined;
+  const silenceTimer = setTimeout(() => ending.abort(`no data for ${silenceMs / 1000} seconds`), silenceMs);
+  let drainTimer: ReturnType<typeof setTimeout> | undefined;
   let ended = false;
   let left = false;
   let leave = () => {};
-  const onGone = () => {
+  const onDisconnect = () => {
     left = true;
-    patience ??= setTimeout(() => ending.abort("the client disconnected"), drainMs);
+    drainTimer ??= setTimeout(() => ending.abort("the client disconnected"), drainMs);
     leave();
   };
-  gone.addEventListener("abort", onGone, { once: true });
-  if (gone.aborted) onGone();
+  gone.addEventListener("abort", onDisconnect, { once: true });
+  if (gone.aborted) onDisconnect();
 
   function end(outcome: Outcome): void {
     if (ended) return;
     ended = true;
-    clearTimeout(silence);
-    clearTimeout(patience);
-    gone.removeEventListener("abort", onGone);
+    clearTimeout(silenceTimer);
+    clearTimeout(drainTimer);
+    gone.removeEventListener("abort", onDisconnect);
     terms.onEnd(outcome);
   }
-  const inWords = (error: unknown): string =>
+  const describe = (error: unknown): string =>
     ending.signal.aborted
       ? String(ending.signal.reason)
       : (error instanceof Error ? error.message : String(error)).replace(/ For more information.*/s, "");
   const withoutKey = (text: string) => (access.key ? text.replaceAll(access.key, "[redacted]") : text);
 
   function refused(status: number | null, error: unknown, retryAfter: string | null = null): string {
-    const detail = withoutKey(inWords(error));
+    const detail = withoutKey(describe(error));
     end({ kind: "refused", status, detail, retryAfter });
     return detail;
   }
@@ -73,15 +80,16 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
     });
   } catch (error) {
     // A call that we aborted may still have reached the model and cost money.
-    if (ending.signal.aborted) end({ kind: "answered", reading: noReading, cut: inWords(error), left });
+    if (ending.signal.aborted) end({ kind: "answered", reading: noReading, cut: describe(error), left });
     return refusal(502, `${access.provider} did not respond: ${refused(null, error)}`);
   }
-  silence.refresh();
+  silenceTimer.refresh();
   const headers = new Headers({ "cache-control": "no-store" });
-  for (const name of keptHeaders) if (upstream.headers.has(name)) headers.set(name, upstream.headers.get(name) ?? "");
+  for (const name of responseHeaders)
+    if (upstream.headers.has(name)) headers.set(name, upstream.headers.get(name) ?? "");
 
   if (!upstream.ok) {
-    const text = await readStart(upstream).catch(inWords);
+    const text = await readStart(upstream).catch(describe);
     const detail = refused(upstream.status, toMessage(text), toRetryAfter(upstream.headers));
     if (upstream.status < 400)
       return refusal(502, `${access.provider} responded with a redirect, which is not followed`);
@@ -96,13 +104,13 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
   async function next(): Promise<Uint8Array | null> {
     try {
       const part = await reader?.read();
-      silence.refresh();
+      silenceTimer.refresh();
       if (part?.value) meter.push(part.value);
       if (part?.value) return part.value;
       end({ kind: "answered", reading: meter.end(), cut: null, left });
       return null;
     } catch (error) {
-      end({ kind: "answered", reading: meter.end(), cut: inWords(error), left });
+      end({ kind: "answered", reading: meter.end(), cut: describe(error), left });
       throw error;
     }
   }
@@ -127,7 +135,7 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
         cut(stream);
       }
     },
-    cancel: () => onGone(),
+    cancel: () => onDisconnect(),
   });
   if (left) leave();
   return new Response(body, { status: upstream.status, headers });

@@ -12,8 +12,8 @@ export type SessionOptions = {
 
 const maxCallsAtOnce = 16;
 /** Minimum output tokens of a call, however little budget is left. */
-const leastOutput = 1_000;
-const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
+const minOutputTokens = 1_000;
+const forwardedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** The calls of one run to its one model. Forwards allowed requests within the run's limits. */
 export function createModelSession(
@@ -21,7 +21,7 @@ export function createModelSession(
   account: CallAccount,
 ) {
   const closing = new AbortController();
-  const inTheAir = new Set<Promise<void>>();
+  const activeCalls = new Set<Promise<void>>();
 
   async function answer(request: Request): Promise<Response> {
     const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
@@ -35,27 +35,27 @@ export function createModelSession(
     const failure = account.failure();
     if (failure) return refusal(403, `the run has ended: ${failure.detail}`, "run_ended");
     if (closing.signal.aborted) return refusal(401, "the run has ended", "unauthorized");
-    if (inTheAir.size >= maxCallsAtOnce)
+    if (activeCalls.size >= maxCallsAtOnce)
       return refusal(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
     const over = account.budget.begin();
     if (over) return refusal(402, over, "budget_exhausted");
 
     const headers: Record<string, string> = {};
-    for (const header of passedHeaders) {
+    for (const header of forwardedHeaders) {
       const value = request.headers.get(header);
       if (value !== null) headers[header] = value;
     }
     const settled = Promise.withResolvers<void>();
-    inTheAir.add(settled.promise);
+    activeCalls.add(settled.promise);
     // Input can't be limited beforehand; output is limited by the remaining budget.
-    const bounded = boundOutput(call, Math.max(leastOutput, outputFor(account.budget.leftUsd(), model)));
+    const bounded = boundOutput(call, Math.max(minOutputTokens, outputFor(account.budget.leftUsd(), model)));
     const response = await forward(bounded, model, {
       headers,
       gone: AbortSignal.any([request.signal, closing.signal]),
       silenceMs,
       drainMs,
       onEnd(outcome) {
-        inTheAir.delete(settled.promise);
+        activeCalls.delete(settled.promise);
         settled.resolve();
         account.settle(outcome);
       },
@@ -71,7 +71,7 @@ export function createModelSession(
     /** Resolves when all calls of the run have finished. */
     async close(): Promise<void> {
       closing.abort();
-      await Promise.all(inTheAir);
+      await Promise.all(activeCalls);
     },
   };
 }
