@@ -10,6 +10,7 @@ import { Trace } from "../src/reports/trace-schema.ts";
 import { Run, RunResponse } from "../src/runs/schema.ts";
 import { testApp } from "./support/app.ts";
 import { openApiFile, servedOpenApi, withResponses } from "./support/openapi.ts";
+import { operationsFile, operationTypes } from "./support/operation-types.ts";
 
 // Requests to an earlier app of the same process must not affect the description.
 await testApp().send("GET", "/api/v1/prompts");
@@ -26,6 +27,11 @@ const operations = Object.entries(described).flatMap(([path, methods]) =>
 test("openapi.json is what the service serves", async () => {
   const served = await servedOpenApi();
   expect(served, "`bun run openapi` updates openapi.json").toEqual(await Bun.file(openApiFile).json());
+});
+
+test("the CLI's client is typed by openapi.json", async () => {
+  const types = await operationTypes(await Bun.file(openApiFile).json());
+  expect(types, "`bun run openapi` updates the types").toBe(await Bun.file(operationsFile).text());
 });
 
 test("openapi.json has at most 450 kB", () => {

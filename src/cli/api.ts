@@ -1,33 +1,34 @@
 import { version } from "../../package.json" with { type: "json" };
-import type { Archive } from "../archives/schema.ts";
 import { AppError, badRequest, conflict, type ErrorCode, errorStatus, notFound, unavailable } from "../errors.ts";
-import type { Gate, GateRequest } from "../gates/schema.ts";
-import type { Paged } from "../http/paging.ts";
 import { toGuardError } from "../net/failure.ts";
-import type {
-  Delivery,
-  DeliveryDetail,
-  Destination,
-  DestinationInput,
-  DestinationPatch,
-  NewDestination,
-} from "../notifications/schema.ts";
-import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "../prompts/schema.ts";
-import type { Provider, ProviderInput } from "../providers/schema.ts";
-import type { Regrade, RegradeRequest } from "../regrades/schema.ts";
-import type { Report } from "../reports/schema.ts";
-import type { Run, RunRequest, RunResponse } from "../runs/schema.ts";
-import type { TagSchedule, TagScheduleResult } from "../schedules/schema.ts";
-import type { Trust, TrustInput } from "../trusts/schema.ts";
+import type { PromptSummary } from "../prompts/schema.ts";
+import type { Operations } from "./operations.ts";
 
-type Query = Record<string, string | number | undefined>;
-type Sent = {
-  query?: Query;
-  /** Sent as JSON. */
-  body?: unknown;
-  /** Sent as it is, with its content type. */
-  file?: { content: Uint8Array<ArrayBuffer>; type: string };
-  idempotencyKey?: string;
+type Operation = keyof Operations;
+type ListOperation = { [O in Operation]: Operations[O] extends { result: unknown[] } ? O : never }[Operation];
+
+/** The names in a path such as `/runs/{runId}`. */
+type PathName<O> = O extends `${string}{${infer Name}}${infer Rest}` ? Name | PathName<Rest> : never;
+
+/** What an operation needs: the values in its path, its query and its body. An operation with an idempotency key is repeated after a failure. */
+type Input<O extends Operation> = { idempotencyKey?: string } & ([PathName<O>] extends [never]
+  ? unknown
+  : { path: Record<PathName<O>, string> }) &
+  (Operations[O] extends { body: infer Body } ? { body: Body } : unknown) &
+  (Operations[O] extends { query: infer Query }
+    ? Partial<Query> extends Query
+      ? { query?: Query }
+      : { query: Query }
+    : unknown);
+type Arguments<O extends Operation> = Partial<Input<O>> extends Input<O> ? [input?: Input<O>] : [input: Input<O>];
+
+type AnyInput = { path?: Record<string, string>; query?: object; body?: unknown; idempotencyKey?: string };
+type Service = {
+  base: string;
+  key: string;
+  send: (request: Request) => Promise<Response>;
+  /** A first request that fails says at once that nothing is there. */
+  wasReached: boolean;
 };
 
 /** The service or its proxy may restart while a command waits, so a request that may be repeated is repeated this often, with this pause. */
@@ -37,98 +38,62 @@ const pauseMs = 2_000;
 export type Api = ReturnType<typeof createApi>;
 
 /**
- * The REST API of the service at `base`, as commands use it. `send` delivers a request: over the network, or to a service in this process.
- * Every function throws the AppError that the service returned, what `send` throws, and unavailable if the answer isn't its own.
+ * The REST API of the service at `base`, which has no trailing slash. `send` delivers a request: over the network, or to a service in this
+ * process. Every function takes an operation such as `GET /runs/{runId}`, and throws the AppError that the service returned, what `send`
+ * throws, and unavailable if the answer isn't the service's own.
  */
-export function createApi(base: string, key: string, send: (request: Request) => Promise<Response>) {
-  // A first request that fails says at once that nothing is there.
-  let wasReached = false;
+export function createApi(base: string, key: string, send: Service["send"]) {
+  const service: Service = { base, key, send, wasReached: false };
+  return {
+    base,
+    /** The result of an operation. */
+    async request<O extends Operation>(operation: O, ...[input]: Arguments<O>): Promise<Operations[O]["result"]> {
+      return await readJson(base, await sendUntilAnswered(service, operation, input));
+    },
+    /** A page of a list, with the number of items in the whole list. */
+    async list<O extends ListOperation>(operation: O, ...[input]: Arguments<O>) {
+      const response = await sendUntilAnswered(service, operation, input);
+      const items: Operations[O]["result"] = await readJson(base, response);
+      return { items, total: Number(response.headers.get("x-total-count") ?? items.length) };
+    },
+    /** The pieces of a file. Throws unavailable if the connection is lost before its end. */
+    async download<O extends Operation>(operation: O, ...[input]: Arguments<O>): Promise<AsyncIterable<Uint8Array>> {
+      return piecesOf(base, await sendUntilAnswered(service, operation, input));
+    },
+  };
+}
 
-  async function request(method: string, path: string, options: Sent): Promise<Response> {
-    const mayRepeat = method === "GET" || options.idempotencyKey !== undefined;
-    for (let failures = 1; ; failures++) {
-      try {
-        const response = await requestOnce(method, path, options);
-        wasReached = true;
-        return response;
-      } catch (error) {
-        const isTransient =
-          error instanceof AppError && ["unavailable", "internal", "rate_limited"].includes(error.code);
-        if (!isTransient || !wasReached || !mayRepeat || failures >= maxFailures) throw error;
-        await Bun.sleep(error.retryAfterSeconds ? error.retryAfterSeconds * 1000 : pauseMs);
-      }
+async function sendUntilAnswered(service: Service, operation: string, input: AnyInput = {}): Promise<Response> {
+  const mayRepeat = operation.startsWith("GET ") || input.idempotencyKey !== undefined;
+  for (let failures = 1; ; failures++) {
+    try {
+      const response = await reach(service.base, () => service.send(toRequest(service, operation, input)));
+      service.wasReached = true;
+      return response;
+    } catch (error) {
+      const isTransient = error instanceof AppError && ["unavailable", "internal", "rate_limited"].includes(error.code);
+      if (!isTransient || !service.wasReached || !mayRepeat || failures >= maxFailures) throw error;
+      await Bun.sleep(error.retryAfterSeconds ? error.retryAfterSeconds * 1000 : pauseMs);
     }
   }
+}
 
-  async function requestOnce(method: string, path: string, { query = {}, body, file, idempotencyKey }: Sent) {
-    const url = new URL(`${base}/api/v1${path}`);
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, `${value}`);
-    const headers = {
-      authorization: `Bearer ${key}`,
-      "user-agent": `evald-cli/${version}`,
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-      ...(file && { "content-type": file.type }),
-      ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
-    };
-    const content = body === undefined ? file?.content : JSON.stringify(body);
-    return await reach(base, () => send(new Request(url, { method, headers, body: content })));
-  }
-
-  async function call<T>(method: string, path: string, options: Sent = {}): Promise<T> {
-    const response = await request(method, path, options);
-    return (await read<T>(response)) ?? Promise.reject(foreign(base, response));
-  }
-
-  async function list<T>(path: string, query: Query = {}): Promise<Paged<T>> {
-    const response = await request("GET", path, { query });
-    const items = await read<T[]>(response);
-    if (items === null) throw foreign(base, response);
-    return { items, total: Number(response.headers.get("x-total-count") ?? items.length) };
-  }
-
-  const at = encodeURIComponent;
-  return {
-    /** Without a trailing slash. */
-    base,
-    listPrompts: (query: { limit?: number; offset?: number; includeArchived?: "1"; tag?: string }) =>
-      list<PromptSummary>("/prompts", query),
-    getPrompt: (id: string) => call<Prompt>("GET", `/prompts/${at(id)}`),
-    createPrompt: (body: PromptInput) => call<Prompt>("POST", "/prompts", { body }),
-    updatePrompt: (id: string, body: PromptPatch) => call<Prompt>("PATCH", `/prompts/${at(id)}`, { body }),
-    scheduleTag: (body: TagSchedule) => call<TagScheduleResult>("POST", "/prompts/schedule", { body }),
-    runPrompt: (id: string, body: RunRequest) =>
-      call<RunResponse>("POST", `/prompts/${at(id)}/run`, { body, idempotencyKey: crypto.randomUUID() }),
-    listProviders: (query: { limit?: number }) => list<Provider>("/providers", query),
-    createProvider: (body: ProviderInput) => call<Provider>("POST", "/providers", { body }),
-    listRuns: (query: { promptId?: string; limit?: number }) => list<Run>("/runs", query),
-    getRun: (id: string) => call<Run>("GET", `/runs/${at(id)}`),
-    getReport: (slug: string) => call<Report>("GET", `/reports/${at(slug)}`),
-    requestGate: (body: GateRequest) => call<Gate>("POST", "/gates", { body, idempotencyKey: crypto.randomUUID() }),
-    listTrusts: () => list<Trust>("/oidc/trusts"),
-    createTrust: (body: TrustInput) => call<Trust>("POST", "/oidc/trusts", { body }),
-    deleteTrust: (id: string) => call<Trust>("DELETE", `/oidc/trusts/${at(id)}`),
-    listDestinations: () => list<Destination>("/destinations", { limit: 1000 }),
-    createDestination: (body: DestinationInput) => call<NewDestination>("POST", "/destinations", { body }),
-    updateDestination: (id: string, body: DestinationPatch) =>
-      call<Destination>("PATCH", `/destinations/${at(id)}`, { body }),
-    deleteDestination: (id: string) => call<Destination>("DELETE", `/destinations/${at(id)}`),
-    rotateSecret: (id: string) => call<NewDestination>("POST", `/destinations/${at(id)}/rotate`),
-    testDestination: (id: string) => call<Delivery>("POST", `/destinations/${at(id)}/test`),
-    listDeliveries: (id: string, query: { status?: string; limit?: number }) =>
-      list<Delivery>(`/destinations/${at(id)}/deliveries`, query),
-    getDelivery: (id: string, delivery: string) =>
-      call<DeliveryDetail>("GET", `/destinations/${at(id)}/deliveries/${at(delivery)}`),
-    replayDelivery: (id: string, delivery: string) =>
-      call<Delivery>("POST", `/destinations/${at(id)}/deliveries/${at(delivery)}/replay`),
-    requestRegrade: (body: RegradeRequest) => call<Regrade>("POST", "/regrades", { body }),
-    listArchives: () => list<Archive>("/archives", { limit: 1000 }),
-    uploadArchive: (content: Uint8Array<ArrayBuffer>) =>
-      call<Archive>("POST", "/archives", { file: { content, type: "application/gzip" } }),
-    deleteArchive: (id: string) => call<Archive>("DELETE", `/archives/${at(id)}`),
-    /** The pieces of the file. Throws unavailable if the connection is lost before its end. */
-    exportFile: async (query: Query) => piecesOf(base, await request("GET", "/export", { query })),
-    getGate: (id: string) => call<Gate>("GET", `/gates/${at(id)}`),
+/** The request of an operation. A Blob is sent as it is, any other body as JSON. */
+function toRequest({ base, key }: Service, operation: string, input: AnyInput): Request {
+  const { path = {}, query = {}, body, idempotencyKey } = input;
+  const [method, template = ""] = operation.split(" ");
+  const url = new URL(
+    `${base}/api/v1${template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(path[name] ?? ""))}`,
+  );
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, `${value}`);
+  const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
+  const headers = {
+    authorization: `Bearer ${key}`,
+    "user-agent": `evald-cli/${version}`,
+    ...(body === undefined ? {} : { "content-type": body instanceof Blob ? body.type : "application/json" }),
+    ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
   };
+  return new Request(url, { method, headers, body: content });
 }
 
 /** Sends requests to the service at `base` over the network. Throws unavailable if it can't be reached. */
@@ -165,20 +130,22 @@ async function* piecesOf(base: string, { body }: Response): AsyncGenerator<Uint8
 
 /** The JSON of a successful response. Throws as the functions of Api do. */
 export async function readAnswer<T>(base: string, send: () => Promise<Response>): Promise<T> {
-  const response = await reach(base, send);
-  return (await read<T>(response)) ?? Promise.reject(foreign(base, response));
+  return await readJson(base, await reach(base, send));
 }
 
-/** The JSON of a response; null if it is something else, such as the page of a proxy. */
-async function read<T>(response: Response): Promise<T | null> {
-  return await response.json().catch(() => null);
+/** The JSON of a response. Throws unavailable if it is something else, such as the page of a proxy. */
+async function readJson<T>(base: string, response: Response): Promise<T> {
+  return (await response.json().catch(() => null)) ?? Promise.reject(foreign(base, response));
 }
 
 const foreign = (base: string, { status }: Response) =>
   unavailable(`${base} returned status ${status} without an evald response. Check the URL.`);
 
 async function toError(base: string, response: Response): Promise<AppError> {
-  const { error = "", detail } = (await read<{ error?: string; detail?: string }>(response)) ?? {};
+  const { error = "", detail } = ((await response.json().catch(() => null)) ?? {}) as {
+    error?: string;
+    detail?: string;
+  };
   if (!(error in errorStatus) || detail === undefined) return foreign(base, response);
   const retryAfterSeconds = Number(response.headers.get("retry-after")) || undefined;
   return new AppError(error as ErrorCode, detail, { retryAfterSeconds });
@@ -198,19 +165,19 @@ export async function findPromptId(api: Api, name: string, { archived = false } 
   if (isId(name)) return name.toLowerCase();
   const titled: PromptSummary[] = [];
   for (let offset = 0, total = 1; offset < total; offset += pageSize) {
-    const page = await api.listPrompts({ limit: pageSize, offset, includeArchived: "1" });
+    const page = await api.list("GET /prompts", { query: { limit: pageSize, offset, includeArchived: "1" } });
     titled.push(...page.items.filter(({ title }) => title === name));
     total = page.total;
   }
-  const found = titled.filter(({ status }) => archived || status !== "archived").map(({ id }) => id);
-  if (found.length > 1)
-    throw badRequest(`${found.length} prompts have the title ${JSON.stringify(name)}. Use an ID: ${found.join(", ")}.`);
-  const [only] = found;
-  if (only) return only;
-  const [hidden] = titled;
-  throw hidden
+  const ids = titled.filter(({ status }) => archived || status !== "archived").map(({ id }) => id);
+  if (ids.length > 1)
+    throw badRequest(`${ids.length} prompts have the title ${JSON.stringify(name)}. Use an ID: ${ids.join(", ")}.`);
+  const [id] = ids;
+  if (id) return id;
+  const [archivedPrompt] = titled;
+  throw archivedPrompt
     ? conflict(
-        `The prompt ${JSON.stringify(name)} is archived. Make it active again with: evald prompt unarchive ${hidden.id}`,
+        `The prompt ${JSON.stringify(name)} is archived. Make it active again with: evald prompt unarchive ${archivedPrompt.id}`,
       )
     : notFound(`No prompt has the ID or title ${JSON.stringify(name)}. List prompts with evald prompt list.`);
 }

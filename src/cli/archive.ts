@@ -2,11 +2,11 @@ import { readFileSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import { create } from "tar";
 import { checkArchive } from "../archives/archive-check.ts";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { toReadError } from "./files.ts";
 import { counted, print, say, table } from "./terminal.ts";
 
-type Options = Place & { json?: boolean };
+type Options = ServiceAddress & { json?: boolean };
 
 /** Adds `archive upload`, `archive list` and `archive delete`. */
 export function addArchive(program: Command, useApi: UseApi): void {
@@ -15,30 +15,32 @@ export function addArchive(program: Command, useApi: UseApi): void {
     .command("upload <path>")
     .description("Upload a directory or a tar.gz file and print its ID to stdout")
     .option("--json", "Print the archive as JSON");
-  addPlace(upload)
+  addServiceOptions(upload)
     .addHelpText("after", "\nExample:\n  evald archive upload ./starter-template")
-    .action(async (path: string, { json, ...place }: Options) => {
-      await useApi(place, async (api) => {
+    .action(async (path: string, { json, ...address }: Options) => {
+      await useApi(address, async (api) => {
         const content = await read(path);
         // A file that the service would reject isn't sent.
         await checkArchive(content);
-        const made = await api.uploadArchive(content);
+        const created = await api.request("POST /archives", {
+          body: new Blob([content], { type: "application/gzip" }),
+        });
         say(
-          `Uploaded ${counted(made.files, "file")} (${counted(made.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
+          `Uploaded ${counted(created.files, "file")} (${counted(created.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
         );
-        print(json ? JSON.stringify(made) : made.id);
+        print(json ? JSON.stringify(created) : created.id);
       });
     });
   const list = archive
     .command("list")
     .description("List archives, newest first")
     .option("--json", "Print the list as JSON");
-  addPlace(list)
+  addServiceOptions(list)
     .addHelpText("after", "\nExample:\n  evald archive list --json")
     .action(
-      async ({ json, ...place }: Options) =>
-        await useApi(place, async (api) => {
-          const { items } = await api.listArchives();
+      async ({ json, ...address }: Options) =>
+        await useApi(address, async (api) => {
+          const { items } = await api.list("GET /archives", { query: { limit: 1000 } });
           const rows = items.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
           print(json ? JSON.stringify(items) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
         }),
@@ -47,14 +49,14 @@ export function addArchive(program: Command, useApi: UseApi): void {
     .command("delete <id>")
     .description("Delete an archive that no prompt uses")
     .option("--json", "Print the archive as JSON");
-  addPlace(remove)
+  addServiceOptions(remove)
     .addHelpText("after", "\nExample:\n  evald archive delete 0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70")
     .action(
-      async (id: string, { json, ...place }: Options) =>
-        await useApi(place, async (api) => {
-          const gone = await api.deleteArchive(id);
-          say(`Deleted archive ${gone.id}.`);
-          print(json ? JSON.stringify(gone) : gone.id);
+      async (id: string, { json, ...address }: Options) =>
+        await useApi(address, async (api) => {
+          const deleted = await api.request("DELETE /archives/{archiveId}", { path: { archiveId: id } });
+          say(`Deleted archive ${deleted.id}.`);
+          print(json ? JSON.stringify(deleted) : deleted.id);
         }),
     );
 }

@@ -13,11 +13,11 @@ import { getKey } from "./id-token.ts";
 import { linkBase, lockToMigrate, orgOf, toAllowRule, upgradeProgress } from "./terminal.ts";
 
 /** Where the service is: at a URL, or the data directory with an organization in it. */
-export type Place = { url?: string; org?: string };
+export type ServiceAddress = { url?: string; org?: string };
 /** `execute`: without a service, this process executes the runs, which may then also reach `allowUrls`. */
 type Use = { execute?: { allowUrls: string[] } };
 /** Does something with the API of the service that a command means. */
-export type UseApi = <T>(place: Place, work: (api: Api) => Promise<T>, use?: Use) => Promise<T>;
+export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, use?: Use) => Promise<T>;
 
 type Parts = {
   configOf: () => Config;
@@ -28,7 +28,7 @@ type Parts = {
 };
 
 /** Adds the options that choose the service. */
-export const addPlace = (command: Command): Command =>
+export const addServiceOptions = (command: Command): Command =>
   command
     .option(
       "--url <url>",
@@ -40,20 +40,23 @@ export const addPlace = (command: Command): Command =>
  * The base URL of the service that a command means, without a trailing slash; null: the data directory. Options precede EVALD_URL. Throws
  * bad_request.
  */
-export function toServiceUrl({ url, org }: Place, { env, hasData }: Pick<Parts, "env" | "hasData">): string | null {
+export function toServiceUrl(
+  { url, org }: ServiceAddress,
+  { env, hasData }: Pick<Parts, "env" | "hasData">,
+): string | null {
   if (url !== undefined) return toBase("--url", url);
   return hasData() || org !== undefined || !env.EVALD_URL ? null : toBase("EVALD_URL", env.EVALD_URL);
 }
 
 export const createUseApi =
   (parts: Parts): UseApi =>
-  async (place, work, use = {}) => {
+  async (address, work, use = {}) => {
     const config = parts.configOf();
-    const url = toServiceUrl(place, parts);
-    if (url !== null && place.org !== undefined)
+    const url = toServiceUrl(address, parts);
+    if (url !== null && address.org !== undefined)
       throw badRequest("--org cannot be combined with --url: the API key determines the organization.");
     if (url !== null) return await work(createApi(url, await getKey(url, parts.env), overNetwork(url)));
-    const { api, close } = await openLocal(config, parts.agents, place.org, use);
+    const { api, close } = await openLocal(config, parts.agents, address.org, use);
     try {
       return await work(api);
     } finally {

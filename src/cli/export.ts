@@ -3,11 +3,11 @@ import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
 import { type ExportFilter, exportFormats } from "../exchange/schema.ts";
 import { scopes } from "../grading/kinds.ts";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
 import { print, say, score, toSize } from "./terminal.ts";
 
-type Options = Omit<ExportFilter, "promptId"> & Place & { prompt?: string; force?: boolean; json?: boolean };
+type Options = Omit<ExportFilter, "promptId"> & ServiceAddress & { prompt?: string; force?: boolean; json?: boolean };
 
 /** Adds `export`: writes an organization's data to a file, for `import` or for other programs. */
 export function addExport(program: Command, configOf: () => Config, useApi: UseApi): void {
@@ -28,7 +28,7 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
     )
     .option("--force", "Overwrite the file if it exists")
     .option("--json", "Print the result as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText(
       "after",
       "\nExamples:\n  evald export acme.jsonl --org Acme\n  evald export results.xml --format junit --min-score 80 --since 2026-11-01",
@@ -36,7 +36,7 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
     .action(async (file: string, { org, url, prompt: promptId, force = false, json, ...filter }: Options) => {
       checkNewFile(configOf().dataDir, file, force);
       const bytes = await useApi({ org, url }, async (api) => {
-        return await write(file, await api.exportFile({ ...filter, promptId }));
+        return await write(file, await api.download("GET /export", { query: { ...filter, promptId } }));
       });
       say(`Exported ${toSize(bytes)}.`);
       print(json ? JSON.stringify({ file, bytes }) : file);

@@ -1,12 +1,12 @@
 import { appendFileSync, writeFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { badRequest } from "../errors.ts";
-import type { Gate, GateRequest } from "../gates/schema.ts";
+import type { Gate } from "../gates/schema.ts";
 import { gateJunit, gateMarkdown, statusLabels } from "../gates/summary.ts";
 import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
 import { type Api, findPromptId } from "./api.ts";
-import { addPlace, type UseApi } from "./connection.ts";
+import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
 import { exits, pair, print, say, score, wholeNumber } from "./terminal.ts";
 
@@ -59,7 +59,7 @@ export function addGate(program: Command, useApi: UseApi): void {
     .option("--json", "Print the result as JSON instead of Markdown")
     .option("--markdown <file>", "Also write the Markdown to a file")
     .option("--junit <file>", "Also write JUnit XML to a file");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText(
       "after",
       '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example',
@@ -77,9 +77,10 @@ async function gate(useApi: UseApi, options: GateOptions & { prompts: string[] }
   const work = async (api: Api): Promise<number> => {
     const promptIds: string[] = [];
     for (const name of prompts) promptIds.push(await findPromptId(api, name));
-    const asked = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
-    const request: GateRequest = { ...asked, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
-    const decided = await follow(await api.requestGate(request), api.getGate);
+    const selection = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
+    const body = { ...selection, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
+    const requested = await api.request("POST /gates", { body, idempotencyKey: crypto.randomUUID() });
+    const decided = await untilDecided(api, requested);
     print(json ? JSON.stringify(decided, null, 2) : gateMarkdown(decided).trimEnd());
     if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(decided));
     if (junit !== undefined) writeFileSync(junit, gateJunit(decided));
@@ -100,15 +101,16 @@ function checkWritable(file: string): void {
 }
 
 /** Waits for a gate to end and prints its progress. */
-async function follow(requested: Gate, get: (id: string) => Promise<Gate>): Promise<Gate> {
+async function untilDecided(api: Api, requested: Gate): Promise<Gate> {
   for (const warning of requested.warnings) say(`Warning: ${warning}`);
   say(`Gate ${requested.id}`);
   let previous = "";
-  for (let gate = requested; ; gate = await get(requested.id)) {
+  for (let gate = requested; ; ) {
     const line = `${gate.progress.ended} of ${gate.progress.of} runs finished`;
     if (line !== previous) say(line);
     previous = line;
     if (gate.status !== "running") return gate;
     await Bun.sleep(500);
+    gate = await api.request("GET /gates/{gateId}", { path: { gateId: requested.id } });
   }
 }

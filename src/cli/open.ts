@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { AppError, unavailable } from "../errors.ts";
 import { type Api, findPromptId, isId } from "./api.ts";
-import { addPlace, type Place, toServiceUrl, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, toServiceUrl, type UseApi } from "./connection.ts";
 import { findRunning } from "./running.ts";
 import { print, say } from "./terminal.ts";
 
@@ -15,15 +15,15 @@ export function addOpen(program: Command, parts: Parts, useApi: UseApi): void {
     .description("Open the service, or a report, run, gate or prompt, in the browser, and print the URL to stdout")
     .option("--print", "Only print the URL")
     .option("--json", "Print the URL as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", "\nExamples:\n  evald open\n  evald open first-query-7f3a91c2")
-    .action(async (what: string | undefined, options: Place & { print?: boolean; json?: boolean }) => {
-      const { print: printsOnly, json, ...place } = options;
+    .action(async (what: string | undefined, options: ServiceAddress & { print?: boolean; json?: boolean }) => {
+      const { print: printsOnly, json, ...address } = options;
       const config = parts.configOf();
-      const base = toServiceUrl(place, parts) ?? findRunning(config.dataDir);
+      const base = toServiceUrl(address, parts) ?? findRunning(config.dataDir);
       if (base === null)
         throw unavailable("No service is running on the data directory. Start it with evald serve, or pass --url.");
-      const path = what === undefined ? "/" : await useApi(place, (api) => findPath(api, what));
+      const path = what === undefined ? "/" : await useApi(address, (api) => findPath(api, what));
       const page = base + path;
       print(json ? JSON.stringify({ url: page }) : page);
       if (!printsOnly && !show(page)) say("No browser was found. Open the URL yourself.");
@@ -32,13 +32,14 @@ export function addOpen(program: Command, parts: Parts, useApi: UseApi): void {
 
 /** The path of the page with this slug, ID or title. Throws not_found, and bad_request for a title that several prompts have. */
 async function findPath(api: Api, what: string): Promise<string> {
-  const pages: [path: string, get: (id: string) => Promise<unknown>][] = [
-    ["runs", api.getRun],
-    ["gates", api.getGate],
-    ["prompts", api.getPrompt],
-  ];
-  for (const [path, get] of isId(what) ? pages : [["reports", api.getReport] as const])
-    if (await exists(() => get(what))) return `/${path}/${encodeURIComponent(what)}`;
+  const pagesById = [
+    ["runs", () => api.request("GET /runs/{runId}", { path: { runId: what } })],
+    ["gates", () => api.request("GET /gates/{gateId}", { path: { gateId: what } })],
+    ["prompts", () => api.request("GET /prompts/{promptId}", { path: { promptId: what } })],
+  ] as const;
+  const pagesBySlug = [["reports", () => api.request("GET /reports/{slug}", { path: { slug: what } })]] as const;
+  for (const [path, get] of isId(what) ? pagesById : pagesBySlug)
+    if (await exists(get)) return `/${path}/${encodeURIComponent(what)}`;
   return `/prompts/${await findPromptId(api, what, { archived: true })}`;
 }
 

@@ -67,8 +67,8 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
   };
   const standby = agentStandby(env);
   const { agents = allAgents(env, standby), ...rest } = parts;
-  const place = { configOf, agents, env, hasData: () => dataOf() !== undefined };
-  const useApi = createUseApi(place);
+  const connection = { configOf, agents, env, hasData: () => dataOf() !== undefined };
+  const useApi = createUseApi(connection);
   const ready = parts.agents === undefined ? standby : undefined;
   const ownParts = { agents, ...(ready && { standby: ready }), ...rest };
   addServe(program, configOf, ownParts);
@@ -79,7 +79,7 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
   addGate(program, useApi);
   addReport(program, useApi);
   addRuns(program, useApi);
-  addOpen(program, place, useApi);
+  addOpen(program, connection, useApi);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPerson(program, configOf);

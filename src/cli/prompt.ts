@@ -1,12 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { badRequest, conflict } from "../errors.ts";
 import type { Prompt, PromptPatch } from "../prompts/schema.ts";
-import { findPromptId } from "./api.ts";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { type Api, findPromptId } from "./api.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
 import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
 
-type Options = Place & { json?: boolean };
+type Options = ServiceAddress & { json?: boolean };
+
 /** Adds the commands about prompts. */
 export function addPrompt(program: Command, useApi: UseApi): void {
   const prompt = program.command("prompt").description("Manage prompts: the tasks that agents work on");
@@ -20,6 +21,12 @@ export function addPrompt(program: Command, useApi: UseApi): void {
   addUnarchive(prompt, useApi);
 }
 
+const getPrompt = (api: Api, promptId: string): Promise<Prompt> =>
+  api.request("GET /prompts/{promptId}", { path: { promptId } });
+
+const updatePrompt = (api: Api, promptId: string, body: PromptPatch): Promise<Prompt> =>
+  api.request("PATCH /prompts/{promptId}", { path: { promptId }, body });
+
 const exampleId = "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11";
 
 function addList(prompt: Command, useApi: UseApi): void {
@@ -30,16 +37,23 @@ function addList(prompt: Command, useApi: UseApi): void {
     .option("--tag <tag>", "Only prompts with this tag")
     .option("--limit <n>", "Maximum number of prompts to list", wholeNumber(1, 1000), 100)
     .option("--json", "Print the list as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", "\nExample:\n  evald prompt list --archived")
     .action(
-      async ({ archived, tag, limit, json, ...place }: Options & { archived?: boolean; tag?: string; limit: number }) =>
-        await useApi(place, async (api) => {
-          const found = await api.listPrompts({ limit, tag, includeArchived: archived ? "1" : undefined });
-          const items = await Promise.all(found.items.map(({ id }) => api.getPrompt(id)));
+      async ({
+        archived,
+        tag,
+        limit,
+        json,
+        ...address
+      }: Options & { archived?: boolean; tag?: string; limit: number }) =>
+        await useApi(address, async (api) => {
+          const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
+          const prompts = await api.list("GET /prompts", { query });
+          const items = await Promise.all(prompts.items.map(({ id }) => getPrompt(api, id)));
           const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);
           print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
-          sayRest(found);
+          sayRest(prompts);
         }),
     );
 }
@@ -50,14 +64,15 @@ function addSchedule(prompt: Command, useApi: UseApi): void {
     .description("Schedule all prompts with a tag: hourly, daily, weekly, monthly, a cron expression, or none")
     .requiredOption("--tag <tag>", "Tag of the prompts")
     .option("--json", "Print the result as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", '\nExample:\n  evald prompt schedule "0 3 * * *" --tag nightly')
     .action(
-      async (given: string, { tag, json, ...place }: Options & { tag: string }) =>
-        await useApi(place, async (api) => {
-          const done = await api.scheduleTag({ tag, frequency: given === "none" ? null : given });
-          for (const { promptId, detail } of done.problems) say(`Skipped ${promptId}: ${detail}`);
-          print(json ? JSON.stringify(done) : `Scheduled ${done.scheduled}, skipped ${done.skipped}.`);
+      async (frequency: string, { tag, json, ...address }: Options & { tag: string }) =>
+        await useApi(address, async (api) => {
+          const body = { tag, frequency: frequency === "none" ? null : frequency };
+          const result = await api.request("POST /prompts/schedule", { body });
+          for (const { promptId, detail } of result.problems) say(`Skipped ${promptId}: ${detail}`);
+          print(json ? JSON.stringify(result) : `Scheduled ${result.scheduled}, skipped ${result.skipped}.`);
         }),
     );
 }
@@ -67,20 +82,20 @@ function addShow(prompt: Command, useApi: UseApi): void {
     .command("show <prompt>")
     .description("Show a prompt, by ID or title")
     .option("--json", "Print the prompt as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", '\nExample:\n  evald prompt show "First query" --json')
     .action(
-      async (name: string, { json, ...place }: Options) =>
-        await useApi(place, async (api) => {
-          const shown = await api.getPrompt(await findPromptId(api, name, { archived: true }));
-          print(json ? JSON.stringify(shown, null, 2) : table(toRows(shown)));
+      async (name: string, { json, ...address }: Options) =>
+        await useApi(address, async (api) => {
+          const prompt = await getPrompt(api, await findPromptId(api, name, { archived: true }));
+          print(json ? JSON.stringify(prompt, null, 2) : table(toRows(prompt)));
         }),
     );
 }
 
 /** The fields of a prompt that are set, with their values as text. */
-const toRows = (shown: Prompt): string[][] =>
-  Object.entries(shown)
+const toRows = (prompt: Prompt): string[][] =>
+  Object.entries(prompt)
     .filter(([, value]) => value !== null && value !== false && !(Array.isArray(value) && value.length === 0))
     .map(([field, value]) => [field, typeof value === "string" ? value : JSON.stringify(value)]);
 
@@ -89,20 +104,20 @@ function addBaseline(prompt: Command, useApi: UseApi): void {
     .command("baseline <prompt> [eval-request]")
     .description("Pin an evaluation as the baseline of a prompt; without an evaluation, unpin the baseline")
     .option("--json", "Print the prompt as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", `\nExample:\n  evald prompt baseline ${exampleId} 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f`)
     .action(
-      async (name: string, evalRequest: string | undefined, { json, ...place }: Options) =>
-        await useApi(place, async (api) => {
+      async (name: string, evalRequest: string | undefined, { json, ...address }: Options) =>
+        await useApi(address, async (api) => {
           const id = await findPromptId(api, name);
-          const changed = await api.updatePrompt(id, { baselineRequestId: evalRequest ?? null });
+          const updated = await updatePrompt(api, id, { baselineRequestId: evalRequest ?? null });
           say(
             evalRequest === undefined
               ? "Unpinned the baseline. The latest published runs are used instead."
               : "Pinned the baseline.",
           );
-          sayOutlook(changed);
-          print(json ? JSON.stringify(changed) : id);
+          sayOutlook(updated);
+          print(json ? JSON.stringify(updated) : id);
         }),
     );
 }
@@ -112,15 +127,15 @@ function addArchive(prompt: Command, useApi: UseApi): void {
     .command("archive <prompt>")
     .description("Archive a prompt: it can no longer be run, and its reports are kept")
     .option("--json", "Print the prompt as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", `\nExample:\n  evald prompt archive ${exampleId}`)
     .action(
-      async (name: string, { json, ...place }: Options) =>
-        await useApi(place, async (api) => {
+      async (name: string, { json, ...address }: Options) =>
+        await useApi(address, async (api) => {
           const id = await findPromptId(api, name, { archived: true });
-          const changed = await api.updatePrompt(id, { status: "archived" });
+          const updated = await updatePrompt(api, id, { status: "archived" });
           say(`Archived prompt ${id}.`);
-          print(json ? JSON.stringify(changed) : id);
+          print(json ? JSON.stringify(updated) : id);
         }),
     );
 }
@@ -130,17 +145,17 @@ function addUnarchive(prompt: Command, useApi: UseApi): void {
     .command("unarchive <prompt>")
     .description("Make an archived prompt active again")
     .option("--json", "Print the prompt as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", `\nExample:\n  evald prompt unarchive ${exampleId}`)
     .action(
-      async (name: string, { json, ...place }: Options) =>
-        await useApi(place, async (api) => {
-          const { id, status } = await api.getPrompt(await findPromptId(api, name, { archived: true }));
+      async (name: string, { json, ...address }: Options) =>
+        await useApi(address, async (api) => {
+          const { id, status } = await getPrompt(api, await findPromptId(api, name, { archived: true }));
           if (status !== "archived") throw conflict(notArchived(id, status));
-          const changed = await api.updatePrompt(id, { status: "active" });
+          const updated = await updatePrompt(api, id, { status: "active" });
           say(`Unarchived prompt ${id}.`);
-          sayOutlook(changed);
-          print(json ? JSON.stringify(changed) : id);
+          sayOutlook(updated);
+          print(json ? JSON.stringify(updated) : id);
         }),
     );
 }
@@ -161,19 +176,19 @@ function addCreate(prompt: Command, useApi: UseApi): void {
     .command("create")
     .description("Create a prompt and print its ID to stdout")
     .requiredOption("--text <text>", "Task for the agent; {{name}} is a template variable");
-  addPlace(addFields(command))
+  addServiceOptions(addFields(command))
     .option("--json", "Print the prompt as JSON")
     .addHelpText(
       "after",
       '\nExample:\n  evald prompt create --title "First query" --start-url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
     .action(
-      async ({ org, url, json, text, ...given }: Options & FieldOptions & { text: string }) =>
+      async ({ org, url, json, text, ...fields }: Options & FieldOptions & { text: string }) =>
         await useApi({ org, url }, async (api) => {
-          const made = await api.createPrompt({ text, ...toFields(given) });
-          say(`Created prompt ${made.id}. Run it with: evald run ${made.id}`);
-          sayOutlook(made);
-          print(json ? JSON.stringify(made) : made.id);
+          const created = await api.request("POST /prompts", { body: { text, ...toFields(fields) } });
+          say(`Created prompt ${created.id}. Run it with: evald run ${created.id}`);
+          sayOutlook(created);
+          print(json ? JSON.stringify(created) : created.id);
         }),
     );
 }
@@ -203,7 +218,7 @@ function addEdit(prompt: Command, useApi: UseApi): void {
     .command("edit <prompt>")
     .description("Change a prompt; options that are not given keep their values")
     .option("--text <text>", "Task for the agent; {{name}} is a template variable");
-  addPlace(addFields(command))
+  addServiceOptions(addFields(command))
     .addOption(
       new Option("--clear <option>", "Remove the value of an option (repeatable)")
         .choices(Object.keys(clearable))
@@ -221,18 +236,18 @@ function addEdit(prompt: Command, useApi: UseApi): void {
       `\nExamples:\n  evald prompt edit "First query" --frequency daily --runs 5\n  evald prompt edit ${exampleId} --clear frequency`,
     )
     .action(
-      async (name: string, { org, url, json, clear = [], pause, resume, text, ...given }: Options & EditOptions) => {
+      async (name: string, { org, url, json, clear = [], pause, resume, text, ...fields }: Options & EditOptions) => {
         if (pause && resume) throw badRequest("Pass either --pause or --resume.");
         const cleared = Object.fromEntries(clear.map((each) => [clearable[each], lists.has(each) ? [] : null]));
         const status = pause ? "paused" : resume ? "active" : undefined;
-        const patch: PromptPatch = { text, status, ...toFields(given), ...cleared };
+        const patch: PromptPatch = { text, status, ...toFields(fields), ...cleared };
         if (Object.values(patch).every((value) => value === undefined))
           throw badRequest("Nothing to change. Pass an option, such as --title.");
         await useApi({ org, url }, async (api) => {
-          const changed = await api.updatePrompt(await findPromptId(api, name), patch);
-          say(`Changed prompt ${changed.id}.`);
-          sayOutlook(changed);
-          print(json ? JSON.stringify(changed) : changed.id);
+          const updated = await updatePrompt(api, await findPromptId(api, name), patch);
+          say(`Changed prompt ${updated.id}.`);
+          sayOutlook(updated);
+          print(json ? JSON.stringify(updated) : updated.id);
         });
       },
     );

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
 
-type CreateOptions = Place & { name: string; docsUrl?: string; productUrl?: string; json?: boolean };
+type CreateOptions = ServiceAddress & { name: string; docsUrl?: string; productUrl?: string; json?: boolean };
 
 /** Adds `provider create` and `provider list`. */
 export function addProvider(program: Command, useApi: UseApi): void {
@@ -14,14 +14,14 @@ export function addProvider(program: Command, useApi: UseApi): void {
     .option("--docs-url <url>", "URL of its docs")
     .option("--product-url <url>", "Base URL of its product or API")
     .option("--json", "Print the provider as JSON");
-  addPlace(create)
+  addServiceOptions(create)
     .addHelpText("after", "\nExample:\n  evald provider create --name Acme --docs-url https://docs.acme.example")
     .action(
       async ({ org, url, json, ...input }: CreateOptions) =>
         await useApi({ org, url }, async (api) => {
-          const made = await api.createProvider(input);
-          say(`Created provider ${made.name}.`);
-          print(json ? JSON.stringify(made) : made.id);
+          const created = await api.request("POST /providers", { body: input });
+          say(`Created provider ${created.name}.`);
+          print(json ? JSON.stringify(created) : created.id);
         }),
     );
   const list = provider
@@ -29,15 +29,15 @@ export function addProvider(program: Command, useApi: UseApi): void {
     .description("List providers, newest first")
     .option("--limit <n>", "Maximum number of providers to list", wholeNumber(1, 1000), 100)
     .option("--json", "Print the list as JSON");
-  addPlace(list)
+  addServiceOptions(list)
     .addHelpText("after", "\nExample:\n  evald provider list --org Acme")
     .action(
-      async ({ limit, json, ...place }: Place & { limit: number; json?: boolean }) =>
-        await useApi(place, async (api) => {
-          const found = await api.listProviders({ limit });
-          const rows = found.items.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);
-          print(json ? JSON.stringify(found.items) : table([["ID", "NAME", "DOCS", "PRODUCT"], ...rows]));
-          sayRest(found);
+      async ({ limit, json, ...address }: ServiceAddress & { limit: number; json?: boolean }) =>
+        await useApi(address, async (api) => {
+          const providers = await api.list("GET /providers", { query: { limit } });
+          const rows = providers.items.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);
+          print(json ? JSON.stringify(providers.items) : table([["ID", "NAME", "DOCS", "PRODUCT"], ...rows]));
+          sayRest(providers);
         }),
     );
 }

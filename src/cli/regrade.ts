@@ -3,10 +3,10 @@ import type { Command } from "commander";
 import { listMethodologies } from "../grading/methodology.ts";
 import { type Regrade, RegradeRequest } from "../regrades/schema.ts";
 import { invalidInput } from "../schema.ts";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { counted, print, say, wholeNumber } from "./terminal.ts";
 
-type Options = Place & {
+type Options = ServiceAddress & {
   prompt?: string;
   since: string;
   until?: string;
@@ -44,7 +44,7 @@ export function addRegrade(program: Command, useApi: UseApi): void {
     .option("--max-usd <amount>", "Maximum total cost of the judge; required with --judge", Number)
     .option("--dry-run", "Show what would be regraded without doing it")
     .option("--json", "Print the result as JSON");
-  addPlace(regrade)
+  addServiceOptions(regrade)
     .addHelpText(
       "after",
       `
@@ -55,9 +55,9 @@ Examples:
     .action(async ({ org, url, prompt: promptId, json, ...options }: Options) => {
       checkRequest({ ...options, promptId });
       await useApi({ org, url }, async (api) => {
-        const made = await api.requestRegrade({ ...options, promptId });
-        say(toSummary(made));
-        print(json ? JSON.stringify(made) : (made.regradeId ?? "dry run"));
+        const result = await api.request("POST /regrades", { body: { ...options, promptId } });
+        say(toSummary(result));
+        print(json ? JSON.stringify(result) : (result.regradeId ?? "dry run"));
       });
     });
 }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { reportMarkdown } from "../reports/markdown.ts";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print } from "./terminal.ts";
 
 /** Adds `report`: prints a report. */
@@ -9,12 +9,12 @@ export function addReport(program: Command, useApi: UseApi): void {
     .command("report <slug>")
     .description("Print a report as Markdown")
     .option("--json", "Print the report as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", "\nExample:\n  evald report first-query-7f3a91c2")
     .action(
-      async (slug: string, { json, ...place }: Place & { json?: boolean }) =>
-        await useApi(place, async (api) => {
-          const report = await api.getReport(slug);
+      async (slug: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
+        await useApi(address, async (api) => {
+          const report = await api.request("GET /reports/{slug}", { path: { slug } });
           print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report).trimEnd());
         }),
     );

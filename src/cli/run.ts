@@ -2,11 +2,11 @@ import type { Command } from "commander";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Run } from "../runs/schema.ts";
 import { type Api, findPromptId } from "./api.ts";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
 import { exits, pair, print, say, sayError } from "./terminal.ts";
 
-type RunOptions = Place &
+type RunOptions = ServiceAddress &
   MinScore & {
     urlMap?: Record<string, string>;
     arg?: Record<string, string>;
@@ -28,7 +28,7 @@ export function addRun(program: Command, useApi: UseApi): void {
     .option("--model <id>", "Model to use instead of the prompt's")
     .option("--supersede", "End unfinished runs of this prompt whose --url-map replaces the same hosts")
     .option("--wait", "Wait for the report and print it");
-  addPlace(addMinScore(command))
+  addServiceOptions(addMinScore(command))
     .option("--json", "Print the runs as JSON")
     .addHelpText(
       "after",
@@ -44,13 +44,17 @@ async function run(useApi: UseApi, prompt: string, options: RunOptions): Promise
   const waits = options.wait || minScore !== undefined;
   const work = async (api: Api): Promise<number> => {
     const promptId = await findPromptId(api, prompt);
-    const accepted = await api.runPrompt(promptId, { urlMap, templateArgs, agent, model, supersede });
+    const accepted = await api.request("POST /prompts/{promptId}/run", {
+      path: { promptId },
+      body: { urlMap, templateArgs, agent, model, supersede },
+      idempotencyKey: crypto.randomUUID(),
+    });
     const runIds = accepted.runs?.map(({ runId }) => runId) ?? [accepted.runId];
     const runs: Run[] = [];
     for (const runId of runIds) {
-      const started = await api.getRun(runId);
-      say(`Run ${runId}: ${started.runUrl}`);
-      runs.push(started);
+      const run = await api.request("GET /runs/{runId}", { path: { runId } });
+      say(`Run ${runId}: ${run.runUrl}`);
+      runs.push(run);
     }
     if (waits) for (const [i, runId] of runIds.entries()) runs[i] = await untilEnded(api, runId);
     if (json) print(JSON.stringify({ runs }, null, 2));
@@ -64,7 +68,7 @@ async function run(useApi: UseApi, prompt: string, options: RunOptions): Promise
 async function untilEnded(api: Api, runId: string): Promise<Run> {
   let previous = "";
   for (;;) {
-    const run = await api.getRun(runId);
+    const run = await api.request("GET /runs/{runId}", { path: { runId } });
     const state = run.waitingFor ? `waiting for a ${run.waitingFor.what}` : run.status;
     if (state !== previous) say(`Run ${runId}: ${state}`);
     previous = state;
@@ -74,7 +78,7 @@ async function untilEnded(api: Api, runId: string): Promise<Run> {
 }
 
 const toText = async (api: Api, { runId, report }: Run): Promise<string> =>
-  report === null ? runId : reportMarkdown(await api.getReport(report.slug));
+  report === null ? runId : reportMarkdown(await api.request("GET /reports/{slug}", { path: { slug: report.slug } }));
 
 function check({ runId, status, report, failureReason }: Run, bar: MinScore): number {
   if (report !== null) return checkMinScore(report, bar);

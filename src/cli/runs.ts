@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import { agentLabel, scoreSummary } from "../reports/labels.ts";
 import type { Run } from "../runs/schema.ts";
 import { findPromptId } from "./api.ts";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, sayRest, table, wholeNumber } from "./terminal.ts";
 
-type Options = Place & { prompt?: string; limit: number; json?: boolean };
+type Options = ServiceAddress & { prompt?: string; limit: number; json?: boolean };
 
 /** Adds `runs`: lists runs. */
 export function addRuns(program: Command, useApi: UseApi): void {
@@ -15,22 +15,22 @@ export function addRuns(program: Command, useApi: UseApi): void {
     .option("--prompt <prompt>", "Only runs of this prompt, by ID or title")
     .option("--limit <n>", "Maximum number of runs to list", wholeNumber(1, 1000), 20)
     .option("--json", "Print the list as JSON");
-  addPlace(command)
+  addServiceOptions(command)
     .addHelpText("after", '\nExample:\n  evald runs --prompt "First query"')
     .action(
-      async ({ prompt, limit, json, ...place }: Options) =>
-        await useApi(place, async (api) => {
+      async ({ prompt, limit, json, ...address }: Options) =>
+        await useApi(address, async (api) => {
           const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt, { archived: true });
-          const found = await api.listRuns({ promptId, limit });
+          const runs = await api.list("GET /runs", { query: { promptId, limit } });
           print(
             json
-              ? JSON.stringify(found.items)
+              ? JSON.stringify(runs.items)
               : table([
                   ["RUN", "STATUS", "RESULT", "REPORT", "AGENT", "PROMPT", "REQUESTED"],
-                  ...found.items.map(toRow),
+                  ...runs.items.map(toRow),
                 ]),
           );
-          sayRest(found);
+          sayRest(runs);
         }),
     );
 }

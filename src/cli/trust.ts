@@ -2,10 +2,10 @@ import { type Command, Option } from "commander";
 import { ciProviders } from "../db/tables/keys.ts";
 import { type Scope, scopes } from "../http/operation.ts";
 import { defaultMinutes, maxMinutes, type TrustInput } from "../trusts/schema.ts";
-import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
 
-type AddOptions = Place &
+type AddOptions = ServiceAddress &
   Pick<TrustInput, "issuer" | "provider" | "minutes"> & {
     ref?: string;
     repositoryId?: string;
@@ -28,46 +28,52 @@ export function addTrust(program: Command, useApi: UseApi): void {
     .option("--scopes <scopes>", `Comma-separated scopes of the keys: ${scopes.join(",")} (default: read,run)`)
     .option("--minutes <n>", "Minutes until a key expires", wholeNumber(1, maxMinutes), defaultMinutes)
     .option("--json", "Print the trust as JSON");
-  addPlace(add)
+  addServiceOptions(add)
     .addHelpText("after", "\nExample:\n  evald trust add acme/docs --ref 'refs/pull/*'")
     .action(
-      async (repository: string, { org, url, json, scopes: held, ...given }: AddOptions) =>
+      async (repository: string, { org, url, json, scopes: scopeList, ...conditions }: AddOptions) =>
         await useApi({ org, url }, async (api) => {
-          const wanted = held?.split(",").map((scope) => scope.trim() as Scope);
-          const made = await api.createTrust({ repository, ...given, scopes: wanted });
-          say(`Jobs of ${made.repository} can now get API keys for ID tokens of the audience ${api.base}.`);
-          print(json ? JSON.stringify(made) : made.id);
+          const keyScopes = scopeList?.split(",").map((scope) => scope.trim() as Scope);
+          const body = { repository, ...conditions, scopes: keyScopes };
+          const created = await api.request("POST /oidc/trusts", { body });
+          say(`Jobs of ${created.repository} can now get API keys for ID tokens of the audience ${api.base}.`);
+          print(json ? JSON.stringify(created) : created.id);
         }),
     );
   const list = trust
     .command("list")
     .description("List trusted CI jobs, newest first")
     .option("--json", "Print the list as JSON");
-  addPlace(list)
+  addServiceOptions(list)
     .addHelpText("after", "\nExample:\n  evald trust list --org Acme")
     .action(
-      async ({ json, ...place }: Place & { json?: boolean }) =>
-        await useApi(place, async (api) => {
-          const found = await api.listTrusts();
-          const rows = found.items.map((t) => [
-            ...[t.id, t.provider, t.repository, t.repositoryId ?? "", t.ref ?? "any", t.environment ?? "any"],
-            t.scopes.join(","),
+      async ({ json, ...address }: ServiceAddress & { json?: boolean }) =>
+        await useApi(address, async (api) => {
+          const trusts = await api.list("GET /oidc/trusts");
+          const rows = trusts.items.map(({ id, provider, repository, repositoryId, ref, environment, scopes }) => [
+            id,
+            provider,
+            repository,
+            repositoryId ?? "",
+            ref ?? "any",
+            environment ?? "any",
+            scopes.join(","),
           ]);
           const heads = ["ID", "PROVIDER", "REPOSITORY", "REPOSITORY ID", "REF", "ENVIRONMENT", "SCOPES"];
-          print(json ? JSON.stringify(found.items) : table([heads, ...rows]));
-          sayRest(found);
+          print(json ? JSON.stringify(trusts.items) : table([heads, ...rows]));
+          sayRest(trusts);
         }),
     );
   const remove = trust
     .command("remove <id>")
     .description("Remove a trust and revoke its API keys")
     .option("--json", "Print the trust as JSON");
-  addPlace(remove)
+  addServiceOptions(remove)
     .addHelpText("after", "\nExample:\n  evald trust remove 0199f3a1-6a10-7f3e-8d02-4b5c6d7e8f90")
     .action(
-      async (id: string, { json, ...place }: Place & { json?: boolean }) =>
-        await useApi(place, async (api) => {
-          const removed = await api.deleteTrust(id);
+      async (id: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
+        await useApi(address, async (api) => {
+          const removed = await api.request("DELETE /oidc/trusts/{trustId}", { path: { trustId: id } });
           say(`Removed the trust of ${removed.repository}.`);
           print(json ? JSON.stringify(removed) : removed.id);
         }),

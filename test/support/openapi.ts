@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { testApp } from "./app.ts";
+import { operationsFile, operationTypes } from "./operation-types.ts";
 
 export const openApiFile = join(import.meta.dir, "..", "..", "openapi.json");
 
@@ -26,6 +27,8 @@ const mapValues = <T, R>(values: Record<string, T>, change: (value: T) => R): Re
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value)]));
 
 if (import.meta.main) {
-  await Bun.write(openApiFile, `${JSON.stringify(await servedOpenApi(), null, 1)}\n`);
+  const description = await servedOpenApi();
+  await Bun.write(openApiFile, `${JSON.stringify(description, null, 1)}\n`);
+  await Bun.write(operationsFile, await operationTypes(description));
   process.exit();
 }
