@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Agent } from "../agents/agent.ts";
 import { listPresets } from "../agents/all.ts";
-import { lookUp } from "../agents/coding/installed.ts";
+import { findInstalled } from "../agents/coding/program.ts";
 import type { Config } from "../config/config.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { print, say, table } from "./terminal.ts";
@@ -19,7 +19,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .addHelpText("after", "\nExample:\n  evald agent list")
     .action(({ json }: { json?: boolean }) => {
       configOf();
-      const all = listPresets(env).map((preset) => lookUp(preset, env.PATH ?? ""));
+      const all = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
       const rows = all.map((each) =>
         each.isHere ? [each.id, each.version, each.isTried ? "yes" : "no", each.path] : [each.id, "", "", each.detail],
       );
@@ -39,7 +39,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
         const known = listPresets(env).map((each) => each.id);
         throw badRequest(`No coding agent has the ID ${id}. Use one of ${known.join(", ")}.`);
       }
-      const here = lookUp(preset, env.PATH ?? "");
+      const here = findInstalled(preset, env.PATH ?? "");
       if (!here.isHere) throw new AppError("conflict", `${here.name}: ${here.detail}.`);
       say(
         `${here.name} ${here.version}${here.isTried ? "" : " (not tested with this version of evald)"}, ${here.path}`,

@@ -5,7 +5,7 @@ import { max } from "drizzle-orm";
 import type { Agent } from "../agents/agent.ts";
 import { listPresets, ownAgents } from "../agents/all.ts";
 import { objectionTo } from "../agents/choice.ts";
-import { type InstalledAgent, lookUp } from "../agents/coding/installed.ts";
+import { findInstalled, type InstalledAgent } from "../agents/coding/program.ts";
 import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
 import { isShown } from "../agents/sandbox/bubblewrap.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
@@ -39,7 +39,7 @@ export function addDoctor(
     .action(async ({ redis, json }: { redis?: string; json?: boolean }) => {
       const config = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis });
       const found = await detectSandbox();
-      const codingAgents = listPresets(env).map((preset) => lookUp(preset, env.PATH ?? ""));
+      const codingAgents = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
       const findings = [
         folder(config.dataDir),
         disk(config.dataDir),

@@ -31,19 +31,20 @@ const page = "<!doctype html><title>Trial</title><h1>Trial page</h1><p>The word 
 export async function tryAgent(config: Config, { id, agent, preset, model }: Subject) {
   const provider = Object.keys(preset.providers)[0] as ModelProvider;
   const site = Bun.serve({
-    ...{ hostname: "127.0.0.1", port: 0 },
+    hostname: "127.0.0.1",
+    port: 0,
     fetch: () => new Response(page, { headers: { "content-type": "text/html" } }),
   });
   const siteUrl = site.url.origin;
   const scripted = serveScriptedModel(`https://${host}/guide`);
   const base = `${scripted.url}/${provider === "google" ? "v1beta" : "v1"}`;
   const name = `${provider}/${model ?? models[provider]}`;
-  const places = { ...config.modelEndpoints, [provider]: { key, baseUrl: base } };
-  const prices = { ...config.modelPrices, [name]: { in: 0, out: 0, cached: 0 } };
+  const modelEndpoints = { ...config.modelEndpoints, [provider]: { key, baseUrl: base } };
+  const modelPrices = { ...config.modelPrices, [name]: { in: 0, out: 0, cached: 0 } };
   const db = openDb(":memory:");
   const service = createService({
     db,
-    config: { ...config, modelEndpoints: places, modelPrices: prices, judgeModels: [] },
+    config: { ...config, modelEndpoints, modelPrices, judgeModels: [] },
     log: createCommandLog(config, [key]),
     agents: { [id]: agent },
     baseUrl: () => "http://127.0.0.1",
@@ -82,19 +83,20 @@ function stepsIn(events: SessionEvent[]): Step[] {
   const command = resultOf(({ input }) => String(input.command).includes("echo hello"));
   const failing = resultOf(({ input }) => String(input.command).includes("exit 3"));
   const file = resultOf(({ tool, input }) => tool === "write_file" || String(input.command).includes("hello.txt"));
-  const fetched = events.find((event) => event.type === "http" && new URL(event.url).hostname === host);
-  const spoken = events.findLast((event) => event.type === "message");
+  const request = events.find((event) => event.type === "http" && new URL(event.url).hostname === host);
+  const answer = events.findLast((event) => event.type === "message");
   const usages = events.filter((event) => event.type === "usage");
-  const shown = (made: ReturnType<typeof resultOf>) => made && `${made.as}, exit code ${made.exitCode ?? "unknown"}`;
+  const describeCommand = (result: ReturnType<typeof resultOf>) =>
+    result && `${result.as}, exit code ${result.exitCode ?? "unknown"}`;
   return [
-    { name: "command", detail: command?.ok ? shown(command) : null },
-    { name: "failing command", detail: failing?.exitCode === 3 ? shown(failing) : null },
+    { name: "command", detail: command?.ok ? describeCommand(command) : null },
+    { name: "failing command", detail: failing?.exitCode === 3 ? describeCommand(failing) : null },
     {
       name: "page",
-      detail: fetched?.type === "http" && fetched.status ? `${fetched.url}, status ${fetched.status}` : null,
+      detail: request?.type === "http" && request.status ? `${request.url}, status ${request.status}` : null,
     },
     { name: "file", detail: file?.ok ? file.as : null },
-    { name: "answer", detail: spoken?.type === "message" ? spoken.text.slice(0, 80) : null },
+    { name: "answer", detail: answer?.type === "message" ? answer.text.slice(0, 80) : null },
     { name: "usage", detail: usages.length > 0 ? counted(usages.length, "model call") : null },
   ];
 }

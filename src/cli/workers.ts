@@ -24,10 +24,15 @@ export function addWorkers(program: Command, configOf: (settings: Record<string,
     .addHelpText("after", "\nExample:\n  evald workers list")
     .action(async ({ json, ...options }: Options) => {
       const list = await (await open(options))(listOf);
-      const rows = list.map((each) => [
-        ...[each.id, each.name, each.state, each.version],
-        ...[`${each.runIds.length}/${each.slots}`, each.agents.map(({ id }) => id).join(" ")],
-        ...[each.labels.join(" "), each.lastSeenAt],
+      const rows = list.map(({ id, name, state, version, runIds, slots, agents, labels, lastSeenAt }) => [
+        id,
+        name,
+        state,
+        version,
+        `${runIds.length}/${slots}`,
+        agents.map((agent) => agent.id).join(" "),
+        labels.join(" "),
+        lastSeenAt,
       ]);
       const heads = ["ID", "NAME", "STATE", "VERSION", "SESSIONS", "AGENTS", "LABELS", "LAST SEEN"];
       print(json ? JSON.stringify(list) : table([heads, ...rows]));

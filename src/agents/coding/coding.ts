@@ -12,22 +12,22 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
   const { id, name, providers, memoryMb, revision } = preset;
   const firstRequestTokens = preset.firstRequestTokens ?? undefined;
   const describe = () => {
-    const found = findProgram(preset, path);
+    const program = findProgram(preset, path);
     // Like a new version, a changed preset may change what the agent does.
-    const version = "missing" in found ? "none" : `${found.version}+${revision}`;
-    const known = Object.keys(providers) as ModelProvider[];
+    const version = "missing" in program ? "none" : `${program.version}+${revision}`;
+    const modelProviders = Object.keys(providers) as ModelProvider[];
     const lacks = canUseMcp(preset) ? [] : (["mcpServers"] as const);
     const size = { memoryBytes: memoryMb * mib, firstRequestTokens };
-    return { id, version, model: null, kind: "model", providers: known, lacks, ...size } as const;
+    return { id, version, model: null, kind: "model", providers: modelProviders, lacks, ...size } as const;
   };
   return {
     describe,
     preflight() {
-      const found = findProgram(preset, path);
+      const program = findProgram(preset, path);
       return [
-        "missing" in found
-          ? { what: name, isHere: false, detail: found.missing }
-          : { what: name, isHere: true, detail: found.path },
+        "missing" in program
+          ? { what: name, isHere: false, detail: program.missing }
+          : { what: name, isHere: true, detail: program.path },
       ];
     },
     async *run(task, context) {

@@ -34,9 +34,9 @@ export function tailOf(
   chars: number,
 ): { text: () => string; ended: Promise<void> } {
   const decoder = new TextDecoder();
-  let kept = "";
+  let tail = "";
   const read = async () => {
-    for await (const bytes of stream) kept = (kept + decoder.decode(bytes, { stream: true })).slice(-chars);
+    for await (const bytes of stream) tail = (tail + decoder.decode(bytes, { stream: true })).slice(-chars);
   };
-  return { text: () => kept.trim(), ended: read().catch(() => {}) };
+  return { text: () => tail.trim(), ended: read().catch(() => {}) };
 }

@@ -45,15 +45,15 @@ const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers
   }),
 };
 
-/** Tables of a TOML file. JSON texts without control characters are TOML texts. `passed`: variables that servers inherit. */
-function toToml(servers: Servers, passed: string[]): string {
+/** Tables of a TOML file. JSON texts without control characters are TOML texts. `inherited`: variables that servers inherit. */
+function toToml(servers: Servers, inherited: string[]): string {
   const tables = Object.entries(servers).map(([name, { url, command, args = [], env }]) => {
     const lines =
       url === undefined
         ? [
             `command = ${JSON.stringify(command)}`,
             `args = ${JSON.stringify(args)}`,
-            `env_vars = ${JSON.stringify(passed)}`,
+            `env_vars = ${JSON.stringify(inherited)}`,
           ]
         : [`url = ${JSON.stringify(url)}`];
     const variables = Object.entries(env ?? {}).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
@@ -110,8 +110,8 @@ export function createMcpNames({ mcp }: Pick<Preset, "mcp">, servers: Servers) {
     return templates.map((template) => ({ server, prefix: plain(template.replace("{server}", server)) }));
   });
   return (name: string): { server: string; tool: string } | null => {
-    const found = prefixes.find(({ prefix }) => plain(name).startsWith(prefix));
-    if (!found) return null;
-    return { server: found.server, tool: `mcp__${found.server}__${name.slice(found.prefix.length)}` };
+    const match = prefixes.find(({ prefix }) => plain(name).startsWith(prefix));
+    if (!match) return null;
+    return { server: match.server, tool: `mcp__${match.server}__${name.slice(match.prefix.length)}` };
   };
 }

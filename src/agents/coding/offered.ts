@@ -19,37 +19,37 @@ export function createOffered(
   { instructions = "", skills, servers, mcpNames }: Context,
   tell: (event: AgentEvent) => void,
 ) {
-  const wanted = new Map<string, (text: string) => boolean>();
-  const probe = instructions.trim().slice(0, probeChars);
-  if (probe !== "") wanted.set("instructions", (text) => text.includes(probe));
+  const probes = new Map<string, (text: string) => boolean>();
+  const start = instructions.trim().slice(0, probeChars);
+  if (start !== "") probes.set("instructions", (text) => text.includes(start));
   for (const { name, description } of skills) {
     const part = description.split("\n")[0]?.slice(0, probeChars) || `${name}/SKILL.md`;
-    wanted.set(`skill ${name}`, (text) => text.includes(name) && text.includes(part));
+    probes.set(`skill ${name}`, (text) => text.includes(name) && text.includes(part));
   }
   // Tools that a model may search for are listed by their server only.
   for (const name of Object.keys(servers))
-    wanted.set(
+    probes.set(
       `server ${name}`,
       (text) => mcpNames(text)?.server === name || plain(text).includes(`mcp__${plain(name)}`),
     );
-  const found = new Set<string>();
+  const offered = new Set<string>();
   let requests = 0;
 
-  function look(value: unknown): void {
+  function search(value: unknown): void {
     if (typeof value === "string") {
-      for (const [what, matches] of wanted) if (!found.has(what) && matches(value)) found.add(what);
-    } else if (value !== null && typeof value === "object") for (const item of Object.values(value)) look(item);
+      for (const [what, matches] of probes) if (!offered.has(what) && matches(value)) offered.add(what);
+    } else if (value !== null && typeof value === "object") for (const item of Object.values(value)) search(item);
   }
 
   return (body: Fields): void => {
-    if (requests >= maxRequests || (requests > 0 && found.size === wanted.size)) return;
-    const before = found.size;
-    look(body);
-    if (requests++ > 0 && found.size === before) return;
+    if (requests >= maxRequests || (requests > 0 && offered.size === probes.size)) return;
+    const before = offered.size;
+    search(body);
+    if (requests++ > 0 && offered.size === before) return;
     const detail = {
-      instructions: found.has("instructions"),
-      skills: skills.flatMap(({ name }) => (found.has(`skill ${name}`) ? [name] : [])),
-      mcpServers: Object.keys(servers).filter((name) => found.has(`server ${name}`)),
+      instructions: offered.has("instructions"),
+      skills: skills.flatMap(({ name }) => (offered.has(`skill ${name}`) ? [name] : [])),
+      mcpServers: Object.keys(servers).filter((name) => offered.has(`server ${name}`)),
     };
     tell({ type: "milestone", name: "context_offered", detail });
   };

@@ -81,10 +81,22 @@ export const isTried = ({ triedVersions, packageName }: Preset, version: string)
 export function toPreset({ id, command, args = [], env = {}, stream, provider }: CustomAgent): Preset {
   const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify([command, args, env, stream, provider]));
   return {
-    ...{ id, name: id, command, args, env, stream, providers: { [provider]: {} } },
+    id,
+    name: id,
     revision: `custom.${digest.digest("hex").slice(0, 8)}`,
-    ...{ triedVersions: [], packageName: null, install: null, files: {}, contextFile: "AGENTS.md", memoryMb: 1024 },
-    ...{ skillsFolder: ".agents/skills", mcp: null },
+    triedVersions: [],
+    command,
+    packageName: null,
+    install: null,
+    providers: { [provider]: {} },
+    stream,
+    args,
+    env,
+    contextFile: "AGENTS.md",
+    skillsFolder: ".agents/skills",
+    mcp: null,
+    files: {},
+    memoryMb: 1024,
     firstRequestTokens: null,
   };
 }

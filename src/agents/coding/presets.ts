@@ -36,6 +36,8 @@ metrics_exporter = "none"
 trust_level = "trusted"
 `;
 
+const words = (line: string): string[] => line.split(" ");
+
 /** The supported coding agents, in list order. */
 export const presets: readonly Preset[] = [
   {
@@ -48,10 +50,9 @@ export const presets: readonly Preset[] = [
     install: "npm install -g @anthropic-ai/claude-code@2.1.330",
     providers: { anthropic: {} },
     stream: "claude",
-    args: [
-      ...["-p", "--output-format", "stream-json", "--verbose", "--model", "{model}"],
-      ...["--dangerously-skip-permissions", "--strict-mcp-config"],
-    ],
+    args: words(
+      "-p --output-format stream-json --verbose --model {model} --dangerously-skip-permissions --strict-mcp-config",
+    ),
     env: {
       ANTHROPIC_BASE_URL: "{gateway}/anthropic",
       ANTHROPIC_API_KEY: "{token}",
@@ -87,10 +88,7 @@ export const presets: readonly Preset[] = [
     install: "npm install -g @openai/codex@0.169.0",
     providers: { openai: {} },
     stream: "codex",
-    args: [
-      ...["exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
-      ...["-m", "{model}", "-"],
-    ],
+    args: words("exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -m {model} -"),
     env: { CODEX_HOME: "{home}/.codex", EVALD_TOKEN: "{token}" },
     files: { ".codex/config.toml": codexConfig },
     contextFile: "AGENTS.md",
@@ -110,7 +108,7 @@ export const presets: readonly Preset[] = [
     install: "npm install -g @google/gemini-cli@0.61.0",
     providers: { google: {} },
     stream: "gemini",
-    args: ["-o", "stream-json", "--approval-mode", "yolo", "-m", "{model}"],
+    args: words("-o stream-json --approval-mode yolo -m {model}"),
     env: {
       GEMINI_API_KEY: "{token}",
       GOOGLE_GEMINI_BASE_URL: "{gateway}/google",
@@ -146,7 +144,7 @@ export const presets: readonly Preset[] = [
     install: "npm install -g opencode-ai@1.18.33",
     providers: { anthropic: { sdk: "@ai-sdk/anthropic" } },
     stream: "opencode",
-    args: ["run", "--dir", "/workspace", "--format", "json", "--thinking", "--auto", "--pure", "-m", "evald/{model}"],
+    args: words("run --dir /workspace --format json --thinking --auto --pure -m evald/{model}"),
     env: {
       OPENCODE_DISABLE_AUTOUPDATE: "1",
       OPENCODE_DISABLE_MODELS_FETCH: "1",
@@ -198,7 +196,7 @@ export const presets: readonly Preset[] = [
     install: "npm install -g @qwen-code/qwen-code@0.24.4",
     providers: { "openai-compatible": {}, openai: {} },
     stream: "claude",
-    args: ["-o", "stream-json", "--approval-mode", "yolo", "--auth-type", "openai", "-m", "{model}"],
+    args: words("-o stream-json --approval-mode yolo --auth-type openai -m {model}"),
     env: {
       OPENAI_BASE_URL: "{gateway}/{provider}/v1",
       OPENAI_API_KEY: "{token}",
@@ -236,10 +234,9 @@ export const presets: readonly Preset[] = [
     install: "npm install -g @github/copilot@1.0.102",
     providers: { openai: {} },
     stream: "copilot",
-    args: [
-      ...["--output-format", "json", "--allow-all-tools", "--allow-all-paths", "--allow-all-urls"],
-      ...["--disable-builtin-mcps", "--no-ask-user", "--no-auto-update", "--disable-client-telemetry"],
-    ],
+    args: words(
+      "--output-format json --allow-all-tools --allow-all-paths --allow-all-urls --disable-builtin-mcps --no-ask-user --no-auto-update --disable-client-telemetry",
+    ),
     env: {
       COPILOT_PROVIDER_BASE_URL: "{gateway}/openai/v1",
       COPILOT_PROVIDER_API_KEY: "{token}",
@@ -265,7 +262,7 @@ export const presets: readonly Preset[] = [
     install: "npm install -g @mariozechner/pi-coding-agent@0.73.1",
     providers: { anthropic: { api: "anthropic-messages" } },
     stream: "pi",
-    args: ["--mode", "json", "-p", "--provider", "evald", "--model", "{model}", "--no-session"],
+    args: words("--mode json -p --provider evald --model {model} --no-session"),
     env: { PI_SKIP_VERSION_CHECK: "1", PI_OFFLINE: "1", PI_TELEMETRY: "0", EVALD_TOKEN: "{token}" },
     files: {
       ".pi/agent/models.json": {

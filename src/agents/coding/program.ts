@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import type { Preset } from "./preset.ts";
+import { isTried, type Preset } from "./preset.ts";
 
 type Bind = { from: string; to: string };
 
@@ -10,7 +10,7 @@ export type Installed = { version: string; path: string; argv: string[]; binds: 
 /** Files, and links to them at other paths. */
 export type ProgramFiles = { files: string[]; links: { path: string; target: string }[] };
 
-type Wanted = Pick<Preset, "id" | "command" | "packageName" | "native" | "minNode" | "install">;
+type ProgramSpec = Pick<Preset, "id" | "command" | "packageName" | "native" | "minNode" | "install">;
 
 /** Path of the program inside the sandbox. */
 const inside = "/opt/agent";
@@ -20,47 +20,63 @@ const semver = /(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?/;
 const versionMs = 10_000;
 
 /** Finds an agent's program on a PATH. `missing` says why it can't run and how to install it. */
-export function findProgram(wanted: Wanted, path: string): Installed | { missing: string } {
-  const found = which(wanted.command, path);
-  if (found === null) {
-    const how = wanted.install === null ? "" : `; install it with: ${wanted.install}`;
+export function findProgram(spec: ProgramSpec, path: string): Installed | { missing: string } {
+  const entry = which(spec.command, path);
+  if (entry === null) {
+    const how = spec.install === null ? "" : `; install it with: ${spec.install}`;
     return { missing: `not installed${how}` };
   }
-  const real = realpathSync(found);
+  const real = realpathSync(entry);
   const modules = /^(.*?\/node_modules)\//.exec(real)?.[1] ?? null;
   const manifest = modules === null ? null : manifestOf(dirname(real), modules);
-  if (wanted.packageName !== null && modules !== null && manifest?.name !== wanted.packageName) {
+  if (spec.packageName !== null && modules !== null && manifest?.name !== spec.packageName) {
     const other = manifest?.name ?? real;
-    return { missing: `${wanted.command} on PATH belongs to ${other}, not to ${wanted.packageName}` };
+    return { missing: `${spec.command} on PATH belongs to ${other}, not to ${spec.packageName}` };
   }
   const folder = manifest?.folder ?? null;
-  const program = (wanted.native && modules && folder && nativeOf(wanted.native, [modules, folder])) || real;
-  const shown =
+  const program = (spec.native && modules && folder && nativeOf(spec.native, [modules, folder])) || real;
+  const mount =
     modules === null
       ? { from: program, to: `${insideBin}/${basename(program)}` }
       : { from: modules, to: `${inside}/node_modules` };
-  const isShown = systemFolder.test(program);
-  const at = isShown ? program : program.replace(shown.from, shown.to);
-  const binds = isShown ? [] : [shown];
+  const isVisible = systemFolder.test(program);
+  const at = isVisible ? program : program.replace(mount.from, mount.to);
+  const binds = isVisible ? [] : [mount];
   const version = manifest?.version ?? semver.exec(real)?.[0] ?? versionOf(program, path) ?? "unknown";
-  const installed = (argv: string[], more: Bind[] = []) => ({ version, path: found, argv, binds: [...binds, ...more] });
+  const installed = (argv: string[], more: Bind[] = []) => ({ version, path: entry, argv, binds: [...binds, ...more] });
   if (!isNodeScript(program)) return installed([at]);
   const node = which("node", path);
-  if (node === null) return { missing: `${wanted.command} needs Node.js, which is not on PATH` };
+  if (node === null) return { missing: `${spec.command} needs Node.js, which is not on PATH` };
   const nodePath = realpathSync(node);
   const major = Number(/\d+/.exec(versionOf(nodePath, path) ?? "")?.[0] ?? 0);
-  if (major < (wanted.minNode ?? 0))
-    return { missing: `${wanted.command} needs Node.js ${wanted.minNode} or later; node on PATH is version ${major}` };
+  if (major < (spec.minNode ?? 0))
+    return { missing: `${spec.command} needs Node.js ${spec.minNode} or later; node on PATH is version ${major}` };
   if (systemFolder.test(nodePath)) return installed([nodePath, at]);
   return installed([`${insideBin}/node`, at], [{ from: nodePath, to: `${insideBin}/node` }]);
 }
 
+/** A coding agent on this machine. `detail` says why it is missing, and how to install it. */
+export type InstalledAgent = { id: string; name: string } & (
+  | { isHere: true; version: string; path: string; isTried: boolean }
+  | { isHere: false; detail: string }
+);
+
+/** Whether an agent is installed, and in which version. */
+export function findInstalled(preset: Preset, path: string): InstalledAgent {
+  const { id, name } = preset;
+  const program = findProgram(preset, path);
+  if ("missing" in program) return { id, name, isHere: false, detail: program.missing };
+  const { version } = program;
+  return { id, name, isHere: true, version, path: program.path, isTried: isTried(preset, version) };
+}
+
 /** The files outside of the system's folders by which agents are found on a PATH, and run. */
-export function filesOf(wanted: Wanted[], path: string): ProgramFiles {
-  const found = wanted.map((each) => findProgram(each, path)).filter((each) => "argv" in each);
-  const files = [...new Set(found.flatMap(({ binds }) => binds.map(({ from }) => from)))];
-  const isIn = (place: string) => files.some((file) => place === file || place.startsWith(`${file}/`));
-  const entries = new Set([...found.map((each) => each.path), ...[which("node", path) ?? []].flat()]);
+export function filesOf(specs: ProgramSpec[], path: string): ProgramFiles {
+  const programs = specs.map((spec) => findProgram(spec, path)).filter((program) => "argv" in program);
+  const files = [...new Set(programs.flatMap(({ binds }) => binds.map(({ from }) => from)))];
+  const isIn = (file: string) => files.some((folder) => file === folder || file.startsWith(`${folder}/`));
+  const node = which("node", path);
+  const entries = new Set([...programs.map((program) => program.path), ...(node === null ? [] : [node])]);
   const links = [...entries]
     .filter((entry) => !systemFolder.test(entry) && !isIn(entry))
     .map((entry) => ({ path: entry, target: realpathSync(entry) }));
@@ -84,9 +100,9 @@ function manifestOf(folder: string, modules: string): Manifest | null {
   return null;
 }
 
-function nativeOf(glob: string, places: string[]): string | null {
-  for (const place of places)
-    for (const cwd of [place, join(place, "node_modules")])
+function nativeOf(glob: string, folders: string[]): string | null {
+  for (const folder of folders)
+    for (const cwd of [folder, join(folder, "node_modules")])
       if (existsSync(cwd))
         for (const path of new Bun.Glob(glob).scanSync({ cwd, absolute: true })) if (which(path, "")) return path;
   return null;
@@ -108,8 +124,8 @@ const versions = new Map<string, string | null>();
 
 /** The version that a program reports; queried once per path. */
 function versionOf(program: string, path: string): string | null {
-  const known = versions.get(program);
-  if (known !== undefined) return known;
+  const cached = versions.get(program);
+  if (cached !== undefined) return cached;
   const { stdout } = Bun.spawnSync([program, "--version"], {
     env: { PATH: path, HOME: "/nonexistent" },
     cwd: "/",

@@ -43,16 +43,16 @@ export async function runSession(
     );
   const installed = findProgram(preset, path);
   if ("missing" in installed) throw new AgentFailure("infrastructure", `${preset.name}: ${installed.missing}`);
-  const ofProvider = preset.providers[model.provider];
-  if (!ofProvider) {
-    const known = Object.keys(preset.providers).join(" or ");
-    throw new AgentFailure("infrastructure", `${preset.name} supports only models of ${known}, not ${model.id}`);
+  const providerValues = preset.providers[model.provider];
+  if (!providerValues) {
+    const supported = Object.keys(preset.providers).join(" or ");
+    throw new AgentFailure("infrastructure", `${preset.name} supports only models of ${supported}, not ${model.id}`);
   }
   tell(started(preset, version, installed, task, means));
   let ids = 0;
   const checking = { task, context, nextId: () => `check${++ids}`, tell };
-  const place = { task, sandbox, signal, tell };
-  const prepared = await setUpWorkspace(place, preset);
+  const setting = { task, sandbox, signal, tell };
+  const prepared = await setUpWorkspace(setting, preset);
   await checkGoal(checking, "before");
 
   const { mcpServers = {}, instructions } = task.workspace ?? {};
@@ -78,7 +78,14 @@ export async function runSession(
       openCall,
     });
     const gateway = `http://127.0.0.1:${bridgePorts.gateway}`;
-    const values = { ...ofProvider, gateway, token: model.token, model: model.name, provider: model.provider, home };
+    const values = {
+      ...providerValues,
+      gateway,
+      token: model.token,
+      model: model.name,
+      provider: model.provider,
+      home,
+    };
     const box = open(preset, installed, values, {
       task,
       workspace: sandbox.workspace,
@@ -92,7 +99,7 @@ export async function runSession(
     const ending = toEnding(preset, outcome, record, reporter.callCount());
     if (outcome.claimedUsd !== null)
       tell({ type: "milestone", name: "agent_usage", detail: { costUsd: outcome.claimedUsd } });
-    await tellWorkspaceDiff(place);
+    await tellWorkspaceDiff(setting);
     tell({ type: "end", ...(await decideEnding(ending, checking)) });
   } finally {
     await record.close();

@@ -52,7 +52,7 @@ function findPlaces(session: Session): Place[] {
     .flatMap((origin) => usualPlaces.map((path) => `${origin}${path}`))
     .filter((url) => !linked.has(url))
     .map((url): Place => ({ url, provenance: "guessed", foundOn: null }));
-  return [...[...linked.values()].slice(0, maxLinked), ...guessed];
+  return [...linked.values().take(maxLinked), ...guessed];
 }
 
 async function checkOne(

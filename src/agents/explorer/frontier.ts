@@ -18,13 +18,13 @@ export type Candidate = {
 };
 
 /**
- * `context` is the text around the link, `heading` the heading above it, `near` how well the link's section matches the
- * goal, 0 to 1.
+ * A link on a page. `context`: the text around it; `heading`: the heading above it; `near`: how well its section matches the goal, 0
+ * to 1.
  */
-export type Found = { url: string; text: string; context?: string; heading?: string; near?: number };
+export type PageLink = { url: string; text: string; context?: string; heading?: string; near?: number };
 
 export type Frontier = {
-  add(links: Found[], provenance: Provenance, foundOn: string | null): void;
+  add(links: PageLink[], provenance: Provenance, foundOn: string | null): void;
   /** Removes the best candidate; ties in order of discovery. Null if there is none left. */
   take(): Candidate | null;
   /** Excludes a URL for good. */
@@ -32,182 +32,229 @@ export type Frontier = {
   size(): number;
 };
 
-/** Weight of a word by where it occurs; in a link text, weighted by its share of the text. */
-const inText = 1;
-const inPath = 0.8;
-const inContext = 0.4;
-const inHeading = 0.2;
-const unfocused = 0.6;
-/** Weight of a synonym. */
-const asSynonym = 0.7;
-/** Number of context words that count fully; in longer contexts each counts less. */
-const shortContext = 12;
+// The numbers below were fitted by hand to the goals about real docs in test/truth/goals/tuning.json: they lead to the page that answers a
+// goal in the fewest reads. `bun run truth --goals` measures them on those goals and on the ones in held-out.json, which no number was
+// fitted to.
+
+/** Weight of a word of the goal by where it occurs, 1 being the link text. */
+const wordWeight = { text: 1, path: 0.8, context: 0.4, heading: 0.2 };
+/** A word keeps this share of its weight in a text of which it is a small part, and all of it where it is the whole text. */
+const minFocus = 0.6;
+/** Weight of a synonym relative to the word itself. */
+const synonymWeight = 0.7;
+/** Words of a context that count fully. In a longer context each counts less, by the square root of its length. */
+const fullContextWords = 12;
+
+/** Added for a link in the section that matches the goal best. */
+const sectionBonus = 0.06;
+/** Added each time the number of pages that link to a URL doubles. */
+const incomingLinkBonus = 0.015;
+/** Subtracted for each click between a start page and the page of the link. */
+const clickPenalty = 0.015;
+
 /**
- * Bonus for a link in a matching section, bonus for a page with many incoming links, and penalty per click from the
- * start.
+ * Added for a hub, a page that usually leads further: a table of contents, a page whose whole name is that of a hub, and one whose name
+ * contains it. Enough to precede links that match nothing, and links that share one common word.
  */
-const nearBonus = 0.06;
-const linkedBonus = 0.015;
-const depthCost = 0.015;
-/**
- * Hubs are tried before links that match nothing, and before links that share a single common word; less so after each
- * one.
- */
-const mapNames = "documentation|docs|(table of )?contents|toc|(site ?)?index";
-const hubNames =
-  "overview|introduction|guides?|(user.?s? )?manual|(api )?reference|tutorials?|getting.?started|get.?started|quick.?start|first.?steps|learn|examples|cook.?book|recipes|faq";
-const mapHub = new RegExp(`^(the )?(${mapNames})$`, "i");
-const wholeHub = new RegExp(`^(the )?(${hubNames})$`, "i");
-const partHub = new RegExp(`(?<![\\w-])(${mapNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
-const mapBonus = 0.26;
-const wholeBonus = 0.2;
-const partBonus = 0.16;
-const hubDecay = 0.75;
-/** A deeper hub leads to something more specific. */
-const deeperHub = 0.6;
-/** A longer text names one thing rather than an entry page. */
+const hubBonus = { contents: 0.26, wholeName: 0.2, partOfName: 0.16 };
+/** Each hub that was opened makes the next one this much less attractive. */
+const decayPerOpenedHub = 0.75;
+/** Each level below the start pages makes a hub this much less attractive, because it leads to something more specific. */
+const decayPerLevel = 0.6;
+/** A name of more words names one thing rather than an entry page. */
 const maxHubWords = 4;
+
 const maxCandidates = 5000;
 
-/** URLs found so far, opened best first. `origins` may grow meanwhile. */
-export function createFrontier(terms: Term[], origins: Set<string>, rarity: (term: Term) => number): Frontier {
-  type Entry = Omit<Candidate, "terms" | "reason"> & {
+const contentsNames = "documentation|docs|(table of )?contents|toc|(site ?)?index";
+const hubNames =
+  "overview|introduction|guides?|(user.?s? )?manual|(api )?reference|tutorials?|getting.?started|get.?started|quick.?start|first.?steps|learn|examples|cook.?book|recipes|faq";
+const isContents = new RegExp(`^(the )?(${contentsNames})$`, "i");
+const isHub = new RegExp(`^(the )?(${hubNames})$`, "i");
+const containsHub = new RegExp(`(?<![\\w-])(${contentsNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
+
+/** The goal's terms that a word form stands for, with its weight for each. */
+type TermForms = Map<string, { stem: string; weight: number }[]>;
+
+/** The words of the goal in a link. */
+type LinkMatch = {
+  /** The weight of each term. */
+  hits: Map<string, number>;
+  /** Terms that occur in the text or the URL itself. */
+  named: Set<string>;
+  /** Number of matching words in the link text. */
+  wordsInText: number;
+};
+
+/** A URL that waits to be opened. */
+type Entry = Omit<Candidate, "terms" | "reason"> &
+  LinkMatch & {
     key: string;
-    order: number;
+    /** Clicks from a start page. */
     depth: number;
-    /** Score of the link text alone, to describe a URL by its best link text. */
-    said: number;
-    hits: Map<string, number>;
-    /** Words that occur in the text or the URL itself. */
-    named: Set<string>;
     hub: number;
     near: number;
     linkedFrom: Set<string | null>;
   };
-  const waiting = new Map<string, Entry>();
-  const gone = new Map<string, number>();
-  const counts = new Map<string, number>();
-  /** The terms that a word form matches, with its weight for each. */
-  const forms = new Map<string, { stem: string; worth: number }[]>();
-  for (const { stem, alternatives } of terms)
-    for (const [form, worth] of [
-      [stem, 1] as const,
-      ...[...alternatives.keys()].map((each) => [each, asSynonym] as const),
-    ])
-      forms.set(form, [...(forms.get(form) ?? []), { stem, worth }]);
-  let order = 0;
-  let hubs = 0;
 
-  const hitsOf = ({ url, text, context = "", heading = "" }: Found) => {
-    const hits = new Map<string, number>();
-    const named = new Set<string>();
-    const mark = (words: string[], value: number) => {
-      for (const form of words)
-        for (const { stem, worth } of forms.get(form) ?? [])
-          hits.set(stem, Math.max(hits.get(stem) ?? 0, value * worth));
-    };
-    const { pathname, search } = new URL(url);
-    const focused = (words: string[], value: number) => {
-      const held = words.filter((form) => forms.has(form)).length;
-      mark(words, value * (unfocused + (1 - unfocused) * (held / Math.max(1, words.length))));
-      return held;
-    };
-    const name = toStems(readable(lastOf(pathname) + search));
-    const folders = toStems(readable(pathname));
-    const words = toStems(text);
-    mark(toStems(heading), inHeading);
-    const around = toStems(context);
-    mark(around, inContext * Math.min(1, shortContext / Math.max(1, around.length)) ** 0.5);
-    mark(folders, inPath * unfocused);
-    focused(name, inPath);
-    const said = focused(words, inText);
-    for (const form of [...folders, ...name, ...words]) for (const { stem } of forms.get(form) ?? []) named.add(stem);
-    return { hits, named, said };
+type State = {
+  forms: TermForms;
+  waiting: Map<string, Entry>;
+  /** Depth of each URL that was opened or excluded, by its key. */
+  gone: Map<string, number>;
+  /** Number of URLs that each term was seen with. */
+  counts: Map<string, number>;
+  openedHubs: number;
+};
+
+/** URLs found so far, opened best first. `origins` may grow meanwhile. */
+export function createFrontier(terms: Term[], origins: Set<string>, rarity: (term: Term) => number): Frontier {
+  const state: State = {
+    forms: toForms(terms),
+    waiting: new Map(),
+    gone: new Map(),
+    counts: new Map(),
+    openedHubs: 0,
   };
-
-  /** Rare both in what was read and in the links found. */
-  const weigh = () =>
-    new Map(
-      terms.map((term) => [
-        term.stem,
-        rarity(term) * Math.log(1 + (waiting.size + 1) / ((counts.get(term.stem) ?? 0) + 1)),
-      ]),
-    );
-
   return {
     add(links, provenance, foundOn) {
-      const depth = foundOn === null ? 0 : (gone.get(pageKey(foundOn)) ?? 0) + 1;
-      for (const link of links) {
-        if (!mayBePage(link.url, origins) || waiting.size >= maxCandidates) continue;
-        const key = pageKey(link.url);
-        if (gone.has(key)) continue;
-        const known = waiting.get(key);
-        const { hits, named, said } = hitsOf(link);
-        for (const stem of hits.keys()) if (!known?.hits.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1);
-        const near = link.near ?? 0;
-        const hub = hubOf(link) * deeperHub ** Math.max(0, depth - 1);
-        if (known) {
-          for (const [stem, value] of hits) known.hits.set(stem, Math.max(known.hits.get(stem) ?? 0, value));
-          for (const stem of named) known.named.add(stem);
-          known.near = Math.max(known.near, near);
-          known.hub = Math.max(known.hub, hub);
-          known.linkedFrom.add(foundOn);
-          if (link.text && (said > known.said || !known.text)) [known.text, known.said] = [link.text, said];
-          continue;
-        }
-        const url = link.url.replace(/#.*$/s, "");
-        const { text } = link;
-        const linkedFrom = new Set([foundOn]);
-        const entry = { url, text, provenance, foundOn, key, order: order++, depth, said, hits, named, hub, near };
-        waiting.set(key, { ...entry, linkedFrom });
-      }
+      for (const link of links)
+        if (mayBePage(link.url, origins) && state.waiting.size < maxCandidates)
+          addLink(state, link, provenance, foundOn);
     },
-    take() {
-      const weights = weigh();
-      const total = weights.values().reduce((sum, weight) => sum + weight, 0) || 1;
-      const wordsOf = ({ hits }: Entry) =>
-        hits.entries().reduce((sum, [stem, value]) => sum + (value * weights.get(stem)!) / total, 0);
-      const scoreOf = (entry: Entry) =>
-        wordsOf(entry) +
-        entry.hub * hubDecay ** hubs +
-        nearBonus * entry.near +
-        linkedBonus * Math.log2(entry.linkedFrom.size) -
-        depthCost * entry.depth;
-      let best: Entry | null = null;
-      let bestScore = Number.NEGATIVE_INFINITY;
-      for (const entry of waiting.values()) {
-        const score = scoreOf(entry);
-        if (score > bestScore + 1e-12) [best, bestScore] = [entry, score];
-      }
-      if (!best) return null;
-      waiting.delete(best.key);
-      gone.set(best.key, best.depth);
-      if (best.hub > 0) hubs++;
-      const { url, text, provenance, foundOn } = best;
-      const wordsIn = (stems: { has(stem: string): boolean }) =>
-        terms.filter(({ stem }) => stems.has(stem)).map(({ word }) => word);
-      const named = wordsIn(best.named);
-      const around = wordsIn(best.hits);
-      const byHub = best.hub * hubDecay ** (hubs - 1) > wordsOf(best);
-      const reason = byHub ? "hub" : named.length > 0 ? "named" : around.length > 0 ? "around" : "none";
-      return { url, text, provenance, foundOn, reason, terms: named.length > 0 ? named : around };
-    },
+    take: () => takeBest(state, terms, rarity),
     forget(url) {
       const key = pageKey(url);
-      gone.set(key, waiting.get(key)?.depth ?? gone.get(key) ?? 0);
-      waiting.delete(key);
+      state.gone.set(key, state.waiting.get(key)?.depth ?? state.gone.get(key) ?? 0);
+      state.waiting.delete(key);
     },
-    size: () => waiting.size,
+    size: () => state.waiting.size,
   };
 }
 
-/** By the link text, the last path segment without extension, or a sentence that sends beginners there. */
-function hubOf({ url, text, context = "" }: Found): number {
+function toForms(terms: Term[]): TermForms {
+  const forms: TermForms = new Map();
+  for (const { stem, alternatives } of terms) {
+    const add = (form: string, weight: number) => forms.set(form, [...(forms.get(form) ?? []), { stem, weight }]);
+    add(stem, 1);
+    for (const form of alternatives.keys()) add(form, synonymWeight);
+  }
+  return forms;
+}
+
+function addLink(state: State, link: PageLink, provenance: Provenance, foundOn: string | null): void {
+  const { waiting, gone, counts } = state;
+  const key = pageKey(link.url);
+  if (gone.has(key)) return;
+  const entry = waiting.get(key);
+  const match = matchLink(link, state.forms);
+  for (const stem of match.hits.keys()) if (!entry?.hits.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1);
+  const depth = foundOn === null ? 0 : (gone.get(pageKey(foundOn)) ?? 0) + 1;
+  const near = link.near ?? 0;
+  const hub = hubBonusOf(link) * decayPerLevel ** Math.max(0, depth - 1);
+  if (!entry) {
+    const { text } = link;
+    const url = link.url.replace(/#.*$/s, "");
+    const linkedFrom = new Set([foundOn]);
+    waiting.set(key, { url, text, provenance, foundOn, key, depth, ...match, hub, near, linkedFrom });
+    return;
+  }
+  for (const [stem, weight] of match.hits) entry.hits.set(stem, Math.max(entry.hits.get(stem) ?? 0, weight));
+  for (const stem of match.named) entry.named.add(stem);
+  entry.near = Math.max(entry.near, near);
+  entry.hub = Math.max(entry.hub, hub);
+  entry.linkedFrom.add(foundOn);
+  // A URL is described by its best link text.
+  if (link.text && (match.wordsInText > entry.wordsInText || !entry.text)) {
+    entry.text = link.text;
+    entry.wordsInText = match.wordsInText;
+  }
+}
+
+function matchLink({ url, text, context = "", heading = "" }: PageLink, forms: TermForms): LinkMatch {
+  const { pathname, search } = new URL(url);
+  const words = toStems(text);
+  const around = toStems(context);
+  const folders = toStems(readable(pathname));
+  const name = toStems(readable(lastOf(pathname) + search));
+  const contextShare = Math.min(1, fullContextWords / Math.max(1, around.length)) ** 0.5;
+  const hits = new Map<string, number>();
+  const mark = (stems: string[], weight: number) => {
+    for (const form of stems)
+      for (const term of forms.get(form) ?? [])
+        hits.set(term.stem, Math.max(hits.get(term.stem) ?? 0, weight * term.weight));
+  };
+  mark(toStems(heading), wordWeight.heading);
+  mark(around, wordWeight.context * contextShare);
+  mark(folders, wordWeight.path * minFocus);
+  mark(name, wordWeight.path * focusOf(name, forms));
+  mark(words, wordWeight.text * focusOf(words, forms));
+  const named = new Set([...folders, ...name, ...words].flatMap((form) => stemsOf(form, forms)));
+  return { hits, named, wordsInText: countMatches(words, forms) };
+}
+
+const stemsOf = (form: string, forms: TermForms): string[] => (forms.get(form) ?? []).map(({ stem }) => stem);
+
+const countMatches = (words: string[], forms: TermForms): number => words.filter((form) => forms.has(form)).length;
+
+/** How much of a text the words of the goal are, from `minFocus` to 1. */
+const focusOf = (words: string[], forms: TermForms): number =>
+  minFocus + (1 - minFocus) * (countMatches(words, forms) / Math.max(1, words.length));
+
+/** Removes and returns the entry with the highest score; among equals, the one that was found first. */
+function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): Candidate | null {
+  const { waiting, gone } = state;
+  const weights = weighTerms(state, terms, rarity);
+  const hubShare = decayPerOpenedHub ** state.openedHubs;
+  let best: Entry | null = null;
+  let bestScore = Number.NEGATIVE_INFINITY;
+  for (const entry of waiting.values()) {
+    const score =
+      wordScoreOf(entry, weights) +
+      entry.hub * hubShare +
+      sectionBonus * entry.near +
+      incomingLinkBonus * Math.log2(entry.linkedFrom.size) -
+      clickPenalty * entry.depth;
+    if (score > bestScore + 1e-12) [best, bestScore] = [entry, score];
+  }
+  if (!best) return null;
+  waiting.delete(best.key);
+  gone.set(best.key, best.depth);
+  if (best.hub > 0) state.openedHubs++;
+  const { url, text, provenance, foundOn } = best;
+  const named = wordsOf(terms, best.named);
+  const around = wordsOf(terms, best.hits);
+  const isByHub = best.hub * hubShare > wordScoreOf(best, weights);
+  const reason = isByHub ? "hub" : named.length > 0 ? "named" : around.length > 0 ? "around" : "none";
+  return { url, text, provenance, foundOn, reason, terms: named.length > 0 ? named : around };
+}
+
+/** The share of each term in a match of the whole goal: more for a term that is rare in what was read and in the links that were found. */
+function weighTerms({ waiting, counts }: State, terms: Term[], rarity: (term: Term) => number): Map<string, number> {
+  const weights = new Map(
+    terms.map((term) => [
+      term.stem,
+      rarity(term) * Math.log(1 + (waiting.size + 1) / ((counts.get(term.stem) ?? 0) + 1)),
+    ]),
+  );
+  const total = weights.values().reduce((sum, weight) => sum + weight, 0) || 1;
+  return new Map(weights.entries().map(([stem, weight]) => [stem, weight / total]));
+}
+
+const wordScoreOf = ({ hits }: Entry, weights: Map<string, number>): number =>
+  hits.entries().reduce((sum, [stem, weight]) => sum + weight * weights.get(stem)!, 0);
+
+const wordsOf = (terms: Term[], stems: { has(stem: string): boolean }): string[] =>
+  terms.filter(({ stem }) => stems.has(stem)).map(({ word }) => word);
+
+/** The bonus of a hub, by the link text, the last path segment without extension, or a sentence that sends beginners there. */
+function hubBonusOf({ url, text, context = "" }: PageLink): number {
   const names = [text, lastOf(new URL(url).pathname).replace(/\.\w+$/, "")];
   const short = names.map((name) => name.trim()).filter((name) => name.split(/\s+/).length <= maxHubWords);
-  const has = (hub: RegExp) => short.some((name) => hub.test(name));
-  if (has(partHub) && /\b(to get started|start here|new to)\b/i.test(context)) return mapBonus;
-  return has(mapHub) ? mapBonus : has(wholeHub) ? wholeBonus : has(partHub) ? partBonus : 0;
+  const some = (pattern: RegExp) => short.some((name) => pattern.test(name));
+  if (some(isContents)) return hubBonus.contents;
+  if (some(containsHub) && /\b(to get started|start here|new to)\b/i.test(context)) return hubBonus.contents;
+  return some(isHub) ? hubBonus.wholeName : some(containsHub) ? hubBonus.partOfName : 0;
 }
 
 const lastOf = (path: string) => path.split("/").filter(Boolean).at(-1) ?? "";

@@ -1,12 +1,12 @@
 import { parse as parsePath } from "node:path/posix";
 import { readPage } from "../page.ts";
 import type { Log } from "./fetching.ts";
-import type { Found } from "./frontier.ts";
+import type { PageLink } from "./frontier.ts";
 import { inOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** What a host publishes about its pages, known before any of them is opened. */
 export type SiteMap = { fromLlmsTxt: List[]; fromSitemap: List[] };
-type List = { at: string; text: string; links: Found[] };
+type List = { at: string; text: string; links: PageLink[] };
 
 /** Maximum number of sitemaps per host, including indexes, and of URLs from all of them. */
 const maxSitemaps = 5;

@@ -7,12 +7,21 @@ const names = (text: string) => new Set(text.split(" "));
 const empty = names("area base br col embed hr img input link meta param source track wbr");
 /** Elements that end when one of these starts, or when one of these ends. */
 const endedByStart: Record<string, Set<string>> = {
-  ...{ li: names("li"), p: names("p div"), b: names("div"), td: names("td th"), th: names("td th") },
+  li: names("li"),
+  p: names("p div"),
+  b: names("div"),
+  td: names("td th"),
+  th: names("td th"),
   ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((level) => [`h${level}`, names(`h${level}`)])),
 };
 const endedByEnd: Record<string, Set<string>> = {
-  ...{ li: names("ul ol"), td: names("tr table"), th: names("tr table") },
-  ...{ a: names("div"), b: names("div"), i: names("div"), p: names("div") },
+  li: names("ul ol"),
+  td: names("tr table"),
+  th: names("tr table"),
+  a: names("div"),
+  b: names("div"),
+  i: names("div"),
+  p: names("div"),
 };
 /** Elements whose content is text. */
 const raw = new Set(["script", "style", "noscript", "pre"]);

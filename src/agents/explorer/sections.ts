@@ -37,19 +37,27 @@ export type Match = {
   synonyms: { word: string; synonym: string }[];
 };
 
+// The numbers below were fitted by hand to the goals about real docs in test/truth/goals/tuning.json: the section that answers a goal comes
+// first, or among the first three. `bun run truth --goals` measures them on those goals and on the ones in held-out.json, which no number
+// was fitted to.
+
 /** Maximum length of a section in characters; longer ones are split at blank lines. */
-const maxSection = 3000;
+const maxSectionChars = 3000;
+/** A sample this many lines below a part of a section still belongs to it. */
+const sampleLines = 20;
 /** Words of a passage, about as many as a reader sees at a glance. Terms that are further apart count less. */
-const passage = 200;
+const passageWords = 200;
 /** Weight of a term that occurs only as a synonym. */
-const asSynonym = 0.85;
-/** Weight of the product's name relative to an equally common word. */
-const productName = 0.3;
+const synonymWeight = 0.85;
+/** A term in the titles of this share of the pages, of at least three, is the product's name. */
+const productName = { minTitleShare: 0.7, minPages: 3, weight: 0.3 };
 /**
- * Even weights: of a word that the docs never contain, and of one that has synonyms, like most verbs. They don't use
- * rarity, so that docs never score better because words were removed from other pages.
+ * Even weights: of a word that the docs never contain, and of one that has synonyms, like most verbs. They don't use rarity, so that docs
+ * never score better because words were removed from other pages.
  */
-const even = { unseen: 3, common: 0.6 };
+const evenWeight = { unseen: 3, withSynonyms: 0.6 };
+/** What a section gains, next to its share and that of its headings: by its own heading, by bm25, and if it has a sample. */
+const meritWeight = { name: 0.25, fit: 0.25, sample: 0.1 };
 
 /** Headings of sections for other readers, without samples to copy. */
 export const notation = /^(\d+\.)*\s*synopsis$/i;
@@ -75,13 +83,13 @@ function toSections(page: ReadPage): Section[] {
     while (start < end) {
       let stop = start;
       let size = 0;
-      while (stop < end && (size < maxSection || lines[stop - 1]!.trim() !== "") && size < 2 * maxSection)
+      while (stop < end && (size < maxSectionChars || lines[stop - 1]!.trim() !== "") && size < 2 * maxSectionChars)
         size += lines[stop++ - 1]!.length + 1;
       const text = lines.slice(start - 1, stop - 1).join("\n");
       const hasSample =
         !notation.test(heading.text) &&
         page.samples.some(
-          ({ line, code }) => line >= start && line < Math.min(end, stop + 20) && code.trim().length > 2,
+          ({ line, code }) => line >= start && line < Math.min(end, stop + sampleLines) && code.trim().length > 2,
         );
       if (text.trim() !== "")
         sections.push({
@@ -117,146 +125,204 @@ export type SectionIndex = {
   unseen(): string[];
 };
 
+/** A set of the goal's terms: one bit each, in their order. */
+type TermSet = number;
+
+/** A section with the terms of the goal in it. */
+type IndexedSection = {
+  section: Section;
+  /** The terms of each passage; those that are a subset of another's are dropped. */
+  passages: TermSet[];
+  /** Terms in its title and headings. */
+  headings: TermSet;
+  /** Terms in its own heading. */
+  name: TermSet;
+  /** Terms that occur literally. */
+  exact: TermSet;
+  /** Word forms of the goal's terms that occur in it. */
+  forms: Set<string>;
+};
+
+type State = {
+  terms: Term[];
+  /** The terms for which a word form stands, literally or as a synonym. */
+  termsOfForm: Map<string, TermSet>;
+  /** The terms of which a word form is the word itself. */
+  exactTermsOfForm: Map<string, TermSet>;
+  /** In reading order; the rowid of a section in the full-text index is its position from 1. */
+  sections: IndexedSection[];
+  pageCount: number;
+  /** Number of pages that contain a term, and that have it in their title. */
+  inPages: Map<string, number>;
+  inTitles: Map<string, number>;
+};
+
+type Row = { rowid: number; score: number };
+
 /** A full-text index (SQLite FTS5, bm25, headings count four times) of the terms of one goal. */
 export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
+  const state = startState(terms);
   const db = new Database(":memory:");
   db.run("CREATE VIRTUAL TABLE sections USING fts5(heading, body, tokenize = 'unicode61 remove_diacritics 0')");
   const insert = db.prepare("INSERT INTO sections(rowid, heading, body) VALUES (?, ?, ?)");
-  const forms = new Set(terms.flatMap(({ stem, alternatives }) => [stem, ...alternatives.keys()]));
-  const query = [...forms].map((stem) => `"${stem.replaceAll('"', "")}"`).join(" OR ");
-  const find = db.prepare<{ rowid: number; score: number }, [string, number]>(
-    "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 4.0, 1.0), rowid LIMIT ?",
-  );
-  const score = db.prepare<{ rowid: number; score: number }, [string]>(
-    "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ?",
-  );
-  /**
-   * One bit per term of a passage; passages whose terms are a subset of another's are dropped. `exact`: the terms that
-   * occur literally.
-   */
-  const all: {
-    section: Section;
-    passages: number[];
-    headings: number;
-    name: number;
-    exact: number;
-    /** Forms of the goal's words that occur in it. */
-    held: Set<string>;
-  }[] = [];
-  const exactBits = new Map(terms.map(({ stem }, index) => [stem, 1 << index]));
-  const bits = new Map<string, number>();
-  for (const [index, { stem, alternatives }] of terms.entries())
-    for (const form of [stem, ...alternatives.keys()]) bits.set(form, (bits.get(form) ?? 0) | (1 << index));
-  const maskOf = (stems: Iterable<string>, of = bits) => {
-    let mask = 0;
-    for (const stem of stems) mask |= of.get(stem) ?? 0;
-    return mask;
+  const select = "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ?";
+  const selectAll = db.prepare<Row, [string]>(select);
+  const selectBest = db.prepare<Row, [string, number]>(`${select} ORDER BY bm25(sections, 4.0, 1.0), rowid LIMIT ?`);
+  const query = [...state.termsOfForm.keys()].map((form) => `"${form.replaceAll('"', "")}"`).join(" OR ");
+  /** All sections that match, and the score of the best one: the lowest. */
+  const scoreAll = () => {
+    const rows = query === "" ? [] : selectAll.all(query);
+    return { rows, best: rows.reduce((lowest, { score }) => Math.min(lowest, score), 0) || -1 };
   };
-  const termsIn = (mask: number) => terms.filter((_, index) => mask & (1 << index));
-  /** Number of pages that contain a term, and that have it in their title. */
-  const inPages = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
-  const inTitles = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
-  let pages = 0;
-
-  function rarity({ stem }: Term): number {
-    return Math.log(1 + (pages + 1) / (inPages.get(stem)! + 1)) * nameFactor(stem);
-  }
-
-  const nameFactor = (stem: string) => (pages >= 3 && inTitles.get(stem)! >= 0.7 * pages ? productName : 1);
-
-  const evenWeight = ({ stem, alternatives }: Term) =>
-    (inPages.get(stem) ? 1 : even.unseen) * (alternatives.size > 0 ? even.common : 1) * nameFactor(stem);
-
-  /** Compares sets of terms with the goal by the weights of its terms; those in `exact` occur literally. */
-  function compareBy(weights: number[], exact: number) {
-    const total = weights.reduce((sum, weight) => sum + weight, 0) || 1;
-    const worth = weights.map((weight, index) => weight * (exact & (1 << index) ? 1 : asSynonym));
-    const shareOf = (mask: number) =>
-      worth.reduce((sum, weight, index) => sum + (mask & (1 << index) ? weight : 0), 0) / total;
-    const bestOf = (masks: number[]) =>
-      masks.reduce((top, mask) => (shareOf(mask) > shareOf(top) ? mask : top), masks[0] ?? 0);
-    return { shareOf, bestOf };
-  }
-
-  function toMatch({ section, passages, headings, name, exact, held }: (typeof all)[number], fit: number): Match {
-    const { shareOf, bestOf } = compareBy(terms.map(rarity), exact);
-    const best = bestOf(passages);
-    const evenly = compareBy(terms.map(evenWeight), exact);
-    return {
-      section,
-      share: shareOf(best),
-      headingShare: shareOf(headings),
-      nameShare: shareOf(name),
-      fit,
-      even: { share: evenly.shareOf(evenly.bestOf(passages)), headingShare: evenly.shareOf(headings) },
-      terms: termsIn(best),
-      named: termsIn(headings),
-      missing: termsIn(~best),
-      synonyms: termsIn(best & ~exact).flatMap(({ word, alternatives }) => {
-        const synonym = alternatives.entries().find(([form]) => held.has(form))?.[1];
-        return synonym === undefined ? [] : [{ word, synonym }];
-      }),
-    };
-  }
-
   return {
     add(page) {
-      const begin = all.length;
-      const inPage = new Set<string>();
-      const title = new Set(toStems(page.title));
+      const sections = toSections(page).map((section) => toIndexed(section, state));
       db.transaction(() => {
-        for (const section of toSections(page)) {
-          const heading = toStems(section.path.join(" "));
-          const body = toStems(section.text);
-          const headings = maskOf(heading);
-          const found = headings | maskOf(body);
-          const exact = maskOf([...heading, ...body], exactBits);
-          const held = new Set([...heading, ...body].filter((stem) => forms.has(stem)));
-          const bitsOf = body.map((stem) => bits.get(stem) ?? 0);
-          const name = maskOf(toStems(section.heading));
-          all.push({ section, passages: passagesOf(bitsOf, headings), headings, name, exact, held });
-          for (const { stem } of termsIn(found)) inPage.add(stem);
-          if (found !== 0) insert.run(all.length, heading.join(" "), body.join(" "));
+        for (const { indexed, heading, body, isMatch } of sections) {
+          state.sections.push(indexed);
+          if (isMatch) insert.run(state.sections.length, heading.join(" "), body.join(" "));
         }
       })();
-      pages++;
-      for (const { stem } of terms) {
-        if (inPage.has(stem)) inPages.set(stem, inPages.get(stem)! + 1);
-        if (title.has(stem)) inTitles.set(stem, inTitles.get(stem)! + 1);
-      }
-      return all
-        .slice(begin)
-        .map((one) => toMatch(one, 0))
+      countTerms(page, sections, state);
+      return sections
+        .map(({ indexed }) => toMatch(indexed, 0, state))
         .sort((a, b) => b.share - a.share || Number(b.section.hasSample) - Number(a.section.hasSample));
     },
     search(limit) {
-      const rows = query === "" ? [] : find.all(query, limit);
-      return rows.map(({ rowid, score }) => toMatch(all[rowid - 1]!, score / rows[0]!.score));
+      const rows = query === "" ? [] : selectBest.all(query, limit);
+      return rows.map(({ rowid, score }) => toMatch(state.sections[rowid - 1]!, score / rows[0]!.score, state));
     },
     rank() {
-      const scores = query === "" ? [] : score.all(query);
-      const least = scores.reduce((low, row) => Math.min(low, row.score), 0) || -1;
-      return scores
-        .map((row) => toMatch(all[row.rowid - 1]!, row.score / least))
+      const { rows, best } = scoreAll();
+      return rows
+        .map(({ rowid, score }) => toMatch(state.sections[rowid - 1]!, score / best, state))
         .sort((a, b) => meritOf(b) - meritOf(a));
     },
     nearness(page) {
+      const { rows, best } = scoreAll();
       const near = new Map<string, number>();
-      if (query === "") return near;
-      const scores = score.all(query);
-      const best = scores.reduce((least, row) => Math.min(least, row.score), 0) || -1;
-      for (const row of scores) {
-        const { url, heading } = all[row.rowid - 1]!.section;
-        if (url === page.url) near.set(heading, Math.max(near.get(heading) ?? 0, row.score / best));
+      for (const { rowid, score } of rows) {
+        const { url, heading } = state.sections[rowid - 1]!.section;
+        if (url === page.url) near.set(heading, Math.max(near.get(heading) ?? 0, score / best));
       }
       return near;
     },
-    size: () => all.length,
-    rarity,
-    unseen: () => terms.filter(({ stem }) => !inPages.get(stem)).map(({ word }) => word),
+    size: () => state.sections.length,
+    rarity: (term) => rarityOf(term, state),
+    unseen: () => terms.filter(({ stem }) => !state.inPages.get(stem)).map(({ word }) => word),
     [Symbol.dispose]: () => db.close(),
   };
 }
+
+function startState(terms: Term[]): State {
+  const termsOfForm = new Map<string, TermSet>();
+  for (const [index, { stem, alternatives }] of terms.entries())
+    for (const form of [stem, ...alternatives.keys()])
+      termsOfForm.set(form, (termsOfForm.get(form) ?? 0) | (1 << index));
+  return {
+    terms,
+    termsOfForm,
+    exactTermsOfForm: new Map(terms.map(({ stem }, index) => [stem, 1 << index])),
+    sections: [],
+    pageCount: 0,
+    inPages: new Map(terms.map(({ stem }) => [stem, 0])),
+    inTitles: new Map(terms.map(({ stem }) => [stem, 0])),
+  };
+}
+
+const termsIn = (set: TermSet, { terms }: State): Term[] => terms.filter((_, index) => set & (1 << index));
+
+const unionOf = (forms: string[], termsOfForm: Map<string, TermSet>): TermSet =>
+  forms.reduce((set, form) => set | (termsOfForm.get(form) ?? 0), 0);
+
+/** A section with its terms, and the word forms of its headings and its text. */
+function toIndexed(section: Section, { termsOfForm, exactTermsOfForm }: State) {
+  const heading = toStems(section.path.join(" "));
+  const body = toStems(section.text);
+  const forms = [...heading, ...body];
+  const headings = unionOf(heading, termsOfForm);
+  const setsInBody = body.map((form) => termsOfForm.get(form) ?? 0);
+  const indexed: IndexedSection = {
+    section,
+    passages: passagesOf(setsInBody, headings),
+    headings,
+    name: unionOf(toStems(section.heading), termsOfForm),
+    exact: unionOf(forms, exactTermsOfForm),
+    forms: new Set(forms.filter((form) => termsOfForm.has(form))),
+  };
+  const termsInSection = unionOf(forms, termsOfForm);
+  return { indexed, heading, body, termsInSection, isMatch: termsInSection !== 0 };
+}
+
+/** Counts the terms of a page, each once. */
+function countTerms(page: ReadPage, sections: { termsInSection: TermSet }[], state: State): void {
+  const { terms, inPages, inTitles } = state;
+  const onPage = sections.reduce((set, { termsInSection }) => set | termsInSection, 0);
+  const title = new Set(toStems(page.title));
+  state.pageCount++;
+  for (const { stem } of termsIn(onPage, state)) inPages.set(stem, inPages.get(stem)! + 1);
+  for (const { stem } of terms) if (title.has(stem)) inTitles.set(stem, inTitles.get(stem)! + 1);
+}
+
+const rarityOf = (term: Term, state: State): number =>
+  Math.log(1 + (state.pageCount + 1) / (state.inPages.get(term.stem)! + 1)) * nameFactor(term, state);
+
+const evenWeightOf = (term: Term, state: State): number =>
+  (state.inPages.get(term.stem) ? 1 : evenWeight.unseen) *
+  (term.alternatives.size > 0 ? evenWeight.withSynonyms : 1) *
+  nameFactor(term, state);
+
+const nameFactor = ({ stem }: Term, { pageCount, inTitles }: State): number =>
+  pageCount >= productName.minPages && inTitles.get(stem)! >= productName.minTitleShare * pageCount
+    ? productName.weight
+    : 1;
+
+function toMatch(
+  { section, passages, headings, name, exact, forms }: IndexedSection,
+  fit: number,
+  state: State,
+): Match {
+  const byRarity = toWeights(
+    state.terms.map((term) => rarityOf(term, state)),
+    exact,
+  );
+  const evenly = toWeights(
+    state.terms.map((term) => evenWeightOf(term, state)),
+    exact,
+  );
+  const best = bestOf(passages, byRarity);
+  return {
+    section,
+    share: shareOf(best, byRarity),
+    headingShare: shareOf(headings, byRarity),
+    nameShare: shareOf(name, byRarity),
+    fit,
+    even: { share: shareOf(bestOf(passages, evenly), evenly), headingShare: shareOf(headings, evenly) },
+    terms: termsIn(best, state),
+    named: termsIn(headings, state),
+    missing: termsIn(~best, state),
+    synonyms: termsIn(best & ~exact, state).flatMap(({ word, alternatives }) => {
+      const synonym = alternatives.entries().find(([form]) => forms.has(form))?.[1];
+      return synonym === undefined ? [] : [{ word, synonym }];
+    }),
+  };
+}
+
+/** What each term of the goal contributes to a share, and what all of them contribute without synonyms. */
+type Weights = { ofTerms: number[]; total: number };
+
+/** `exact`: the terms that occur literally; the others occur as a synonym. */
+const toWeights = (weights: number[], exact: TermSet): Weights => ({
+  ofTerms: weights.map((weight, index) => weight * (exact & (1 << index) ? 1 : synonymWeight)),
+  total: weights.reduce((sum, weight) => sum + weight, 0) || 1,
+});
+
+/** The share of the goal that a set of terms covers, 0 to 1. */
+const shareOf = (set: TermSet, { ofTerms, total }: Weights): number =>
+  ofTerms.reduce((sum, weight, index) => sum + (set & (1 << index) ? weight : 0), 0) / total;
+
+const bestOf = (sets: TermSet[], weights: Weights): TermSet =>
+  sets.reduce((best, set) => (shareOf(set, weights) > shareOf(best, weights) ? set : best), sets[0] ?? 0);
 
 /** The best section of each page, from sections in order of merit. */
 export const bestOfPages = (ranked: Match[]): Match[] => [
@@ -267,18 +333,22 @@ export const bestOfPages = (ranked: Match[]): Match[] => [
 
 /** Score of a section: its terms, its headings, the last of them once more and, with a small weight, bm25. */
 export const meritOf = ({ share, headingShare, nameShare, fit, section }: Match): number =>
-  share + headingShare + 0.25 * nameShare + 0.25 * fit + (section.hasSample ? 0.1 : 0);
+  share +
+  headingShare +
+  meritWeight.name * nameShare +
+  meritWeight.fit * fit +
+  (section.hasSample ? meritWeight.sample : 0);
 
 /**
  * The terms of each passage of a text, including those in its headings, without passages whose terms are a subset of
  * another's.
  */
-function passagesOf(words: number[], named: number): number[] {
-  const held = words.flatMap((mask, at) => (mask === 0 ? [] : [{ mask, at }]));
-  const masks = new Set<number>([named]);
-  for (let first = 0, last = 0; first < held.length; first++) {
-    while (last < held.length && held[last]!.at < held[first]!.at + passage) last++;
-    masks.add(held.slice(first, last).reduce((sum, { mask }) => sum | mask, named));
+function passagesOf(words: TermSet[], headings: TermSet): TermSet[] {
+  const matches = words.flatMap((set, position) => (set === 0 ? [] : [{ set, position }]));
+  const passages = new Set<TermSet>([headings]);
+  for (let first = 0, end = 0; first < matches.length; first++) {
+    while (end < matches.length && matches[end]!.position < matches[first]!.position + passageWords) end++;
+    passages.add(matches.slice(first, end).reduce((union, { set }) => union | set, headings));
   }
-  return [...masks].filter((mask) => ![...masks].some((other) => other !== mask && (mask & other) === mask));
+  return [...passages].filter((set) => ![...passages].some((other) => other !== set && (set & other) === set));
 }

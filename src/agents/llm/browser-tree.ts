@@ -24,78 +24,77 @@ const states = "checked pressed disabled expanded selected required readonly inv
 const labelChars = 60;
 const maxNameChars = 2000;
 
+type State = {
+  origin: string | undefined;
+  lines: string[];
+  /** The elements that have a reference. */
+  nodes: Map<string, SerializedAXNode>;
+};
+
 /** The tree as text. Strings of the page are quoted as JSON. Refs stay the same as long as the element exists. */
 export function toPageText(root: SerializedAXNode, address: string): PageText {
-  const lines: string[] = [];
-  const nodes = new Map<string, SerializedAXNode>();
-  const origin = URL.parse(address)?.origin;
-
-  const refOf = (node: SerializedAXNode): string => {
-    if (node.backendNodeId === undefined) return "";
-    nodes.set(`e${node.backendNodeId}`, node);
-    return ` [e${node.backendNodeId}]`;
-  };
-  const write = (depth: number, text: string) => lines.push(" ".repeat(Math.min(depth, 12)) + text);
-
-  function put(node: SerializedAXNode, depth: number, isNamed: boolean): void {
-    const { role, children = [] } = node;
-    if (unseen.has(role)) return;
-    const name = (node.name ?? "").trim().slice(0, maxNameChars);
-    const isQuiet = transparent.has(role) || (role === "image" && name === "");
-    if (isQuiet) {
-      putAll(children, depth, isNamed);
-      return;
-    }
-    const shown = name && role !== "row" ? ` ${JSON.stringify(name)}` : "";
-    const value = node.value === undefined || node.value === "" ? "" : ` value ${JSON.stringify(node.value)}`;
-    const level = role !== "heading" || node.level === undefined ? "" : ` level ${node.level}`;
-    const said = states.flatMap((state) =>
-      node[state] ? [node[state] === true ? state : `${state} ${node[state]}`] : [],
-    );
-    const address = role === "link" && typeof node.url === "string" ? ` → ${shortUrl(node.url)}` : "";
-    write(
-      depth,
-      [
-        role,
-        shown,
-        controls.has(role) ? refOf(node) : "",
-        level,
-        value,
-        said.map((each) => ` ${each}`).join(""),
-        address,
-      ].join(""),
-    );
-    putAll(children, depth + 1, isNamed || (name !== "" && namedByText.has(role)));
-  }
-
-  /** Consecutive texts are merged. */
-  function putAll(children: SerializedAXNode[], depth: number, isNamed: boolean): void {
-    let run: SerializedAXNode[] = [];
-    const flush = () => {
-      const text = run
-        .map(({ name }) => name ?? "")
-        .join("")
-        .trim();
-      const [only] = run;
-      if (text !== "" && !isNamed) {
-        const ref = run.length === 1 && only && text.length <= labelChars ? refOf(only) : "";
-        write(depth, `text ${JSON.stringify(text)}${ref}`);
-      }
-      run = [];
-    };
-    for (const child of children) {
-      if (child.role === "StaticText") run.push(child);
-      else {
-        flush();
-        put(child, depth, isNamed);
-      }
-    }
-    flush();
-  }
-
-  const shortUrl = (url: string) =>
-    (origin && url.startsWith(`${origin}/`) ? url.slice(origin.length) : url).slice(0, 200);
-
-  put(root, 0, false);
-  return { text: lines.join("\n"), find: (ref) => nodes.get(ref) ?? null };
+  const state: State = { origin: URL.parse(address)?.origin, lines: [], nodes: new Map() };
+  addNode(state, root, 0, false);
+  return { text: state.lines.join("\n"), find: (ref) => state.nodes.get(ref) ?? null };
 }
+
+/** `isNamed`: the text of the node is already the name of an element around it. */
+function addNode(state: State, node: SerializedAXNode, depth: number, isNamed: boolean): void {
+  const { role, children = [] } = node;
+  if (unseen.has(role)) return;
+  const name = (node.name ?? "").trim().slice(0, maxNameChars);
+  if (transparent.has(role) || (role === "image" && name === "")) {
+    addChildren(state, children, depth, isNamed);
+    return;
+  }
+  const parts = [
+    role,
+    name && role !== "row" ? ` ${JSON.stringify(name)}` : "",
+    controls.has(role) ? addRef(state, node) : "",
+    role !== "heading" || node.level === undefined ? "" : ` level ${node.level}`,
+    node.value === undefined || node.value === "" ? "" : ` value ${JSON.stringify(node.value)}`,
+    ...states.map((name) => (node[name] ? ` ${node[name] === true ? name : `${name} ${node[name]}`}` : "")),
+    role === "link" && typeof node.url === "string" ? ` → ${shortUrl(node.url, state.origin)}` : "",
+  ];
+  addLine(state, depth, parts.join(""));
+  addChildren(state, children, depth + 1, isNamed || (name !== "" && namedByText.has(role)));
+}
+
+/** Consecutive texts are merged. */
+function addChildren(state: State, children: SerializedAXNode[], depth: number, isNamed: boolean): void {
+  let texts: SerializedAXNode[] = [];
+  for (const child of children) {
+    if (child.role === "StaticText") {
+      texts.push(child);
+      continue;
+    }
+    if (!isNamed) addText(state, texts, depth);
+    texts = [];
+    addNode(state, child, depth, isNamed);
+  }
+  if (!isNamed) addText(state, texts, depth);
+}
+
+function addText(state: State, texts: SerializedAXNode[], depth: number): void {
+  const text = texts
+    .map(({ name }) => name ?? "")
+    .join("")
+    .trim();
+  if (text === "") return;
+  const [only] = texts;
+  const ref = texts.length === 1 && only && text.length <= labelChars ? addRef(state, only) : "";
+  addLine(state, depth, `text ${JSON.stringify(text)}${ref}`);
+}
+
+function addLine({ lines }: State, depth: number, text: string): void {
+  lines.push(" ".repeat(Math.min(depth, 12)) + text);
+}
+
+function addRef({ nodes }: State, node: SerializedAXNode): string {
+  if (node.backendNodeId === undefined) return "";
+  nodes.set(`e${node.backendNodeId}`, node);
+  return ` [e${node.backendNodeId}]`;
+}
+
+const shortUrl = (url: string, origin: string | undefined): string =>
+  (origin && url.startsWith(`${origin}/`) ? url.slice(origin.length) : url).slice(0, 200);

@@ -123,8 +123,8 @@ async function connect(server: McpServer, options: Options, callId: () => string
     return { client, close };
   } catch (error) {
     await close();
-    const said = stderr();
-    throw new Error([reasonOf(error), ...(said ? [`stderr: ${said}`] : [])].join("; "));
+    const output = stderr();
+    throw new Error([reasonOf(error), ...(output ? [`stderr: ${output}`] : [])].join("; "));
   }
 }
 
@@ -136,7 +136,10 @@ const toRemote = (url: string, { path, token }: SandboxMeans["egress"], callId: 
         const credentials = Buffer.from(`${callId() ?? ""}:${token}`).toString("base64");
         const { host, href } = new URL(address);
         const request = http.request({
-          ...{ socketPath: path, path: href, method, agent: false },
+          socketPath: path,
+          path: href,
+          method,
+          agent: false,
           headers: { ...Object.fromEntries(new Headers(headers)), host, "proxy-authorization": `Basic ${credentials}` },
           ...(signal && { signal }),
         });

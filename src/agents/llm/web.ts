@@ -13,8 +13,15 @@ const bodyChars = 8_000;
 const requestMs = 30_000;
 const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
 
-type Asked = { method?: GuardedRequest["method"]; headers?: Record<string, string>; body?: string };
-type Got = { ok: true; response: GuardedResponse; type: string | null } | { ok: false; kind: string; message: string };
+type RequestOptions = {
+  method?: GuardedRequest["method"];
+  headers?: Record<string, string>;
+  body?: string;
+  followRedirects?: boolean;
+};
+type Outcome =
+  | { ok: true; response: GuardedResponse; type: string | null }
+  | { ok: false; kind: string; message: string };
 
 /** Why headers cannot be sent; null if they can. */
 function objectionTo(headers: Record<string, string>): string | null {
@@ -43,11 +50,11 @@ export function webTools(
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
   const { library, learn, sourceOf } = reader;
 
-  async function ask(url: string, asked: Asked, { id, signal, tell }: Call): Promise<Got> {
+  async function send(url: string, options: RequestOptions, { id, signal, tell }: Call): Promise<Outcome> {
     const { provenance, foundOn } = sourceOf(url);
-    const method = asked.method ?? "GET";
+    const method = options.method ?? "GET";
     const event = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "task" as const };
-    const sent = asked.body ? { bytesOut: Buffer.byteLength(asked.body) } : {};
+    const upload = options.body ? { bytesOut: Buffer.byteLength(options.body) } : {};
     const startedAt = now();
     if (url.length > maxUrlChars)
       return { ok: false, kind: "refused", message: `the URL is longer than ${maxUrlChars} characters` };
@@ -55,33 +62,39 @@ export function webTools(
       const target = URL.canParse(url) ? new URL(url) : null;
       if (target && !mapping.toReal(target) && !hosts.permits(target.hostname))
         throw new GuardError("refused", url, hosts.objection(target.hostname));
-      const response = await guard.request(url, { ...asked, signal, timeoutMs: requestMs });
+      const response = await guard.request(url, { ...options, signal, timeoutMs: requestMs });
       const { mappedUrl, status, ms, body } = response;
       const type = response.headers.get("content-type");
-      tell({ ...event, ...sent, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
+      tell({ ...event, ...upload, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
       return { ok: true, response, type };
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof GuardError)) throw error;
       const { kind, message } = error;
-      const failed = { mappedUrl: guard.mapped(url), status: null, ms: now() - startedAt, bytes: 0, contentType: null };
-      tell({ ...event, ...sent, ...failed, error: { kind, message } });
+      const failure = {
+        mappedUrl: guard.mapped(url),
+        status: null,
+        ms: now() - startedAt,
+        bytes: 0,
+        contentType: null,
+      };
+      tell({ ...event, ...upload, ...failure, error: { kind, message } });
       return { ok: false, kind, message };
     }
   }
 
   /** Reads a page, adds its sections to the library and records its links. */
   async function open(url: string, call: Call) {
-    const got = await ask(url, { headers: { accept: readerAccept } }, call);
-    if (!got.ok) return { miss: { url, error: got.kind, message: got.message } };
-    const { status, url: answered } = got.response;
-    const text = guard.text(got.response);
-    const read = { url: plain(url), answeredBy: answered, status, contentType: got.type, text };
-    const { page, events } = reader.read(read);
+    const outcome = await send(url, { headers: { accept: readerAccept } }, call);
+    if (!outcome.ok) return { miss: { url, error: outcome.kind, message: outcome.message } };
+    const { status, url: finalUrl } = outcome.response;
+    const text = guard.text(outcome.response);
+    const response = { url: plain(url), answeredBy: finalUrl, status, contentType: outcome.type, text };
+    const { page, events } = reader.read(response);
     for (const event of events) call.tell(event);
     if (!page) {
-      const message = `${url} has the content type ${got.type}, which is not text`;
-      return { miss: { url, status, contentType: got.type, message } };
+      const message = `${url} has the content type ${outcome.type}, which is not text`;
+      return { miss: { url, status, contentType: outcome.type, message } };
     }
     const miss = { url, status, message: `${url} returned status ${status}`, text: shortened(page.markdown, 2000) };
     if (status < 200 || status > 299) return { miss };
@@ -93,15 +106,15 @@ export function webTools(
       description: `Read a page of the docs as Markdown, at most ${pageChars} characters per call; set from to continue in a longer page.`,
       input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
       async run({ url, from = 0 }, call): Promise<Result> {
-        const known = from > 0 ? library.get(plain(url)) : null;
-        const opened = known ? { page: known, status: 200 } : await open(url, call);
+        const earlier = from > 0 ? library.get(plain(url)) : null;
+        const opened = earlier ? { page: earlier, status: 200 } : await open(url, call);
         if (!opened.page) return { ok: false, output: opened.miss };
         const { page } = opened;
         const chars = page.markdown.length;
         const next = from + pageChars < chars ? { next: from + pageChars } : {};
         const answeredBy = page.url === plain(url) ? {} : { answeredBy: page.url };
         const text = page.markdown.slice(from, from + pageChars);
-        if (!known && page.problem === null) call.tell(pageRead(plain(url), page));
+        if (!earlier && page.problem === null) call.tell(pageRead(plain(url), page));
         const problem = page.problem ? { problem: page.problem } : {};
         return {
           ok: page.problem === null,
@@ -120,9 +133,9 @@ export function webTools(
           const { page } = await open(url, call);
           for (const { url: address, text } of page?.links ?? []) library.list(address, text);
         }
-        const found = library.search(query);
-        for (const { url } of found) learn(url, { provenance: "search", foundOn: null });
-        return { ok: true, output: { found } };
+        const sections = library.search(query);
+        for (const { url } of sections) learn(url, { provenance: "search", foundOn: null });
+        return { ok: true, output: { found: sections } };
       },
     }),
     http_request: spec({
@@ -136,17 +149,17 @@ export function webTools(
       async run({ url, method, headers = {}, body }, call): Promise<Result> {
         const objection = objectionTo(headers);
         if (objection !== null) return { ok: false, output: { url, message: objection } };
-        const got = await ask(url, { method, headers, body, ...{ followRedirects: false } }, call);
-        if (!got.ok) return { ok: false, output: { url, error: got.kind, message: got.message } };
-        const { status } = got.response;
-        const shown = {
+        const outcome = await send(url, { method, headers, body, followRedirects: false }, call);
+        if (!outcome.ok) return { ok: false, output: { url, error: outcome.kind, message: outcome.message } };
+        const { status } = outcome.response;
+        const response = {
           status,
-          headers: Object.fromEntries([...got.response.headers].slice(0, 40)),
-          body: shortened(guard.text(got.response), bodyChars),
+          headers: Object.fromEntries([...outcome.response.headers].slice(0, 40)),
+          body: shortened(guard.text(outcome.response), bodyChars),
         };
         return {
           ok: status < 400,
-          output: status < 400 ? shown : { message: `${method} ${url} returned status ${status}`, ...shown },
+          output: status < 400 ? response : { message: `${method} ${url} returned status ${status}`, ...response },
         };
       },
     }),
