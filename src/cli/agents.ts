@@ -36,8 +36,8 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       const preset = listPresets(env).find((each) => each.id === id);
       const own = agents[id];
       if (!preset || !own) {
-        const known = listPresets(env).map((each) => each.id);
-        throw badRequest(`No coding agent has the ID ${id}. Use one of ${known.join(", ")}.`);
+        const ids = listPresets(env).map((each) => each.id);
+        throw badRequest(`No coding agent has the ID ${id}. Use one of ${ids.join(", ")}.`);
       }
       const here = findInstalled(preset, env.PATH ?? "");
       if (!here.isHere) throw new AppError("conflict", `${here.name}: ${here.detail}.`);

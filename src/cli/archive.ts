@@ -19,7 +19,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
     .addHelpText("after", "\nExample:\n  evald archive upload ./starter-template")
     .action(async (path: string, { json, ...address }: Options) => {
       await useApi(address, async (api) => {
-        const content = await read(path);
+        const content = await readArchive(path);
         // A file that the service would reject isn't sent.
         await checkArchive(content);
         const created = await api.request("POST /archives", {
@@ -62,7 +62,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
 }
 
 /** A directory is packed; anything else must be a tar.gz file. Throws bad_request that names the path. */
-async function read(path: string): Promise<Uint8Array<ArrayBuffer>> {
+async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer>> {
   try {
     if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));
     const packed = create({ gzip: true, portable: true, cwd: path }, ["."]);

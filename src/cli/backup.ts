@@ -21,9 +21,9 @@ export function addBackup(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald backup /var/backups/evald.backup")
     .action((file: string, { force, json }: Options) => {
       const { dataDir } = configOf();
-      const made = backup(dataDir, file, force ?? false);
-      say(`Backed up ${counted(made.runs, "run")}, ${toSize(made.bytes)}.`);
-      print(json ? JSON.stringify(made) : made.file);
+      const result = backup(dataDir, file, force ?? false);
+      say(`Backed up ${counted(result.runs, "run")}, ${toSize(result.bytes)}.`);
+      print(json ? JSON.stringify(result) : result.file);
     });
 }
 
@@ -35,11 +35,11 @@ function backup(dataDir: string, file: string, force: boolean) {
   const folder = dirname(resolve(file));
   removeUnfinished(file);
   const unfinished = join(folder, `${basename(file)}.${process.pid}.unfinished`);
-  const made = copyDatabase(database, unfinished);
+  const copyResult = copyDatabase(database, unfinished);
   renameSync(unfinished, file);
   syncPath(folder);
   recordBackup(dataDir);
-  return { file, ...made };
+  return { file, ...copyResult };
 }
 
 /** Size and number of runs of a database file. */

@@ -113,12 +113,12 @@ async function openLocal(
   async function takeOver(): Promise<void> {
     if (!execute || isWorking || performance.now() - checkedAt < abandonedMs) return;
     checkedAt = performance.now();
-    const found = lock ?? findLock(config.dataDir);
-    if (found && wasUnlocked) {
-      lock = found;
+    const freeLock = lock ?? findLock(config.dataDir);
+    if (freeLock && wasUnlocked) {
+      lock = freeLock;
       await startWork();
-    } else found?.release();
-    wasUnlocked = found !== null;
+    } else freeLock?.release();
+    wasUnlocked = freeLock !== null;
   }
   try {
     const org = orgOf(service, name);

@@ -38,7 +38,7 @@ export function addDoctor(
     .addHelpText("after", "\nExample:\n  evald doctor")
     .action(async ({ redis, json }: { redis?: string; json?: boolean }) => {
       const config = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis });
-      const found = await detectSandbox();
+      const sandbox = await detectSandbox();
       const codingAgents = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
       const findings = [
         folder(config.dataDir),
@@ -53,10 +53,10 @@ export function addDoctor(
             .join(", "),
         },
         ...codingAgents.map(codingAgent),
-        sandbox(found),
+        sandboxCheck(sandbox),
         agentSandbox(await testAgentSandbox("rules", env), await testAgentSandbox("model", env)),
-        ...(found.level === "none" ? [] : [workspace(await testWorkspace(config.workspaceBytes))]),
-        await browser(found),
+        ...(sandbox.level === "none" ? [] : [workspace(await testWorkspace(config.workspaceBytes))]),
+        await browserCheck(sandbox),
         modelKey(env),
         ...(config.workers.redisUrl === null ? [] : await redisServer(config.workers.redisUrl)),
       ] satisfies Check[];
@@ -162,7 +162,7 @@ function agentSandbox(ofRules: string | null, withModel: string | null): Check {
   return { what, state: "missing", detail: missing.join("; ") };
 }
 
-function sandbox({ level, detail }: Sandbox): Check {
+function sandboxCheck({ level, detail }: Sandbox): Check {
   if (level === "none") return { what: "sandbox", state: "missing", detail: `agents cannot run commands: ${detail}` };
   return { what: "sandbox", state: "ok", detail };
 }
@@ -172,11 +172,11 @@ const workspace = (problem: string | null): Check =>
     ? { what: "workspace", state: "ok", detail: "a file system in memory, of limited size" }
     : { what: "workspace", state: "missing", detail: `on disk, where its size is watched: ${problem}` };
 
-async function browser(place: Sandbox): Promise<Check> {
-  const found = await detectBrowser(place);
-  if ("missing" in found)
-    return { what: "browser", state: "missing", detail: `agents cannot use a browser: ${found.missing}` };
-  return { what: "browser", state: "ok", detail: found.detail };
+async function browserCheck(sandbox: Sandbox): Promise<Check> {
+  const browser = await detectBrowser(sandbox);
+  if ("missing" in browser)
+    return { what: "browser", state: "missing", detail: `agents cannot use a browser: ${browser.missing}` };
+  return { what: "browser", state: "ok", detail: browser.detail };
 }
 
 function modelKey(env: Record<string, string | undefined>): Check {

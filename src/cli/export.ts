@@ -49,13 +49,13 @@ async function write(file: string, pieces: AsyncIterable<Uint8Array>): Promise<n
   const unfinished = `${file}.${process.pid}.unfinished`;
   let bytes = 0;
   try {
-    const opened = openSync(unfinished, "w", 0o600);
+    const descriptor = openSync(unfinished, "w", 0o600);
     for await (const piece of pieces) {
-      for (let at = 0; at < piece.length; ) at += writeSync(opened, piece, at);
+      for (let at = 0; at < piece.length; ) at += writeSync(descriptor, piece, at);
       bytes += piece.length;
     }
-    fsyncSync(opened);
-    closeSync(opened);
+    fsyncSync(descriptor);
+    closeSync(descriptor);
     renameSync(unfinished, file);
   } catch (error) {
     rmSync(unfinished, { force: true });

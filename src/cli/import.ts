@@ -15,14 +15,14 @@ export function addImport(program: Command, configOf: () => Config): void {
     .option("--json", "Print the result as JSON")
     .addHelpText("after", "\nExample:\n  evald import acme.jsonl --org Acme")
     .action((file: string, { org, check = false, json }: Options) => {
-      const made = withData(configOf(), (service) => importFile(service.ctx, orgOf(service, org), file, { check }));
-      const { run = 0, report = 0, prompt = 0 } = made.rows;
+      const result = withData(configOf(), (service) => importFile(service.ctx, orgOf(service, org), file, { check }));
+      const { run = 0, report = 0, prompt = 0 } = result.rows;
       const verb = check ? "Would import" : "Imported";
       say(
-        `${verb} ${counted(prompt, "prompt")}, ${counted(run, "run")} and ${counted(report, "report")}; skipped ${counted(made.there, "existing row")}.`,
+        `${verb} ${counted(prompt, "prompt")}, ${counted(run, "run")} and ${counted(report, "report")}; skipped ${counted(result.there, "existing row")}.`,
       );
-      if (made.scheduled > 0)
-        say(`Active schedules of imported prompts: ${made.scheduled}. Pause those that must not run twice.`);
-      print(json ? JSON.stringify(made) : String(run));
+      if (result.scheduled > 0)
+        say(`Active schedules of imported prompts: ${result.scheduled}. Pause those that must not run twice.`);
+      print(json ? JSON.stringify(result) : String(run));
     });
 }

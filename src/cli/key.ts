@@ -32,15 +32,15 @@ export function addKey(program: Command, configOf: () => Config): void {
     .option("--json", "Print the key with its details as JSON")
     .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci --scopes read,run)")
     .action(({ org, name, expiresDays, scopes: held, compatible, json }: CreateOptions) => {
-      const made = withData(configOf(), (service) => {
+      const created = withData(configOf(), (service) => {
         return createKey(service.ctx, orgOf(service, org), name, {
           lifeMs: expiresDays === undefined ? null : expiresDays * dayMs,
           scopes: held?.split(",").map((scope) => scope.trim()) ?? null,
           isCompatible: compatible,
         });
       });
-      say(`Created API key ${made.apiKey.display}. Copy it now: it will not be shown again.`);
-      print(json ? JSON.stringify({ key: made.key, ...made.apiKey }) : made.key);
+      say(`Created API key ${created.apiKey.display}. Copy it now: it will not be shown again.`);
+      print(json ? JSON.stringify({ key: created.key, ...created.apiKey }) : created.key);
     });
   key
     .command("list")

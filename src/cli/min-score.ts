@@ -21,8 +21,8 @@ type Scored = Pick<RunReport, "score" | "grade" | "scope" | "coverage" | "nullNo
 /** The exit code: passed from the minimum up or without one, failed below it, error if there is no score of this scope. */
 export function checkMinScore(report: Scored, { minScore, scope }: MinScore): number {
   if (minScore === undefined) return exits.passed;
-  const { score: found, nullNotice } = report;
-  if (found === null) {
+  const { score, nullNotice } = report;
+  if (score === null) {
     sayError(nullNotice ?? "No score.");
     return exits.error;
   }
@@ -32,7 +32,7 @@ export function checkMinScore(report: Scored, { minScore, scope }: MinScore): nu
     );
     return exits.error;
   }
-  if (found >= minScore) return exits.passed;
-  sayError(`The score ${found} is below the minimum of ${minScore}.`);
+  if (score >= minScore) return exits.passed;
+  sayError(`The score ${score} is below the minimum of ${minScore}.`);
   return exits.failed;
 }

@@ -28,11 +28,11 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .option("--json", "Print the organization as JSON")
     .addHelpText("after", '\nExample:\n  evald org create "Acme" --time-zone Europe/Berlin')
     .action((name: string, { timeZone, json }: { timeZone: string; json?: boolean }) => {
-      const made = withData(configOf(), ({ ctx }) => createOrg(ctx, name, timeZone));
+      const org = withData(configOf(), ({ ctx }) => createOrg(ctx, name, timeZone));
       say(
-        `Created organization ${made.name}. Create an API key for it with: evald key create --org ${JSON.stringify(made.name)} --name ci`,
+        `Created organization ${org.name}. Create an API key for it with: evald key create --org ${JSON.stringify(org.name)} --name ci`,
       );
-      print(json ? JSON.stringify(made) : made.id);
+      print(json ? JSON.stringify(org) : org.id);
     });
   org
     .command("set <name>")

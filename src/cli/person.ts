@@ -15,9 +15,9 @@ export function addPerson(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald person reset-link ada@example.com")
     .action((email: string, { json }: { json?: boolean }) => {
       const link = withData(configOf(), ({ ctx }) => {
-        const found = findPerson(ctx, email);
-        if (!found) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-        return ctx.baseUrl() + toResetPath(ctx, found.id);
+        const person = findPerson(ctx, email);
+        if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
+        return ctx.baseUrl() + toResetPath(ctx, person.id);
       });
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
       print(json ? JSON.stringify({ url: link }) : link);

@@ -31,11 +31,11 @@ export function addRestore(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald restore /var/backups/evald.backup")
     .action((file: string, { json }: { json?: boolean }) => {
       const { dataDir } = configOf();
-      const done = restore(dataDir, file);
-      say(`Restored ${counted(done.runs, "run")} (${toSize(done.bytes)}) from ${file}.`);
-      if (done.before !== null)
-        say(`The previous database is kept at ${done.before}. Delete it once you no longer need it.`);
-      print(json ? JSON.stringify(done) : done.database);
+      const result = restore(dataDir, file);
+      say(`Restored ${counted(result.runs, "run")} (${toSize(result.bytes)}) from ${file}.`);
+      if (result.before !== null)
+        say(`The previous database is kept at ${result.before}. Delete it once you no longer need it.`);
+      print(json ? JSON.stringify(result) : result.database);
     });
 }
 
@@ -51,7 +51,7 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
   const before = existsSync(database) ? `${database}.before-restore-${time}` : null;
   try {
     removeUnfinished(dataDir, file);
-    const made = copyDatabase(file, copy);
+    const copyResult = copyDatabase(file, copy);
     const { uid, gid } = statSync(before === null ? dataDir : database);
     for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
     keepAs(database, before ?? `${database}.lost-${time}`);
@@ -61,7 +61,7 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
     // Atomic: other processes see either the old database or the new one.
     renameSync(copy, database);
     syncPath(dataDir);
-    return { database, before, ...made };
+    return { database, before, ...copyResult };
   } catch (error) {
     rmSync(copy, { force: true });
     throw error;

@@ -44,14 +44,15 @@ export function addWorkers(program: Command, configOf: (settings: Record<string,
   ] as const)
     add(workers.command(`${name} <worker>`).description(`${description}; by ID or host name`))
       .addHelpText("after", `\nExample:\n  evald workers ${name} worker-1`)
-      .action(async (named: string, { json, ...options }: Options) => {
+      .action(async (idOrName: string, { json, ...options }: Options) => {
         const worker = await (await open(options))(async (control) => {
-          const found = (await listOf(control)).filter(({ id, name }) => id === named || name === named);
-          const [first] = found;
-          if (!first) throw badRequest(`No worker has the ID or name ${named}. List workers with evald workers list.`);
-          if (found.length > 1)
+          const matches = (await listOf(control)).filter(({ id, name }) => id === idOrName || name === idOrName);
+          const [first] = matches;
+          if (!first)
+            throw badRequest(`No worker has the ID or name ${idOrName}. List workers with evald workers list.`);
+          if (matches.length > 1)
             throw badRequest(
-              `${found.length} workers have the name ${named}. Use an ID: ${found.map(({ id }) => id).join(", ")}.`,
+              `${matches.length} workers have the name ${idOrName}. Use an ID: ${matches.map(({ id }) => id).join(", ")}.`,
             );
           await control.ask(name, first.id);
           return first;

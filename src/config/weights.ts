@@ -30,27 +30,27 @@ const syntax = `JSON or the path of a JSON file, with an id that starts with a l
 export function weightsSetting(value: string): OwnWeights | null {
   if (value === "") return null;
   const bad = (why: string) => new ConfigError(`${syntax}: ${why}`);
-  let stated: unknown;
+  let input: unknown;
   try {
-    stated = JSON.parse(value.trimStart().startsWith("{") ? value : readFileSync(value, "utf8"));
+    input = JSON.parse(value.trimStart().startsWith("{") ? value : readFileSync(value, "utf8"));
   } catch (error) {
     throw bad(error instanceof Error ? error.message : String(error));
   }
-  const { id, weights, ...rest } = (stated ?? {}) as Record<string, unknown>;
+  const { id, weights, ...rest } = (input ?? {}) as Record<string, unknown>;
   // Ids of digits are reserved for the built-in methodologies.
   if (typeof id !== "string" || !/^[a-z][a-z0-9._-]{0,39}$/.test(id)) throw bad("id must match [a-z][a-z0-9._-]*");
-  const given = (weights ?? {}) as Record<string, unknown>;
-  const unknown = [...Object.keys(rest), ...Object.keys(given).filter((name) => !isDimension(name))];
+  const entries = (weights ?? {}) as Record<string, unknown>;
+  const unknown = [...Object.keys(rest), ...Object.keys(entries).filter((name) => !isDimension(name))];
   if (unknown.length > 0) throw bad(`unknown key ${JSON.stringify(unknown[0])}`);
-  const own = dimensionNames.map((name) => {
-    const weight = given[name];
+  const pairs = dimensionNames.map((name) => {
+    const weight = entries[name];
     if (typeof weight !== "number" || !Number.isInteger(weight) || weight < 0 || weight > 100)
       throw bad(`${JSON.stringify(name)} must be a whole number from 0 to 100`);
     return [name, weight] as const;
   });
-  const sum = own.reduce((all, [, weight]) => all + weight, 0);
+  const sum = pairs.reduce((all, [, weight]) => all + weight, 0);
   if (sum !== 100) throw bad(`the weights add up to ${sum}, not 100`);
-  return { id, weights: Object.fromEntries(own) as OwnWeights["weights"] };
+  return { id, weights: Object.fromEntries(pairs) as OwnWeights["weights"] };
 }
 
 const isDimension = (name: string) => dimensionNames.some((known) => known === name);

@@ -52,7 +52,7 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
  * Empty if a part has none.
  */
 function joinSections(fair: Match[], index: SectionIndex, parts: Term[][]): Match[] {
-  const found = parts.map((part) => {
+  const matches = parts.map((part) => {
     const total = part.reduce((sum, term) => sum + index.rarity(term), 0) || 1;
     const shareOf = (some: Term[]) => {
       const stems = new Set(some.map(({ stem }) => stem));
@@ -60,6 +60,6 @@ function joinSections(fair: Match[], index: SectionIndex, parts: Term[][]): Matc
     };
     return fair.find((match) => shareOf(match.terms) >= ofOwnPart.held && shareOf(match.named) >= ofOwnPart.named);
   });
-  const sections = [...new Set(found)].filter((match) => match !== undefined);
-  return found.includes(undefined) ? [] : sections.sort((a, b) => meritOf(b) - meritOf(a));
+  const sections = [...new Set(matches)].filter((match) => match !== undefined);
+  return matches.includes(undefined) ? [] : sections.sort((a, b) => meritOf(b) - meritOf(a));
 }

@@ -1,18 +1,18 @@
 import type { Check } from "../agent.ts";
 import type { Contract } from "./api-samples.ts";
-import type { Ask, Log } from "./fetching.ts";
+import type { FetchRequest, Log } from "./fetching.ts";
 import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** Common paths of API descriptions, requested at each origin that was read. */
 const usualPlaces = ["/openapi.json", "/openapi.yaml", "/swagger.json"];
 /** URLs whose path looks like an API description. */
-const named = /\b(openapi|swagger)[\w.-]*\.(json|ya?ml)$/i;
+const descriptionName = /\b(openapi|swagger)[\w.-]*\.(json|ya?ml)$/i;
 const maxLinked = 5;
 const maxOrigins = 2;
 /** Time limit for one document, in ms. */
 const parseMs = 5000;
 
-type Place = Pick<Ask, "url" | "provenance" | "foundOn">;
+type Place = Pick<FetchRequest, "url" | "provenance" | "foundOn">;
 
 /**
  * Validates the OpenAPI and Swagger documents that pages link to, or that are at a common path. External references are
@@ -22,11 +22,11 @@ export async function* checkContracts(session: Session): Steps<Contract[]> {
   const places = findPlaces(session);
   if (places.length === 0) return [];
   return yield* useTool(session, "check_openapi", { places: places.map(({ url }) => url) }, async (log) => {
-    const found = (await inOrder(places, 4, log, (place, own) => checkOne(session, place, own))).filter(
+    const results = (await inOrder(places, 4, log, (place, own) => checkOne(session, place, own))).filter(
       (one) => one !== null,
     );
-    const documents = found.filter(
-      ({ check }, index) => found.findIndex((other) => other.check.subject === check.subject) === index,
+    const documents = results.filter(
+      ({ check }, index) => results.findIndex((other) => other.check.subject === check.subject) === index,
     );
     const checks = documents.map(({ check }) => check);
     return {
@@ -42,7 +42,11 @@ function findPlaces(session: Session): Place[] {
   const linked = new Map<string, Place>();
   for (const page of [...session.pages, ...session.surveyed])
     for (const { url } of page.links) {
-      if (!URL.canParse(url) || !session.origins.has(new URL(url).origin) || !named.test(new URL(url).pathname))
+      if (
+        !URL.canParse(url) ||
+        !session.origins.has(new URL(url).origin) ||
+        !descriptionName.test(new URL(url).pathname)
+      )
         continue;
       const address = url.replace(/#.*$/s, "");
       if (!linked.has(address)) linked.set(address, { url: address, provenance: "link", foundOn: page.url });
@@ -60,16 +64,17 @@ async function checkOne(
   place: Place,
   log: Log,
 ): Promise<{ check: Check; document: Contract["document"] | null } | null> {
-  if (await session.fetching.barred(place.url, log)) return null;
-  const got = await session.fetching.get({ ...place, purpose: "check" }, log);
-  if (!got.ok || got.response.status !== 200 || /html/i.test(got.contentType ?? "")) return null;
-  const text = got.text();
+  if (await session.fetching.findRefusal(place.url, log)) return null;
+  const fetchResult = await session.fetching.get({ ...place, purpose: "check" }, log);
+  if (!fetchResult.ok || fetchResult.response.status !== 200 || /html/i.test(fetchResult.contentType ?? ""))
+    return null;
+  const text = fetchResult.text();
   const base = {
     id: "openapi-valid",
     group: "contract" as const,
     weight: 7,
-    subject: got.response.url,
-    url: place.foundOn ?? got.response.url,
+    subject: fetchResult.response.url,
+    url: place.foundOn ?? fetchResult.response.url,
     line: null,
   };
   const document = parseDocument(text);

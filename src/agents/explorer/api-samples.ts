@@ -30,7 +30,7 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], cont
       const bad = judged.filter(({ message }) => message !== "");
       const good = judged.length - bad.length;
       const checks = bad.map(({ call, sample, message, contract }) => toCheck(page, call, sample, message, contract));
-      if (good > 0) checks.push(passed(page, good));
+      if (good > 0) checks.push(toPass(page, good));
       return {
         ok: true,
         output: { url: page.url, calls: judged.length, contradictions: bad.length },
@@ -43,7 +43,7 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], cont
 
 const base = { id: "sample-matches-api", group: "sample" as const };
 
-const passed = (page: ReadPage, count: number): Check => ({
+const toPass = (page: ReadPage, count: number): Check => ({
   ...base,
   status: "pass",
   share: 1,
@@ -169,8 +169,8 @@ function serversOf(url: string, { servers, host, basePath, schemes }: Record<str
       (scheme) => URL.parse(`${scheme}://${host}${typeof basePath === "string" ? basePath : ""}`) ?? [],
     );
   }
-  const listed = Array.isArray(servers) ? servers : [{ url: "/" }];
-  return listed.flatMap((server) => URL.parse(String(asObject(server).url ?? ""), url) ?? []);
+  const serverList = Array.isArray(servers) ? servers : [{ url: "/" }];
+  return serverList.flatMap((server) => URL.parse(String(asObject(server).url ?? ""), url) ?? []);
 }
 
 function matches(template: string, path: string): boolean {
@@ -188,9 +188,11 @@ function judgeFields(document: Record<string, unknown>, operation: Record<string
     (asObject(content["application/json"]).schema ?? inBody?.schema) as Schema | undefined,
   );
   if (schema === null) return "";
-  const known = Object.keys(schema.properties ?? {});
+  const propertyNames = Object.keys(schema.properties ?? {});
   const unknown =
-    schema.additionalProperties === true || known.length === 0 ? [] : fields.filter((name) => !known.includes(name));
+    schema.additionalProperties === true || propertyNames.length === 0
+      ? []
+      : fields.filter((name) => !propertyNames.includes(name));
   const missing = (schema.required ?? []).filter((name) => !fields.includes(name));
   return [
     unknown.length > 0 &&

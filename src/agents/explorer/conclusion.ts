@@ -5,7 +5,7 @@ import { createSectionIndex, type Match, type SectionIndex } from "./sections.ts
 import { cut, type Ended, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
 
 /** The share of the goal in the headings of a section from which they match it fully. */
-const named = 0.3;
+const fullHeadingShare = 0.3;
 /** Factor for a section of a page without a sample. */
 const withoutSample = 0.8;
 
@@ -32,9 +32,9 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
   const all = [...pages, ...surveyed].filter(({ problem }) => problem === null);
   const words = wordsOf(terms);
   const answer = yield* useTool(session, "search_docs", { terms: words }, async () => {
-    const found = findAnswer(index, session);
-    const best = found.nearest.slice(0, 5).map((match) => ({ ...placeOf(match), hasSample: match.section.hasSample }));
-    return { ok: true, output: { sections: index.size(), best }, value: found };
+    const answer = findAnswer(index, session);
+    const best = answer.nearest.slice(0, 5).map((match) => ({ ...placeOf(match), hasSample: match.section.hasSample }));
+    return { ok: true, output: { sections: index.size(), best }, value: answer };
   });
   const { state, sections } = answer;
   const nearest = answer.nearest.slice(0, Math.max(maxNearest, sections.length));
@@ -69,7 +69,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
 }
 
 /** How well a section matches the goal, 0 to 1: half its text, half its headings. */
-const fitOf = ({ even: { share, headingShare } }: Match) => (share + Math.min(1, headingShare / named)) / 2;
+const fitOf = ({ even: { share, headingShare } }: Match) => (share + Math.min(1, headingShare / fullHeadingShare)) / 2;
 
 /**
  * The best match of all sections; those of pages without a sample match less. The nearest section can match less: it

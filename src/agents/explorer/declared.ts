@@ -23,24 +23,24 @@ export async function* checkDeclared(session: Checker, when: "before" | "after" 
     };
   return yield* useTool(session, "check_declared", { checks: declaredChecks.length }, async (log) => {
     const requests = declaredChecks.filter((declared): declared is RequestCheck => declared.url !== undefined);
-    const made = await inOrder(requests, 4, log, (declared, own) => testRequest(session, declared, own));
+    const requestChecks = await inOrder(requests, 4, log, (declared, own) => testRequest(session, declared, own));
     const inWorkspace = declaredChecks.filter(({ url }) => url === undefined);
     const outputs = await testWorkspace(session, inWorkspace, when, log.id ?? "");
-    const checks = [...made, ...outputs.map(({ check }) => check)];
-    const failed = checks.filter(({ status }) => status === "fail").length;
-    const skipped = checks.filter(({ status }) => status === "skip").length;
-    const passed = checks.length - failed - skipped;
+    const checks = [...requestChecks, ...outputs.map(({ check }) => check)];
+    const failedCount = checks.filter(({ status }) => status === "fail").length;
+    const skippedCount = checks.filter(({ status }) => status === "skip").length;
+    const passedCount = checks.length - failedCount - skippedCount;
     return {
-      ok: failed === 0,
+      ok: failedCount === 0,
       output: {
         when,
-        passed,
-        failed,
-        skipped,
+        passed: passedCount,
+        failed: failedCount,
+        skipped: skippedCount,
         ...(outputs.length > 0 && { workspace: outputs.flatMap(({ evidence }) => evidence ?? []) }),
       },
       checks,
-      value: judge(checks.length, failed, skipped),
+      value: judge(checks.length, failedCount, skippedCount),
     };
   });
 }
@@ -81,15 +81,15 @@ const toCheck = (
 
 async function testRequest(session: Checker, declared: RequestCheck, log: Log): Promise<Check> {
   const { url, status: wanted = 200, contains } = declared;
-  const got = await session.fetching.get({ url, provenance: "given", foundOn: null, purpose: "check" }, log);
+  const fetchResult = await session.fetching.get({ url, provenance: "given", foundOn: null, purpose: "check" }, log);
   const expected = `status ${wanted}${textWanted(contains)}`;
   const subject = contains === undefined ? `${url} ${wanted}` : `${url} ${wanted} ${cut(contains, 200)}`;
   const result = (status: Check["status"], message: string) =>
     toCheck(declared, subject, { status, message, expected });
-  if (!got.ok) return result(unmade.has(got.kind) ? "skip" : "fail", got.message);
-  const { status } = got.response;
+  if (!fetchResult.ok) return result(unmade.has(fetchResult.kind) ? "skip" : "fail", fetchResult.message);
+  const { status } = fetchResult.response;
   if (status !== wanted) return result("fail", `${url} returned status ${status}, not ${wanted}`);
-  if (contains !== undefined && !got.text().includes(contains))
+  if (contains !== undefined && !fetchResult.text().includes(contains))
     return result("fail", `${url} returned status ${status}, but not the text "${cut(contains, 100)}"`);
   return result("pass", `${url} returned ${expected}`);
 }

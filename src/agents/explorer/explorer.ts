@@ -70,27 +70,27 @@ async function* explore(
   const frontier = createFrontier(session.terms, session.origins, index.rarity);
   const ended = yield* walk(session, frontier, index);
   const verdict = yield* checkDeclared(session);
-  const tested = new Set<string>();
-  yield* checkPages(session, session.pages, tested);
+  const testedKeys = new Set<string>();
+  yield* checkPages(session, session.pages, testedKeys);
   yield* checkSites(session);
   yield* ofSurvey(survey(session, frontier, index));
   yield* conclude(session, index, ended);
-  yield* ofSurvey(checkPages(session, session.surveyed, tested));
-  yield* ofSurvey(checkLists(session, tested));
+  yield* ofSurvey(checkPages(session, session.surveyed, testedKeys));
+  yield* ofSurvey(checkLists(session, testedKeys));
   yield* checkPrerequisites(session, index);
   const contracts = yield* checkContracts(session);
   yield* checkApiSamples(session, session.pages, contracts);
   yield* ofSurvey(checkApiSamples(session, session.surveyed, contracts));
   yield* correctLinks(session);
-  const cut = session.fetching.cut();
-  if (cut) yield { type: "limit", ...cut };
+  const limit = session.fetching.limitHit();
+  if (limit) yield { type: "limit", ...limit };
   yield { type: "end", ...verdict };
 }
 
-async function* checkPages(session: Session, pages: ReadPage[], tested: Set<string>): Steps {
+async function* checkPages(session: Session, pages: ReadPage[], testedKeys: Set<string>): Steps {
   yield* checkHeadings(session, pages);
   yield* checkSamples(session, pages);
-  yield* checkLinks(session, pages, tested);
+  yield* checkLinks(session, pages, testedKeys);
 }
 
 async function* ofSurvey(steps: Steps): Steps {

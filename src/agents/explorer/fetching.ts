@@ -5,7 +5,7 @@ import type { DeadLink } from "../link-edits.ts";
 import type { Task } from "../task.ts";
 
 /** The purpose of a request, and how its URL was found. */
-export type Ask = {
+export type FetchRequest = {
   url: string;
   method?: "GET" | "HEAD";
   accept?: string;
@@ -26,28 +26,29 @@ export type MissKind = GuardErrorKind | "cut" | "disallowed";
 
 type Miss = { ok: false; kind: MissKind; message: string };
 
-export type Fetched = { ok: true; response: GuardedResponse; contentType: string | null; text: () => string } | Miss;
+export type FetchResult =
+  | { ok: true; response: GuardedResponse; contentType: string | null; text: () => string }
+  | Miss;
 
 /** The events of one tool call, in order. */
 export type Log = { id: string | null; events: AgentEvent[] };
 
-type Cut = { limit: "requests" | "wall_clock"; value: number; unit: "requests" | "ms" };
+type RequestLimit = { limit: "requests" | "wall_clock"; value: number; unit: "requests" | "ms" };
 
 /** The only network access of an exploration. Every request is counted, cached and reported. */
 export type Fetching = {
   /** Returns a cached response for the same method, URL and Accept header. Throws only the signal's reason. */
-  get(ask: Ask, log: Log): Promise<Fetched>;
+  get(request: FetchRequest, log: Log): Promise<FetchResult>;
   /** The first limit that blocked a request; null if none did. */
-  cut(): Cut | null;
+  limitHit(): RequestLimit | null;
   /** Whether the limits allow more requests. */
-  open(): boolean;
+  hasBudget(): boolean;
   /** Number of requests that limits prevented. */
-  cuts(): number;
-  sent(): number;
+  preventedCount(): number;
   /** Links that a page contained and whose target doesn't exist. */
-  dead(): DeadLink[];
+  deadLinks(): DeadLink[];
   /** Why the host's robots.txt disallows the URL; null if it doesn't. */
-  barred(url: string, log: Log): Promise<Miss | null>;
+  findRefusal(url: string, log: Log): Promise<Miss | null>;
   /** The sitemaps listed in the robots.txt of the URL's host. */
   sitemaps(url: string, log: Log): Promise<string[]>;
 };
@@ -72,38 +73,38 @@ export function createFetching(
 ): Fetching {
   const guard = createGuard({ allow, urlMap, userAgent, now, proxy: egress });
   const deadline = startedAt + limits.wallClockMs - reserve(limits.wallClockMs);
-  const known = new Map<string, Promise<Fetched>>();
-  const dead = new Map<string, DeadLink>();
-  let sent = 0;
-  let cuts = 0;
-  let firstCut: Cut | null = null;
+  const cache = new Map<string, Promise<FetchResult>>();
+  const deadLinks = new Map<string, DeadLink>();
+  let requestCount = 0;
+  let preventedCount = 0;
+  let firstLimit: RequestLimit | null = null;
 
-  function limitReached(): Cut | null {
+  function findLimit(): RequestLimit | null {
     if (now() >= deadline) return { limit: "wall_clock", value: limits.wallClockMs, unit: "ms" };
-    if (sent >= limits.maxRequests) return { limit: "requests", value: limits.maxRequests, unit: "requests" };
+    if (requestCount >= limits.maxRequests) return { limit: "requests", value: limits.maxRequests, unit: "requests" };
     return null;
   }
 
-  async function send(ask: Ask, log: Log): Promise<Fetched> {
-    const { url, method = "GET", accept = "*/*", provenance, foundOn, purpose } = ask;
-    const asked = { type: "http" as const, id: log.id, method, url, provenance, foundOn, purpose };
+  async function send(request: FetchRequest, log: Log): Promise<FetchResult> {
+    const { url, method = "GET", accept = "*/*", provenance, foundOn, purpose } = request;
+    const event = { type: "http" as const, id: log.id, method, url, provenance, foundOn, purpose };
     const startedAt = now();
-    sent++;
+    requestCount++;
     try {
-      const timeoutMs = Math.max(1, Math.min(ask.timeoutMs ?? requestMs, deadline - startedAt));
+      const timeoutMs = Math.max(1, Math.min(request.timeoutMs ?? requestMs, deadline - startedAt));
       const response = await guard.request(url, {
         method,
         headers: { accept },
         signal,
         timeoutMs,
         maxBytes,
-        followRedirects: ask.follow ?? true,
+        followRedirects: request.follow ?? true,
       });
-      sent += response.redirects.length;
+      requestCount += response.redirects.length;
       const { mappedUrl, status, ms, body } = response;
       const contentType = response.headers.get("content-type");
-      log.events.push({ ...asked, mappedUrl, status, ms, bytes: body.length, contentType, error: null });
-      if ((status === 404 || status === 410) && foundOn !== null) dead.set(`${foundOn} ${url}`, { url, foundOn });
+      log.events.push({ ...event, mappedUrl, status, ms, bytes: body.length, contentType, error: null });
+      if ((status === 404 || status === 410) && foundOn !== null) deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
       let text: string | null = null;
       return { ok: true, response, contentType, text: () => (text ??= guard.text(response)) };
     } catch (error) {
@@ -112,29 +113,29 @@ export function createFetching(
       const { kind, message } = error;
       const ms = now() - startedAt;
       const mappedUrl = guard.mapped(url);
-      log.events.push({ ...asked, mappedUrl, status: null, ms, bytes: 0, contentType: null, error: { kind, message } });
+      log.events.push({ ...event, mappedUrl, status: null, ms, bytes: 0, contentType: null, error: { kind, message } });
       return { ok: false, kind, message };
     }
   }
 
-  async function get(ask: Ask, log: Log): Promise<Fetched> {
+  async function get(request: FetchRequest, log: Log): Promise<FetchResult> {
     signal.throwIfAborted();
-    const url = ask.url.replace(/#.*$/s, "");
-    const key = `${ask.method ?? "GET"} ${ask.accept ?? "*/*"} ${ask.follow ?? true} ${url}`;
-    const before = known.get(key);
-    if (before) return before;
-    const limit = limitReached();
+    const url = request.url.replace(/#.*$/s, "");
+    const key = `${request.method ?? "GET"} ${request.accept ?? "*/*"} ${request.follow ?? true} ${url}`;
+    const cached = cache.get(key);
+    if (cached) return cached;
+    const limit = findLimit();
     if (limit) {
-      firstCut ??= limit;
-      cuts++;
+      firstLimit ??= limit;
+      preventedCount++;
       return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached` };
     }
-    const answer = send({ ...ask, url }, log);
-    known.set(key, answer);
-    return answer;
+    const fetchResult = send({ ...request, url }, log);
+    cache.set(key, fetchResult);
+    return fetchResult;
   }
 
-  const toRobots = (url: string): Ask => {
+  const toRobots = (url: string): FetchRequest => {
     const address = new URL("/robots.txt", url).href;
     return { url: address, provenance: "guessed", foundOn: null, purpose: "check" };
   };
@@ -146,15 +147,14 @@ export function createFetching(
 
   return {
     get,
-    cut: () => firstCut,
-    open: () => limitReached() === null,
-    cuts: () => cuts,
-    sent: () => sent,
-    dead: () => [...dead.values()],
-    async barred(url, log) {
-      const got = await get(toRobots(url), log);
+    limitHit: () => firstLimit,
+    hasBudget: () => findLimit() === null,
+    preventedCount: () => preventedCount,
+    deadLinks: () => [...deadLinks.values()],
+    async findRefusal(url, log) {
+      const fetchResult = await get(toRobots(url), log);
       if (await robots.allowed(url)) return null;
-      if (!got.ok && (got.kind === "refused" || got.kind === "cut")) return got;
+      if (!fetchResult.ok && (fetchResult.kind === "refused" || fetchResult.kind === "cut")) return fetchResult;
       return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt" };
     },
     async sitemaps(url, log) {

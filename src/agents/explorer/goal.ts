@@ -67,8 +67,8 @@ const stems = new Map<string, string>();
 const maxStems = 50_000;
 
 function toStem(word: string): string {
-  const known = stems.get(word);
-  if (known !== undefined) return known;
+  const cached = stems.get(word);
+  if (cached !== undefined) return cached;
   if (stems.size >= maxStems) stems.clear();
   const stem = findStem(word);
   stems.set(word, stem);

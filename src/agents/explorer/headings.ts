@@ -24,7 +24,7 @@ const proseOf = ({ markdown }: ReadPage) =>
     .replace(/^\s*\|.*$/gm, "")
     .replace(/\]\([^)]*\)/g, "]");
 
-const named = (text: string) =>
+const normalizeTitle = (text: string) =>
   text
     .replace(/[^\p{L}\p{N}]+/gu, " ")
     .trim()
@@ -35,13 +35,13 @@ const named = (text: string) =>
  * text, or are in the document's title.
  */
 function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
-  const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(named));
+  const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(normalizeTitle));
   const lines = markdown.split("\n");
   let prose = 0;
-  let read = 0;
+  let lineIndex = 0;
   return headings.some(({ level, text, line }) => {
-    for (; read < line - 1; read++) prose += textOf(lines[read]!).length;
-    return level <= 6 && prose >= someProse && !titles.has(named(text));
+    for (; lineIndex < line - 1; lineIndex++) prose += textOf(lines[lineIndex]!).length;
+    return level <= 6 && prose >= someProse && !titles.has(normalizeTitle(text));
   });
 }
 

@@ -13,21 +13,21 @@ export function createLinkGraph(): LinkGraph {
   return {
     add(from, to) {
       const key = pageKey(from);
-      const known = targets.get(key) ?? new Set();
-      for (const url of to) known.add(pageKey(url));
-      targets.set(key, known);
+      const urls = targets.get(key) ?? new Set();
+      for (const url of to) urls.add(pageKey(url));
+      targets.set(key, urls);
     },
     clicksTo(url, starts) {
       const goal = pageKey(url);
       let ring = new Set([...starts].map(pageKey));
-      const seen = new Set(ring);
+      const visited = new Set(ring);
       for (let clicks = 0; ring.size > 0; clicks++) {
         if (ring.has(goal)) return clicks;
         const next = new Set<string>();
         for (const page of ring)
           for (const target of targets.get(page) ?? [])
-            if (!seen.has(target)) {
-              seen.add(target);
+            if (!visited.has(target)) {
+              visited.add(target);
               next.add(target);
             }
         ring = next;

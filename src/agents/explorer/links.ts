@@ -1,7 +1,7 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { linkEdits } from "../link-edits.ts";
-import { type Fetched, type Log, readerAccept } from "./fetching.ts";
+import { type FetchResult, type Log, readerAccept } from "./fetching.ts";
 import { type Health, judgeAnswer, judgeProblem } from "./page-health.ts";
 import { pageIn } from "./reading.ts";
 import { inOrder, type Listing, mayBePage, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
@@ -24,7 +24,7 @@ const exampleHosts =
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
 type Place = Pick<ReadPage, "url" | "markdown"> & { by: "link" | Listing["by"] };
 type Target = { url: string; foundOn: Place; text: string; own: boolean };
-type Answered = { target: Target; got: Fetched };
+type Answered = { target: Target; fetchResult: FetchResult };
 type Finding = { target: Target; state: "alive" | "bad" | "unknown"; why: string; health?: Health };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
@@ -83,15 +83,15 @@ function collect(
   tested: Set<string>,
   foreign: number,
 ): { targets: Target[]; left: number } {
-  const seen = new Set([...session.pages, ...session.surveyed].flatMap(({ addresses }) => addresses.map(pageKey)));
+  const seenKeys = new Set([...session.pages, ...session.surveyed].flatMap(({ addresses }) => addresses.map(pageKey)));
   const own: Target[] = [];
   const elsewhere: Target[] = [];
   for (const link of links) {
     if (!URL.canParse(link.url)) continue;
     const url = link.url.replace(/#.*$/s, "");
     const isOwn = session.origins.has(new URL(url).origin);
-    if (!mayBeTested(url, isOwn) || isPrivate(link) || seen.has(pageKey(url)) || tested.has(pageKey(url))) continue;
-    seen.add(pageKey(url));
+    if (!mayBeTested(url, isOwn) || isPrivate(link) || seenKeys.has(pageKey(url)) || tested.has(pageKey(url))) continue;
+    seenKeys.add(pageKey(url));
     (isOwn ? own : elsewhere).push({ ...link, url, own: isOwn });
   }
   const others = elsewhere.slice(0, foreign);
@@ -134,9 +134,9 @@ export const isPrivate = ({ url, text }: { url: string; text: string }): boolean
 async function test(session: Session, target: Target, log: Log): Promise<Answered> {
   const { fetching, origins } = session;
   const ownByName = origins.has(new URL(target.url).origin);
-  const barred = ownByName ? await fetching.barred(target.url, log) : null;
-  if (barred) return { target, got: barred };
-  const ask = {
+  const refusal = ownByName ? await fetching.findRefusal(target.url, log) : null;
+  if (refusal) return { target, fetchResult: refusal };
+  const request = {
     url: target.url,
     provenance: target.foundOn.by,
     foundOn: target.foundOn.url,
@@ -144,28 +144,28 @@ async function test(session: Session, target: Target, log: Log): Promise<Answere
     accept: readerAccept,
     ...(!target.own && { timeoutMs: elsewhereRequestMs }),
   };
-  if (target.own && mayBePage(target.url, origins)) return { target, got: await fetching.get(ask, log) };
-  const head = await fetching.get({ ...ask, method: "HEAD" }, log);
+  if (target.own && mayBePage(target.url, origins)) return { target, fetchResult: await fetching.get(request, log) };
+  const head = await fetching.get({ ...request, method: "HEAD" }, log);
   const isUnclear = head.ok
     ? head.response.status >= 400
     : head.kind === "protocol" || (target.own && (head.kind === "timeout" || head.kind === "unreachable"));
-  return { target, got: isUnclear ? await fetching.get(ask, log) : head };
+  return { target, fetchResult: isUnclear ? await fetching.get(request, log) : head };
 }
 
 /** Parses pages, so it runs after all requests: otherwise their response times would include it. */
-const toFinding = ({ target, got }: Answered): Finding => ({ target, ...judge(target, got) });
+const toFinding = ({ target, fetchResult }: Answered): Finding => ({ target, ...judge(target, fetchResult) });
 
-function judge(target: Target, got: Fetched): Omit<Finding, "target"> {
-  if (got.ok && got.response.status < 400) {
-    const page = target.own ? pageIn(got) : null;
-    const health = target.own ? (judgeAnswer(target.url, got) ?? (page && judgeProblem(page))) : null;
+function judge(target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
+  if (fetchResult.ok && fetchResult.response.status < 400) {
+    const page = target.own ? pageIn(fetchResult) : null;
+    const health = target.own ? (judgeAnswer(target.url, fetchResult) ?? (page && judgeProblem(page))) : null;
     return health === null ? { state: "alive", why: "" } : { state: "bad", why: health.id, health };
   }
-  if (!got.ok && got.kind === "too_large") return { state: "alive", why: "" };
-  const why = got.ok ? `status ${got.response.status}` : got.kind;
-  const gone = got.ok && (got.response.status === 404 || got.response.status === 410);
+  if (!fetchResult.ok && fetchResult.kind === "too_large") return { state: "alive", why: "" };
+  const why = fetchResult.ok ? `status ${fetchResult.response.status}` : fetchResult.kind;
+  const doesNotExist = fetchResult.ok && (fetchResult.response.status === 404 || fetchResult.response.status === 410);
   // How another site treats strangers, or that it is down, says nothing about these docs.
-  const health = target.own || gone ? judgeAnswer(target.url, got) : null;
+  const health = target.own || doesNotExist ? judgeAnswer(target.url, fetchResult) : null;
   return health === null ? { state: "unknown", why } : { state: "bad", why, health };
 }
 
@@ -175,7 +175,7 @@ function toChecks(findings: Finding[]): Check[] {
     findings.filter(({ state }) => state === "alive"),
     ({ target }) => target.foundOn.url,
   );
-  const passed = [...alive].map(
+  const passes = [...alive].map(
     ([url, found]): Check => ({
       id: "link-resolves",
       group: "link",
@@ -190,7 +190,7 @@ function toChecks(findings: Finding[]): Check[] {
       quote: null,
     }),
   );
-  return [...bad, ...passed];
+  return [...bad, ...passes];
 }
 
 const lists: Partial<Record<Provenance, { id: string; message: string }>> = {
@@ -223,9 +223,9 @@ function toBad({ target: { url, foundOn, text }, health }: Finding): Check[] {
 
 /** Reports how to correct the dead links, as far as the pages that were read show it. */
 export async function* correctLinks({ fetching, pages, surveyed, listed }: Session): Steps {
-  const read = [...pages, ...surveyed].filter(({ problem }) => problem === null);
+  const readablePages = [...pages, ...surveyed].filter(({ problem }) => problem === null);
   const lists = listed.map(({ at, text }) => ({ url: at, title: "", markdown: text }));
-  const edits = linkEdits(fetching.dead(), read, lists);
+  const edits = linkEdits(fetching.deadLinks(), readablePages, lists);
   if (edits.length > 0) yield { type: "milestone", name: "dead_links", detail: { edits } };
 }
 
@@ -244,13 +244,13 @@ export function lineOf(page: Pick<ReadPage, "markdown">, address: string): numbe
 /** Tests fragments of links to pages that were read and whose HTML names its sections. */
 function checkAnchors(session: Session, pages: ReadPage[]): Check[] {
   const byKey = new Map(pages.flatMap((page) => page.addresses.map((address) => [pageKey(address), page] as const)));
-  const seen = new Set<string>();
+  const seenUrls = new Set<string>();
   const checks: Check[] = [];
   for (const page of pages)
     for (const link of page.links) {
       const at = link.url.indexOf("#");
-      if (at < 0 || seen.has(link.url)) continue;
-      seen.add(link.url);
+      if (at < 0 || seenUrls.has(link.url)) continue;
+      seenUrls.add(link.url);
       const fragment = link.url.slice(at + 1);
       const target = byKey.get(pageKey(link.url.slice(0, at)));
       if (!target?.anchors || !/^[\w%.:@~()$,*+-]+$/.test(fragment) || /^(top|L\d+|:~:)/i.test(fragment)) continue;

@@ -48,11 +48,11 @@ const toCheck = (url: string, foundOn: string | null = null) => ({
 });
 
 async function readLlmsTxt(session: Session, url: string, log: Log): Promise<List | null> {
-  const got = await session.fetching.get(toCheck(url), log);
-  if (!got.ok || got.response.status !== 200) return null;
-  const text = got.text();
+  const fetchResult = await session.fetching.get(toCheck(url), log);
+  if (!fetchResult.ok || fetchResult.response.status !== 200) return null;
+  const text = fetchResult.text();
   if (/^\s*<(!doctype|html)/i.test(text) || !/\]\(|^#\s/m.test(text)) return null;
-  const page = readPage(got.response.url, "text/markdown", text);
+  const page = readPage(fetchResult.response.url, "text/markdown", text);
   // The sentence after a link describes its page, which helps to choose.
   const about = new Map<string, string>();
   for (const line of text.split("\n"))
@@ -63,31 +63,34 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<Lis
     text: name,
     context: (about.get(name) ?? "").replace(/\([^()]*\)/g, " "),
   }));
-  return { at: got.response.url, text, links };
+  return { at: fetchResult.response.url, text, links };
 }
 
 async function isMarkdown(session: Session, url: string | null, log: Log): Promise<boolean> {
-  if (url === null || (await session.fetching.barred(url, log))) return false;
-  const got = await session.fetching.get(toCheck(url), log);
+  if (url === null || (await session.fetching.findRefusal(url, log))) return false;
+  const fetchResult = await session.fetching.get(toCheck(url), log);
   return (
-    got.ok &&
-    got.response.status === 200 &&
-    !/html/i.test(got.contentType ?? "") &&
-    !/^\s*<(!doctype|html)/i.test(got.text())
+    fetchResult.ok &&
+    fetchResult.response.status === 200 &&
+    !/html/i.test(fetchResult.contentType ?? "") &&
+    !/^\s*<(!doctype|html)/i.test(fetchResult.text())
   );
 }
 
 async function readSitemaps(session: Session, origin: string, log: Log): Promise<List[]> {
-  const named = await session.fetching.sitemaps(`${origin}/`, log);
-  const queue = named.length > 0 ? [...named] : [`${origin}/sitemap.xml`];
-  const found: List[] = [];
+  const listedUrls = await session.fetching.sitemaps(`${origin}/`, log);
+  const queue = listedUrls.length > 0 ? [...listedUrls] : [`${origin}/sitemap.xml`];
+  const sitemaps: List[] = [];
   let links = 0;
   for (let i = 0; i < queue.length && i < maxSitemaps; i++) {
     const url = queue[i]!;
     if (!URL.canParse(url) || !session.origins.has(new URL(url).origin) || /\.gz$/i.test(url)) continue;
-    const got = await session.fetching.get(toCheck(url, named.includes(url) ? `${origin}/robots.txt` : null), log);
-    if (!got.ok || got.response.status !== 200) continue;
-    const xml = got.text();
+    const fetchResult = await session.fetching.get(
+      toCheck(url, listedUrls.includes(url) ? `${origin}/robots.txt` : null),
+      log,
+    );
+    if (!fetchResult.ok || fetchResult.response.status !== 200) continue;
+    const xml = fetchResult.text();
     const locations = [...xml.matchAll(/<loc>((?:[^<]|<!\[CDATA\[){0,2000})<\/loc>/gi)].map((match) =>
       match[1]!.replace("<![CDATA[", "").replace("]]>", "").replaceAll("&amp;", "&").trim(),
     );
@@ -98,9 +101,9 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
     const usable = locations.filter((location) => URL.canParse(location)).slice(0, maxSitemapLinks - links);
     links += usable.length;
     if (usable.length > 0)
-      found.push({ at: url, text: xml, links: usable.map((location) => ({ url: location, text: "" })) });
+      sitemaps.push({ at: url, text: xml, links: usable.map((location) => ({ url: location, text: "" })) });
   }
-  return found;
+  return sitemaps;
 }
 
 /** The folder of a page, with a trailing slash. */

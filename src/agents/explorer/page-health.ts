@@ -1,6 +1,6 @@
 import type { Check } from "../agent.ts";
 import type { Page } from "../page.ts";
-import type { Fetched } from "./fetching.ts";
+import type { FetchResult } from "./fetching.ts";
 
 /** Pages that take at least this long are slow, in ms. */
 const slowMs = 3000;
@@ -13,29 +13,29 @@ const bad = (id: string, message: string, fix: string): Health => ({ id, status:
  * Why a page couldn't be read, by the response to its request; null if it could, or if the cause can't be determined
  * here.
  */
-export function judgeAnswer(url: string, got: Fetched): Health | null {
-  if (!got.ok) {
-    if (got.kind === "redirect")
+export function judgeAnswer(url: string, fetchResult: FetchResult): Health | null {
+  if (!fetchResult.ok) {
+    if (fetchResult.kind === "redirect")
       return bad(
         "redirect-ends",
-        `${url} redirects endlessly: ${got.message}`,
+        `${url} redirects endlessly: ${fetchResult.message}`,
         "Redirect the URL directly to the page.",
       );
-    if (got.kind === "timeout")
+    if (fetchResult.kind === "timeout")
       return bad(
         "answers-in-time",
         `${url} did not respond in time`,
         "Find out why the page is slow, or serve it from a cache.",
       );
-    if (got.kind === "unreachable" || got.kind === "protocol")
+    if (fetchResult.kind === "unreachable" || fetchResult.kind === "protocol")
       return bad(
         "link-resolves",
-        `${url} cannot be reached: ${got.message}`,
+        `${url} cannot be reached: ${fetchResult.message}`,
         "Restore the page, or remove the links to it.",
       );
     return null;
   }
-  const { status, ms } = got.response;
+  const { status, ms } = fetchResult.response;
   if (status === 401 || status === 402 || status === 403 || status === 407)
     return bad(
       "open-access",

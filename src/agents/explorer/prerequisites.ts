@@ -16,18 +16,20 @@ const secret = /(TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$/;
  */
 export async function* checkPrerequisites(session: Session, index: SectionIndex): Steps {
   const [best] = findAnswer(index, session).nearest;
-  const read = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
-  const page = read.find(({ url }) => url === best?.section.url);
+  const readablePages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
+  const page = readablePages.find(({ url }) => url === best?.section.url);
   const needs = page === undefined ? [] : needsOf(page);
   if (page === undefined || needs.length === 0) return;
   yield* useTool(session, "check_prerequisites", { url: page.url }, async () => {
     const checks = needs
-      .filter(({ name, what }) => what === "variable" || read.filter((other) => imports(other, name)).length > 1)
+      .filter(
+        ({ name, what }) => what === "variable" || readablePages.filter((other) => imports(other, name)).length > 1,
+      )
       .map((need) =>
         toCheck(
           page,
           need,
-          read.some((other) => explains(other, need)),
+          readablePages.some((other) => explains(other, need)),
         ),
       );
     return { ok: true, output: { url: page.url, needs: needs.map(({ name }) => name) }, checks, value: undefined };

@@ -2,23 +2,30 @@ import { pageKey } from "../../net/page-key.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
 import { isReadable, type Page, readPage } from "../page.ts";
-import { type Fetched, type MissKind, readerAccept } from "./fetching.ts";
+import { type FetchResult, type MissKind, readerAccept } from "./fetching.ts";
 import { cut, error, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Result of opening a URL. `page` is set if there was something to read, even with problems. */
-export type Opened =
+export type OpenResult =
   | { page: ReadPage; status: number; miss: null }
   | { page: null; status: number; miss: null; message: string; retryAfterMs?: number | null }
   | { page: null; status: null; miss: MissKind; message: string };
 
-const parsed = new WeakMap<Fetched, Page>();
+const pages = new WeakMap<FetchResult, Page>();
 
 /** The page in a response, parsed once; null if the response isn't a page. */
-export function pageIn(got: Fetched): Page | null {
-  if (!got.ok || got.response.status < 200 || got.response.status > 299 || !isReadable(got.contentType)) return null;
-  const known = parsed.get(got) ?? readPage(got.response.url, got.contentType, got.text());
-  parsed.set(got, known);
-  return known;
+export function pageIn(fetchResult: FetchResult): Page | null {
+  if (
+    !fetchResult.ok ||
+    fetchResult.response.status < 200 ||
+    fetchResult.response.status > 299 ||
+    !isReadable(fetchResult.contentType)
+  )
+    return null;
+  const page =
+    pages.get(fetchResult) ?? readPage(fetchResult.response.url, fetchResult.contentType, fetchResult.text());
+  pages.set(fetchResult, page);
+  return page;
 }
 
 const excerptLength = 2000;
@@ -29,15 +36,15 @@ const transient = new Set<MissKind>(["dns", "unreachable", "timeout", "tls", "pr
 /** Opens a URL like an agent: prefers Markdown and accepts HTML. Adds pages to `session.pages`. */
 export async function* openPage(
   session: Session,
-  ask: { url: string; provenance: Provenance; foundOn: string | null },
-): Steps<Opened> {
-  const { url, provenance } = ask;
-  return yield* useTool<Opened>(session, "fetch_page", { url }, async (log) => {
+  request: { url: string; provenance: Provenance; foundOn: string | null },
+): Steps<OpenResult> {
+  const { url, provenance } = request;
+  return yield* useTool<OpenResult>(session, "fetch_page", { url }, async (log) => {
     const { fetching } = session;
-    const barred = provenance === "given" ? null : await fetching.barred(url, log);
-    const got = barred ?? (await fetching.get({ ...ask, accept: readerAccept, purpose: "task" }, log));
-    if (!got.ok) {
-      const { kind, message } = got;
+    const refusal = provenance === "given" ? null : await fetching.findRefusal(url, log);
+    const fetchResult = refusal ?? (await fetching.get({ ...request, accept: readerAccept, purpose: "task" }, log));
+    if (!fetchResult.ok) {
+      const { kind, message } = fetchResult;
       const after = ownChoice.has(kind) ? [] : [error("fetch_page", message, url, transient.has(kind))];
       return {
         ok: false,
@@ -46,11 +53,11 @@ export async function* openPage(
         value: { page: null, status: null, miss: kind, message },
       };
     }
-    const { status, redirects } = got.response;
-    const answered = got.response.url;
+    const { status, redirects } = fetchResult.response;
+    const finalUrl = fetchResult.response.url;
     if (status < 200 || status > 299) {
       const message = `${url} returned status ${status}`;
-      const retryAfterMs = readRetryAfter(got.response.headers.get("retry-after"), session.context.now());
+      const retryAfterMs = readRetryAfter(fetchResult.response.headers.get("retry-after"), session.context.now());
       const after: AgentEvent[] = [error("fetch_page", message, url, status === 429 || status >= 500)];
       if (status === 401 || status === 403)
         after.push({
@@ -65,18 +72,18 @@ export async function* openPage(
         value: { page: null, status, miss: null, message, retryAfterMs },
       };
     }
-    const read = pageIn(got);
-    if (read === null) {
-      const message = `${url} is ${got.contentType}, which is not a page`;
+    const parsedPage = pageIn(fetchResult);
+    if (parsedPage === null) {
+      const message = `${url} is ${fetchResult.contentType}, which is not a page`;
       return {
         ok: false,
-        output: { url, status, contentType: got.contentType },
+        output: { url, status, contentType: fetchResult.contentType },
         value: { page: null, status, miss: null, message },
       };
     }
     const page: ReadPage = {
-      ...read,
-      addresses: [...new Set([url.replace(/#.*$/s, ""), ...redirects, answered])],
+      ...parsedPage,
+      addresses: [...new Set([url.replace(/#.*$/s, ""), ...redirects, finalUrl])],
     };
     session.pages.push(page);
     return { ok: page.problem === null, ...describe(url, page), value: { page, status, miss: null } };

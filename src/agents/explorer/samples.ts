@@ -208,12 +208,12 @@ function depthOf(code: string): number {
 
 /** Checks the code blocks of every page that was read: whether they declare their language and parse in it. */
 export async function* checkSamples(session: Session, pages: ReadPage[]): Steps {
-  const seen = new Set<string>();
+  const seenSamples = new Set<string>();
   let reported = 0;
   for (const page of pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
     session.context.signal.throwIfAborted();
     yield* useTool(session, "check_samples", { url: page.url }, async () => {
-      const { checks, output, broken } = await checkPage(page, seen, maxBroken - reported);
+      const { checks, output, broken } = await checkPage(page, seenSamples, maxBroken - reported);
       reported += broken;
       return { ok: true, output, checks, value: undefined };
     });

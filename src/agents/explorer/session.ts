@@ -41,7 +41,7 @@ export type Ended = "found" | "no_words" | "pages" | "requests" | "wall_clock" |
 export type Steps<T = void> = AsyncGenerator<AgentEvent, T>;
 
 /** Result of a tool: `output` goes into the session, `value` is for the next steps. */
-export type Done<T> = {
+export type ToolResult<T> = {
   ok: boolean;
   output: Record<string, unknown>;
   checks?: Check[];
@@ -62,7 +62,7 @@ export async function* useTool<T>(
   session: Pick<Session, "nextId">,
   tool: string,
   input: Record<string, unknown>,
-  work: (log: Log) => Promise<Done<T>>,
+  work: (log: Log) => Promise<ToolResult<T>>,
 ): Steps<T> {
   const id = session.nextId();
   yield { type: "tool_call", id, tool, input };

@@ -20,15 +20,15 @@ const prompt = /^\s*(?:[\w.-]+@[\w.-]+[^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?
 
 /** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
 export function commandsOf(code: string): string | null {
-  const kept: string[] = [];
+  const commandLines: string[] = [];
   let more = false;
   for (const line of code.split("\n")) {
     const typed = line.replace(prompt, "");
     const command: string | null = typed !== line ? typed : more ? line.replace(/^> ?/, "") : null;
     more = command?.endsWith("\\") ?? false;
-    if (command !== null) kept.push(command);
+    if (command !== null) commandLines.push(command);
   }
-  return kept.length > 0 ? kept.join("\n") : null;
+  return commandLines.length > 0 ? commandLines.join("\n") : null;
 }
 
 /** `picked`: the commands were extracted, so the parser's line numbers don't match the sample. */

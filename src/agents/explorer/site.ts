@@ -76,11 +76,11 @@ async function runSite(session: Session, afdocs: CheckContext, urls: string[], l
     if (!weight) continue;
     const plain = { id: definition.id, category: definition.category };
     const own: Log = { id: log.id, events: [] };
-    const kept: Kept = new Set();
-    afdocs.http = toHttp(fetching, afdocs, own, { kept, deep });
-    const missed = fetching.cuts();
+    const missingResponses: Kept = new Set();
+    afdocs.http = toHttp(fetching, afdocs, own, { kept: missingResponses, deep });
+    const preventedBefore = fetching.preventedCount();
     const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
-    const result = !fetching.open()
+    const result = !fetching.hasBudget()
       ? skip(limitMessage)
       : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
         ? skip("A check that this one depends on did not pass")
@@ -89,19 +89,19 @@ async function runSite(session: Session, afdocs: CheckContext, urls: string[], l
     // Their order depends on timing, so sort them.
     log.events.push(...own.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))));
     // A check reports a page as broken if its request wasn't sent, so that result is discarded.
-    const settled =
-      fetching.cuts() > missed
+    const finalResult =
+      fetching.preventedCount() > preventedBefore
         ? skip(limitMessage)
-        : kept.size > 0
-          ? skip(`Not tested: ${[...kept].join(" and ")} a URL that this check needs`)
+        : missingResponses.size > 0
+          ? skip(`Not tested: ${[...missingResponses].join(" and ")} a URL that this check needs`)
           : result;
-    afdocs.previousResults.set(definition.id, settled);
-    const share = getCheckProportion(settled, weight);
-    const reported =
-      needless.has(definition.id) || share?.tested === 0 || nothingToSee(settled)
-        ? skip(needless.has(definition.id) ? "The pages are always Markdown" : settled.message)
-        : settled;
-    checks.push(toCheck(reported, share?.proportion ?? 0, weight.weight, base, urls));
+    afdocs.previousResults.set(definition.id, finalResult);
+    const share = getCheckProportion(finalResult, weight);
+    const reportedResult =
+      needless.has(definition.id) || share?.tested === 0 || nothingToSee(finalResult)
+        ? skip(needless.has(definition.id) ? "The pages are always Markdown" : finalResult.message)
+        : finalResult;
+    checks.push(toCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...urls.filter((url) => deep.has(url)).map(toDepthCheck)];
 }
@@ -131,8 +131,8 @@ const ofHtmlSites = new Set([
 
 /** Whether a client without an Accept header gets Markdown. */
 async function allMarkdown(fetching: Fetching, urls: string[], log: Log): Promise<boolean> {
-  const ask = { provenance: "given" as const, foundOn: null, purpose: "check" as const };
-  const answers = await inOrder(urls, atOnce, log, (url, own) => fetching.get({ ...ask, url }, own));
+  const request = { provenance: "given" as const, foundOn: null, purpose: "check" as const };
+  const answers = await inOrder(urls, atOnce, log, (url, own) => fetching.get({ ...request, url }, own));
   return answers.every((answer) => answer.ok && /markdown|text\/plain/i.test(answer.contentType ?? ""));
 }
 
@@ -152,7 +152,7 @@ function nothingToSee({ id, status, details }: CheckResult): boolean {
     : !details?.totalGroupsFound;
 }
 
-/** Why a check got no response to a request. */
+/** Why a check fetchResult no response to a request. */
 type Kept = Set<"robots.txt disallows" | "this service may not reach" | "elements are nested too deeply at">;
 
 /**
@@ -163,17 +163,17 @@ function toHttp(
   fetching: Fetching,
   { fetchLedger }: CheckContext,
   log: Log,
-  { kept, deep }: { kept: Kept; deep: Set<string> },
+  { kept: missingResponses, deep }: { kept: Kept; deep: Set<string> },
 ): CheckContext["http"] {
   return {
     fetch: async (url, { method = "GET", headers = {}, redirect } = {}) => {
       const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
-      const ask = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
-      const got =
-        (await fetching.barred(url, log)) ??
+      const request = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
+      const fetchResult =
+        (await fetching.findRefusal(url, log)) ??
         (await fetching.get(
           {
-            ...ask,
+            ...request,
             method: method === "HEAD" ? "HEAD" : "GET",
             ...(accept && { accept }),
             follow: redirect !== "manual",
@@ -181,14 +181,14 @@ function toHttp(
           log,
         ));
       const record = { seq: fetchLedger?.records.length ?? 0, url };
-      if (!got.ok) {
-        if (got.kind === "disallowed") kept.add("robots.txt disallows");
-        if (got.kind === "refused") kept.add("this service may not reach");
-        if (got.kind !== "cut" && got.kind !== "disallowed")
-          fetchLedger?.onRecord({ ...record, status: null, outcome: "fetch-error", error: got.message });
-        throw new Error(got.message);
+      if (!fetchResult.ok) {
+        if (fetchResult.kind === "disallowed") missingResponses.add("robots.txt disallows");
+        if (fetchResult.kind === "refused") missingResponses.add("this service may not reach");
+        if (fetchResult.kind !== "cut" && fetchResult.kind !== "disallowed")
+          fetchLedger?.onRecord({ ...record, status: null, outcome: "fetch-error", error: fetchResult.message });
+        throw new Error(fetchResult.message);
       }
-      const { response } = got;
+      const { response } = fetchResult;
       const { status } = response;
       const retryAfter = response.headers.get("retry-after");
       const blocked = status === 403 || status === 503 || (status === 429 && !retryAfter);
@@ -200,13 +200,13 @@ function toHttp(
         ...(status === 429 && retryAfter && { retryAfter }),
       };
       fetchLedger?.onRecord(kind);
-      const text = got.text().slice(0, maxText);
+      const text = fetchResult.text().slice(0, maxText);
       if (isNestedTooDeeply(text)) {
-        kept.add("elements are nested too deeply at");
+        missingResponses.add("elements are nested too deeply at");
         deep.add(url);
         throw new Error(depthMessage(url));
       }
-      fetchLedger?.onBody(kind, text, got.contentType ?? "");
+      fetchLedger?.onBody(kind, text, fetchResult.contentType ?? "");
       return {
         ok: status >= 200 && status < 300,
         status,

@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
-import { type Fetched, type Log, readerAccept } from "./fetching.ts";
+import { type FetchResult, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
 import { isPrivate, lineOf, ofEntry } from "./links.ts";
 import { judgeAnswer, judgeProblem } from "./page-health.ts";
@@ -32,19 +32,19 @@ type Stop = { url: string; provenance: Provenance; foundOn: string; text: string
  * which the answer depends.
  */
 export async function* survey(session: Session, frontier: Frontier, index: SectionIndex): Steps {
-  const known = new Set(session.pages.flatMap(({ addresses }) => addresses.map(pageKey)));
+  const chosenKeys = new Set(session.pages.flatMap(({ addresses }) => addresses.map(pageKey)));
   let left = maxPages;
   yield thought("Next, I check what the answer depends on, then other pages that the docs link to or list.");
-  for (let first = true; left > 0; first = false) {
-    const stops = chooseStops(session, frontier, index, known, Math.min(left, perRound), first);
+  for (let isFirstRound = true; left > 0; isFirstRound = false) {
+    const stops = chooseStops(session, frontier, index, chosenKeys, Math.min(left, perRound), isFirstRound);
     if (stops.length === 0) return;
     left -= stops.length;
     const answers = await fetchAll(session, stops);
     for (const [at, stop] of stops.entries()) {
       session.context.signal.throwIfAborted();
-      const { got, events } = answers[at]!;
-      if (!got.ok && got.kind === "cut") return;
-      const page = yield* readStop(session, stop, got, events);
+      const { fetchResult, events } = answers[at]!;
+      if (!fetchResult.ok && fetchResult.kind === "cut") return;
+      const page = yield* readStop(session, stop, fetchResult, events);
       if (page) yield* digest(session, frontier, index, page);
     }
   }
@@ -58,15 +58,16 @@ function chooseStops(
   session: Session,
   frontier: Frontier,
   index: SectionIndex,
-  known: Set<string>,
-  most: number,
-  first: boolean,
+  chosenKeys: Set<string>,
+  maxStops: number,
+  isFirstRound: boolean,
 ): Stop[] {
   const stops: Stop[] = [];
-  const add = (stop: Stop, limit = most) => {
+  const add = (stop: Stop, limit = maxStops) => {
     const key = pageKey(stop.url);
-    if (stops.length >= limit || known.has(key) || !mayBePage(stop.url, session.origins) || isPrivate(stop)) return;
-    known.add(key);
+    if (stops.length >= limit || chosenKeys.has(key) || !mayBePage(stop.url, session.origins) || isPrivate(stop))
+      return;
+    chosenKeys.add(key);
     stops.push({ ...stop, url: stop.url.replace(/#.*$/s, "") });
   };
   const linkStop = (page: ReadPage, { url, text }: { url: string; text: string }, needed: boolean): Stop => ({
@@ -76,11 +77,11 @@ function chooseStops(
     provenance: "link",
     foundOn: page.url,
   });
-  const read = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
+  const readablePages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   const [best] = index.rank();
-  const answer = read.find(({ url }) => url === best?.section.url);
-  const ordered = [...(answer ? [answer] : []), ...read.filter((page) => page !== answer)];
-  if (first) {
+  const answer = readablePages.find(({ url }) => url === best?.section.url);
+  const ordered = [...(answer ? [answer] : []), ...readablePages.filter((page) => page !== answer)];
+  if (isFirstRound) {
     // Links in the answer's section, and anything named like a first step.
     for (const page of ordered)
       for (const link of page.links) if (isPrerequisite(link)) add(linkStop(page, link, true), maxNeeded);
@@ -88,8 +89,8 @@ function chooseStops(
       for (const link of answer.links.filter(({ heading }) => heading === best?.section.heading))
         add(linkStop(answer, link, true));
   }
-  const ofGoal = stops.length + Math.ceil((most - stops.length) / 2);
-  while (stops.length < ofGoal) {
+  const goalShare = stops.length + Math.ceil((maxStops - stops.length) / 2);
+  while (stops.length < goalShare) {
     const next = frontier.take();
     if (!next) break;
     const { url, text, provenance, foundOn } = next;
@@ -101,7 +102,7 @@ function chooseStops(
       links.map(({ url, text }): Stop => ({ url, text, provenance: by, foundOn: at, needed: false })),
     ),
   ];
-  for (let at = 0; stops.length < most && lists.some((list) => at < list.length); at++)
+  for (let at = 0; stops.length < maxStops && lists.some((list) => at < list.length); at++)
     for (const list of lists) if (list[at]) add(list[at]!);
   return stops;
 }
@@ -111,33 +112,43 @@ function isPrerequisite({ url, text }: { url: string; text: string }): boolean {
   return prerequisite.test(name.replace(/[_.]/g, " ")) || (text.length <= 60 && prerequisite.test(text));
 }
 
-async function fetchAll(session: Session, stops: Stop[]): Promise<{ got: Fetched; events: Log["events"] }[]> {
+async function fetchAll(
+  session: Session,
+  stops: Stop[],
+): Promise<{ fetchResult: FetchResult; events: Log["events"] }[]> {
   const { fetching } = session;
-  const answers: { got: Fetched; events: Log["events"] }[] = new Array(stops.length);
+  const answers: { fetchResult: FetchResult; events: Log["events"] }[] = new Array(stops.length);
   let next = 0;
   const worker = async () => {
     for (let at = next++; at < stops.length; at = next++) {
       const { url, provenance, foundOn } = stops[at]!;
       const log: Log = { id: null, events: [] };
-      const ask = { url, provenance, foundOn, accept: readerAccept, purpose: "check" as const };
-      const got = (await fetching.barred(url, log)) ?? (await fetching.get(ask, log));
-      answers[at] = { got, events: log.events };
+      const request = { url, provenance, foundOn, accept: readerAccept, purpose: "check" as const };
+      const fetchResult = (await fetching.findRefusal(url, log)) ?? (await fetching.get(request, log));
+      answers[at] = { fetchResult, events: log.events };
     }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
   return answers;
 }
 
-async function* readStop(session: Session, stop: Stop, got: Fetched, events: AgentEvent[]): Steps<ReadPage | null> {
+async function* readStop(
+  session: Session,
+  stop: Stop,
+  fetchResult: FetchResult,
+  events: AgentEvent[],
+): Steps<ReadPage | null> {
   const { url, foundOn, needed } = stop;
   return yield* useTool<ReadPage | null>(session, "survey_page", { url, foundOn, needed }, async (log) => {
     log.events.push(...events.map((event) => (event.type === "http" ? { ...event, id: log.id } : event)));
-    const answered = judgeAnswer(url, got);
-    const read = pageIn(got);
+    const responseHealth = judgeAnswer(url, fetchResult);
+    const parsedPage = pageIn(fetchResult);
     const page: ReadPage | null =
-      got.ok && read ? { ...read, addresses: [...new Set([url, ...got.response.redirects, got.response.url])] } : null;
+      fetchResult.ok && parsedPage
+        ? { ...parsedPage, addresses: [...new Set([url, ...fetchResult.response.redirects, fetchResult.response.url])] }
+        : null;
     const problem = page && judgeProblem(page);
-    const checks = [answered, problem]
+    const checks = [responseHealth, problem]
       .filter((health) => health !== null)
       .map(
         (health): Check => ({
@@ -156,7 +167,7 @@ async function* readStop(session: Session, stop: Stop, got: Fetched, events: Age
       output: {
         url,
         needed,
-        status: got.ok ? got.response.status : got.kind,
+        status: fetchResult.ok ? fetchResult.response.status : fetchResult.kind,
         ...(page && { title: cut(page.title, 200) }),
       },
       checks,

@@ -47,7 +47,7 @@ process subprocess child-process
 subprocess spawn child-process exec
 capture record collect
 output stdout print result
-prompt ask interactive input
+prompt request interactive input
 error exception failure fault
 fail failed failure
 handle catch process
@@ -182,9 +182,9 @@ export const synonyms: ReadonlyMap<string, readonly string[]> = (() => {
   for (const line of groups.trim().split("\n")) {
     const names = line.trim().split(/\s+/).map(keyOf);
     for (const name of names) {
-      const known = byName.get(name) ?? new Set();
-      for (const other of names) if (other !== name) known.add(other);
-      byName.set(name, known);
+      const group = byName.get(name) ?? new Set();
+      for (const other of names) if (other !== name) group.add(other);
+      byName.set(name, group);
     }
   }
   return new Map([...byName].map(([name, others]) => [name, [...others]]));

@@ -4,7 +4,7 @@ import { findAnswer, notable } from "./answer.ts";
 import { placeOf, wordsOf } from "./conclusion.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { readMap } from "./map.ts";
-import { type Opened, openPage, readBefore } from "./reading.ts";
+import { type OpenResult, openPage, readBefore } from "./reading.ts";
 import type { SectionIndex } from "./sections.ts";
 import { cut, type Ended, type ReadPage, type Session, type Steps, thought } from "./session.ts";
 
@@ -21,31 +21,31 @@ export async function* walk(session: Session, frontier: Frontier, index: Section
   return ended;
 }
 
-type Start = { url: string; result: Opened };
+type Start = { url: string; result: OpenResult };
 
 async function* openStarts(session: Session, frontier: Frontier, index: SectionIndex): Steps<Start[]> {
-  const opened: Start[] = [];
+  const starts: Start[] = [];
   for (const url of session.task.startUrls) {
     if (session.pages.length >= session.task.limits.maxPages) break;
     frontier.forget(url);
     const result = yield* openPage(session, { url, provenance: "given", foundOn: null });
-    opened.push({ url, result });
+    starts.push({ url, result });
     if (result.page) {
       session.origins.add(new URL(result.page.url).origin);
       yield* digest(session, frontier, index, result.page);
     }
     if (result.miss === "cut") break;
   }
-  failIfNothingAnswered(opened);
-  return opened;
+  failIfNothingAnswered(starts);
+  return starts;
 }
 
 /**
  * If no start URL responds, or all ask to come back later, there is nothing to evaluate: the run fails, not the docs. An
  * error page or a redirect loop is a response, so it becomes a finding.
  */
-function failIfNothingAnswered(opened: Start[]): void {
-  const tried = opened.filter(({ result }) => result.miss !== "cut");
+function failIfNothingAnswered(starts: Start[]): void {
+  const tried = starts.filter(({ result }) => result.miss !== "cut");
   const broken = tried.filter(({ result: { miss, status } }) =>
     miss === null ? isTemporary(status) : miss !== "redirect",
   );
@@ -64,9 +64,9 @@ function failIfNothingAnswered(opened: Start[]): void {
 }
 
 /** If a start URL is disallowed and nothing else could be read, the docs are not to blame. */
-function failIfKeptFromAll({ pages }: Session, opened: Start[]): void {
-  const refused = opened.find(wasRefused);
-  if (refused && pages.length === 0) throw unreadable(refused, opened.length - 1);
+function failIfKeptFromAll({ pages }: Session, starts: Start[]): void {
+  const refused = starts.find(wasRefused);
+  if (refused && pages.length === 0) throw unreadable(refused, starts.length - 1);
 }
 
 const wasRefused = ({ result }: Start) => result.miss === "refused";
@@ -89,7 +89,7 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
       if (!origins.has(origin)) origins.set(origin, address);
     }
   for (const [origin, start] of [...origins].slice(0, maxOrigins)) {
-    if (!session.fetching.open()) return;
+    if (!session.fetching.hasBudget()) return;
     const { fromLlmsTxt, fromSitemap } = yield* readMap(session, origin, start);
     for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
       for (const { at, text, links } of lists) {
@@ -121,16 +121,16 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
     yield thought(why(next));
     const { url, provenance, foundOn } = next;
     best = 0;
-    const opened = yield* openPage(session, { url, provenance, foundOn });
-    if (opened.miss === "cut") return fetching.cut()?.limit ?? "requests";
-    if (!opened.page) continue;
-    frontier.forget(opened.page.url);
-    if (readBefore(session, opened.page)) {
-      pages.splice(pages.indexOf(opened.page), 1);
-      yield { type: "milestone", name: "page_repeated", detail: { url: opened.page.url } };
+    const result = yield* openPage(session, { url, provenance, foundOn });
+    if (result.miss === "cut") return fetching.limitHit()?.limit ?? "requests";
+    if (!result.page) continue;
+    frontier.forget(result.page.url);
+    if (readBefore(session, result.page)) {
+      pages.splice(pages.indexOf(result.page), 1);
+      yield { type: "milestone", name: "page_repeated", detail: { url: result.page.url } };
       continue;
     }
-    best = yield* digest(session, frontier, index, opened.page);
+    best = yield* digest(session, frontier, index, result.page);
   }
 }
 

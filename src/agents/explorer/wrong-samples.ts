@@ -11,7 +11,7 @@ const label = new RegExp(`^\\W*(?:${wrong}|don['’]t|do not|avoid|anti-?pattern
  * A sentence that describes the sample: "The following JSON is invalid", "Examples of incorrect code", "This is a
  * syntax error".
  */
-const said = [
+const warnings = [
   new RegExp(
     `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)\\s+(?:an?\\s+|also\\s+)?${wrong}\\b`,
     "i",
@@ -42,5 +42,5 @@ export function isShownAsWrong(page: ReadPage, sample: CodeSample): boolean {
       .at(-1)
       ?.split(/[.!?]\s+(?=\p{Lu})/u)
       .at(-1) ?? "";
-  return [label, ...said].some((pattern) => pattern.test(sentence.slice(-300)));
+  return [label, ...warnings].some((pattern) => pattern.test(sentence.slice(-300)));
 }

@@ -30,32 +30,32 @@ const settleMs = 4_000;
 export function createBrowsing({ urlMap, signal, ...options }: Options) {
   const mapping = createMapping(urlMap);
   const isMapped = (url: string) => URL.canParse(url) && mapping.toReal(new URL(url)) !== null;
-  let opened: ReturnType<typeof open> | null = null;
+  let openTab: ReturnType<typeof open> | null = null;
   const watch: Watch = { happened: nothing(), pending: new Set() };
   const mapsAnything = Object.keys(urlMap).length > 0;
 
   async function open() {
     const chromium = startChromium({ ...options, signal });
-    const gone = Promise.withResolvers<never>();
-    gone.promise.catch(() => {});
+    const loss = Promise.withResolvers<never>();
+    loss.promise.catch(() => {});
     let why: string | null = null;
     const lose = (reason: string) => {
       why ??= reason;
       chromium.kill();
     };
     const closed = chromium.ended.then(({ why: end, limit }) => {
-      gone.reject(new BrowserLost(why ?? `the browser exited: ${end}`, limit));
+      loss.reject(new BrowserLost(why ?? `the browser exited: ${end}`, limit));
     });
     const starting = setTimeout(lose, actionMs, "the browser did not start");
     try {
       const page = await Promise.race([
         prepare(await connect(chromium, messageMs), { lose, watch, ...(mapsAnything && { isMapped }) }),
-        gone.promise,
+        loss.promise,
       ]);
-      return { page, lose, closed, gone: gone.promise };
+      return { page, lose, closed, gone: loss.promise };
     } catch (error) {
       lose(`the browser did not start: ${error instanceof Error ? error.message : error}`);
-      return await gone.promise;
+      return await loss.promise;
     } finally {
       clearTimeout(starting);
     }
@@ -76,11 +76,11 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
      * the signal's reason.
      */
     async act<T>(work: (page: Page) => Promise<T>): Promise<{ value: T; happened: Happened }> {
-      opened ??= open();
+      openTab ??= open();
       let tab: Awaited<ReturnType<typeof open>> | null = null;
       let timer: ReturnType<typeof setTimeout> | undefined;
       try {
-        tab = await opened;
+        tab = await openTab;
         timer = setTimeout(
           tab.lose,
           actionMs,
@@ -94,7 +94,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
           tab?.lose("the page does not respond, possibly because of an endless script, so the browser was closed");
         const isLost = error instanceof BrowserLost || isUnanswered(error) || isCut(error);
         if (!isLost) throw error;
-        opened = null;
+        openTab = null;
         tab?.lose("the action was cancelled");
         throw error instanceof BrowserLost || !tab ? error : await tab.gone.catch((lost: unknown) => lost);
       } finally {
@@ -103,7 +103,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
     },
     /** Closes the browser and waits until its processes are gone. */
     async close(): Promise<void> {
-      const tab = await opened?.catch(() => null);
+      const tab = await openTab?.catch(() => null);
       tab?.lose("the session has ended");
       await tab?.closed;
     },

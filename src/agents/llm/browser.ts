@@ -34,7 +34,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
     return hosts.permits(hostname) || browsing.isMapped(url) ? null : hosts.objection(hostname);
   };
 
-  async function look(page: Page, from = 0) {
+  async function takeSnapshot(page: Page, from = 0) {
     const url = page.url();
     const title = (await page.title()).slice(0, 200);
     const root = isWeb(url)
@@ -64,9 +64,10 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
     try {
       const { value, happened } = await browsing.act(async (page) => {
         const problem = await work(page);
-        const seen = await steadily(() => look(page, from), browsing.settle);
-        if (!isWeb(seen.url) && seen.url !== "about:blank" && !isErrorPage(seen.url)) await page.goto("about:blank");
-        return { problem, seen };
+        const snapshot = await steadily(() => takeSnapshot(page, from), browsing.settle);
+        if (!isWeb(snapshot.url) && snapshot.url !== "about:blank" && !isErrorPage(snapshot.url))
+          await page.goto("about:blank");
+        return { problem, seen: snapshot };
       });
       const { problem, seen } = value;
       const fault = await faultOf(happened, seen.url, objectionTo);

@@ -2,7 +2,7 @@ import type { LanguageModelV4Message } from "@ai-sdk/provider";
 
 /** Maximum characters of a conversation, about 100,000 tokens, unless the provider says that this is too long. */
 export const usualRoom = 400_000;
-const gone = { type: "text", value: "Omitted to save space. Call the tool again if you need it." } as const;
+const omission = { type: "text", value: "Omitted to save space. Call the tool again if you need it." } as const;
 
 const sizeOf = (value: unknown) => JSON.stringify(value)?.length ?? 0;
 const charsOf = (messages: LanguageModelV4Message[]) => messages.reduce((sum, { content }) => sum + sizeOf(content), 0);
@@ -16,9 +16,9 @@ export function forget(messages: LanguageModelV4Message[], maxChars: number): vo
     if (role !== "tool") continue;
     for (const part of content) {
       if (chars <= maxChars / 2) return;
-      if (part.type !== "tool-result" || part.output === gone) continue;
+      if (part.type !== "tool-result" || part.output === omission) continue;
       chars -= sizeOf(part.output);
-      part.output = gone;
+      part.output = omission;
     }
   }
 }

@@ -112,8 +112,8 @@ async function work(
   Object.assign(specs, mcp?.tools);
   missing.push(...(mcp?.missing ?? []));
   if (prepared) {
-    const named = { skills: skills.map(({ name }) => name), mcpServers: mcp?.offered ?? [] };
-    const offered = { instructions: prepared.instructionChars > 0, ...named };
+    const names = { skills: skills.map(({ name }) => name), mcpServers: mcp?.offered ?? [] };
+    const offered = { instructions: prepared.instructionChars > 0, ...names };
     tell({ type: "milestone", name: "context_offered", detail: offered });
   }
   await checkGoal(checking, "before");

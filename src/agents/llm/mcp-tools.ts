@@ -46,7 +46,7 @@ export type McpTools = {
 export async function openMcpTools(options: Options): Promise<McpTools> {
   const { task, signal } = options;
   const open: Connection[] = [];
-  const found: Omit<McpTools, typeof Symbol.asyncDispose> = { tools: {}, offered: [], missing: [] };
+  const mcp: Omit<McpTools, typeof Symbol.asyncDispose> = { tools: {}, offered: [], missing: [] };
   /** Requests are recorded under the tool call that made them. */
   const current: { id: string | null } = { id: null };
   for (const [name, server] of Object.entries(task.workspace?.mcpServers ?? {})) {
@@ -55,16 +55,16 @@ export async function openMcpTools(options: Options): Promise<McpTools> {
       open.push({ client, close });
       for (const tool of await listTools(client)) {
         const id = `mcp__${name}__${tool.name}`.replaceAll(/[^\w-]/g, "_").slice(0, 64);
-        if (Object.keys(found.tools).length < maxTools) found.tools[id] ??= toSpec(client, tool, current);
+        if (Object.keys(mcp.tools).length < maxTools) mcp.tools[id] ??= toSpec(client, tool, current);
       }
-      found.offered.push(name);
+      mcp.offered.push(name);
     } catch (error) {
       signal.throwIfAborted();
-      found.missing.push(`the MCP server ${name} (${reasonOf(error)})`);
+      mcp.missing.push(`the MCP server ${name} (${reasonOf(error)})`);
     }
   }
   return {
-    ...found,
+    ...mcp,
     async [Symbol.asyncDispose]() {
       await Promise.all(open.map(({ close }) => close()));
     },
@@ -100,8 +100,8 @@ const toSpec = (client: Client, { name, description = "", inputSchema }: Tool, c
         const { content, structuredContent, isError } = result;
         const texts = content.map((part) => (part.type === "text" ? part.text : JSON.stringify(part)));
         const text = texts.length > 0 ? texts.join("\n") : JSON.stringify(structuredContent ?? null);
-        const shown = shortened(text, resultChars);
-        return isError === true ? { ok: false, output: { message: shown } } : { ok: true, output: { text: shown } };
+        const output = shortened(text, resultChars);
+        return isError === true ? { ok: false, output: { message: output } } : { ok: true, output: { text: output } };
       } catch (error) {
         signal.throwIfAborted();
         return { ok: false, output: { message: reasonOf(error) } };
@@ -173,10 +173,11 @@ async function startLocal({ command = "", args = [], env = {} }: McpServer, opti
     limits: { memoryBytes, workspaceBytes },
     signal,
   });
-  let said = "";
+  let output = "";
   const decoder = new TextDecoder();
   const keep = async () => {
-    for await (const bytes of box.stderr) said = (said + decoder.decode(bytes, { stream: true })).slice(-keptOfStderr);
+    for await (const bytes of box.stderr)
+      output = (output + decoder.decode(bytes, { stream: true })).slice(-keptOfStderr);
   };
   keep().catch(() => {});
   const lines = new ReadBuffer();
@@ -210,5 +211,5 @@ async function startLocal({ command = "", args = [], env = {} }: McpServer, opti
         transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
       }
   }
-  return { transport, stderr: () => said.trim() };
+  return { transport, stderr: () => output.trim() };
 }

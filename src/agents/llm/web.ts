@@ -107,9 +107,9 @@ export function webTools(
       input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
       async run({ url, from = 0 }, call): Promise<Result> {
         const earlier = from > 0 ? library.get(plain(url)) : null;
-        const opened = earlier ? { page: earlier, status: 200 } : await open(url, call);
-        if (!opened.page) return { ok: false, output: opened.miss };
-        const { page } = opened;
+        const result = earlier ? { page: earlier, status: 200 } : await open(url, call);
+        if (!result.page) return { ok: false, output: result.miss };
+        const { page } = result;
         const chars = page.markdown.length;
         const next = from + pageChars < chars ? { next: from + pageChars } : {};
         const answeredBy = page.url === plain(url) ? {} : { answeredBy: page.url };

@@ -66,7 +66,7 @@ export function workspaceTools(
         }
       : null;
     try {
-      const done = await runCommand({
+      const result = await runCommand({
         argv,
         stdin,
         workspace: workspace(),
@@ -81,8 +81,13 @@ export function workspaceTools(
         },
         signal,
       });
-      if (done.limit) tell({ type: "limit", ...done.limit });
-      return { exitCode: done.exitCode, out: done.stdout, err: done.stderr, stopped: stopReason(done, seconds) };
+      if (result.limit) tell({ type: "limit", ...result.limit });
+      return {
+        exitCode: result.exitCode,
+        out: result.stdout,
+        err: result.stderr,
+        stopped: stopReason(result, seconds),
+      };
     } finally {
       tellers?.stdout.stop();
       tellers?.stderr.stop();
@@ -103,10 +108,10 @@ export function workspaceTools(
         );
         const message = stopped ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
         const ok = message === null;
-        const shown = { exitCode, stdout: shortened(out, outputChars), stderr: shortened(err, outputChars / 2) };
+        const result = { exitCode, stdout: shortened(out, outputChars), stderr: shortened(err, outputChars / 2) };
         return {
           ok,
-          output: ok ? shown : { message: [message, lastLine(err || out)].filter(Boolean).join(": "), ...shown },
+          output: ok ? result : { message: [message, lastLine(err || out)].filter(Boolean).join(": "), ...result },
         };
       },
     }),
@@ -119,10 +124,10 @@ export function workspaceTools(
         const script = checked(
           `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileChars * 4} -- "$real"`,
         );
-        const done = await run({ argv: ["sh", "-c", script, "sh", real] }, call);
-        const message = problemOf(done);
+        const result = await run({ argv: ["sh", "-c", script, "sh", real] }, call);
+        const message = problemOf(result);
         if (message) return { ok: false, output: { path, message } };
-        return { ok: true, output: { path, text: shortened(done.out, fileChars) } };
+        return { ok: true, output: { path, text: shortened(result.out, fileChars) } };
       },
     }),
     write_file: spec({
@@ -145,10 +150,10 @@ export function workspaceTools(
         const real = inside(path);
         if (!real) return outside(path);
         const find = `find "$real" -mindepth 1 \\( -name node_modules -o -name .git -o -path /workspace/.home \\) -prune -o -printf '%P %s %y\\n' | head -500`;
-        const done = await run({ argv: ["sh", "-c", checked(find), "sh", real] }, call);
-        const message = problemOf(done);
+        const result = await run({ argv: ["sh", "-c", checked(find), "sh", real] }, call);
+        const message = problemOf(result);
         if (message) return { ok: false, output: { path, message } };
-        return { ok: true, output: { path, files: done.out.trim().split("\n").filter(Boolean) } };
+        return { ok: true, output: { path, files: result.out.trim().split("\n").filter(Boolean) } };
       },
     }),
   };
