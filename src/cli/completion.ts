@@ -20,16 +20,16 @@ export function addCompletion(program: Command): void {
       "after",
       `\nTo set it up:\n  ${Object.values(setUp).join("\n  ")}\n\nExample:\n  evald completion bash`,
     )
-    .action((shell: Shell) => print(scripts[shell](toPlaces(program)).trimEnd()));
+    .action((shell: Shell) => print(scripts[shell](flattenCommands(program)).trimEnd()));
 }
 
 type Word = { word: string; description: string };
 type Choice = Word & { takesValue: boolean; choices: string[] };
 /** What may follow a command: `path` is its name without the program's, `""` for the program itself. */
-type PlaceOfTree = { path: string; commands: Word[]; options: Choice[]; choices: string[] };
+type CommandNode = { path: string; commands: Word[]; options: Choice[]; choices: string[] };
 
 /** Every command with what may follow it, the program first. */
-function toPlaces(command: Command, path = "", inherited: readonly Option[] = []): PlaceOfTree[] {
+function flattenCommands(command: Command, path = "", inherited: readonly Option[] = []): CommandNode[] {
   const help = command.createHelp();
   const options = [...help.visibleOptions(command), ...inherited];
   const below = command.commands.filter((each) => each.name() !== "help");
@@ -52,9 +52,9 @@ function toPlaces(command: Command, path = "", inherited: readonly Option[] = []
       choices: command.registeredArguments.flatMap((each) => each.argChoices ?? []),
     },
     ...below.flatMap((each) =>
-      toPlaces(each, `${path} ${each.name()}`.trim(), path === "" ? command.options : inherited).map((place) => ({
-        ...place,
-        options: place.options.filter(({ word }, i, all) => all.findIndex((other) => other.word === word) === i),
+      flattenCommands(each, `${path} ${each.name()}`.trim(), path === "" ? command.options : inherited).map((node) => ({
+        ...node,
+        options: node.options.filter(({ word }, i, all) => all.findIndex((other) => other.word === word) === i),
       })),
     ),
   ];
@@ -64,10 +64,10 @@ function toPlaces(command: Command, path = "", inherited: readonly Option[] = []
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** The part of bash and zsh scripts that finds the command: sets `at` to its path. */
-const findCommand = (places: PlaceOfTree[], words: string): string => `  local at="" word
+const findCommand = (nodes: CommandNode[], words: string): string => `  local at="" word
   for word in ${words}; do
     case "$at $word" in
-      ${places
+      ${nodes
         .filter(({ path }) => path !== "")
         .map(({ path }) => quote(path.includes(" ") ? path : ` ${path}`))
         .join(" | ")}) at="\${at:+$at }$word" ;;
@@ -75,8 +75,8 @@ const findCommand = (places: PlaceOfTree[], words: string): string => `  local a
   done`;
 
 /** The values after an option, as branches of a case statement over the command and the option. */
-const values = (places: PlaceOfTree[], answer: (choices: string[]) => string): string =>
-  places
+const values = (nodes: CommandNode[], answer: (choices: string[]) => string): string =>
+  nodes
     .flatMap(({ path, options }) =>
       options
         .filter(({ takesValue }) => takesValue)
@@ -85,8 +85,8 @@ const values = (places: PlaceOfTree[], answer: (choices: string[]) => string): s
     .join("\n");
 
 /** The names of options after a dash, otherwise of commands and values: a case statement over the command and the current word. */
-const names = (places: PlaceOfTree[], toNames: (words: Word[]) => string): string => `  case "$at:$current" in
-${places
+const names = (nodes: CommandNode[], toNames: (words: Word[]) => string): string => `  case "$at:$current" in
+${nodes
   .flatMap(({ path, commands, options, choices }) => {
     const others = [...commands, ...choices.map((word) => ({ word, description: "" }))];
     return [
@@ -97,40 +97,40 @@ ${places
   .join("\n")}
   esac`;
 
-const scripts: Record<Shell, (places: PlaceOfTree[]) => string> = {
-  bash: (places) => `# bash completion of evald
+const scripts: Record<Shell, (nodes: CommandNode[]) => string> = {
+  bash: (nodes) => `# bash completion of evald
 _evald() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" names=""
-${findCommand(places, `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
+${findCommand(nodes, `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
   case "$at $previous" in
-${values(places, (choices) => (choices.length === 0 ? "COMPREPLY=()" : `COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current"))`))}
+${values(nodes, (choices) => (choices.length === 0 ? "COMPREPLY=()" : `COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current"))`))}
   esac
-${names(places, (words) => quote(words.map(({ word }) => word).join(" ")))}
+${names(nodes, (words) => quote(words.map(({ word }) => word).join(" ")))}
   COMPREPLY=($(compgen -W "$names" -- "$current"))
 }
 complete -o default -F _evald evald
 `,
-  zsh: (places) => `#compdef evald
+  zsh: (nodes) => `#compdef evald
 # zsh completion of evald
 _evald() {
   local current="\${words[CURRENT]}" previous="\${words[CURRENT - 1]}"
   local -a names
-${findCommand(places, `"\${(@)words[2,CURRENT-1]}"`)}
+${findCommand(nodes, `"\${(@)words[2,CURRENT-1]}"`)}
   case "$at $previous" in
-${values(places, (choices) => (choices.length === 0 ? "_files" : `names=(${choices.map(quote).join(" ")}); _describe value names`))}
+${values(nodes, (choices) => (choices.length === 0 ? "_files" : `names=(${choices.map(quote).join(" ")}); _describe value names`))}
   esac
-${names(places, (words) => `(${words.map(described).join(" ")})`)}
+${names(nodes, (words) => `(${words.map(described).join(" ")})`)}
   if (( \${#names} )); then _describe command names; else _files; fi
 }
 compdef _evald evald
 `,
-  fish: (places) => `# fish completion of evald
+  fish: (nodes) => `# fish completion of evald
 function __evald_at
-${findCommandInFish(places)}
+${findCommandInFish(nodes)}
   test "$at" = "$argv[1]"
 end
 complete -c evald -f
-${places
+${nodes
   .flatMap(({ path, commands, options, choices }) => {
     const when = `complete -c evald -n ${quote(`__evald_at ${quote(path)}`)}`;
     return [
@@ -151,10 +151,10 @@ ${places
 const described = ({ word, description }: Word): string =>
   quote(description === "" ? word : `${word}:${description.replaceAll(":", "\\:")}`);
 
-const findCommandInFish = (places: PlaceOfTree[]): string => `  set -l at ""
+const findCommandInFish = (nodes: CommandNode[]): string => `  set -l at ""
   for word in (commandline -opc)[2..]
     switch "$at $word"
-      case ${places
+      case ${nodes
         .filter(({ path }) => path !== "")
         .map(({ path }) => quote(path.includes(" ") ? path : ` ${path}`))
         .join(" ")}

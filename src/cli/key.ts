@@ -31,11 +31,11 @@ export function addKey(program: Command, configOf: () => Config): void {
     )
     .option("--json", "Print the key with its details as JSON")
     .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci --scopes read,run)")
-    .action(({ org, name, expiresDays, scopes: held, compatible, json }: CreateOptions) => {
+    .action(({ org, name, expiresDays, scopes: scopeList, compatible, json }: CreateOptions) => {
       const created = withData(configOf(), (service) => {
         return createKey(service.ctx, orgOf(service, org), name, {
           lifeMs: expiresDays === undefined ? null : expiresDays * dayMs,
-          scopes: held?.split(",").map((scope) => scope.trim()) ?? null,
+          scopes: scopeList?.split(",").map((scope) => scope.trim()) ?? null,
           isCompatible: compatible,
         });
       });

@@ -54,23 +54,23 @@ export function addOrg(program: Command, configOf: () => Config): void {
       "after",
       '\nExample:\n  evald org set "Acme" --time-zone America/New_York --runs-a-day 200 --max-usd-a-month 50',
     )
-    .action((name: string, given: SetOptions) => {
-      const { changed, baseUrl } = withData(configOf(), ({ ctx }) => ({
+    .action((name: string, options: SetOptions) => {
+      const { updated, baseUrl } = withData(configOf(), ({ ctx }) => ({
         baseUrl: ctx.baseUrl(),
-        changed: updateOrg(ctx, getOrgByName(ctx, name).id, {
-          name: given.name,
-          timeZone: given.timeZone,
-          maxRunsAtOnce: toLimit("--runs-at-once", given.runsAtOnce),
-          maxRunsADay: toLimit("--runs-a-day", given.runsADay),
-          maxUsdAMonth: toUsd("--max-usd-a-month", given.maxUsdAMonth),
-          maxUsdARun: toUsd("--max-usd-a-run", given.maxUsdARun),
-          judgeModels: given.judgeModel === undefined ? undefined : toList(given.judgeModel),
-          hasResultsPage: given.resultsPage,
+        updated: updateOrg(ctx, getOrgByName(ctx, name).id, {
+          name: options.name,
+          timeZone: options.timeZone,
+          maxRunsAtOnce: toLimit("--runs-at-once", options.runsAtOnce),
+          maxRunsADay: toLimit("--runs-a-day", options.runsADay),
+          maxUsdAMonth: toUsd("--max-usd-a-month", options.maxUsdAMonth),
+          maxUsdARun: toUsd("--max-usd-a-run", options.maxUsdARun),
+          judgeModels: options.judgeModel === undefined ? undefined : toList(options.judgeModel),
+          hasResultsPage: options.resultsPage,
         }),
       }));
-      say(`Updated organization ${changed.name}. A running service applies the change within 30 seconds.`);
-      if (given.resultsPage && changed.resultsPath) say(`Public results page: ${baseUrl}${changed.resultsPath}`);
-      print(given.json ? JSON.stringify(changed) : changed.id);
+      say(`Updated organization ${updated.name}. A running service applies the change within 30 seconds.`);
+      if (options.resultsPage && updated.resultsPath) say(`Public results page: ${baseUrl}${updated.resultsPath}`);
+      print(options.json ? JSON.stringify(updated) : updated.id);
     });
   org
     .command("setup-link <name>")

@@ -54,12 +54,12 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
     .configureOutput({ writeOut: (text) => process.stdout.write(text), writeErr: (text) => process.stderr.write(text) })
     .exitOverride();
   const dataOf = () => program.opts<{ data?: string }>().data;
-  /** `given`: settings that options set. */
-  const configOf = (given: Record<string, string> = {}): Config => {
+  /** `optionSettings`: those that options of the command set. */
+  const configOf = (optionSettings: Record<string, string> = {}): Config => {
     const data = dataOf();
     // These belong to clients such as evald run and curl, not to the service.
     const { EVALD_URL: _, EVALD_KEY: __, EVALD_ID_TOKEN: ___, EVALD_ORG: ____, ...settings } = env;
-    const set = { ...given, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
+    const set = { ...optionSettings, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
     return readConfig(
       { ...settings, ...set },
       Object.fromEntries(Object.entries(settingOptions).filter(([name]) => name in set)),

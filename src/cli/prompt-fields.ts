@@ -62,22 +62,22 @@ export const addFields = (command: Command): Command =>
     .option("--results-page", "List the prompt on the public results page of the organization")
     .option("--no-results-page", "Don't list it there (default)");
 
-/** The fields of a prompt that were given. Throws bad_request. */
-export const toFields = (given: FieldOptions) => ({
-  title: given.title,
-  endGoal: given.goal,
-  wordings: given.wording,
-  targetProviderId: given.provider,
-  additionalUrls: given.startUrl?.map((url) => ({ url })),
-  ...agentsOf(given.agent, given.model),
-  frequency: given.frequency,
-  runsPerEval: given.runs,
-  limits: given.limit,
-  tags: given.tag,
-  workerLabels: given.workerLabel,
-  successBar: given.successBar,
-  supersedesByDefault: given.supersede,
-  isOnResultsPage: given.resultsPage,
+/** The fields of a prompt that were options. Throws bad_request. */
+export const toFields = (options: FieldOptions) => ({
+  title: options.title,
+  endGoal: options.goal,
+  wordings: options.wording,
+  targetProviderId: options.provider,
+  additionalUrls: options.startUrl?.map((url) => ({ url })),
+  ...agentsOf(options.agent, options.model),
+  frequency: options.frequency,
+  runsPerEval: options.runs,
+  limits: options.limit,
+  tags: options.tag,
+  workerLabels: options.workerLabel,
+  successBar: options.successBar,
+  supersedesByDefault: options.supersede,
+  isOnResultsPage: options.resultsPage,
 });
 
 /** Parses `codex=openai/gpt-5` and adds it to the agents given before. */

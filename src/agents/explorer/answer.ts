@@ -1,16 +1,18 @@
 import type { Term } from "./goal.ts";
 import { bestOfPages, type Match, meritOf, type SectionIndex } from "./sections.ts";
 
+// These thresholds were tuned like the numbers in sections.ts.
+
 /** Minimum share of the goal for a section to be reported. */
 export const notable = 0.4;
 /** Minimum shares of the goal that a likely answer must contain in its text and name in its headings, and of both together. */
-const ofGoal = { held: 0.7, named: 0.25, together: 1 };
+const minOfGoal = { inText: 0.7, inHeadings: 0.25, together: 1 };
 /** The same for one of its parts, which has fewer words. */
-const ofOwnPart = { held: 0.8, named: 0.3 };
+const minOfOwnPart = { inText: 0.8, inHeadings: 0.3 };
 /** Minimum share that the section's own heading must name, so that a section doesn't match because of its page title. */
-const ownName = 0.1;
+const minOwnHeading = 0.1;
 /** Minimum shares of the whole goal that the answer to one part must contain and name. */
-const ofPart = { held: 0.2, named: 0.1 };
+const minOfPart = { inText: 0.2, inHeadings: 0.1 };
 
 /**
  * Where the answer to a goal is most likely to be. `likely`: `sections` contain it, each with a sample. `unclear`: no
@@ -26,17 +28,18 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
   const unclear: Answer = { state: "unclear", sections: [], nearest: ranked, all };
   if (terms.length === 0 || index.unseen().length > 0) return unclear;
   // Every section counts: a better one of the same page that lacks a heading or a sample must not hide another.
-  const fair = all.filter(
-    ({ share, headingShare, section }) => section.hasSample && share >= ofPart.held && headingShare >= ofPart.named,
+  const candidates = all.filter(
+    ({ share, headingShare, section }) =>
+      section.hasSample && share >= minOfPart.inText && headingShare >= minOfPart.inHeadings,
   );
-  const one = fair.find(
+  const one = candidates.find(
     ({ share, headingShare, nameShare }) =>
-      share >= ofGoal.held &&
-      headingShare >= ofGoal.named &&
-      share + headingShare >= ofGoal.together &&
-      nameShare >= ownName,
+      share >= minOfGoal.inText &&
+      headingShare >= minOfGoal.inHeadings &&
+      share + headingShare >= minOfGoal.together &&
+      nameShare >= minOwnHeading,
   );
-  const sections = one ? [one] : parts.length > 1 ? joinSections(fair, index, parts) : [];
+  const sections = one ? [one] : parts.length > 1 ? joinSections(candidates, index, parts) : [];
   if (sections.length === 0) return unclear;
   const pages = new Set(sections.map(({ section }) => section.url));
   return {
@@ -51,14 +54,16 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
  * Sections of several pages that together answer a goal of several parts: each part has one that contains and names it.
  * Empty if a part has none.
  */
-function joinSections(fair: Match[], index: SectionIndex, parts: Term[][]): Match[] {
+function joinSections(candidates: Match[], index: SectionIndex, parts: Term[][]): Match[] {
   const matches = parts.map((part) => {
     const total = part.reduce((sum, term) => sum + index.rarity(term), 0) || 1;
     const shareOf = (some: Term[]) => {
       const stems = new Set(some.map(({ stem }) => stem));
       return part.reduce((sum, term) => sum + (stems.has(term.stem) ? index.rarity(term) : 0), 0) / total;
     };
-    return fair.find((match) => shareOf(match.terms) >= ofOwnPart.held && shareOf(match.named) >= ofOwnPart.named);
+    return candidates.find(
+      (match) => shareOf(match.terms) >= minOfOwnPart.inText && shareOf(match.named) >= minOfOwnPart.inHeadings,
+    );
   });
   const sections = [...new Set(matches)].filter((match) => match !== undefined);
   return matches.includes(undefined) ? [] : sections.sort((a, b) => meritOf(b) - meritOf(a));

@@ -12,17 +12,17 @@ const maxOrigins = 2;
 /** Time limit for one document, in ms. */
 const parseMs = 5000;
 
-type Place = Pick<FetchRequest, "url" | "provenance" | "foundOn">;
+type Source = Pick<FetchRequest, "url" | "provenance" | "foundOn">;
 
 /**
  * Validates the OpenAPI and Swagger documents that pages link to, or that are at a common path. External references are
  * not followed.
  */
 export async function* checkContracts(session: Session): Steps<Contract[]> {
-  const places = findPlaces(session);
-  if (places.length === 0) return [];
-  return yield* useTool(session, "check_openapi", { places: places.map(({ url }) => url) }, async (log) => {
-    const results = (await inOrder(places, 4, log, (place, own) => checkOne(session, place, own))).filter(
+  const sources = findSources(session);
+  if (sources.length === 0) return [];
+  return yield* useTool(session, "check_openapi", { places: sources.map(({ url }) => url) }, async (log) => {
+    const results = (await inOrder(sources, 4, log, (source, own) => checkOne(session, source, own))).filter(
       (one) => one !== null,
     );
     const documents = results.filter(
@@ -38,8 +38,8 @@ export async function* checkContracts(session: Session): Steps<Contract[]> {
   });
 }
 
-function findPlaces(session: Session): Place[] {
-  const linked = new Map<string, Place>();
+function findSources(session: Session): Source[] {
+  const linked = new Map<string, Source>();
   for (const page of [...session.pages, ...session.surveyed])
     for (const { url } of page.links) {
       if (
@@ -55,17 +55,17 @@ function findPlaces(session: Session): Place[] {
   const guessed = origins
     .flatMap((origin) => usualPlaces.map((path) => `${origin}${path}`))
     .filter((url) => !linked.has(url))
-    .map((url): Place => ({ url, provenance: "guessed", foundOn: null }));
+    .map((url): Source => ({ url, provenance: "guessed", foundOn: null }));
   return [...linked.values().take(maxLinked), ...guessed];
 }
 
 async function checkOne(
   session: Session,
-  place: Place,
+  source: Source,
   log: Log,
 ): Promise<{ check: Check; document: Contract["document"] | null } | null> {
-  if (await session.fetching.findRefusal(place.url, log)) return null;
-  const fetchResult = await session.fetching.get({ ...place, purpose: "check" }, log);
+  if (await session.fetching.findRefusal(source.url, log)) return null;
+  const fetchResult = await session.fetching.get({ ...source, purpose: "check" }, log);
   if (!fetchResult.ok || fetchResult.response.status !== 200 || /html/i.test(fetchResult.contentType ?? ""))
     return null;
   const text = fetchResult.text();
@@ -74,11 +74,11 @@ async function checkOne(
     group: "contract" as const,
     weight: 7,
     subject: fetchResult.response.url,
-    url: place.foundOn ?? fetchResult.response.url,
+    url: source.foundOn ?? fetchResult.response.url,
     line: null,
   };
   const document = parseDocument(text);
-  if (document === undefined && place.provenance === "link")
+  if (document === undefined && source.provenance === "link")
     return {
       check: {
         ...base,

@@ -13,7 +13,7 @@ const round = (share: number) => Math.round(share * 100) / 100;
 export const wordsOf = (terms: Term[]) => terms.map(({ word }) => word);
 
 /** A section, as it appears in events. */
-export const placeOf = ({ section, share, headingShare }: Match) => ({
+export const describeSection = ({ section, share, headingShare }: Match) => ({
   url: section.url,
   heading: cut(section.path.join(" > "), 200),
   line: section.line,
@@ -33,7 +33,9 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
   const words = wordsOf(terms);
   const answer = yield* useTool(session, "search_docs", { terms: words }, async () => {
     const answer = findAnswer(index, session);
-    const best = answer.nearest.slice(0, 5).map((match) => ({ ...placeOf(match), hasSample: match.section.hasSample }));
+    const best = answer.nearest
+      .slice(0, 5)
+      .map((match) => ({ ...describeSection(match), hasSample: match.section.hasSample }));
     return { ok: true, output: { sections: index.size(), best }, value: answer };
   });
   const { state, sections } = answer;
@@ -88,7 +90,7 @@ function clicksTo({ graph, task, pages, surveyed }: Session, url: string): numbe
 }
 
 const toNearest = (session: Session, match: Match) => ({
-  ...placeOf(match),
+  ...describeSection(match),
   title: cut(match.section.path[0] ?? "", 200),
   terms: wordsOf(match.terms),
   missing: wordsOf(match.missing),

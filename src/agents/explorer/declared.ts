@@ -107,12 +107,13 @@ async function testWorkspace(
 ): Promise<{ check: Check; evidence: Evidence | null }[]> {
   if (declaredChecks.length === 0) return [];
   const missing = !means ? "the agent has no workspace" : "missing" in means.sandbox ? means.sandbox.missing : null;
-  const place = means && "workspace" in means.sandbox ? means.sandbox : null;
+  const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
   // What a check fetches is nothing that the agent read.
   const terms = { task, reader: createReader(task), tell: () => {}, now };
-  await using relay = place && createRelayOpener(place, terms);
+  await using relay = sandbox && createRelayOpener(sandbox, terms);
   const proxyOf = async (id: string) => (await relay!.open()).toProxy(id);
-  const checker = place && (await openWorkspaceChecker(place, proxyOf, task, { isolated: when === "before", signal }));
+  const checker =
+    sandbox && (await openWorkspaceChecker(sandbox, proxyOf, task, { isolated: when === "before", signal }));
   const results: { check: Check; evidence: Evidence | null }[] = [];
   try {
     for (const declared of declaredChecks) {
@@ -126,16 +127,16 @@ async function testWorkspace(
         results.push({ check: toCheck(declared, subject, { status: "skip", message, expected }), evidence: null });
         continue;
       }
-      const { problem, ...found } = isCommand
+      const { problem, ...evidence } = isCommand
         ? await checker.checkCommand({ command, exitCode, contains }, id)
         : await checker.checkFile({ file, contains });
       const check = toCheck(declared, subject, {
         status: problem === null ? "pass" : "fail",
         message: `${name}: ${problem ?? expected}`,
         expected,
-        quote: isCommand ? found.output.trim().slice(-300) : undefined,
+        quote: isCommand ? evidence.output.trim().slice(-300) : undefined,
       });
-      results.push({ check, evidence: { ...(isCommand ? { command } : { file }), ...found } });
+      results.push({ check, evidence: { ...(isCommand ? { command } : { file }), ...evidence } });
     }
   } finally {
     await checker?.close();

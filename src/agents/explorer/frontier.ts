@@ -32,9 +32,8 @@ export type Frontier = {
   size(): number;
 };
 
-// The numbers below were fitted by hand to the goals about real docs in test/truth/goals/tuning.json: they lead to the page that answers a
-// goal in the fewest reads. `bun run truth --goals` measures them on those goals and on the ones in held-out.json, which no number was
-// fitted to.
+// The numbers below were tuned on the goals about real docs in test/truth/goals/tuning.json. `bun run truth --goals` measures how often the
+// explorer finds the page that answers a goal, with those goals and with the ones in held-out.json, on which nothing was tuned.
 
 /** Weight of a word of the goal by where it occurs, 1 being the link text. */
 const wordWeight = { text: 1, path: 0.8, context: 0.4, heading: 0.2 };
@@ -101,7 +100,7 @@ type State = {
   forms: TermForms;
   waiting: Map<string, Entry>;
   /** Depth of each URL that was opened or excluded, by its key. */
-  gone: Map<string, number>;
+  closed: Map<string, number>;
   /** Number of URLs that each term was seen with. */
   counts: Map<string, number>;
   openedHubs: number;
@@ -112,7 +111,7 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
   const state: State = {
     forms: toForms(terms),
     waiting: new Map(),
-    gone: new Map(),
+    closed: new Map(),
     counts: new Map(),
     openedHubs: 0,
   };
@@ -125,7 +124,7 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
     take: () => takeBest(state, terms, rarity),
     forget(url) {
       const key = pageKey(url);
-      state.gone.set(key, state.waiting.get(key)?.depth ?? state.gone.get(key) ?? 0);
+      state.closed.set(key, state.waiting.get(key)?.depth ?? state.closed.get(key) ?? 0);
       state.waiting.delete(key);
     },
     size: () => state.waiting.size,
@@ -143,13 +142,13 @@ function toForms(terms: Term[]): TermForms {
 }
 
 function addLink(state: State, link: PageLink, provenance: Provenance, foundOn: string | null): void {
-  const { waiting, gone, counts } = state;
+  const { waiting, closed, counts } = state;
   const key = pageKey(link.url);
-  if (gone.has(key)) return;
+  if (closed.has(key)) return;
   const entry = waiting.get(key);
   const match = matchLink(link, state.forms);
   for (const stem of match.hits.keys()) if (!entry?.hits.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1);
-  const depth = foundOn === null ? 0 : (gone.get(pageKey(foundOn)) ?? 0) + 1;
+  const depth = foundOn === null ? 0 : (closed.get(pageKey(foundOn)) ?? 0) + 1;
   const near = link.near ?? 0;
   const hub = hubBonusOf(link) * decayPerLevel ** Math.max(0, depth - 1);
   if (!entry) {
@@ -203,7 +202,7 @@ const focusOf = (words: string[], forms: TermForms): number =>
 
 /** Removes and returns the entry with the highest score; among equals, the one that was found first. */
 function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): Candidate | null {
-  const { waiting, gone } = state;
+  const { waiting, closed } = state;
   const weights = weighTerms(state, terms, rarity);
   const hubShare = decayPerOpenedHub ** state.openedHubs;
   let best: Entry | null = null;
@@ -219,7 +218,7 @@ function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): 
   }
   if (!best) return null;
   waiting.delete(best.key);
-  gone.set(best.key, best.depth);
+  closed.set(best.key, best.depth);
   if (best.hub > 0) state.openedHubs++;
   const { url, text, provenance, foundOn } = best;
   const named = wordsOf(terms, best.named);

@@ -22,8 +22,8 @@ const exampleHosts =
   /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$|^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/i;
 
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
-type Place = Pick<ReadPage, "url" | "markdown"> & { by: "link" | Listing["by"] };
-type Target = { url: string; foundOn: Place; text: string; own: boolean };
+type LinkSource = Pick<ReadPage, "url" | "markdown"> & { by: "link" | Listing["by"] };
+type Target = { url: string; foundOn: LinkSource; text: string; own: boolean };
 type Answered = { target: Target; fetchResult: FetchResult };
 type Finding = { target: Target; state: "alive" | "bad" | "unknown"; why: string; health?: Health };
 
@@ -176,16 +176,16 @@ function toChecks(findings: Finding[]): Check[] {
     ({ target }) => target.foundOn.url,
   );
   const passes = [...alive].map(
-    ([url, found]): Check => ({
+    ([url, findings]): Check => ({
       id: "link-resolves",
       group: "link",
       status: "pass",
       share: 1,
-      weight: found.length,
+      weight: findings.length,
       subject: url,
       url,
       line: null,
-      message: `${found.length} ${found.length === 1 ? "link" : "links"} first seen here ${found.length === 1 ? "leads" : "lead"} to a page that exists`,
+      message: `${findings.length} ${findings.length === 1 ? "link" : "links"} first seen here ${findings.length === 1 ? "leads" : "lead"} to a page that exists`,
       fix: null,
       quote: null,
     }),

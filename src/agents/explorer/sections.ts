@@ -37,9 +37,8 @@ export type Match = {
   synonyms: { word: string; synonym: string }[];
 };
 
-// The numbers below were fitted by hand to the goals about real docs in test/truth/goals/tuning.json: the section that answers a goal comes
-// first, or among the first three. `bun run truth --goals` measures them on those goals and on the ones in held-out.json, which no number
-// was fitted to.
+// The numbers below were tuned on the goals about real docs in test/truth/goals/tuning.json. `bun run truth --goals` measures how often the
+// section that answers a goal comes first, with those goals and with the ones in held-out.json, on which nothing was tuned.
 
 /** Maximum length of a section in characters; longer ones are split at blank lines. */
 const maxSectionChars = 3000;

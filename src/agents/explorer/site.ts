@@ -76,8 +76,8 @@ async function runSite(session: Session, afdocs: CheckContext, urls: string[], l
     if (!weight) continue;
     const plain = { id: definition.id, category: definition.category };
     const own: Log = { id: log.id, events: [] };
-    const missingResponses: Kept = new Set();
-    afdocs.http = toHttp(fetching, afdocs, own, { kept: missingResponses, deep });
+    const missingResponses: MissingResponses = new Set();
+    afdocs.http = toHttp(fetching, afdocs, own, { missingResponses, deep });
     const preventedBefore = fetching.preventedCount();
     const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
     const result = !fetching.hasBudget()
@@ -153,17 +153,19 @@ function nothingToSee({ id, status, details }: CheckResult): boolean {
 }
 
 /** Why a check fetchResult no response to a request. */
-type Kept = Set<"robots.txt disallows" | "this service may not reach" | "elements are nested too deeply at">;
+type MissingResponses = Set<
+  "robots.txt disallows" | "this service may not reach" | "elements are nested too deeply at"
+>;
 
 /**
- * Our network access in the interface of afdocs. `kept` receives the reason if it gets no response, `deep` the URLs of pages that it would
+ * Our network access in the interface of afdocs. `missingResponses` receives the reason if it gets no response, `deep` the URLs of pages that it would
  * take too long to parse.
  */
 function toHttp(
   fetching: Fetching,
   { fetchLedger }: CheckContext,
   log: Log,
-  { kept: missingResponses, deep }: { kept: Kept; deep: Set<string> },
+  { missingResponses, deep }: { missingResponses: MissingResponses; deep: Set<string> },
 ): CheckContext["http"] {
   return {
     fetch: async (url, { method = "GET", headers = {}, redirect } = {}) => {

@@ -12,7 +12,7 @@ import { digest } from "./walk.ts";
 /** Maximum number of pages to read after the search. */
 const maxPages = 80;
 /**
- * Number of pages chosen per round, from what is known then. Half are chosen because their link matches the goal: they
+ * Number of pages chosen per round, from what is chosenKeys then. Half are chosen because their link matches the goal: they
  * may answer it better.
  */
 const perRound = 8;
@@ -52,7 +52,7 @@ export async function* survey(session: Session, frontier: Frontier, index: Secti
 
 /**
  * In order of value: needed, likely to answer, then other links and list entries, spread over the site. Adds to
- * `known`.
+ * `chosenKeys`.
  */
 function chooseStops(
   session: Session,

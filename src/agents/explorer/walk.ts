@@ -1,7 +1,7 @@
 import { AgentFailure } from "../agent.ts";
 import { pagesListed } from "../milestones.ts";
 import { findAnswer, notable } from "./answer.ts";
-import { placeOf, wordsOf } from "./conclusion.ts";
+import { describeSection, wordsOf } from "./conclusion.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { readMap } from "./map.ts";
 import { type OpenResult, openPage, readBefore } from "./reading.ts";
@@ -172,7 +172,7 @@ export async function* digest(
     yield {
       type: "milestone",
       name: "section_matched",
-      detail: { ...placeOf(best), terms: wordsOf(best.terms), hasSample: best.section.hasSample },
+      detail: { ...describeSection(best), terms: wordsOf(best.terms), hasSample: best.section.hasSample },
     };
   return best?.share ?? 0;
 }

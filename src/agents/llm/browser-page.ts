@@ -52,7 +52,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
         prepare(await connect(chromium, messageMs), { lose, watch, ...(mapsAnything && { isMapped }) }),
         loss.promise,
       ]);
-      return { page, lose, closed, gone: loss.promise };
+      return { page, lose, closed, loss: loss.promise };
     } catch (error) {
       lose(`the browser did not start: ${error instanceof Error ? error.message : error}`);
       return await loss.promise;
@@ -87,7 +87,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
           `the action did not finish within ${actionMs / 1000} s, so the browser was closed`,
         );
         watch.happened = nothing();
-        return { value: await Promise.race([work(tab.page), tab.gone]), happened: watch.happened };
+        return { value: await Promise.race([work(tab.page), tab.loss]), happened: watch.happened };
       } catch (error) {
         signal.throwIfAborted();
         if (isUnanswered(error))
@@ -96,7 +96,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
         if (!isLost) throw error;
         openTab = null;
         tab?.lose("the action was cancelled");
-        throw error instanceof BrowserLost || !tab ? error : await tab.gone.catch((lost: unknown) => lost);
+        throw error instanceof BrowserLost || !tab ? error : await tab.loss.catch((error: unknown) => error);
       } finally {
         clearTimeout(timer);
       }

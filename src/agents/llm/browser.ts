@@ -10,19 +10,19 @@ import { type PageText, toPageText } from "./browser-tree.ts";
 import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 
 /** Limits of one snapshot. */
-const lookChars = 12_000;
+const snapshotChars = 12_000;
 const loadMs = 15_000;
 const elementMs = 8_000;
 const maxImageBytes = 512 * 1024;
 const maxScreenshots = 20;
 
-type Place = Means & { browser: Extract<Means["browser"], { program: string }> };
+type BrowserMeans = Means & { browser: Extract<Means["browser"], { program: string }> };
 
 /** A mistake in the call itself, reported without reading the page. */
 class Mistake extends Error {}
 
 /** The browser as a tool: `browse`, one action per call. */
-export function browserTools(task: Task, { browser, operatorHosts }: Place, signal: AbortSignal) {
+export function browserTools(task: Task, { browser, operatorHosts }: BrowserMeans, signal: AbortSignal) {
   const { urlMap, limits } = task;
   const browsing = createBrowsing({ ...browser, memoryBytes: limits.memoryBytes, urlMap, signal });
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
@@ -33,24 +33,6 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
     const { hostname } = new URL(url);
     return hosts.permits(hostname) || browsing.isMapped(url) ? null : hosts.objection(hostname);
   };
-
-  async function takeSnapshot(page: Page, from = 0) {
-    const url = page.url();
-    const title = (await page.title()).slice(0, 200);
-    const root = isWeb(url)
-      ? await page.accessibility.snapshot({ interestingOnly: false, includeIframes: true })
-      : null;
-    last = root ? toPageText(root, url) : null;
-    const text = last?.text ?? "";
-    const next = from + lookChars < text.length ? { next: from + lookChars } : {};
-    return {
-      url: url.slice(0, maxUrlChars),
-      title,
-      chars: text.length,
-      ...next,
-      text: text.slice(from, from + lookChars),
-    };
-  }
 
   async function elementOf(ref: string | undefined): Promise<ElementHandle<Element>> {
     if (!ref) throw new Mistake("ref is required: an element reference such as e12 from the result of open or read");
@@ -64,25 +46,31 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
     try {
       const { value, happened } = await browsing.act(async (page) => {
         const problem = await work(page);
-        const snapshot = await steadily(() => takeSnapshot(page, from), browsing.settle);
+        const { tree, ...snapshot } = await steadily(() => takeSnapshot(page, from), browsing.settle);
+        last = tree;
         if (!isWeb(snapshot.url) && snapshot.url !== "about:blank" && !isErrorPage(snapshot.url))
           await page.goto("about:blank");
-        return { problem, seen: snapshot };
+        return { problem, snapshot };
       });
-      const { problem, seen } = value;
-      const fault = await faultOf(happened, seen.url, objectionTo);
+      const { problem, snapshot } = value;
+      const fault = await faultOf(happened, snapshot.url, objectionTo);
       const { dialogs, navigation } = happened;
       const status = navigation?.response?.status();
-      const place = isErrorPage(seen.url) && navigation ? { ...seen, url: navigation.url } : seen;
+      const page = isErrorPage(snapshot.url) && navigation ? { ...snapshot, url: navigation.url } : snapshot;
       const output = {
         ...(fault ?? (problem === null ? {} : { message: problem })),
         ...(status === undefined ? {} : { status }),
         ...(dialogs.length > 0 && { dialogs }),
-        ...place,
+        ...page,
       };
       const ok = fault === null && problem === null;
-      if (ok && navigation && isWeb(seen.url)) {
-        const detail = { url: plain(seen.url), chars: seen.chars, form: "html" as const, title: seen.title };
+      if (ok && navigation && isWeb(snapshot.url)) {
+        const detail = {
+          url: plain(snapshot.url),
+          chars: snapshot.chars,
+          form: "html" as const,
+          title: snapshot.title,
+        };
         call.tell({ type: "milestone", name: "page_read", detail });
       }
       return { ok, output };
@@ -105,20 +93,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
   const actions = {
     async open({ url = "" }: Input, call: Call) {
       if (!isWeb(url)) return { ok: false, output: { url, message: "url is required: an absolute http or https URL" } };
-      return act(call, async (page) => {
-        try {
-          await page.goto(url, { waitUntil: "domcontentloaded", timeout: loadMs });
-        } catch (error) {
-          if (!isTimeout(error)) {
-            if (/net::|interrupted|frame was detached/i.test(String(error))) return null;
-            throw error;
-          }
-          await page.createCDPSession().then((session) => session.send("Page.stopLoading"));
-          return `${url} did not finish loading within ${loadMs / 1000} s; the part that loaded is shown`;
-        }
-        await browsing.settle();
-        return null;
-      });
+      return act(call, (page) => openUrl(page, url, browsing.settle));
     },
     click: ({ ref }: Input, call: Call) =>
       act(call, async () => {
@@ -156,7 +131,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
   return {
     tools: {
       browse: spec({
-        description: `Use a browser, for pages that need scripts or forms. Actions: open {url}; click {ref}; type {ref, text, submit: true to press Enter} into a field, or choose an option by its text; read {from} to read the page again; screenshot to save an image for the readers of the report (you do not get it). Each action returns the accessibility tree of the page, at most ${lookChars} characters; [e12] after an element is its ref. Dialogs are accepted.`,
+        description: `Use a browser, for pages that need scripts or forms. Actions: open {url}; click {ref}; type {ref, text, submit: true to press Enter} into a field, or choose an option by its text; read {from} to read the page again; screenshot to save an image for the readers of the report (you do not get it). Each action returns the accessibility tree of the page, at most ${snapshotChars} characters; [e12] after an element is its ref. Dialogs are accepted.`,
         input: z.object({
           action: z.enum(["open", "click", "type", "read", "screenshot"]),
           url: z.string().optional(),
@@ -212,6 +187,40 @@ async function faultOf(
   return status < 400 ? null : { message: `${navigation?.url} returned status ${status}` };
 }
 
+/** Opens a URL; null, or that only a part of the page loaded. Network errors are part of what happened to the page. */
+async function openUrl(page: Page, url: string, settle: () => Promise<void>): Promise<string | null> {
+  try {
+    await page.goto(url, { waitUntil: "domcontentloaded", timeout: loadMs });
+  } catch (error) {
+    if (isTimeout(error)) {
+      await page.createCDPSession().then((session) => session.send("Page.stopLoading"));
+      return `${url} did not finish loading within ${loadMs / 1000} s; the part that loaded is shown`;
+    }
+    if (/net::|interrupted|frame was detached/i.test(String(error))) return null;
+    throw error;
+  }
+  await settle();
+  return null;
+}
+
+/** A part of the page's text from a character on. `tree`: the whole page, with its references. */
+async function takeSnapshot(page: Page, from: number) {
+  const url = page.url();
+  const title = (await page.title()).slice(0, 200);
+  const root = isWeb(url) ? await page.accessibility.snapshot({ interestingOnly: false, includeIframes: true }) : null;
+  const tree = root ? toPageText(root, url) : null;
+  const text = tree?.text ?? "";
+  const next = from + snapshotChars < text.length ? { next: from + snapshotChars } : {};
+  return {
+    tree,
+    url: url.slice(0, maxUrlChars),
+    title,
+    chars: text.length,
+    ...next,
+    text: text.slice(from, from + snapshotChars),
+  };
+}
+
 /** A screenshot as WebP, at lower quality if it would be too large. Throws a Mistake if it is still too large. */
 async function pictureOf(page: Page): Promise<Uint8Array> {
   const take = (quality: number) => page.screenshot({ type: "webp", quality });
@@ -222,10 +231,10 @@ async function pictureOf(page: Page): Promise<Uint8Array> {
 }
 
 /** The page navigated meanwhile, so take the snapshot again. */
-async function steadily<T>(look: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
+async function steadily<T>(take: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
   for (let tries = 3; ; tries--) {
     try {
-      return await look();
+      return await take();
     } catch (error) {
       if (tries === 0 || !/context|detached|navigat|frame/i.test(String(error))) throw error;
       await settle();

@@ -103,12 +103,14 @@ async function work(
   const { context, sandbox } = mounted;
   // Checks that pass before the agent starts aren't its achievement.
   const checking = { task, context, nextId, tell };
-  const place = sandbox && { task, sandbox, signal, tell };
-  const prepared = place && (await setUpWorkspace(place, { contextFile: "AGENTS.md", skillsFolder }));
-  if (!place && task.workspace)
+  const workspaceSetting = sandbox && { task, sandbox, signal, tell };
+  const prepared =
+    workspaceSetting && (await setUpWorkspace(workspaceSetting, { contextFile: "AGENTS.md", skillsFolder }));
+  if (!workspaceSetting && task.workspace)
     throw new AgentFailure("infrastructure", `the workspace can't be set up: ${missing.join("; ")}`);
   const { skills = [] } = prepared ?? {};
-  await using mcp = place && relay && (await openMcp({ ...place, openRelay: relay.open, version }));
+  await using mcp =
+    workspaceSetting && relay && (await openMcp({ ...workspaceSetting, openRelay: relay.open, version }));
   Object.assign(specs, mcp?.tools);
   missing.push(...(mcp?.missing ?? []));
   if (prepared) {
@@ -159,7 +161,7 @@ async function work(
         messages.push(fromUser("Continue with your tools, or call finish if you are done or cannot get any further."));
     }
   }
-  if (place && hasWritten) await tellWorkspaceDiff(place);
+  if (workspaceSetting && hasWritten) await tellWorkspaceDiff(workspaceSetting);
   tell({ type: "end", ...(await decideEnding(ending, checking)) });
 }
 
