@@ -8,7 +8,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ListToolsResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import type { SandboxMeans } from "../agent.ts";
 import type { Relay } from "../relay/relay.ts";
-import { runSandboxed } from "../sandbox/sandbox.ts";
+import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
 import type { McpServer, Task } from "../task.ts";
 import { type Result, shortened, spec, type ToolSpec } from "./tool.ts";
 
@@ -18,7 +18,7 @@ const callMs = 120_000;
 const maxTools = 100;
 const descriptionChars = 2_000;
 const resultChars = 20_000;
-const keptOfStderr = 2_000;
+const stderrChars = 2_000;
 
 type Options = {
   task: Task;
@@ -175,22 +175,28 @@ async function startLocal({ command = "", args = [], env = {} }: McpServer, opti
   });
   let output = "";
   const decoder = new TextDecoder();
-  const keep = async () => {
+  const readStderr = async () => {
     for await (const bytes of box.stderr)
-      output = (output + decoder.decode(bytes, { stream: true })).slice(-keptOfStderr);
+      output = (output + decoder.decode(bytes, { stream: true })).slice(-stderrChars);
   };
-  keep().catch(() => {});
+  readStderr().catch(() => {});
+  return { transport: toTransport(box), stderr: () => output.trim() };
+}
+
+/** Messages over the stdio of a command. Servers may also print other lines, which are reported as errors. */
+function toTransport(box: Sandboxed): Transport {
   const lines = new ReadBuffer();
+  const read = async () => {
+    for await (const bytes of box.stdout) {
+      lines.append(Buffer.from(bytes));
+      for (let message = nextMessage(lines, transport); message !== null; message = nextMessage(lines, transport))
+        transport.onmessage?.(message);
+    }
+  };
   const transport: Transport = {
     async start() {
-      const read = async () => {
-        for await (const bytes of box.stdout) {
-          lines.append(Buffer.from(bytes));
-          for (let message = next(); message !== null; message = next()) transport.onmessage?.(message);
-        }
-      };
       read()
-        .catch((error: unknown) => transport.onerror?.(error instanceof Error ? error : new Error(String(error))))
+        .catch((error: unknown) => transport.onerror?.(toError(error)))
         .finally(() => transport.onclose?.());
     },
     async send(message) {
@@ -202,14 +208,17 @@ async function startLocal({ command = "", args = [], env = {} }: McpServer, opti
       await box.ended;
     },
   };
-  /** Servers may also print other lines. */
-  function next() {
-    for (;;)
-      try {
-        return lines.readMessage();
-      } catch (error) {
-        transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
-      }
-  }
-  return { transport, stderr: () => output.trim() };
+  return transport;
 }
+
+/** The next complete message; null if there is none yet. */
+function nextMessage(lines: ReadBuffer, transport: Transport) {
+  for (;;)
+    try {
+      return lines.readMessage();
+    } catch (error) {
+      transport.onerror?.(toError(error));
+    }
+}
+
+const toError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));

@@ -3,7 +3,7 @@ import type { Workspace } from "../agent.ts";
 import type { Relay } from "../relay/relay.ts";
 import { runCommand, stopReason } from "../sandbox/command.ts";
 import type { Task } from "../task.ts";
-import { createTeller } from "./event-sender.ts";
+import { createLiveOutput } from "./live-output.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
 
 const outputChars = 12_000;
@@ -46,54 +46,18 @@ const outside = (path: string): Result => {
   return { ok: false, output: { path: short, message: `${short} is not a path in /workspace` } };
 };
 
+/** Where the commands of a run are executed. */
+type Execution = {
+  workspace: () => Workspace;
+  openRelay: () => Promise<Relay>;
+  task: Task;
+  /** Whether the model was told that the workspace is nearly full. */
+  isNearlyFull: boolean;
+};
+
 /** The tools for commands and files. Each call runs a command in its own sandbox on the workspace, which is mounted before the first one. */
-export function workspaceTools(
-  workspace: () => Workspace,
-  openRelay: () => Promise<Relay>,
-  { limits: { memoryBytes, workspaceBytes }, workspace: setup }: Task,
-) {
-  const env = setup?.env ?? {};
-  let isNearlyFull = false;
-
-  async function run(
-    { argv, stdin = "", seconds = 30, online = false, isStreamed = false }: Job,
-    { id, signal, tell }: Call,
-  ): Promise<Done> {
-    const tellers = isStreamed
-      ? {
-          stdout: createTeller((text) => tell({ type: "message", text, id })),
-          stderr: createTeller((text) => tell({ type: "message", text, id })),
-        }
-      : null;
-    try {
-      const result = await runCommand({
-        argv,
-        stdin,
-        workspace: workspace(),
-        env,
-        seconds,
-        sockets: online ? { egress: (await openRelay()).toProxy(id) } : {},
-        limits: { memoryBytes, workspaceBytes },
-        onOutput: (bytes, stream) => tellers?.[stream].take(bytes),
-        onNear: (limit) => {
-          if (!isNearlyFull) tell({ type: "limit", ...limit, near: true });
-          isNearlyFull = true;
-        },
-        signal,
-      });
-      if (result.limit) tell({ type: "limit", ...result.limit });
-      return {
-        exitCode: result.exitCode,
-        out: result.stdout,
-        err: result.stderr,
-        stopped: stopReason(result, seconds),
-      };
-    } finally {
-      tellers?.stdout.stop();
-      tellers?.stderr.stop();
-    }
-  }
-
+export function workspaceTools(workspace: () => Workspace, openRelay: () => Promise<Relay>, task: Task) {
+  const execution: Execution = { workspace, openRelay, task, isNearlyFull: false };
   return {
     run_command: spec({
       description: `Run a command with sh in /workspace. Returns its exit code and output. Commands are stopped after ${defaultSeconds} seconds unless you set a longer timeout (at most ${maxSeconds}).`,
@@ -102,7 +66,8 @@ export function workspaceTools(
         const objection = objectionTo(command);
         if (objection !== null) return { ok: false, output: { message: objection } };
         const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
-        const { exitCode, out, err, stopped } = await run(
+        const { exitCode, out, err, stopped } = await runJob(
+          execution,
           { argv: ["sh", "-c", script, "sh", command], seconds, online: true, isStreamed: true },
           call,
         );
@@ -124,7 +89,7 @@ export function workspaceTools(
         const script = checked(
           `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileChars * 4} -- "$real"`,
         );
-        const result = await run({ argv: ["sh", "-c", script, "sh", real] }, call);
+        const result = await runJob(execution, { argv: ["sh", "-c", script, "sh", real] }, call);
         const message = problemOf(result);
         if (message) return { ok: false, output: { path, message } };
         return { ok: true, output: { path, text: shortened(result.out, fileChars) } };
@@ -137,7 +102,9 @@ export function workspaceTools(
         const real = inside(path);
         if (!real) return outside(path);
         const script = checked('mkdir -p -- "$(dirname -- "$real")" && cat > "$real"');
-        const message = problemOf(await run({ argv: ["sh", "-c", script, "sh", real], stdin: text }, call));
+        const message = problemOf(
+          await runJob(execution, { argv: ["sh", "-c", script, "sh", real], stdin: text }, call),
+        );
         return message
           ? { ok: false, output: { path, message } }
           : { ok: true, output: { path, bytes: Buffer.byteLength(text) } };
@@ -150,7 +117,7 @@ export function workspaceTools(
         const real = inside(path);
         if (!real) return outside(path);
         const find = `find "$real" -mindepth 1 \\( -name node_modules -o -name .git -o -path /workspace/.home \\) -prune -o -printf '%P %s %y\\n' | head -500`;
-        const result = await run({ argv: ["sh", "-c", checked(find), "sh", real] }, call);
+        const result = await runJob(execution, { argv: ["sh", "-c", checked(find), "sh", real] }, call);
         const message = problemOf(result);
         if (message) return { ok: false, output: { path, message } };
         return { ok: true, output: { path, files: result.out.trim().split("\n").filter(Boolean) } };
@@ -163,3 +130,36 @@ const problemOf = ({ exitCode, err, stopped }: Done): string | null =>
   stopped ?? (exitCode === 0 ? null : lastLine(err) || `exit code ${exitCode}`);
 
 const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
+
+async function runJob(
+  execution: Execution,
+  { argv, stdin = "", seconds = 30, online = false, isStreamed = false }: Job,
+  { id, signal, tell }: Call,
+): Promise<Done> {
+  const { limits, workspace: setup } = execution.task;
+  const report = (text: string) => tell({ type: "message", text, id });
+  const live = isStreamed ? { stdout: createLiveOutput(report), stderr: createLiveOutput(report) } : null;
+  try {
+    const result = await runCommand({
+      argv,
+      stdin,
+      workspace: execution.workspace(),
+      env: setup?.env ?? {},
+      seconds,
+      sockets: online ? { egress: (await execution.openRelay()).toProxy(id) } : {},
+      limits: { memoryBytes: limits.memoryBytes, workspaceBytes: limits.workspaceBytes },
+      onOutput: (bytes, stream) => live?.[stream].push(bytes),
+      onNear(limit) {
+        if (!execution.isNearlyFull) tell({ type: "limit", ...limit, near: true });
+        execution.isNearlyFull = true;
+      },
+      signal,
+    });
+    if (result.limit) tell({ type: "limit", ...result.limit });
+    const { exitCode, stdout: out, stderr: err } = result;
+    return { exitCode, out, err, stopped: stopReason(result, seconds) };
+  } finally {
+    live?.stdout.stop();
+    live?.stderr.stop();
+  }
+}
