@@ -133,7 +133,7 @@ describe("the outcome of a scheduled evaluation", () => {
     expect(db.select().from(jobs).all().length).toBe(3);
   });
 
-  test("a disk that fills up stores neither the slot nor its runs, and it runs once there is room", async () => {
+  test("a disk that fills up stores neither the evaluation nor its runs, and it runs once there is room", async () => {
     const { create, tickAt, outcomes, service, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
     const { newId } = service.ctx;
@@ -268,7 +268,7 @@ test("a prompt with thousands of missed evaluations doesn't delay others", async
   db.run(sql`create temp table earlier as select 0 n`);
   db.run(
     sql.raw(`create temp trigger counting before insert on jobs when new.host = 'daily.test'
-    begin update earlier set n = (select count(*) from slots where prompt_id = '${minutely}'); end`),
+    begin update earlier set n = (select count(*) from scheduled_evaluations where prompt_id = '${minutely}'); end`),
   );
   await tickAt("2026-01-06T06:00:00Z");
   expect(db.$client.query("select n from earlier").get()).toEqual({ n: 200 });
@@ -464,7 +464,7 @@ describe("a change of the clock", () => {
     expect(await outcomes(id)).toEqual(lines("ran", "00:40", "01:30"));
   });
 
-  test("forward while a slot is processed, and back before the next check", async () => {
+  test("forward while an evaluation is processed, and back before the next check", async () => {
     const { create, tickAt, finish, outcomes, service, clock } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     await create({ frequency: "0 * * * *" });

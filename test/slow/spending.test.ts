@@ -77,8 +77,8 @@ describe("the monthly budget", () => {
     expect([refused.status, refused.body]).toEqual([409, { error: "conflict", detail }]);
     at += 3600_000;
     await service.scheduler.tick();
-    const slots = (await send("GET", `/api/v1/prompts/${id}/slots`)).body;
-    expect(slots).toMatchObject([{ outcome: "failed", reason: detail }]);
+    const evaluations = (await send("GET", `/api/v1/prompts/${id}/scheduled-evaluations`)).body;
+    expect(evaluations).toMatchObject([{ outcome: "failed", reason: detail }]);
     // An agent without a model is free.
     const { id: free } = (await send("POST", "/api/v1/prompts", { body: { ...body, agent: "explorer" } })).body;
     expect((await send("POST", `/api/v1/prompts/${free}/run`, { body: { urlMap: {} } })).status).toBe(200);
