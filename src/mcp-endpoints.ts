@@ -7,6 +7,7 @@ import { type Caller, isReporter } from "./http/caller.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import type { toSurface } from "./mcp/surface.ts";
 import type { Tool } from "./mcp/tool.ts";
+import { lazy } from "./once.ts";
 import { promptTools } from "./prompts/tools.ts";
 import { reportResources } from "./reports/resources.ts";
 import { reportTools } from "./reports/tools.ts";
@@ -59,11 +60,6 @@ function mcpFailures(service: Service): Pick<Offer, "onChange" | "toAppError"> {
   };
 }
 
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => (made ??= make());
-}
-
 /** Loaded lazily: the SDKs take longer to load than everything else together, and many services never use MCP. */
 async function loadEndpoint(service: Service, offer: Offer, surface?: Surface): Promise<Endpoint> {
   const { ctx } = service;
@@ -80,7 +76,7 @@ async function loadEndpoint(service: Service, offer: Offer, surface?: Surface): 
 
 /** The MCP endpoint for a kind of key, created when one of them first uses it. `surface`: in place of the usual one. */
 export function createMcpEndpoints(service: Service, surface?: Surface): (caller: Caller) => Promise<Endpoint> {
-  const all = once(() => loadEndpoint(service, offerOf(service), surface));
-  const ofReporters = once(() => loadEndpoint(service, reporterOfferOf(service)));
+  const all = lazy(() => loadEndpoint(service, offerOf(service), surface));
+  const ofReporters = lazy(() => loadEndpoint(service, reporterOfferOf(service)));
   return (caller) => (isReporter(caller) ? ofReporters() : all());
 }

@@ -24,3 +24,12 @@ export function once<T>(work: () => Promise<T>, isFinal: (result: T) => boolean 
     return done;
   };
 }
+
+/** A function that computes its value at the first call. */
+export function lazy<T>(compute: () => T): () => T {
+  let value: T | undefined;
+  return () => {
+    value ??= compute();
+    return value;
+  };
+}

@@ -183,13 +183,3 @@ describe("CORS", () => {
       expect(() => testApp({ env: { EVALD_CORS_ORIGINS: wrong } })).toThrow("EVALD_CORS_ORIGINS");
   });
 });
-
-// Waiting for a promise takes a tenth of a read, and Elysia decides by the source of each hook and handler whether it needs one.
-test("a run is returned without a promise", async () => {
-  const plain = testApp();
-  const run = runWithReport(plain, niceGrade);
-  const headers = { authorization: `Bearer ${plain.a.key}` };
-  const answer = plain.app.handle(new Request(`${plain.baseUrl}/api/v1/runs/${run.runId}`, { headers }));
-  expect(answer).toBeInstanceOf(Response);
-  expect(await (answer as Response).json()).toMatchObject({ runId: run.runId });
-});

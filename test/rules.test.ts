@@ -26,7 +26,7 @@ const offenders = (allowed: (file: string) => boolean, breaks: (file: string) =>
 const isAdapter = (path: string) =>
   /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|work-prompts)\.ts$/.test(path);
 
-const isApp = (path: string) => /^src\/(app\.tsx|app-error\.ts|mcp-endpoints\.ts)$/.test(path);
+const isApp = (path: string) => /^src\/(app\.tsx|app-error\.ts|mcp-endpoints\.ts|request-hooks\.ts)$/.test(path);
 
 // A layer may import itself and the layers below it, including types.
 const layers: [string, (file: string) => boolean][] = [

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
-import { jsonBody } from "../http/body.ts";
 import { orgOf } from "../http/caller.ts";
+import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { IdempotencyKey } from "../runs/schema.ts";

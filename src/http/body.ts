@@ -1,7 +1,4 @@
-import { CloneType, type TSchema } from "@sinclair/typebox";
-import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { AppError, errorStatus, invalidField } from "../errors.ts";
-import { invalidInput } from "../schema.ts";
 
 const defaultBytes = 1024 * 1024;
 const maxDepth = 64;
@@ -26,25 +23,6 @@ export const tooLarge = (max = defaultBytes, what = "request body") =>
     "too_large",
     `The ${what} is larger than ${max < defaultBytes ? `${max / 1024} KiB` : `${max / defaultBytes} MiB`}. Send a smaller one.`,
   );
-
-/**
- * A JSON body for a route, with any content type. The schema is checked here because Elysia drops unknown fields before it validates,
- * which turns an array into an object without keys.
- */
-export function jsonBody<const T extends TSchema>(schema: T) {
-  let compiled: TypeCheck<T> | undefined;
-  const read = async ({ request }: { request: Request }): Promise<unknown> => {
-    const value = await readJson(request);
-    compiled ??= TypeCompiler.Compile(schema);
-    const wrong = compiled.Check(value) ? undefined : compiled.Errors(value).First();
-    if (wrong) throw invalidInput(wrong, "body");
-    return value;
-  };
-  // "json" never runs: it makes the OpenAPI document list the content type.
-  const parsers: [typeof read, "json"] = [read, "json"];
-  // Elysia adds additionalProperties: false to the schema it gets, so it gets a copy.
-  return { parse: parsers, body: CloneType(schema) };
-}
 
 /** Reads a JSON body that has no schema. Throws bad_request, too_large. */
 export const readJson = async (request: Request): Promise<unknown> => parseJson(await readText(request), "body");

@@ -23,18 +23,16 @@ export type Authenticate = (request: Request) => Caller;
 /** What is known about a request while it is handled. `startedAt`: by the monotonic clock. */
 type RequestState = { id: string; startedAt: number; caller?: Caller; authenticate?: Authenticate };
 
-const state = Symbol("state");
-/** A property of the request, since a WeakMap of all of them makes each read slower. */
-type Tracked = Request & { [state]?: RequestState };
+const states = new WeakMap<Request, RequestState>();
 
 /** Gives a request its ID and the time of its start. */
 export function trackRequest(request: Request): RequestState {
   const created: RequestState = { id: crypto.randomUUID(), startedAt: performance.now() };
-  (request as Tracked)[state] = created;
+  states.set(request, created);
   return created;
 }
 
-export const findRequestState = (request: Request): RequestState | undefined => (request as Tracked)[state];
+export const findRequestState = (request: Request): RequestState | undefined => states.get(request);
 
 /** Stores who sent a request. Throws what `authenticate` throws. */
 export function identifyCaller(request: Request, authenticate: Authenticate): Caller {

@@ -1,6 +1,7 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { createCors } from "./cors.ts";
+import type { Config } from "../config/config.ts";
+import { allowOrigin, preflight } from "./cors.ts";
 import { openApiPath } from "./openapi-routes.ts";
 
 const inThread = promisify(gzip);
@@ -59,26 +60,25 @@ export const isCompressible = (request: Request, path: string): boolean =>
  * Adds CORS headers and compression to responses of the API and openapi.json, and an ETag to reports and openapi.json. Other requests pass
  * through unchanged.
  */
-export function createDelivery({ corsOrigins, basePath }: { corsOrigins: readonly string[]; basePath: string }) {
-  const cors = createCors(corsOrigins);
-  const api = `${basePath}/api/`;
-
-  return (request: Request, next: (request: Request) => Response | Promise<Response>): Response | Promise<Response> => {
-    const path = pathOf(request);
-    const isDescription = path === basePath + description;
-    if (!isDescription && !path.startsWith(api)) return next(request);
-    const isGet = request.method === "GET";
-    const mayZip = isGet && acceptsGzip(request);
-    const mayTag = isGet && isTagged(path.slice(basePath.length));
-    if (corsOrigins.length === 0 && !mayZip && !mayTag) return next(request);
-    const deliver = async () => {
-      const response = await next(request);
-      cors.allow(request, response);
-      if (isDescription) response.headers.set("cache-control", "public, max-age=300, must-revalidate");
-      return compressed(request, response, { mayZip, mayTag });
-    };
-    return cors.preflight(request) ?? deliver();
+export function deliver(
+  { corsOrigins, basePath }: Config,
+  request: Request,
+  next: (request: Request) => Response | Promise<Response>,
+): Response | Promise<Response> {
+  const path = pathOf(request).slice(basePath.length);
+  const isDescription = path === description;
+  if (!isDescription && !path.startsWith("/api/")) return next(request);
+  const isGet = request.method === "GET";
+  const mayZip = isGet && acceptsGzip(request);
+  const mayTag = isGet && isTagged(path);
+  if (corsOrigins.length === 0 && !mayZip && !mayTag) return next(request);
+  const deliverNext = async () => {
+    const response = await next(request);
+    allowOrigin(corsOrigins, request, response);
+    if (isDescription) response.headers.set("cache-control", "public, max-age=300, must-revalidate");
+    return compressed(request, response, { mayZip, mayTag });
   };
+  return preflight(corsOrigins, request) ?? deliverNext();
 }
 
 /**

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
-import { jsonBody } from "../http/body.ts";
 import { isCompatible, mayStillRead, orgOf, requesterOf } from "../http/caller.ts";
+import { jsonBody } from "../http/elysia.ts";
 import { answerStream } from "../http/event-stream.ts";
 import { header } from "../http/openapi.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
@@ -163,21 +163,13 @@ const readRoutes = (ctx: Context) =>
         }),
       },
     )
-    .get(
-      "/api/v1/runs/:runId",
-      ({ request, params }) => {
-        // Elysia waits for a handler whose source returns a call, which takes a tenth of a read. Bun would inline a variable.
-        const answer = { run: getRun(ctx, orgOf(request), params.runId) };
-        return answer.run;
-      },
-      {
-        params: path,
-        ...operation("Runs", "getRun", "Get a run, with its report once it is completed", {
-          200: Run,
-          ...errors(404),
-        }),
-      },
-    )
+    .get("/api/v1/runs/:runId", ({ request, params }) => getRun(ctx, orgOf(request), params.runId), {
+      params: path,
+      ...operation("Runs", "getRun", "Get a run, with its report once it is completed", {
+        200: Run,
+        ...errors(404),
+      }),
+    })
     .get(
       "/api/v1/runs/:runId/events",
       ({ request, params, headers }) => {

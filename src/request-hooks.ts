@@ -1,0 +1,144 @@
+import { locked, toAppError, unknownUrl } from "./app-error.ts";
+import { maxArchiveBytes } from "./archives/archive-check.ts";
+import { untilUnlocked } from "./db/write-lock.ts";
+import { AppError, errorStatus, unavailable } from "./errors.ts";
+import { fieldPath } from "./field/routes.ts";
+import { refuseLargeBody } from "./http/body.ts";
+import {
+  type Authenticate,
+  findRequestState,
+  identifyCaller,
+  isCompatible,
+  isReporter,
+  trackRequest,
+} from "./http/caller.ts";
+import { isCompressible, pathOf } from "./http/delivery.ts";
+import { sentMethod } from "./http/elysia.ts";
+import { openApiPath } from "./http/openapi-routes.ts";
+import { mcpPath } from "./mcp/routes.ts";
+import { refuseMethod } from "./mcp/tool.ts";
+import type { Service } from "./service.ts";
+import { exchangePath } from "./trusts/routes.ts";
+import { findErrorPage } from "./web/routes.tsx";
+
+type Reply = { headers: Record<string, unknown>; status?: unknown };
+
+/**
+ * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could answer. Returns a
+ * response to a request that is refused in the words of MCP. Throws `AppError`.
+ */
+export function admitRequest(
+  { ctx }: Service,
+  request: Request,
+  reply: Reply,
+  authenticate: Authenticate,
+): Response | undefined {
+  reply.headers["x-request-id"] = trackRequest(request).id;
+  const { basePath } = ctx.config;
+  const path = pathOf(request).slice(basePath.length);
+  const isApi = path.startsWith("/api/");
+  if (isCompressible(request, path)) reply.headers.vary = "Accept-Encoding";
+  if (isApi) reply.headers["cache-control"] = "private, no-store";
+  if (!isRead(request) && lockedOut.has(request)) throw locked();
+  if (isApi && ctx.disk.broken() !== null) throw unavailable("The disk failed. The service is restarting.");
+  if (isApi && !isOpen(request, path)) {
+    const caller = identifyCaller(request, authenticate);
+    if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
+  }
+  // The router would pass null to the route in place of a parameter that can't be decoded.
+  if (decoded(path) === null) throw unknownUrl();
+  if (!isApi) return undefined;
+  refuseLargeBody(request, isUpload(request, path) ? maxArchiveBytes : undefined);
+  return request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
+}
+
+/** Turns an error into a page for a browser, else into the error body of the API, and sets the status. */
+export async function answerError(
+  service: Service,
+  request: Request,
+  reply: Reply,
+  error: unknown,
+  code: unknown,
+): Promise<Response | { error: string; detail: string }> {
+  const { ctx } = service;
+  const answer = toAppError(error, ctx.disk.onError(error), code);
+  if (answer.code === "internal") ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
+  reply.status = errorStatus[answer.code];
+  const page = await findErrorPage(service, request, answer);
+  if (page) return page;
+  if (answer.code === "unauthorized") reply.headers["www-authenticate"] = "Bearer";
+  if (answer.retryAfterSeconds !== undefined) reply.headers["retry-after"] = String(answer.retryAfterSeconds);
+  const readable = isCompatible(request) ? `${answer.code}: ${answer.detail}` : answer.code;
+  return { error: readable, detail: answer.detail };
+}
+
+/**
+ * Counts a response, and logs it: reads that succeed or find nothing at debug, everything else at info. MCP tools log their changes
+ * themselves. `route`: its path with the names of parameters.
+ */
+export function noteResponse({ ctx, telemetry }: Service, request: Request, route: string, status: number): void {
+  const state = findRequestState(request);
+  const ms = state ? performance.now() - state.startedAt : 0;
+  const method = sentMethod(request);
+  telemetry.metrics?.countResponse(method, route.slice(ctx.config.basePath.length), status, ms);
+  const path = pathOf(request);
+  const isQuiet =
+    (isRead(request) || isMcp(path.slice(ctx.config.basePath.length))) && (status < 400 || status === 404);
+  const level = isQuiet ? "debug" : "info";
+  if (!ctx.log.isLevelEnabled(level)) return;
+  ctx.log[level](
+    { req: state?.id, method, path: withoutToken(path), status, ms: Math.round(ms), key: state?.caller?.keyId },
+    "request",
+  );
+}
+
+/** Write requests that timed out waiting for another process. */
+const lockedOut = new WeakSet<Request>();
+
+/**
+ * Waits until no other process is writing, because the write of a request would block this thread. MCP tools and the commit of new runs
+ * wait themselves.
+ */
+export async function whenUnlocked(
+  { ctx }: Service,
+  request: Request,
+  next: (request: Request) => Response | Promise<Response>,
+): Promise<Response> {
+  if (!(await untilUnlocked(ctx.db))) lockedOut.add(request);
+  return next(request);
+}
+
+/** Whether a request has to wait for the database first. `path`: without the base path. */
+export const mayWrite = (request: Request, path: string): boolean =>
+  !isRead(request) && !isMcp(path) && !/\/v1\/prompts\/[^/]+\/run\/?$/.test(path);
+
+const isRead = ({ method }: Request): boolean => method === "GET";
+
+/** Needs no API key: the description of the API, and the exchange of an ID token, which is the credential. */
+const isOpen = ({ method }: Request, path: string): boolean =>
+  (method === "GET" && path === openApiPath) || (method === "POST" && path === exchangePath);
+
+/** The router ignores a trailing slash. */
+const isMcp = (path: string): boolean => path === mcpPath || path === `${mcpPath}/`;
+
+/** All that a key for reporting friction can be used for. */
+const isReport = (request: Request, path: string): boolean =>
+  isMcp(path) || (request.method === "POST" && path.replace(/\/$/, "") === fieldPath);
+
+const onlyReports = () =>
+  new AppError("forbidden", "This API key can only report friction: POST /api/v1/field-friction, or MCP.");
+
+const isUpload = ({ method }: Request, path: string): boolean => method === "POST" && path.endsWith("/v1/archives");
+
+function decoded(path: string): string | null {
+  if (!path.includes("%")) return path;
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return null;
+  }
+}
+
+/** The path to log, without the secret token of setup, invite, reset and share links. */
+const withoutToken = (path: string): string =>
+  (decoded(path) ?? path).replace(/(\/(?:setup|invite|reset|shared|results)\/)[^/]+/, "$1[redacted]");
