@@ -83,7 +83,6 @@ function guardOf(lookup: (name: string) => string[]) {
   const looked: string[] = [];
   const guard = createGuard({
     allow: [here],
-    userAgent: "evald/test",
     now: () => 0,
     lookup: async (name) => {
       looked.push(name);

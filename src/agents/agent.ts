@@ -176,7 +176,6 @@ export type AgentContext = {
   startedAt: number;
   /** Private addresses that the run may reach. */
   allow: readonly AllowRule[];
-  userAgent: string;
   /** null: the agent has no model. */
   means: Means | null;
   /** The network access of the agent itself, as tunnels to any host at an address that the run may reach. Absent: its process connects itself. */

@@ -10,6 +10,7 @@ import { createMapping } from "./mapping.ts";
 import { type Lookup, resolve } from "./resolve.ts";
 import { createSlots } from "./slots.ts";
 import { type Agents, createTunnelAgents, type TunnelProxy } from "./tunnel-agents.ts";
+import { userAgent } from "./user-agent.ts";
 
 export { GuardError, type GuardErrorKind } from "./failure.ts";
 
@@ -56,7 +57,6 @@ export type GuardOptions = {
   /** Private addresses that the operator allows. */
   allow: readonly AllowRule[];
   urlMap?: Record<string, string>;
-  userAgent: string;
   /** Default true. False for requests that must not fail because a host closed an idle connection. */
   keepsAlive?: boolean;
   /** Concurrent requests per host and port. Default 4. */
@@ -104,7 +104,7 @@ export function createGuard(options: GuardOptions): Guard {
     const redirects: string[] = [];
     const requested = new Set<string>();
     let method: string = init.method ?? "GET";
-    let headers = toSent(init.headers ?? {}, options.userAgent);
+    let headers = toSent(init.headers ?? {});
     let body = init.body;
     let url = parse(address);
     let ms = 0;
@@ -237,7 +237,7 @@ function inTermsOfCaller(error: GuardError, url: URL): GuardError {
 
 const aborted = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was cancelled`);
 
-function toSent(headers: Record<string, string>, userAgent: string): Record<string, string> {
+function toSent(headers: Record<string, string>): Record<string, string> {
   const given = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   return {
     accept: "*/*",

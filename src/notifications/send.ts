@@ -6,7 +6,6 @@ import { timeZoneOf } from "../db/rows.ts";
 import type { notifications } from "../db/tables/notifications.ts";
 import { createGuard, GuardError } from "../net/guarded.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
-import { userAgent } from "../net/user-agent.ts";
 import type { DestinationRow } from "./destinations.ts";
 import { payloadOf } from "./events.ts";
 import { type Message, toMessage, toText } from "./messages.ts";
@@ -33,9 +32,7 @@ export const settingsPath = "/settings/notifications";
 const failed = (error: string) => ({ ok: false, status: null, body: null, error, retryAfterMs: null });
 
 // A kept connection that the receiver closed would cost a try.
-const guardOf = perContext(({ config, now }) =>
-  createGuard({ allow: config.allowPrivate, userAgent, now, keepsAlive: false }),
-);
+const guardOf = perContext(({ config, now }) => createGuard({ allow: config.allowPrivate, now, keepsAlive: false }));
 
 /** Sends a notification to a destination, once. `timeoutMs`: for a response. */
 export async function sendNotification(

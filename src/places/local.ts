@@ -127,7 +127,7 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
 
   return {
     async *run(order, link) {
-      const { task, model, allow, userAgent } = order;
+      const { task, model, allow } = order;
       const agent = agents[order.agent];
       if (!agent) throw new AgentFailure("infrastructure", `the agent ${order.agent} does not exist here`);
       if (order.labels.length > 0)
@@ -139,7 +139,7 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
       const means = model && opened && { model, sandbox: opened.sandbox, browser: opened.browser, operatorHosts };
       try {
         link.onStart(agent.describe().version);
-        const context = { signal: link.signal, now, startedAt: now(), allow, userAgent, means };
+        const context = { signal: link.signal, now, startedAt: now(), allow, means };
         yield* agent.run(task, { ...context, openEgress: () => openEgress(order, link) });
       } finally {
         link.onEnd();

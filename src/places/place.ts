@@ -14,7 +14,6 @@ export type PlaceOrder = {
   task: Task;
   /** Private addresses that the run may reach. */
   allow: readonly AllowRule[];
-  userAgent: string;
   /** Labels that the worker must have. */
   labels: readonly string[];
   /** null: an agent without a model, which gets no sandbox either. */

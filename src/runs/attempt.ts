@@ -11,7 +11,6 @@ import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
-import { userAgent } from "../net/user-agent.ts";
 import type { Place, PlaceLink, PlaceOrder } from "../places/place.ts";
 import { keepArtifact } from "../reports/artifacts.ts";
 import { createBounds } from "./bounds.ts";
@@ -152,7 +151,6 @@ async function followAgent(
     task,
     labels: run.task.workerLabels ?? [],
     allow: allow(),
-    userAgent,
     model: model?.grant ?? null,
     archive: model?.files.archive ?? null,
     skillsArchive: model?.files.skillsArchive ?? null,

@@ -3,7 +3,6 @@ import type { Context } from "../context.ts";
 import { perContext } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { createGuard } from "../net/guarded.ts";
-import { userAgent } from "../net/user-agent.ts";
 import { createIssuerKeys } from "./issuer-keys.ts";
 
 /** Asymmetric signatures only: `none`, and a secret that an issuer shares with others, prove nothing. */
@@ -28,7 +27,7 @@ export function issuerOf(token: string): string {
 const issuerKeys = perContext((ctx) => {
   const { now } = ctx;
   return createIssuerKeys({
-    guard: createGuard({ allow: ctx.config.allowPrivate, userAgent, now, keepsAlive: false }),
+    guard: createGuard({ allow: ctx.config.allowPrivate, now, keepsAlive: false }),
     now,
   });
 });

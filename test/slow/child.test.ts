@@ -140,7 +140,7 @@ describe("limits", () => {
       declaredChecks: [],
       limits: wideLimits,
     },
-    context: { now: () => 0, startedAt: 0, allow: [], userAgent: "evald/test", means: null },
+    context: { now: () => 0, startedAt: 0, allow: [], means: null },
   };
 
   test("a flood waits in its process, and ends", async () => {

@@ -7,6 +7,7 @@ import zlib from "node:zlib";
 import type { AllowRule } from "../../src/config/allow-rules.ts";
 import { type Guard, GuardError, type GuardedRequest, type GuardOptions } from "../../src/net/guarded.ts";
 import { createRobots } from "../../src/net/robots.ts";
+import { userAgent } from "../../src/net/user-agent.ts";
 import { type Site, serveSite } from "./site.ts";
 
 const remedy = "the operator can allow private addresses with EVALD_ALLOW_PRIVATE";
@@ -18,7 +19,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
   const own: AllowRule[] = [{ host: "127.0.0.1", port: null }];
 
   function guard(allow: AllowRule[] = own, options: Partial<GuardOptions> = {}): Guard {
-    return create({ allow, userAgent: "evald/test", now: () => 0, ...options });
+    return create({ allow, now: () => 0, ...options });
   }
 
   function site(routes: Parameters<typeof serveSite>[0]): Site {
@@ -288,7 +289,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
         accept: "text/markdown",
         "accept-encoding": "gzip, br",
         connection: "keep-alive",
-        "user-agent": "evald/test",
+        "user-agent": userAgent,
       };
       expect({ inside: await sent("/in"), outside: await sent("/out") }).toEqual({
         inside: { ...rest, authorization: "Bearer x", cookie: "a=b", host: `127.0.0.1:${home.port}` },

@@ -28,7 +28,6 @@ export async function explore(start: string, goal: string, limits: Partial<Task[
       now: clock.now,
       startedAt,
       allow: [{ host: "127.0.0.1", port: null }],
-      userAgent: "evald/truth",
       means: null,
     }),
   );

@@ -69,9 +69,9 @@ const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
 export function createFetching(
   { limits, urlMap }: Task,
-  { allow, userAgent, signal, now, startedAt, egress }: AgentContext,
+  { allow, signal, now, startedAt, egress }: AgentContext,
 ): Fetching {
-  const guard = createGuard({ allow, urlMap, userAgent, now, proxy: egress });
+  const guard = createGuard({ allow, urlMap, now, proxy: egress });
   const deadline = startedAt + limits.wallClockMs - reserve(limits.wallClockMs);
   const cache = new Map<string, Promise<FetchResult>>();
   const deadLinks = new Map<string, DeadLink>();

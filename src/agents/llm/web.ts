@@ -39,13 +39,8 @@ function objectionTo(headers: Record<string, string>): string | null {
 const plain = (url: string) => url.replace(/#.*$/s, "");
 
 /** The network tools. All requests go through the guard, to allowed hosts only. */
-export function webTools(
-  task: Task,
-  { operatorHosts }: Means,
-  { allow, userAgent, now, egress }: AgentContext,
-  reader: Reader,
-) {
-  const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now, proxy: egress });
+export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egress }: AgentContext, reader: Reader) {
+  const guard = createGuard({ allow, urlMap: task.urlMap, now, proxy: egress });
   const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
   const { library, learn, sourceOf } = reader;
