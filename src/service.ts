@@ -78,7 +78,7 @@ export function createService(options: Options) {
   });
   const scheduler = createScheduler(ctx);
   const gateLoop = createGateLoop(ctx);
-  const upkeep = createUpkeep(ctx, { onError: disk.onError });
+  const upkeep = createUpkeep(ctx);
 
   signals.jobQueued.subscribe(runner.wake);
   signals.jobCancelled.subscribe(runner.dropLost);

@@ -3,8 +3,9 @@ import { and, eq, gt, inArray, isNull, lt, min, ne, notExists, sql } from "drizz
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { createPoll } from "../poll.ts";
+import type { DiskHealth } from "./disk-health.ts";
 import { type Db, type Tx, transaction } from "./open.ts";
-import { prepared } from "./prepared.ts";
+import { statement } from "./prepared.ts";
 import { firstIdOf } from "./rows.ts";
 import { earlierAttempts, jobs } from "./tables/jobs.ts";
 import { usedTokens } from "./tables/keys.ts";
@@ -36,123 +37,124 @@ function dropBatchOfDeliveries(tx: Tx, end: string, before: number): number {
   return old.length;
 }
 
-type Parts = { db: Db; config: Config; log: Logger; now: () => number };
-type Options = { onError?: (error: unknown) => void };
+type Host = { db: Db; config: Config; log: Logger; now: () => number; disk: DiskHealth };
 
-/** Database maintenance: deletes events of old sessions and what has expired, updates planner statistics, truncates a long WAL. */
-export function createUpkeep({ db, config, log, now }: Parts, { onError }: Options) {
-  let isStopping = false;
-
+const eventsOfRun = statement((db) => {
   const batch = db
     .select({ rowid: sql`rowid` })
     .from(sessionEvents)
     .where(eq(sessionEvents.runId, sql.placeholder("run")))
     .orderBy(sessionEvents.attempt, sessionEvents.seq)
     .limit(batchRows);
-  const dropBatch = prepared(
-    db.delete(sessionEvents).where(inArray(sql`rowid`, batch)).returning({ seq: sessionEvents.seq }),
-  );
+  return db.delete(sessionEvents).where(inArray(sql`rowid`, batch)).returning({ seq: sessionEvents.seq });
+});
 
-  /** The first run after another one, made before the id `end`, that still has events. */
-  const next = prepared(
-    db
-      .select({ run: min(sessionEvents.runId) })
-      .from(sessionEvents)
-      .where(and(gt(sessionEvents.runId, sql.placeholder("after")), lt(sessionEvents.runId, sql.placeholder("end")))),
-  );
-  const ended = prepared(
-    db
-      .select({ id: runs.id })
-      .from(runs)
-      .where(and(eq(runs.id, sql.placeholder("run")), lt(runs.completedAt, sql.placeholder("before")))),
-  );
+/** The first run after another one, made before the ID `end`, that still has events. */
+const nextRunWithEvents = statement((db) =>
+  db
+    .select({ run: min(sessionEvents.runId) })
+    .from(sessionEvents)
+    .where(and(gt(sessionEvents.runId, sql.placeholder("after")), lt(sessionEvents.runId, sql.placeholder("end")))),
+);
 
-  /** Deletes in batches, with pauses as long as the batches in between. */
-  async function dropSessions(): Promise<void> {
-    if (config.keepSessionsMs === null) return;
-    const before = now() - config.keepSessionsMs;
-    // Runs created after the cutoff cannot have ended before it.
-    const end = firstIdOf(before);
-    let dropped = 0;
-    for (let run = next.get({ after: "", end })?.run; run && !isStopping; run = next.get({ after: run, end })?.run) {
-      if (!ended.get({ run, before })) continue;
-      // Artifacts first: after a crash the run is found by its remaining events.
-      transaction(db, (tx) => tx.delete(artifacts).where(eq(artifacts.runId, run)).run());
-      for (let rows = batchRows; rows === batchRows && !isStopping; ) {
-        const began = performance.now();
-        rows = transaction(db, () => dropBatch.all({ run }).length);
-        await Bun.sleep(performance.now() - began);
-      }
-      dropped++;
+const runCompletedBefore = statement((db) =>
+  db
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.id, sql.placeholder("run")), lt(runs.completedAt, sql.placeholder("before")))),
+);
+
+/** Deletes the events of old sessions in batches, with pauses as long as the batches in between. */
+async function dropSessions({ db, config, log, now }: Host, stop: AbortSignal): Promise<void> {
+  if (config.keepSessionsMs === null) return;
+  const before = now() - config.keepSessionsMs;
+  // Runs created after the cutoff cannot have ended before it.
+  const end = firstIdOf(before);
+  const runAfter = (after: string) => nextRunWithEvents(db).get({ after, end })?.run;
+  let dropped = 0;
+  for (let run = runAfter(""); run && !stop.aborted; run = runAfter(run)) {
+    if (!runCompletedBefore(db).get({ run, before })) continue;
+    // Artifacts first: after a crash the run is found by its remaining events.
+    transaction(db, (tx) => tx.delete(artifacts).where(eq(artifacts.runId, run)).run());
+    for (let rows = batchRows; rows === batchRows && !stop.aborted; ) {
+      const startedAt = performance.now();
+      rows = transaction(db, () => eventsOfRun(db).all({ run }).length);
+      await Bun.sleep(performance.now() - startedAt);
     }
-    if (dropped > 0) log.info({ sessions: dropped }, "deleted events of old sessions");
+    dropped++;
   }
+  if (dropped > 0) log.info({ sessions: dropped }, "deleted events of old sessions");
+}
 
-  /** Deletes expired sign-ins, old counts of failed attempts, and the records of used ID tokens that have expired. */
-  function dropExpired(): void {
-    const at = now();
-    for (const [table, isOver] of [
-      [signIns, lt(signIns.expiresAt, new Date(at))],
-      [signInFailures, lt(signInFailures.since, at - graceMs)],
-      [usedTokens, lt(usedTokens.expiresAt, at - graceMs)],
-    ] as const) {
-      const expired = db.select({ rowid: sql`rowid` }).from(table).where(isOver).limit(expiredRows);
-      // Most passes find nothing, and need no transaction.
-      if (expired.get()) transaction(db, (tx) => tx.delete(table).where(inArray(sql`rowid`, expired)).run());
-    }
+/** Deletes expired sign-ins, old counts of failed attempts, and the records of used ID tokens that have expired. */
+function dropExpired({ db, now }: Host): void {
+  const time = now();
+  for (const [table, isOver] of [
+    [signIns, lt(signIns.expiresAt, new Date(time))],
+    [signInFailures, lt(signInFailures.since, time - graceMs)],
+    [usedTokens, lt(usedTokens.expiresAt, time - graceMs)],
+  ] as const) {
+    const expired = db.select({ rowid: sql`rowid` }).from(table).where(isOver).limit(expiredRows);
+    // Most passes find nothing, and need no transaction.
+    if (expired.get()) transaction(db, (tx) => tx.delete(table).where(inArray(sql`rowid`, expired)).run());
   }
+}
 
-  /** Deletes old deliveries that have ended, and the notifications without any. Keys of those that are sent once stay, without their data. */
-  async function dropDeliveries(): Promise<void> {
-    if (config.keepSessionsMs === null) return;
-    const before = now() - config.keepSessionsMs;
-    const end = firstIdOf(before);
-    let dropped = 0;
-    for (let rows = batchRows; rows === batchRows && !isStopping; dropped += rows) {
-      const began = performance.now();
-      rows = transaction(db, (tx) => dropBatchOfDeliveries(tx, end, before));
-      await Bun.sleep(performance.now() - began);
-    }
-    transaction(db, (tx) => {
-      const sent = tx
-        .select({ id: deliveries.id })
-        .from(deliveries)
-        .where(and(eq(deliveries.orgId, notifications.orgId), eq(deliveries.notificationId, notifications.id)));
-      const unused = and(lt(notifications.id, end), notExists(sent));
-      tx.delete(notifications)
-        .where(and(unused, isNull(notifications.onceKey)))
-        .run();
-      tx.update(notifications)
-        .set({ data: {} })
-        .where(and(unused, ne(notifications.data, {})))
-        .run();
-    });
-    if (dropped > 0) log.info({ deliveries: dropped }, "deleted old deliveries");
+/** Deletes old deliveries that have ended, and the notifications without any. Keys of those that are sent once stay, without their data. */
+async function dropDeliveries({ db, config, log, now }: Host, stop: AbortSignal): Promise<void> {
+  if (config.keepSessionsMs === null) return;
+  const before = now() - config.keepSessionsMs;
+  const end = firstIdOf(before);
+  let dropped = 0;
+  for (let rows = batchRows; rows === batchRows && !stop.aborted; dropped += rows) {
+    const startedAt = performance.now();
+    rows = transaction(db, (tx) => dropBatchOfDeliveries(tx, end, before));
+    await Bun.sleep(performance.now() - startedAt);
   }
+  transaction(db, (tx) => {
+    const sent = tx
+      .select({ id: deliveries.id })
+      .from(deliveries)
+      .where(and(eq(deliveries.orgId, notifications.orgId), eq(deliveries.notificationId, notifications.id)));
+    const unused = and(lt(notifications.id, end), notExists(sent));
+    tx.delete(notifications)
+      .where(and(unused, isNull(notifications.onceKey)))
+      .run();
+    tx.update(notifications)
+      .set({ data: {} })
+      .where(and(unused, ne(notifications.data, {})))
+      .run();
+  });
+  if (dropped > 0) log.info({ deliveries: dropped }, "deleted old deliveries");
+}
 
-  /**
-   * Updates the planner statistics of tables that have grown tenfold; otherwise it does nothing, in a tenth of a millisecond. With the
-   * statistics of a new database, the planner reads whole tables for each row of a list.
-   */
-  function optimize(): void {
-    withoutWaiting(db, () => db.$client.run("pragma optimize(0x10002)"));
-  }
+/**
+ * Updates the planner statistics of tables that have grown tenfold; otherwise it does nothing, in a tenth of a millisecond. With the
+ * statistics of a new database, the planner reads whole tables for each row of a list.
+ */
+function optimize({ db }: Host): void {
+  withoutWaiting(db, () => db.$client.run("pragma optimize(0x10002)"));
+}
 
-  /** Truncates the WAL. If readers block it, it retries later instead of blocking the service. */
-  function cutWal(): void {
-    if ((statSync(`${db.$client.filename}-wal`, { throwIfNoEntry: false })?.size ?? 0) <= maxWalBytes) return;
-    withoutWaiting(db, () => db.$client.run("pragma wal_checkpoint(truncate)"));
-  }
+/** Truncates the WAL. If readers block it, it retries later instead of blocking the service. */
+function truncateWal({ db }: Host): void {
+  if ((statSync(`${db.$client.filename}-wal`, { throwIfNoEntry: false })?.size ?? 0) <= maxWalBytes) return;
+  withoutWaiting(db, () => db.$client.run("pragma wal_checkpoint(truncate)"));
+}
+
+/** Database maintenance: deletes events of old sessions and what has expired, updates planner statistics, truncates a long WAL. */
+export function createUpkeep(host: Host) {
+  const stopping = new AbortController();
 
   /** Runs the maintenance that is due. Never throws: failures are logged and retried. */
   async function runOnce(): Promise<void> {
-    for (const work of [dropSessions, dropDeliveries, dropExpired, optimize, cutWal]) {
+    for (const task of [dropSessions, dropDeliveries, dropExpired, optimize, truncateWal]) {
       try {
-        await untilUnlocked(db);
-        await work();
+        await untilUnlocked(host.db);
+        await task(host, stopping.signal);
       } catch (error) {
-        onError?.(error);
-        log.error({ err: error }, "database maintenance failed");
+        host.disk.onError(error);
+        host.log.error({ err: error }, "database maintenance failed");
       }
     }
   }
@@ -163,7 +165,7 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
     runOnce,
     start: poll.start,
     stop(): Promise<void> {
-      isStopping = true;
+      stopping.abort();
       return poll.stop();
     },
   };
