@@ -306,15 +306,32 @@ test.each(slugs)("every JSON sample of %s matches the schema of what it shows", 
   for (const [i, code] of codes.entries()) await checks[i]?.(JSON.parse(code));
 });
 
+test("each path through the code names at most twelve files, and functions that they define", async () => {
+  const [, paths = ""] = (docs.find(({ slug }) => slug === "architecture")?.body ?? "").split("\n## Five paths");
+  const walks = paths.split("\n## ")[0]?.split("\n### ").slice(1) ?? [];
+  expect(walks.length).toBe(5);
+  for (const walk of walks) {
+    const steps = [...walk.matchAll(/`(\w+)` in `(src\/[^`]+)`/g)].map(([, name = "", file = ""]) => ({ name, file }));
+    expect(new Set(walk.match(/src\/[^`]+(?=`)/g)).size).toBeLessThanOrEqual(12);
+    expect(steps.length).toBeGreaterThan(5);
+    for (const { name, file } of steps)
+      expect([file, name, await Bun.file(join(root, file)).text()]).toEqual([
+        file,
+        name,
+        expect.stringMatching(new RegExp(`^export (async )?(function|const) ${name}\\b`, "m")),
+      ]);
+  }
+});
+
 /** Every text that shows commands, fields and URLs. */
 const readmes = await Promise.all(
-  ["README.md", "CONTRIBUTING.md"].map(async (name) => {
-    // The worked examples name things that don't exist yet.
-    const [text = ""] = (await Bun.file(join(root, name)).text()).split("\n## Examples\n");
-    return [name, text] as const;
-  }),
+  ["README.md", "CONTRIBUTING.md"].map(async (name) => [name, await Bun.file(join(root, name)).text()] as const),
 );
-const texts = [...docs.map(({ slug, body }) => [slug, body] as const), ...readmes];
+const texts = [
+  // The worked examples name things that don't exist yet.
+  ...docs.filter(({ slug }) => slug !== "extending").map(({ slug, body }) => [slug, body] as const),
+  ...readmes,
+];
 
 const commands = new Map(commandsOf(createProgram({})));
 /** The commands in a text, as words: from `evald` to the end of the shell command. */

@@ -6,6 +6,7 @@ import cli from "./docs/cli.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import exports from "./docs/exports.md" with { type: "text" };
+import extending from "./docs/extending.md" with { type: "text" };
 import field from "./docs/field.md" with { type: "text" };
 import gates from "./docs/gates.md" with { type: "text" };
 import glossary from "./docs/glossary.md" with { type: "text" };
@@ -63,6 +64,7 @@ export const docs: Doc[] = [
   toDoc("agents", "Run evald", codingAgents),
   toDoc("troubleshooting", "Run evald", troubleshooting),
   toDoc("architecture", "Background", architecture),
+  toDoc("extending", "Background", extending),
   toDoc("guarantees", "Background", guarantees),
   toDoc("benchmarks", "Background", benchmarks),
 ];

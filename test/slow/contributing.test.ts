@@ -52,8 +52,8 @@ test("every worked example applies and passes, with the stated number of files",
   await run("git", "init", "-q");
   await Bun.write(join(copy, ".git", "info", "exclude"), "node_modules\n");
 
-  const guide = await Bun.file(join(root, "CONTRIBUTING.md")).text();
-  const examples = guide.split(/^### (?=Add )/m).slice(1);
+  const guide = await Bun.file(join(root, "src", "web", "docs", "extending.md")).text();
+  const examples = guide.split(/^## (?=Add )/m).slice(1);
   const words = ["No", "One", "Two", "Three", "Four", "Five"];
   const tests = new Set<string>();
   const names = new Set<string>();
