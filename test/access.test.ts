@@ -175,7 +175,7 @@ async function ask(path: string, headers: Record<string, string>) {
 describe.each(names(pages.filter(({ method }) => method === "GET")))("GET %s", (path) => {
   const url = pathOf(path) + (queries[path] ?? "");
 
-  test("has its media types, and an ETag if everyone sees the same", async () => {
+  test("is served as its media types, with an ETag if everyone sees the same", async () => {
     const cookie = isPublic(path) ? "" : people.owner.cookie();
     for (const type of mediaTypes[path] ?? ["text/html"]) {
       const answer = await ask(url, { accept: type, cookie });
@@ -186,7 +186,7 @@ describe.each(names(pages.filter(({ method }) => method === "GET")))("GET %s", (
     }
   });
 
-  test("responds with an error to programs without access", async () => {
+  test("returns an error to programs without access", async () => {
     if (isPublic(path)) return;
     const { status, type } = await ask(url, { accept: "application/json" });
     expect([status, type]).toEqual([401, "text/html"]);
@@ -211,7 +211,7 @@ const leastOf = (path: string) =>
   memberMay.some((each) => each.test(path)) ? 0 : ownerOnly.some((each) => each.test(path)) ? 2 : 1;
 
 test.each(["key", "member", "admin", "owner"] as const)(
-  "pages show a %s only forms that they may submit",
+  "pages show a %s only forms that the role may submit",
   async (who) => {
     const rank = ["key", "member", "admin", "owner"].indexOf(who) - 1;
     const [shown, refused] = [new Set<string>(), new Set<string>()];
@@ -239,7 +239,7 @@ describe.each(names(forms))("POST %s", (path) => {
     expect(key.status).toBe(403);
   });
 
-  test("requires the documented role, and finds nothing of another organization", async () => {
+  test("requires the documented role, and can't reach another organization's objects", async () => {
     if (isOwn(path)) return;
     const least = leastOf(path);
     for (const [rank, who] of (["member", "admin", "owner"] as const).entries()) {

@@ -15,11 +15,11 @@ async function reportOf(way: "command" | "request") {
   return { app, report: report as Report };
 }
 
-describe.each(["command", "request"] as const)("the wrong path in a sample, sent with a %s", async (way) => {
+describe.each(["command", "request"] as const)("a wrong path in a sample, sent with a %s", async (way) => {
   const { app, report } = await reportOf(way);
   afterAll(app.stop);
 
-  test("is one friction point and one fix, which names the line of the guide", () => {
+  test("is one friction point and one fix that names the line of the guide", () => {
     const { frictionPoints, recommendations } = report;
     expect(frictionPoints.map(({ url, category }) => [url, category])).toEqual([[guide, "misleading_docs"]]);
     expect(recommendations).toHaveLength(1);
@@ -30,7 +30,7 @@ describe.each(["command", "request"] as const)("the wrong path in a sample, sent
     });
   });
 
-  test("is shown by what was read, failed, was guessed and worked", () => {
+  test("is proven by what was read, what failed, what was guessed and what worked", () => {
     const steps = report.recommendations[0]?.evidence?.steps ?? [];
     expect(steps.map(({ role, what, status }) => [role, what, status])).toEqual([
       ["read", "Add a note", null],
@@ -43,7 +43,7 @@ describe.each(["command", "request"] as const)("the wrong path in a sample, sent
     expect(events).toEqual(events.toSorted((a, b) => a - b));
   });
 
-  test("owns the points that it costs, and all owners add up to what is lost", () => {
+  test("owns the points that it costs, and the points of all owners add up to the loss", () => {
     const { lost, score, recommendations } = report;
     const own = recommendations.reduce((sum, { lostPoints }) => sum + (lostPoints ?? 0), 0);
     expect(own).toBeGreaterThan(5);
@@ -75,7 +75,7 @@ describe("the page of a report", async () => {
     expect(owners.reduce((sum, [, , points]) => sum + Number(points), 0)).toBeCloseTo(100, 5);
   });
 
-  test("verifies a fix only if its price was accepted", async () => {
+  test("claims a verified fix only if its price was accepted", async () => {
     const runs = async () => (await app.send("GET", "/api/v1/runs")).body.length;
     const before = await runs();
     const done = `${path}/done/${print}`;
@@ -100,7 +100,7 @@ describe("the page of a report", async () => {
     expect((await member.get(path)).body).toContain('id="fix-1"');
   });
 
-  test("copies a brief with the page, the line and the change for a coding agent", () => {
+  test("offers a brief with the page, the line and the change for a coding agent", () => {
     const brief = fixBrief(report);
     for (const words of [guide, "line 7", `- ${sample}`, "/api/notes", "404", report.prompt.id])
       expect(brief).toContain(words);
@@ -131,7 +131,7 @@ describe("the session of a report", async () => {
     expect(guess.indexOf('class="quiet"')).toBeLessThan(guess.indexOf("event-usage"));
   });
 
-  test("counts as many failures as the report", async () => {
+  test("shows as many failures as the report counts", async () => {
     const { body } = await app.send("GET", path);
     expect(report.metrics.errors).toBe(3);
     expect(body).toContain(`</i> ${report.metrics.errors} failures`);

@@ -5,7 +5,7 @@ import { browse, signedIn } from "./support/people.ts";
 const app = testApp({ env: { EVALD_BASE_URL: "https://evald.test/evals" } });
 const none = { authorization: "" };
 
-test("the font is part of the service: one small file that browsers keep", async () => {
+test("the font is served as one small file that browsers cache", async () => {
   const { body: css } = await app.send("GET", "/evals/style.css", { headers: none });
   const [, path = ""] = /@font-face[^}]*url\("([^"]+)"\)/.exec(css) ?? [];
   const url = new URL(path, "https://evald.test/evals/style.css");
@@ -43,7 +43,7 @@ describe("the color scheme", () => {
     }
   });
 
-  test("applies to every kind of page: signed in, public and error", async () => {
+  test("applies to signed-in, public and error pages", async () => {
     const ada = browse(app, (await signedIn(app, { role: "viewer" })).cookie());
     await ada.post("/evals/theme", { theme: "dark", from: "/" });
     for (const path of ["", "runs", "docs/start", "docs/api", "nothing", "reports/nothing", "shared/nothing"])
@@ -52,7 +52,7 @@ describe("the color scheme", () => {
     expect(themeOf((await visitor.get("/evals/docs/start")).body)).toBe("light");
   });
 
-  test("returns to the page with its query, and to no other place", async () => {
+  test("form returns to the page with its query, and to no other site", async () => {
     const ada = browse(app);
     const from = (from: string, referer: string) => ada.post("/evals/theme", { theme: "dark", from }, { referer });
     const query = "?status=failed";
@@ -63,7 +63,7 @@ describe("the color scheme", () => {
     expect((await from("//elsewhere.test/", "")).location).toBe("/evals/");
   });
 
-  test("is system for anything unknown", async () => {
+  test("is system for any unknown value", async () => {
     for (const value of ["pink", 'x"><script>', "__proto__"]) {
       const { headers } = await browse(app).post("/evals/theme", { theme: value, from: "/" });
       expect(headers.get("set-cookie")).toStartWith("evald.theme=system; Path=/evals/; Max-Age=0");

@@ -75,7 +75,7 @@ test("an archive is stored once, listed, and deleted when no prompt uses it", as
   expect((await send("GET", "/api/v1/archives")).body).toEqual([]);
 });
 
-test("another organization can't see or use it", async () => {
+test("an archive can't be seen or used by another organization", async () => {
   const { send, upload, b } = setUp();
   const headers = { authorization: `Bearer ${b.key}` };
   const { body } = await upload(await packed({ a: "1" }));
@@ -85,8 +85,8 @@ test("another organization can't see or use it", async () => {
   expect((await send("POST", "/api/v1/prompts", { body: input, headers })).status).toBe(400);
 });
 
-describe("an invalid archive is rejected", () => {
-  test("with a link to a file outside, created by tar itself", async () => {
+describe("an archive is rejected", () => {
+  test("if it links to a file outside, as created by tar itself", async () => {
     const folder = mkdtempSync(join(tmpdir(), "archive-"));
     writeFileSync(join(folder, "a.txt"), "a");
     symlinkSync("/etc/passwd", join(folder, "users"));
@@ -96,16 +96,16 @@ describe("an invalid archive is rejected", () => {
   });
 
   test.each([
-    ["with a path above it", hostile({ path: "../evil" }), 400],
-    ["with an absolute path", hostile({ path: "/etc/cron.d/evil" }), 400],
-    ["with a hard link to a file outside", hostile({ path: "a", type: "1", link: "../../etc/passwd" }), 400],
-    ["with a device", hostile({ path: "disk", type: "4" }), 400],
-    ["with more than 256 MiB of files", hostile({ path: "big", size: 257 * 1024 ** 2 }), 400],
-    ["that is empty", gzipSync(Buffer.alloc(1024)), 400],
-    ["that is cut off", hostile({ path: "a", size: 4096 }).subarray(0, 60), 400],
-    ["that is compressed twice", gzipSync(hostile({ path: "a" })), 400],
-    ["that is no gzip", new TextEncoder().encode("PK\u0003\u0004"), 400],
-    ["that is larger than 5 MiB", Buffer.concat([gzipSync("x"), Buffer.alloc(5 * 1024 ** 2)]), 413],
+    ["if a path leads above it", hostile({ path: "../evil" }), 400],
+    ["if a path is absolute", hostile({ path: "/etc/cron.d/evil" }), 400],
+    ["if it has a hard link to a file outside", hostile({ path: "a", type: "1", link: "../../etc/passwd" }), 400],
+    ["if it has a device", hostile({ path: "disk", type: "4" }), 400],
+    ["if it has more than 256 MiB of files", hostile({ path: "big", size: 257 * 1024 ** 2 }), 400],
+    ["if it is empty", gzipSync(Buffer.alloc(1024)), 400],
+    ["if it is cut off", hostile({ path: "a", size: 4096 }).subarray(0, 60), 400],
+    ["if it is compressed twice", gzipSync(hostile({ path: "a" })), 400],
+    ["if it isn't gzip", new TextEncoder().encode("PK\u0003\u0004"), 400],
+    ["if it is larger than 5 MiB", Buffer.concat([gzipSync("x"), Buffer.alloc(5 * 1024 ** 2)]), 413],
   ])("%s", async (_, data, status) => {
     const { send, upload } = setUp();
     const refused = await upload(data);
@@ -145,7 +145,7 @@ test.each([
   ["zeros after the end", (tar: Buffer) => Buffer.concat([gzipSync(tar), Buffer.alloc(1000)])],
   ["text after the end of the tar file", (tar: Buffer) => gzipSync(Buffer.concat([tar, Buffer.from("after")]))],
   ["no end of the tar file", (tar: Buffer) => gzipSync(tar.subarray(0, -1024))],
-])("an archive with %s is accepted as it is", async (_, compress) => {
+])("an archive with %s is accepted unchanged", async (_, compress) => {
   const { upload } = setUp();
   const large = crypto.getRandomValues(Buffer.alloc(64 * 1024)).toString("base64") + "\0".repeat(40 * 1024 ** 2);
   const files = { "README.md": "# Hi", [`${"deep/".repeat(30)}ünï`]: "1", "large.bin": large };
@@ -177,7 +177,7 @@ test.each([
   expect([status, body.detail]).toEqual([400, expect.stringContaining(`Invalid ${field}`)]);
 });
 
-describe("the form of a prompt", () => {
+describe("the prompt form", () => {
   const app = testApp();
   const { send, service, a } = app;
 
@@ -194,7 +194,7 @@ describe("the form of a prompt", () => {
   const actionOf = (body: string) =>
     (/<form method="post" action="(\/prompts[^"]*)" enc/.exec(body)?.[1] ?? "").replaceAll("&amp;", "&");
 
-  test("uploads archives, and keeps them when another field is wrong", async () => {
+  test("uploads archives, and keeps them if another field is wrong", async () => {
     const person = await signedIn(app);
     const data = await packed({ "README.md": "# Hi" });
     const action = actionOf((await person.get("/prompts/new")).body);
@@ -225,7 +225,7 @@ describe("the form of a prompt", () => {
     ["compressed with gzip", new TextEncoder().encode("PK\u0003\u0004"), 400],
     ["compressed with gzip", new Uint8Array(), 400],
     ["5 MiB", Buffer.concat([gzipSync("x"), Buffer.alloc(5 * 1024 ** 2)]), 413],
-  ])("names what is wrong with an archive: %s", async (problem, data, status) => {
+  ])("says what is wrong with an archive: %s", async (problem, data, status) => {
     const person = await signedIn(app);
     const answer = await submit(person, "/prompts", { text: "Kept text", "upload.archive": file(data) });
     const [, said] = /<p class="wrong">(archive:[^<]*)</.exec(answer.body) ?? [];
@@ -233,7 +233,7 @@ describe("the form of a prompt", () => {
     expect(answer.body).toContain("Kept text");
   });
 
-  test("keeps the archive if the session has ended, and rejects archives without a session", async () => {
+  test("keeps the archive if the sign-in has expired, and rejects archives from strangers", async () => {
     const person = await signedIn(app);
     const action = actionOf((await person.get("/prompts/new")).body);
     // Random bytes, larger than the forms that everyone may send.
@@ -260,7 +260,7 @@ describe("the form of a prompt", () => {
       ]),
     );
 
-  test("keeps two archives of the largest size and a long text if the session has ended", async () => {
+  test("keeps two archives of the largest size and a long text if the sign-in has expired", async () => {
     const person = await signedIn(app);
     const action = actionOf((await person.get("/prompts/new")).body);
     const random = Array.from({ length: 74 }, () => Buffer.from(crypto.getRandomValues(new Uint8Array(64 * 1024))));
@@ -280,7 +280,7 @@ describe("the form of a prompt", () => {
     expect(stored.equals(skills as Uint8Array)).toBe(true);
   });
 
-  test("a form with files is kept for a day, and only for someone who is still a member of the organization", async () => {
+  test("keeps submitted files for a day, and only for someone who is still a member", async () => {
     let at = Date.now();
     const other = testApp({ now: () => at });
     const email = "ada@example.com";

@@ -38,7 +38,7 @@ const fits = (schema: Parameters<typeof Value.Errors>[0], value: unknown) =>
   [...Value.Errors(schema, value)].map(({ path, message }) => `${path}: ${message}`);
 
 describe("the result of an evaluation", () => {
-  test("is the same over REST and MCP, also in the list", async () => {
+  test("is the same over REST and MCP, and in the list", async () => {
     const app = setUp();
     const won = scored(80, { outcome: "succeeded" });
     const { id } = app.evaluate([
@@ -89,7 +89,7 @@ describe("the result of an evaluation", () => {
     });
   });
 
-  test("belongs to its organization, and excludes archived reports", async () => {
+  test("is visible only to its organization, and excludes archived reports", async () => {
     const app = setUp();
     const { id, slugs } = app.evaluate(scores(70, 80));
     await app.send("PATCH", `/api/v1/reports/${slugs[1]}`, { body: { status: "archived" } });
@@ -100,8 +100,8 @@ describe("the result of an evaluation", () => {
   });
 });
 
-describe("two sides", () => {
-  test("are compared by score, outcome, dimension and metric, with everything needed to reproduce the result", async () => {
+describe("a comparison of two sides", () => {
+  test("compares score, outcome, dimensions and metrics, with everything needed to reproduce the result", async () => {
     const app = setUp();
     const before = app.evaluate([80, 81, 82, 83, 84].map(moved));
     const after = app.evaluate([70, 71, 72, 73, 74].map(moved));
@@ -136,21 +136,21 @@ describe("two sides", () => {
     ]);
   });
 
-  test("with equal scores have no change, whatever the last bits of their means", async () => {
+  test("shows no change between equal scores, whatever the last bits of their means", async () => {
     const app = setUp();
     const same = (n: number) => app.evaluate(scores(...Array(n).fill(89.4))).id;
     const { verdict, evidence } = await app.compare(same(10), same(6));
     expect([verdict, evidence.delta]).toEqual(["no_change", { value: 0, low: 0, high: 0 }]);
   });
 
-  test("with too many splits report the seed of the random ones", async () => {
+  test("reports the seed of random splits if there are too many to try all", async () => {
     const app = setUp();
     const many = (from: number) => scores(...Array.from({ length: 12 }, (_, i) => from + i));
     const { evidence, verdict } = await app.compare(app.evaluate(many(60)).id, app.evaluate(many(80)).id);
     expect([verdict, evidence.seed, evidence.method.includes("(20000 random splits)")]).toEqual(["improved", 1, true]);
   });
 
-  test("have their outcomes compared by Fisher's test, and a timeout is a failure", async () => {
+  test("compares outcomes by Fisher's test, and counts a timeout as a failure", async () => {
     const app = setUp();
     const won = Array.from({ length: 5 }, () => scored(80, { outcome: "succeeded" }));
     const lost = [...Array.from({ length: 4 }, () => scored(50, { outcome: "goal_not_met" })), "timeout: too long"];
@@ -158,7 +158,7 @@ describe("two sides", () => {
     expect(evidence.successP).toBe(0.0079);
   });
 
-  test("that are inconclusive report how many runs are needed", async () => {
+  test("says how many runs are needed if it is inconclusive", async () => {
     const app = setUp();
     const before = app.evaluate(scores(60, 70, 80, 90)).id;
     const { verdict, evidence } = await app.compare(before, app.evaluate(scores(62, 71, 79, 93)).id);
@@ -167,7 +167,7 @@ describe("two sides", () => {
     expect(evidence.reason).toEndWith("; with this spread, 110 runs per side are needed to detect 5 points");
   });
 
-  test("have shared, resolved and new friction", async () => {
+  test("lists shared, resolved and new friction", async () => {
     const app = setUp();
     const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
     const meets = (...names: string[]) =>
@@ -187,7 +187,7 @@ describe("two sides", () => {
     ]);
   });
 
-  test("can be reports, evaluations or prompts, filtered by agent, model and arguments", async () => {
+  test("accepts reports, evaluations or prompts, filtered by agent, model and arguments", async () => {
     const app = setUp();
     const { id: promptId } = createPrompt(app.service.ctx, app.a.org, {
       agent: "noisy",
@@ -232,7 +232,7 @@ describe("two sides", () => {
     expect((await app.send("GET", `/api/v1/compare?base=${rust.id}&head=${rust.id}`, stranger)).status).toBe(404);
   });
 
-  test("of six prompts are paired; of five, the runs are exchanged and the prompts must agree", async () => {
+  test("pairs the prompts if there are six; with five, it permutes the runs and the prompts must agree", async () => {
     const app = setUp();
     const [before, after]: [string[], string[]] = [[], []];
     for (let i = 0; i < 6; i++) {
@@ -255,7 +255,7 @@ describe("two sides", () => {
     expect(five.evidence.causes).toEqual(["score", "success"]);
   });
 
-  test("given as reports have the same result over REST and MCP", async () => {
+  test("of reports gives the same result over REST and MCP", async () => {
     const app = setUp();
     const slugs = [...app.evaluate(scores(70, 71, 72, 73)).slugs, ...app.evaluate(scores(80, 81, 82, 83)).slugs];
     const compared = await app.get(`/api/v1/compare/reports?slugs=${slugs.join()}`);
@@ -270,7 +270,7 @@ describe("the baseline", () => {
   const baselineOf = async (app: ReturnType<typeof setUp>, slug = "") =>
     (await app.get(`/api/v1/reports/${slug}`)).baseline;
 
-  test("is the last ten comparable published runs before a report, never one run", async () => {
+  test("is the last ten comparable published runs before a report, and never a single run", async () => {
     const app = setUp();
     const [first = ""] = app.evaluate(scores(20)).slugs;
     const [second = ""] = app.evaluate(scores(40)).slugs;
@@ -344,7 +344,7 @@ describe("the baseline", () => {
     expect((await app.compare("baseline", after)).base.runs).toBe(9);
   });
 
-  test("of one run, of another prompt or of nothing is rejected", async () => {
+  test("can't be a single run, a run of another prompt or nothing", async () => {
     const app = setUp();
     const refused = async (id: string) =>
       (await app.send("PATCH", `/api/v1/prompts/${app.promptId}`, { body: { baselineRequestId: id } })).body.detail;

@@ -22,7 +22,7 @@ function prompted(now?: () => number) {
   return { app, call, promptId: id, evaluate, compare };
 }
 
-describe("the verdict over two evaluations", () => {
+describe("the verdict on two evaluations", () => {
   const four = [70, 71, 72, 73];
   const shifted = (by: number) => four.map((score) => scored(score + by));
   const base = four.map((score) => scored(score));
@@ -30,117 +30,123 @@ describe("the verdict over two evaluations", () => {
     Array.from({ length: n }, (_, i) => scored(80 + by + (i % 2), { outcome: "succeeded" }));
 
   test.each<[string, (Grade | string)[], (Grade | string)[], string | null, string]>([
-    ["ten points more in four runs", base, shifted(10), "improved", "+10.0 points"],
-    ["ten points less in four runs", base, shifted(-10), "regressed", "-10.0 points"],
-    ["four points less, for sure", base, shifted(-4), "soft_regression", "-4.0 points"],
+    ["ten points more in four runs improve", base, shifted(10), "improved", "+10.0 points"],
+    ["ten points less in four runs regress", base, shifted(-10), "regressed", "-10.0 points"],
+    ["a certain loss of four points is a soft regression", base, shifted(-4), "soft_regression", "-4.0 points"],
     [
-      "six points more, perhaps",
+      "a likely gain of six points is a soft improvement",
       [60, 63, 67, 70].map((s) => scored(s)),
       [66, 69, 73, 76].map((s) => scored(s)),
       "soft_improvement",
       "+6.0 points",
     ],
     [
-      "less by the interval, and nothing by the test",
+      "a loss by the interval but not by the test is no change",
       [...Array(6).fill(90.8), ...Array(4).fill(94.5)].map((s) => scored(s)),
       [90.8, 90.8, 90.8, 90.8].map((s) => scored(s)),
       "no_change",
       "-1.5 points (95% from -2.8 to -0.1), p 0.251",
     ],
-    ["the same again", base, base, "no_change", "0.0 points"],
+    ["the same scores are no change", base, base, "no_change", "0.0 points"],
     [
-      "a wide spread",
+      "a wide spread is inconclusive",
       [40, 60, 70, 90].map((s) => scored(s)),
       [45, 65, 60, 92].map((s) => scored(s)),
       "inconclusive",
       "+0.5 points",
     ],
     [
-      "three runs a side",
+      "three runs per side are insufficient",
       base.slice(1),
       shifted(20).slice(1),
       "insufficient_data",
       "3 against 3 runs; at least 4 per side are needed",
     ],
-    ["a single run", base.slice(3), base, null, "a single run per side is not enough to tell a change from chance"],
     [
-      "another methodology",
+      "a single run has no verdict",
+      base.slice(3),
+      base,
+      null,
+      "a single run per side is not enough to tell a change from chance",
+    ],
+    [
+      "another methodology is not comparable",
       base,
       four.map((score) => scored(score, { methodology: { id: "2", hash: "ffffffffffff", judge: null } })),
       "not_comparable",
       "these differ: methodology: 1 3f9c0a17 vs. 2 ffffffff",
     ],
     [
-      "scores of tested goals, and of the docs alone",
+      "goal scores and docs scores are not comparable",
       base,
       four.map((score) => scored(score, { scope: "docs_only", grade: null })),
       "not_comparable",
       "these differ: scope: goal vs. docs_only",
     ],
     [
-      "one score of the docs alone among those of tested goals",
+      "one docs score among goal scores is not comparable",
       base,
       four.map((score, i) => scored(score, i === 0 ? { scope: "docs_only", grade: null } : {})),
       "not_comparable",
       "these differ: scope: goal vs. docs_only",
     ],
     [
-      "many runs that could not be made",
+      "many runs with infrastructure failures are insufficient",
       base,
       [...shifted(10), "infrastructure: the host is gone", "infrastructure: the host is gone"],
       "insufficient_data",
       "more than 20% of the runs",
     ],
     [
-      "many that could not be made, and one that could",
+      "a single run without an infrastructure failure is insufficient",
       base,
       [...shifted(10).slice(3), ...Array(4).fill("infrastructure: the host is gone")],
       "insufficient_data",
       "more than 20% of the runs",
     ],
     [
-      "one score of many runs",
+      "one score among many runs is insufficient",
       base,
       [...shifted(10).slice(3), ...Array(3).fill("timeout: too long")],
       "insufficient_data",
       "4 against 1 runs; at least 4 per side are needed to tell a change from chance; runs without a score (timed out, over budget or crashed): 0 of 4 before, 3 of 4 after",
     ],
     [
-      "the same scores, of half as many runs that came to an end",
+      "equal scores with half as many completed runs regress",
       reached(10),
       [...reached(5), ...Array(5).fill("timeout: too long")],
       "regressed",
       "the goal was reached in 5 of 10 runs, 10 of 10 before, one-sided p 0.016; 5 of 10 runs timed out, used up their budget or crashed, 0 of 10 before, one-sided p 0.016; -0.1 points",
     ],
     [
-      "better scores, of half as many runs that came to an end",
+      "better scores with half as many completed runs regress",
       reached(10),
       [...reached(5, 12), ...Array(5).fill("budget: spent")],
       "regressed",
       "the goal was reached in 5 of 10 runs, 10 of 10 before, one-sided p 0.016",
     ],
     [
-      "the same scores, where more reach the goal",
+      "equal scores with more reached goals are a soft improvement",
       [...reached(5), ...Array(5).fill("timeout: too long")],
       reached(10),
       "soft_improvement",
       "the success rate rose by 50 percentage points",
     ],
     [
-      "the same scores, of one run less",
+      "equal scores with one run less are no change",
       reached(10),
       [...reached(9), "timeout: too long"],
       "no_change",
       "runs without a score (timed out, over budget or crashed): 0 of 10 before, 1 of 10 after",
     ],
-  ])("%s", async (_, before, after, verdict, reason) => {
+  ])("is right: %s", async (_, before, after, verdict, reason) => {
     const { compare } = prompted();
     const comparison = await compare(before, after);
     expect(comparison.verdict).toBe(verdict);
     expect(comparison.evidence.reason).toContain(reason);
   });
 
-  test("names its method and everything needed to reproduce it", async () => {
+  test("comes with its method and everything needed to reproduce it", async () => {
     const { compare } = prompted();
     const { evidence } = await compare(base, shifted(10));
     // Student's t at 6 degrees of freedom is 2.447, the standard error 0.913.
@@ -155,7 +161,7 @@ describe("the verdict over two evaluations", () => {
     ]);
   });
 
-  test("never reports a p of 0", async () => {
+  test("never has a p of 0", async () => {
     const { evaluate, call } = prompted();
     const twelve = (from: number) => Array.from({ length: 12 }, (_, i) => scored(from + i));
     const { verdict, evidence } = await call("compare_reports", {
@@ -176,13 +182,13 @@ describe("the verdict over two evaluations", () => {
     expect(verdict).toBe("not_comparable");
   });
 
-  test("the later evaluation is compared with the earlier one, in any order of slugs", async () => {
+  test("compares the later evaluation with the earlier one, in any order of slugs", async () => {
     const { call, evaluate } = prompted();
     const [before, after] = [evaluate(base), evaluate(shifted(10))];
     expect((await call("compare_reports", { slugs: [after, before] })).verdict).toBe("improved");
   });
 
-  test("runs with different dimensions are compared on the common ones", async () => {
+  test("compares runs with different dimensions on the common ones", async () => {
     const { compare } = prompted();
     const [discoverability] = niceGrade.dimensions as [(typeof niceGrade.dimensions)[number]];
     const only = (score: number) => scored(10, { dimensions: [{ ...discoverability, score }] });
@@ -192,7 +198,7 @@ describe("the verdict over two evaluations", () => {
     expect(comparison.verdict).toBe("no_change");
   });
 
-  test("there is no verdict while runs are unfinished", async () => {
+  test("is missing while runs are unfinished", async () => {
     const { app, call, evaluate } = prompted();
     const before = evaluate(base);
     const after = evaluate([...shifted(10), ...base]);
@@ -212,7 +218,7 @@ describe("the verdict over two evaluations", () => {
     expect(evidence.reason).toMatch(/^3 runs of \S+ /);
   });
 
-  test("a timeout is a failure, an unreachable host doesn't count", async () => {
+  test("counts a timeout as a failure, and ignores an unreachable host", async () => {
     const { compare } = prompted();
     const won = scored(80, { outcome: "succeeded" });
     const { evidence } = await compare(
@@ -246,7 +252,7 @@ test("friction is grouped by report, and three evaluations have no verdict", asy
   expect([comparison.verdict, comparison.evidence.reason]).toEqual([null, expect.stringContaining("two evaluations")]);
 });
 
-test("omitted friction points are counted", async () => {
+test("a response counts the friction points that it omits", async () => {
   const { call, evaluate } = prompted();
   const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
   const grades = Array.from({ length: 10 }, (_, i) =>
@@ -264,7 +270,7 @@ test("omitted friction points are counted", async () => {
   expect(told.only.length).toBeGreaterThan(100);
 });
 
-test("the state of a prompt is that of its live docs, regardless of later previews", async () => {
+test("a prompt's state is the state of its live docs, regardless of later previews", async () => {
   const app = testApp({ agents: noisy });
   const { id } = createPrompt(app.service.ctx, app.a.org, {
     agent: "noisy",

@@ -19,8 +19,8 @@ function setUp() {
   return { app, newKey, newPrompt, using };
 }
 
-describe("runs that supersede by default", () => {
-  test("do so for a prompt or a key that says so, unless the request says otherwise", async () => {
+describe("superseding by default", () => {
+  test("applies to a prompt or key that is set to it, unless the request says otherwise", async () => {
     const { app, newKey, newPrompt, using } = setUp();
     const [plain, compatible] = [using(newKey(false)), using(newKey(true))];
     const args = { templateArgs: { v: "1" } };
@@ -51,7 +51,7 @@ describe("runs that supersede by default", () => {
     expect(await statusOf(runIds[0] as string)).toBe("pending");
   });
 
-  test("are the same request for an Idempotency-Key when the setting changed in between", async () => {
+  test("keeps a repeated Idempotency-Key the same request when the setting changed in between", async () => {
     const { app, newPrompt } = setUp();
     const id = newPrompt();
     const start = async () =>
@@ -66,7 +66,7 @@ describe("runs that supersede by default", () => {
 });
 
 describe("errors", () => {
-  test("can be read without their detail with a key in compatibility mode; codes stay as they are for others", async () => {
+  test("include their detail in the code for a key in compatibility mode only", async () => {
     const { newKey, newPrompt, using } = setUp();
     const id = newPrompt();
     for (const [path, body, code] of [
@@ -81,7 +81,7 @@ describe("errors", () => {
     }
   });
 
-  test("of a key that was created on the settings page in compatibility mode", async () => {
+  test("do so for a key that was created in compatibility mode on the settings page", async () => {
     const { app, using } = setUp();
     const person = await signedIn(app);
     const form = { ...fieldsOf((await person.get("/settings/keys")).body), name: "old CI", isCompatible: "on" };
@@ -91,20 +91,25 @@ describe("errors", () => {
   });
 });
 
-describe("the outcome of a run whose goal was not tested", () => {
+describe("the outcome of a run", () => {
   const untested: Grade = { ...niceGrade, outcome: "not_judged", scope: "docs_only", grade: null, score: 80 };
   const bar = { scope: "docs_only", minScore: 80 } as const;
 
   test.each<[string, Partial<Grade>, typeof bar | null, string]>([
-    ["passes the bar", {}, bar, "succeeded"],
-    ["is below the bar", { score: 79.9 }, bar, "not_judged"],
-    ["has a score of another scope", { scope: "conduct_only" }, bar, "not_judged"],
-    ["has no score", { score: null, nullNotice: "none" }, bar, "not_judged"],
-    ["has no bar", {}, null, "not_judged"],
-    ["was missed", { outcome: "goal_not_met", scope: "goal" }, bar, "goal_not_met"],
-    ["could not be scored", { outcome: "scoring_failed", score: null, nullNotice: "none" }, bar, "scoring_failed"],
-    ["was excluded", { outcome: "excluded", score: null, nullNotice: "none" }, bar, "excluded"],
-    ["was met", { outcome: "succeeded", scope: "goal", score: 50 }, bar, "succeeded"],
+    ["is a success if its untested goal passes the bar", {}, bar, "succeeded"],
+    ["stays not judged if the score is below the bar", { score: 79.9 }, bar, "not_judged"],
+    ["stays not judged if the score has another scope", { scope: "conduct_only" }, bar, "not_judged"],
+    ["stays not judged if there is no score", { score: null, nullNotice: "none" }, bar, "not_judged"],
+    ["stays not judged if there is no bar", {}, null, "not_judged"],
+    ["stays a missed goal", { outcome: "goal_not_met", scope: "goal" }, bar, "goal_not_met"],
+    [
+      "stays unscored if scoring failed",
+      { outcome: "scoring_failed", score: null, nullNotice: "none" },
+      bar,
+      "scoring_failed",
+    ],
+    ["stays excluded", { outcome: "excluded", score: null, nullNotice: "none" }, bar, "excluded"],
+    ["stays a success if the goal was reached", { outcome: "succeeded", scope: "goal", score: 50 }, bar, "succeeded"],
   ])("%s", async (_, grade, successBar, expected) => {
     const { app } = setUp();
     const { id } = createPrompt(app.service.ctx, app.a.org, { text: "x", successBar });
@@ -121,7 +126,7 @@ describe("the outcome of a run whose goal was not tested", () => {
     expect(body.includes("Succeeded with a score of at least 80, goal not tested")).toBe(isByBar);
   });
 
-  test("follows the bar when it changes, which must be valid", async () => {
+  test("follows the bar when it changes, and the bar must be valid", async () => {
     const { app } = setUp();
     const { id } = createPrompt(app.service.ctx, app.a.org, { text: "x" });
     const [run] = evaluation(app, id, [untested]);

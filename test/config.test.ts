@@ -16,7 +16,7 @@ const aider = {
   ...({ stream: "none", provider: "openai" } as const),
 };
 
-test("without an environment, every setting has its default", () => {
+test("every setting has its default if the environment is empty", () => {
   expect(readConfig({ PATH: "/bin" })).toEqual({
     dataDir: "./data",
     host: "127.0.0.1",
@@ -297,7 +297,7 @@ test.each([
   expect(message).not.toContain(value);
 });
 
-test("an unknown name is rejected, with a suggestion", () => {
+test("an unknown setting is rejected with a suggestion", () => {
   expect(refusal({ EVALD_PROT: "80" })).toBe("EVALD_PROT is not a setting. Did you mean EVALD_PORT?");
   expect(refusal({ EVALD_XYZ: "" })).toBe("EVALD_XYZ is not a setting.");
 });

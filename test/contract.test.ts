@@ -160,8 +160,8 @@ beforeAll(async () => {
   await t.runJobs();
 });
 
-describe("fields", () => {
-  test("PromptSummary", async () => {
+describe("a response has the documented fields", () => {
+  test("if it is a PromptSummary", async () => {
     const { status, body } = await send("GET", "/api/v1/prompts");
     expect([status, body.length]).toEqual([200, 2]);
     for (const item of body) expect(wrong(item, promptSummary)).toEqual([]);
@@ -172,7 +172,7 @@ describe("fields", () => {
     ]);
   });
 
-  test("Prompt, with every nullable field set and with every one null", async () => {
+  test("if it is a Prompt with every nullable field set, or with each of them null", async () => {
     const one = await send("GET", `/api/v1/prompts/${full}`);
     const other = await send("GET", `/api/v1/prompts/${bare}`);
     for (const { status, body } of [one, other]) {
@@ -184,7 +184,7 @@ describe("fields", () => {
     expect(nullable.filter((name) => other.body[name] !== null)).toEqual([]);
   });
 
-  test("Run, its report, metrics and dimensions", async () => {
+  test("if it is a Run with its report, metrics and dimensions", async () => {
     const { status, body } = await send("GET", `/api/v1/runs/${runId}`);
     expect(status).toBe(200);
     expect(wrong(body, run)).toEqual([]);
@@ -200,7 +200,7 @@ describe("fields", () => {
     ]);
   });
 
-  test("a failed run has no report and a reason", async () => {
+  test("if it is a failed run, which has a reason and no report", async () => {
     const { body } = await send("GET", `/api/v1/runs?promptId=${bare}`);
     expect(body.length).toBe(1);
     expect(wrong(body[0], run)).toEqual([]);
@@ -208,7 +208,7 @@ describe("fields", () => {
     expect(body[0].failureReason).toStartWith("infrastructure: no start URL");
   });
 
-  test("RunResponse, and a new run is pending with all nullable fields present", async () => {
+  test("if it is a RunResponse; the new run is pending and has all nullable fields", async () => {
     const { status, body } = await send("POST", `/api/v1/prompts/${bare}/run`, { body: { urlMap: {} } });
     expect(status).toBe(200);
     expect(wrong(body, runResponse)).toEqual([]);
@@ -274,7 +274,7 @@ describe("query parameters", () => {
   ];
   const cases = [...lists.flatMap((path) => table.map(([query, status]) => [path, query, status] as const)), ...own];
 
-  test.each(cases)("GET %s?%s is %d", async (path, query, status) => {
+  test.each(cases)("of GET %s are validated: ?%s returns %d", async (path, query, status) => {
     const answer = await send("GET", `${path}?${query}`);
     expect(answer.status).toBe(status);
     if (status === 200) expect(Array.isArray(answer.body)).toBe(true);
@@ -285,7 +285,7 @@ describe("query parameters", () => {
       });
   });
 
-  test("an error says what would be valid", async () => {
+  test("are explained by an error that says what would be valid", async () => {
     const details = ["limit=0", "offset=x", "includeArchived=2", "limit=1&limit=2"].map(
       async (query) => (await send("GET", `/api/v1/prompts?${query}`)).body,
     );
@@ -297,7 +297,7 @@ describe("query parameters", () => {
     ]);
   });
 
-  test("without a limit, at most 100 rows are returned, newest first, and pages don't overlap", async () => {
+  test("default to at most 100 rows, newest first, and pages don't overlap", async () => {
     // With a stopped clock, all 120 are of the same millisecond.
     const still = testApp({ now: () => 1_790_000_000_000 });
     const ids: string[] = [];
@@ -326,7 +326,7 @@ describe("query parameters", () => {
     ]);
   });
 
-  test("archived prompts are listed only on request", async () => {
+  test("include archived prompts only on request", async () => {
     const { send } = testApp();
     const { id } = (await send("POST", "/api/v1/prompts", { body: { text: "x" } })).body;
     await send("PATCH", `/api/v1/prompts/${id}`, { body: { status: "archived" } });
@@ -338,7 +338,7 @@ describe("query parameters", () => {
     expect([refused.status, refused.body.error]).toEqual([409, "conflict"]);
   });
 
-  test("reportStatus and promptId filter runs", async () => {
+  test("filter runs by reportStatus and promptId", async () => {
     const idsOf = async (query: string) =>
       (await send("GET", `/api/v1/runs?${query}`)).body.map((each: { runId: string }) => each.runId);
     expect(await idsOf("reportStatus=published")).toEqual([runId]);
@@ -353,7 +353,7 @@ describe("query parameters", () => {
 
 describe("IDs in a path", () => {
   const ids = [nowhere, "7", "not-a-uuid", `${nowhere}0`, "%00", "%zz", "..%2Fruns", "null"];
-  test.each(ids)("%s returns 404", async (id) => {
+  test.each(ids)("must exist: %s returns 404", async (id) => {
     const answers = [
       await send("GET", `/api/v1/prompts/${id}`),
       await send("GET", `/api/v1/runs/${id}`),
@@ -362,13 +362,13 @@ describe("IDs in a path", () => {
     expect(answers.map(({ status, body }) => [status, body.error])).toEqual(Array(3).fill([404, "not_found"]));
   });
 
-  test("IDs are case-insensitive", async () => {
+  test("are case-insensitive", async () => {
     expect((await send("GET", `/api/v1/prompts/${full.toUpperCase()}`)).body.id).toBe(full);
     expect((await send("GET", `/api/v1/runs/${runId.toUpperCase()}`)).body.runId).toBe(runId);
   });
 });
 
-describe("RunRequest", () => {
+describe("a RunRequest", () => {
   const args = { language: "Go", thing: "It" };
   const trigger = (body: unknown, headers?: Record<string, string>) =>
     send("POST", `/api/v1/prompts/${full}/run`, { body, headers });
@@ -414,7 +414,7 @@ describe("RunRequest", () => {
     [{ constructor: "https://preview.example.com" }, 200],
   ];
   test.each(urlMaps.map(([urlMap, status]) => [JSON.stringify(urlMap), status] as const))(
-    "urlMap %s is %d",
+    "has a valid urlMap: %s returns %d",
     async (urlMap, status) => {
       const answer = await trigger(`{"urlMap":${urlMap},"templateArgs":${JSON.stringify(args)}}`);
       expect([answer.status, status === 200 ? wrong(answer.body, runResponse) : answer.body.error]).toEqual([
@@ -425,17 +425,17 @@ describe("RunRequest", () => {
   );
 
   const lengths: [name: string, value: unknown, status: number][] = [
-    ["empty", "", 200],
+    ["an empty string", "", 200],
     ["2000 letters", "a".repeat(2000), 200],
     ["2001 letters", "a".repeat(2001), 400],
-    ["1000 emoji, 2000 code units", "😀".repeat(1000), 200],
+    ["1000 emoji with 2000 code units", "😀".repeat(1000), 200],
     ["1000 emoji and a letter", `${"😀".repeat(1000)}a`, 400],
     ["2000 letters of 2 bytes", "ä".repeat(2000), 200],
     ["a number", 1, 400],
     ["null", null, 400],
     ["a list", ["a"], 400],
   ];
-  test.each(lengths)("a templateArgs value: %s", async (_, value, status) => {
+  test.each(lengths)("has strings of at most 2,000 characters as templateArgs: %s", async (_, value, status) => {
     const answer = await trigger({ urlMap: {}, templateArgs: { ...args, language: value } });
     expect(answer.status).toBe(status);
     if (status === 400)
@@ -446,7 +446,7 @@ describe("RunRequest", () => {
     else expect((await send("GET", answer.body.statusUrl)).body.templateArgs.language).toBe(value);
   });
 
-  test("a body that is not a JSON object with a urlMap is rejected", async () => {
+  test("is rejected unless it is a JSON object with a urlMap", async () => {
     const bodies = [
       "",
       "x",
@@ -476,14 +476,14 @@ describe("RunRequest", () => {
     expect((await trigger(undefined)).body).toEqual(refusal("Invalid body: must be JSON"));
   });
 
-  test("JSON is parsed regardless of its content type", async () => {
+  test("is parsed as JSON regardless of its content type", async () => {
     const body = JSON.stringify({ urlMap: {}, templateArgs: args });
     for (const type of ["application/json; charset=utf-8", "text/plain", "application/x-www-form-urlencoded"])
       expect((await trigger(body, { "content-type": type })).status).toBe(200);
     expect((await trigger("urlMap=x", { "content-type": "application/x-www-form-urlencoded" })).status).toBe(400);
   });
 
-  test("unknown fields are ignored", async () => {
+  test("may have unknown fields, which are ignored", async () => {
     const { status, body } = await trigger({ urlMap: {}, templateArgs: args, runs: 50, trigger: "cli", note: [1] });
     expect(status).toBe(200);
     const { evalRequestId } = (await send("GET", body.statusUrl)).body;
@@ -493,7 +493,7 @@ describe("RunRequest", () => {
     expect(siblings.length).toBe(1);
   });
 
-  test("every variable of the prompt is required; others are ignored", async () => {
+  test("needs every variable of the prompt; others are ignored", async () => {
     expect((await trigger({ urlMap: {} })).body).toEqual({
       error: "missing_template_vars",
       detail: expect.stringMatching(/ language, thing\.$/),
@@ -506,7 +506,7 @@ describe("RunRequest", () => {
     expect((await send("GET", body.statusUrl)).body.templateArgs).toEqual(args);
   });
 
-  test("a body above 1 MiB returns 413, with and without a length", async () => {
+  test("above 1 MiB returns 413, with and without a Content-Length", async () => {
     const large = JSON.stringify({ urlMap: {}, more: "a".repeat(1024 * 1024) });
     const told = await trigger(large, { "content-length": String(large.length) });
     const untold = await trigger(large);
@@ -516,7 +516,7 @@ describe("RunRequest", () => {
     expect((await trigger(fits.replace('""', `"${"a".repeat(1024 * 1024 - fits.length)}"`))).status).toBe(200);
   });
 
-  test("deeply nested JSON is rejected at once", async () => {
+  test("with deep nesting is rejected immediately", async () => {
     const deep = (n: number) => `{"urlMap":{},"x":${"[".repeat(n)}${"]".repeat(n)}}`;
     expect((await trigger(deep(100_000))).body).toEqual({
       error: "bad_request",
@@ -528,14 +528,14 @@ describe("RunRequest", () => {
 
 describe("authentication", () => {
   const bad: [name: string, headers: Record<string, string>][] = [
-    ["none", { authorization: "" }],
+    ["no credential", { authorization: "" }],
     ["another scheme", { authorization: "Basic YTpi" }],
     ["no key", { authorization: "Bearer" }],
-    ["a key of no form", { authorization: "Bearer x" }],
-    ["a key that is not known", { authorization: `Bearer evals_${"0".repeat(36)}` }],
+    ["a malformed key", { authorization: "Bearer x" }],
+    ["an unknown key", { authorization: `Bearer evals_${"0".repeat(36)}` }],
     ["two credentials", { authorization: `Bearer ${t.a.key}, Bearer ${t.b.key}` }],
     ["two words", { authorization: `Bearer ${t.a.key} ${t.b.key}` }],
-    ["the key alone", { authorization: t.a.key }],
+    ["the key without a scheme", { authorization: t.a.key }],
   ];
   const requests: [method: string, path: string, body?: string][] = [
     ["GET", "/api/v1/prompts"],
@@ -549,7 +549,7 @@ describe("authentication", () => {
     ["DELETE", "/api/v1/prompts"],
     ["POST", "/api/mcp", "{}"],
   ];
-  test.each(bad)("%s returns 401, whatever else is wrong", async (_, headers) => {
+  test.each(bad)("fails with 401, whatever else is wrong: %s", async (_, headers) => {
     for (const [method, path, body] of requests) {
       const length: Record<string, string> = body === undefined ? {} : { "content-length": String(body.length) };
       const answer = await send(method, path, { body, headers: { ...headers, ...length } });
@@ -563,7 +563,7 @@ describe("authentication", () => {
     }
   });
 
-  test("a missing or repeated header", async () => {
+  test("fails if the header is missing or repeated", async () => {
     const none = await t.app.handle(new Request("http://localhost:3000/api/v1/prompts"));
     const two = new Headers();
     two.append("authorization", `Bearer ${t.a.key}`);
@@ -576,13 +576,13 @@ describe("authentication", () => {
     });
   });
 
-  test("a key in the query is rejected, even with a valid header", async () => {
+  test("rejects a key in the query, even with a valid header", async () => {
     const alone = await send("GET", `/api/v1/prompts?key=${t.a.key}`, { headers: { authorization: "" } });
     const beside = await send("GET", `/api/v1/prompts?key=${t.a.key}`);
     expect([alone.status, beside.status]).toEqual([401, 401]);
   });
 
-  test("the scheme is case-insensitive", async () => {
+  test("accepts the scheme in any case", async () => {
     for (const scheme of ["Bearer", "bearer", "BEARER"])
       expect(
         (await send("GET", "/api/v1/prompts", { headers: { authorization: `${scheme} ${t.a.key}` } })).status,
@@ -590,8 +590,8 @@ describe("authentication", () => {
   });
 });
 
-describe("URLs", () => {
-  test("an unknown path or method returns 404 with an Error body", async () => {
+describe("a URL", () => {
+  test("with an unknown path or method returns 404 with an Error body", async () => {
     const addresses: [method: string, path: string][] = [
       ...["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].map((m): [string, string] => [m, "/api/v1/nope"]),
       ...["PUT", "DELETE", "OPTIONS"].map((m): [string, string] => [m, "/api/v1/prompts"]),
@@ -615,7 +615,7 @@ describe("URLs", () => {
     }
   });
 
-  test("a path that can't be decoded is unknown, on every route with a parameter", async () => {
+  test("that can't be decoded is unknown, on every route with a parameter", async () => {
     const { app, send } = testApp();
     const routes = app.routes.filter(({ path }) => path.includes(":"));
     expect(routes.length).toBeGreaterThan(90);
@@ -625,12 +625,12 @@ describe("URLs", () => {
     }
   });
 
-  test("responses are JSON", async () => {
+  test("returns JSON", async () => {
     for (const path of ["/api/v1/prompts", `/api/v1/prompts/${full}`, "/api/v1/runs", `/api/v1/runs/${runId}`])
       expect((await send("GET", path)).headers.get("content-type")).toBe("application/json;charset=utf-8");
   });
 
-  test("a base path prefixes every route and link", async () => {
+  test("starts with the base path, as do links", async () => {
     const { send, runJobs } = testApp({ agent: gradedAgent, env: { EVALD_BASE_URL: "https://example.com/evals" } });
     const { id } = (await send("POST", "/evals/api/v1/prompts", { body: { text: "See https://docs.tool.test/" } }))
       .body;
@@ -657,8 +657,8 @@ describe("URLs", () => {
   });
 });
 
-describe("internal errors", () => {
-  test("reveal nothing to the caller", async () => {
+describe("an internal error", () => {
+  test("reveals nothing to the caller", async () => {
     const { send, db } = testApp();
     db.$client.close();
     const { status, body } = await send("GET", "/api/v1/prompts");

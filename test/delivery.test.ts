@@ -58,8 +58,8 @@ describe("compression", () => {
   });
 });
 
-describe("ETag", () => {
-  test.each(["/openapi.json", report, "/docs/rest", "/docs/rest.md"])("of %s returns 304", async (path) => {
+describe("an ETag", () => {
+  test.each(["/openapi.json", report, "/docs/rest", "/docs/rest.md"])("lets %s return 304", async (path) => {
     const first = await fetch(path);
     const etag = first.headers.get("etag") ?? "";
     expect(etag).toMatch(/^W\/"\w+"$/);
@@ -71,7 +71,7 @@ describe("ETag", () => {
     expect((await fetch(path, { "if-none-match": 'W/"other"' })).status).toBe(200);
   });
 
-  test("of a report changes with it", async () => {
+  test("changes with the report", async () => {
     const { slug } = runWithReport(app, niceGrade);
     const before = (await fetch(`/api/v1/reports/${slug}`)).headers.get("etag") ?? "";
     await app.send("PATCH", `/api/v1/reports/${slug}`, { body: { status: "archived" } });
@@ -79,7 +79,7 @@ describe("ETag", () => {
   });
 });
 
-test("API data is never stored by caches; the API description is", async () => {
+test("caches never store API data, but may store the API description", async () => {
   const cached = async (path: string) => (await fetch(path)).headers.get("cache-control");
   for (const path of ["/api/v1/prompts", report, "/api/v1/none", "/api/v1/export"])
     expect([path, await cached(path)]).toEqual([path, expect.stringContaining("no-store")]);
@@ -88,7 +88,7 @@ test("API data is never stored by caches; the API description is", async () => {
   expect(await cached("/openapi.json")).toBe("public, max-age=300, must-revalidate");
 });
 
-describe("HEAD", () => {
+describe("a HEAD request", () => {
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: (request) => app.app.handle(request) });
   afterAll(() => void server.stop(true));
   const { key } = createKey(app.service.ctx, app.a.org, "reader", { scopes: ["read"] });
@@ -121,7 +121,7 @@ describe("HEAD", () => {
     ["/docs/rest", { "if-none-match": "*" }],
     ["/account", { accept: "text/html", authorization: "" }],
     ["/prompts/%ff", { accept: "text/html" }],
-  ])("of %s has the status and headers of GET", async (path, headers = {}) => {
+  ])("for %s returns the status and headers of GET", async (path, headers = {}) => {
     expect(await ask("HEAD", path, headers)).toEqual(await ask("GET", path, headers));
   });
 });
@@ -140,7 +140,7 @@ describe("CORS", () => {
       }),
     );
 
-  test("a listed origin may use the API with a key, and without cookies", async () => {
+  test("allows a listed origin to use the API with a key, and without cookies", async () => {
     for (const from of [origin, "https://ci.acme.test"]) {
       const { status, headers } = await preflight(from);
       expect([status, headers.get("access-control-allow-origin"), headers.get("vary")]).toEqual([204, from, "Origin"]);
@@ -159,7 +159,7 @@ describe("CORS", () => {
   });
 
   test.each(["https://evil.test", "http://app.acme.test", "https://app.acme.test:8443", "null"])(
-    "another origin may not: %s",
+    "doesn't allow another origin: %s",
     async (from) => {
       const asked = await preflight(from);
       expect([asked.status, asked.headers.get("access-control-allow-origin")]).toEqual([401, null]);
@@ -171,7 +171,7 @@ describe("CORS", () => {
     },
   );
 
-  test("is off by default, and never for pages", async () => {
+  test("is off by default, and never applies to pages", async () => {
     expect(
       (await preflight(origin, "/api/v1/prompts", testApp())).headers.get("access-control-allow-origin"),
     ).toBeNull();

@@ -17,7 +17,7 @@ const html = (title: string, body: string) => ({
   body: `<!doctype html><html lang="en"><title>${title}</title><main><h1>${title}</h1><p>${"Words. ".repeat(60)}</p>${body}</main></html>`,
 });
 
-test("of real docs: pages read and how they were found, pages not read, and friction by page", async () => {
+test("the docs map of real docs shows pages read and how they were found, pages not read, and friction by page", async () => {
   const site: Site = serveSite({
     "/": html(
       "Acme",
@@ -73,7 +73,7 @@ test("of real docs: pages read and how they were found, pages not read, and fric
   expect(page).toMatch(/class="pill severity[^>]*>Dead link on Acme: \/gone \(404\)/);
 });
 
-test("counts published runs on the live docs by month and agent, and separates guesses", async () => {
+test("the docs map counts published runs on the live docs by month and agent, and separates guesses", async () => {
   let now = Date.UTC(2026, 7, 15);
   const app = testApp({ now: () => now });
   const { send, service, a } = app;

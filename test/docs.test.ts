@@ -128,7 +128,7 @@ describe("an HTML page", () => {
     expect(page.samples.map(({ language, code }) => [language, code])).toEqual([["js", "a();\nb();"]]);
   });
 
-  test("without text but with scripts is an empty shell", () => {
+  test("is an empty shell if it has scripts but no text", () => {
     const shell = readPage(at, "text/html", html(`<div id="root"></div><script src="/app.js"></script>`));
     const small = readPage(at, "text/html", html(`<p>Moved.</p>`));
     const rich = readPage(
@@ -154,14 +154,14 @@ describe("an HTML page", () => {
     ).toBe(problem as never);
   });
 
-  test("that is broken, deep or hostile doesn't throw", () => {
+  test("never throws, even if it is broken, deep or hostile", () => {
     for (const body of ["<", "<p", "\0\0", "<div>".repeat(3000), `<a href="http://[">x</a><pre>`, "<table><td><pre>x"])
       expect(readPage(at, "text/html", html(body)).url).toBe(at);
   });
 });
 
 describe("a Markdown page", () => {
-  test("has front matter, headings outside of code, links outside of code, samples without indentation", () => {
+  test("has front matter, headings and links outside of code, and samples without indentation", () => {
     const sentence = "Read the next page, [ref] and . Not this, not that.";
     const page = readPage(
       "https://docs.test/guide/start.md",
@@ -243,6 +243,6 @@ test.each([
   [null, true],
   ["image/png", false],
   ["application/json", false],
-])("whether %p is readable: %p", (type, readable) => {
+])("a page of type %p is readable: %p", (type, readable) => {
   expect(isReadable(type)).toBe(readable);
 });

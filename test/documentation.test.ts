@@ -43,7 +43,7 @@ const codeOf = (markdown: string, language: string) =>
 const app = testApp();
 
 describe("documentation", () => {
-  test.each(slugs)("%s is a page, and Markdown under .md and for Accept", async (slug) => {
+  test.each(slugs)("has the page %s, which is also served as Markdown under .md and by Accept", async (slug) => {
     const page = await get(app, `/docs/${slug}`);
     const markdown = await get(app, `/docs/${slug}.md`);
     const negotiated = await get(app, `/docs/${slug}`, { accept: "text/markdown, text/html;q=0.5" });
@@ -66,7 +66,7 @@ describe("documentation", () => {
     expect(negotiated.headers.get("vary")).toBe("Accept, Cookie, Accept-Encoding");
   });
 
-  test.each(slugs)("every code block of %s names its language, and JSON and shell parse", async (slug) => {
+  test.each(slugs)("names the language of every code block of %s; JSON and shell parse", async (slug) => {
     const { body } = await get(app, `/docs/${slug}.md`);
     const fences = [...body.matchAll(/^```(.*)$/gm)].map(([, name]) => name);
     expect(
@@ -88,18 +88,18 @@ describe("documentation", () => {
     ["text/html;q=0.8, text/markdown", "text/markdown; charset=utf-8"],
     ["text/markdown;q=0.3, text/html;q=0.9", "text/html; charset=utf-8"],
     ["text/markdown;q=0", "text/html; charset=utf-8"],
-  ])("Accept: %s returns %s", async (accept, type) => {
+  ])("has the type that the client accepts: %s returns %s", async (accept, type) => {
     expect((await get(app, "/docs", { accept })).headers.get("content-type")).toBe(type);
   });
 
-  test("a valid cached copy is not sent again", async () => {
+  test("isn't sent again to a client with a valid cached copy", async () => {
     const etag = (await get(app, "/docs/runs")).headers.get("etag") ?? "";
     const again = await get(app, "/docs/runs", { "if-none-match": etag });
     expect([again.status, again.body]).toEqual([304, ""]);
     expect((await get(app, "/docs/runs", { "if-none-match": '"other"' })).status).toBe(200);
   });
 
-  test("the documented error codes are those in the code; the others are called reserved", async () => {
+  test("lists exactly the error codes in the code, and calls the others reserved", async () => {
     const body = (await get(app, "/docs/rest.md")).body as string;
     const told = [...body.matchAll(/^\| `(\w+)` +\| (\d{3}) /gm)].map(([, code, status]) => [code, Number(status)]);
     const reserved = [...body.matchAll(/`(\w+)` \((\d{3})\)/g)].map(([, code, status]) => [code, Number(status)]);
@@ -113,7 +113,7 @@ describe("documentation", () => {
     expect(told.map(([code]) => code)).toEqual(Object.keys(errorStatus).filter((code) => thrown.includes(code)));
   });
 
-  test("a missing page returns 404, for people and for programs", async () => {
+  test("returns 404 for a missing page, to people and programs", async () => {
     for (const path of ["/docs/nothing", "/docs/nothing.md"]) expect((await get(app, path)).status).toBe(404);
     const page = await get(app, "/nothing", { accept: "text/html" });
     expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
@@ -128,7 +128,7 @@ describe("search", () => {
   const found = (html: string) =>
     [...html.matchAll(/<ol class="found">[\s\S]*?<\/ol>/g)].flatMap(([list]) => linksOf(list));
 
-  test("finds the sections with all words, in any form of them, and marks them", async () => {
+  test("finds the sections with all words, in any form, and marks the words", async () => {
     const { status, body } = await get(app, "/docs/search?q=api+key");
     expect([status, found(body).some((href) => href.startsWith("/docs/keys"))]).toEqual([200, true]);
     expect(body).toMatch(/<mark>keys?<\/mark>/i);
@@ -136,7 +136,7 @@ describe("search", () => {
     expect(found(body).length).toBeLessThanOrEqual(20);
   });
 
-  test("leads to headings that exist", async () => {
+  test("leads to existing headings", async () => {
     for (const href of found((await get(app, "/docs/search?q=run")).body)) {
       const [path = "", anchor] = href.split("#");
       if (anchor !== undefined) expect((await get(app, path)).body).toContain(` id="${anchor}"`);
@@ -152,7 +152,7 @@ describe("search", () => {
   );
 });
 
-test("people who are signed in read the docs with the menu of their organization; caches don't keep that", async () => {
+test("signed-in people read the docs with the menu of their organization, and caches don't store that", async () => {
   const ada = await signedIn(app, { role: "viewer" });
   for (const path of ["/docs", "/docs/runs", "/docs/api", "/docs/search?q=gate"]) {
     const inside = await ada.get(path);
@@ -182,7 +182,7 @@ test("HTML in the text of a page is escaped", () => {
   );
 });
 
-describe.each([["http://localhost:3000"], ["https://example.com/evals"]])("links of %s", (baseUrl) => {
+describe.each([["http://localhost:3000"], ["https://example.com/evals"]])("at %s", (baseUrl) => {
   const app = testApp({ env: { EVALD_BASE_URL: baseUrl } });
 
   test("every link of every page, its Markdown, llms.txt and the sitemap works", async () => {
@@ -299,7 +299,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
   ],
 };
 
-test.each(slugs)("every JSON sample of %s matches the schema of what it shows", async (slug) => {
+test.each(slugs)("every JSON sample of %s matches its schema", async (slug) => {
   const codes = codeOf((await get(app, `/docs/${slug}.md`)).body, "json");
   const checks = jsonSamples[slug] ?? [];
   expect([slug, codes.length]).toEqual([slug, checks.length]);
@@ -394,7 +394,7 @@ test.each(texts)("every URL, setting and field in %s exists", async (_, text) =>
   expect(fields.filter((field) => !names.has(field))).toEqual([]);
 });
 
-describe("metrics", () => {
+describe("the metrics", () => {
   /** A scrape of a service with a worker, in which everything that has labels was counted. */
   async function scrape(): Promise<string> {
     const app = testApp();
@@ -411,14 +411,14 @@ describe("metrics", () => {
     return await (await metrics.answer(new Request("http://localhost:9464/metrics"))).text();
   }
 
-  test("every one that the docs name exists", async () => {
+  test("in the docs exist", async () => {
     const known = new Set([...(await scrape()).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
     const named = texts.flatMap(([, text]) => text.match(/\bevald_[a-z_]+/g) ?? []);
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((name) => !known.has(name.replace(/_bucket$/, "")))).toEqual([]);
   });
 
-  test("the table has all of them with their types and labels", async () => {
+  test("in the table are complete, with their types and labels", async () => {
     const text = await scrape();
     const served = [...text.matchAll(/^# TYPE (\S+) (\S+)/gm)].map(([, name = "", type]) => {
       const [, labels = ""] = new RegExp(`^${name}(?:_count)?(?:\\{(.*)\\})? `, "m").exec(text) ?? [];
@@ -433,7 +433,7 @@ describe("metrics", () => {
   });
 });
 
-test("every test that the docs name exists", () => {
+test("every test file named in the docs exists", () => {
   const named = texts.flatMap(([, text]) =>
     [...text.matchAll(/`((?:test|src)\/[\w./-]+\.[a-z]+)`/g)].map(([, file]) => file),
   );
@@ -452,11 +452,11 @@ test.each([
   ["configuration.md", "settings", settingsTable()],
   ["cli.md", "commands", commandsTable()],
   ["mcp.md", "tools", toolsTable(toTools(app.service.ctx))],
-])("%s has the %s of the code; bun run docs writes them", async (file, name, table) => {
+])("%s has the %s of the code, as written by bun run docs", async (file, name, table) => {
   expect(partOf(await Bun.file(docFile(file)).text(), name)).toBe(table);
 });
 
-test("new figures replace the old ones of the same name", () => {
+test("new figures replace old ones of the same name", () => {
   const old = withFigures(
     "| a |\n| --- |\n",
     [
@@ -491,13 +491,13 @@ test("the error for an unknown setting is as documented", async () => {
   expect(() => readConfig({ EVALD_PROT: "80" })).toThrow(sample?.replace("error: ", "").trim());
 });
 
-test("the response without a key is as documented", async () => {
+test("the response to a request without a key is as documented", async () => {
   const [sample = "{}"] = codeOf(await Bun.file(docFile("keys.md")).text(), "json");
   const response = await app.app.handle(new Request("http://localhost:3000/api/v1/whoami"));
   expect(await response.json()).toEqual(JSON.parse(sample));
 });
 
-test("the methodology in the example and the help of a regrade is one that is accepted", async () => {
+test("a regrade accepts the methodology in the example and the help", async () => {
   const { body } = await app.send("GET", "/openapi.json");
   const example = body.components.examples.RegradeRequest.value;
   expect(example.methodology).toBeString();
@@ -522,7 +522,7 @@ test("the pages name the version of the package", async () => {
 });
 
 describe("the API reference", () => {
-  test("lists every operation, each with method, path, parameters and responses", async () => {
+  test("lists every operation with method, path, parameters and responses", async () => {
     const { body } = await get(app, "/docs/api");
     const document = (await get(app, "/openapi.json")).body;
     for (const [path, methods] of Object.entries<Record<string, { operationId: string }>>(document.paths))
@@ -537,13 +537,13 @@ describe("the API reference", () => {
     for (const [, id] of body.matchAll(/href="#([^"]+)"/g)) expect(body).toContain(`id="${id}"`);
   });
 
-  test("also has the URL that other tools expect", async () => {
+  test("is also served at the URL that other tools expect", async () => {
     const { status, headers } = await get(app, "/swagger");
     expect([status, headers.get("location")]).toEqual([303, "/docs/api"]);
   });
 });
 
-test("the example docs are HTML and Markdown, have an index for agents, and are not listed in search engines", async () => {
+test("the example docs are HTML and Markdown, have an index for agents, and are excluded from search engines", async () => {
   const home = await get(app, "/example");
   expect([home.status, home.headers.get("x-robots-tag")]).toEqual([200, "noindex, nofollow"]);
   const paths = linksOf(home.body).filter((href) => href.startsWith("http://localhost:3000/example/"));

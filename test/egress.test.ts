@@ -177,7 +177,7 @@ describe("the list of hosts", () => {
     ["a.b.wide.test", true],
     ["wide.test", false],
     ["127.0.0.1", false],
-  ])("%s: %p, as an absolute URL and through a tunnel", async (host, allowed) => {
+  ])("decides about %s: %p, for an absolute URL and a tunnel", async (host, allowed) => {
     const served = site({ "/": { body: "home" } });
     names = Object.fromEntries([host, host.toLowerCase()].map((name) => [name.replace(/\.$/, ""), ["127.0.0.1"]]));
     names[new URL(`http://${host}/`).hostname] = ["127.0.0.1"];
@@ -192,7 +192,7 @@ describe("the list of hosts", () => {
     if (!allowed) expect(lookups).toEqual([]);
   });
 
-  test("every request is reported, whatever its result", async () => {
+  test("never hides a request: each is reported with its result", async () => {
     const served = site({ "/page": { body: "12345", type: "text/plain" }, "/gone": { status: 404, body: "no" } });
     names = { "docs.test": ["127.0.0.1"] };
     const session = open();
@@ -226,7 +226,7 @@ describe("the list of hosts", () => {
   });
 });
 
-describe("addresses", () => {
+describe("an address", () => {
   const remedy = "the operator can allow private addresses with EVALD_ALLOW_PRIVATE";
 
   test.each([
@@ -235,7 +235,7 @@ describe("addresses", () => {
     ["169.254.169.254", "169.254.169.254, which is a link-local address"],
     ["93.184.216.34 10.0.0.1", "10.0.0.1, which is a private address"],
     ["::ffff:127.0.0.1", "::ffff:127.0.0.1, which is a loopback address"],
-  ])("a host of the run that resolves to %s is blocked", async (address, what) => {
+  ])("such as %s is blocked, even for a host of the run", async (address, what) => {
     names = { "docs.test": [address] };
     const session = open({ allowPrivate: [] });
     const why = `evald: docs.test resolves to ${what}; ${remedy}\n`;
@@ -244,13 +244,13 @@ describe("addresses", () => {
     expect([tunnel.status, await tunnel.whole()]).toEqual([403, why]);
   });
 
-  test("a port that nobody allowed is blocked", async () => {
+  test("is blocked on a port that nobody allowed", async () => {
     const session = open({ allowPrivate: [] });
     expect((await connect(session, "docs.test:22")).status).toBe(403);
     expect(lookups).toEqual([]);
   });
 
-  test("a name is resolved once per request, and the checked address is the one that is used", async () => {
+  test("is resolved once per request, and the checked one is used", async () => {
     const good = await rawServer((socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"));
     await rawServer((socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"), "127.0.0.2", good);
     const session = open({ allowPrivate: [{ host: "127.0.0.1", port: good }] });
@@ -264,7 +264,7 @@ describe("addresses", () => {
     expect(lookups.length).toBe(4);
   });
 
-  test("the first of several addresses that accepts the connection is used", async () => {
+  test("is the first of several that accepts the connection", async () => {
     const port = await rawServer((socket) => socket.end("hello"));
     names = { "docs.test": ["127.0.0.3 127.0.0.1"] };
     const tunnel = await connect(open(), `docs.test:${port}`);
@@ -273,7 +273,7 @@ describe("addresses", () => {
 });
 
 describe("the urlMap", () => {
-  test("is applied to plain http, and redirects and events use the original URLs", async () => {
+  test("is applied to plain HTTP, and redirects and events use the original URLs", async () => {
     const served = site({
       "/base/page": { body: "mapped" },
       "/base/old": { status: 302, headers: { location: "/base/page" } },
@@ -288,7 +288,7 @@ describe("the urlMap", () => {
     expect(session.events[0]).toMatchObject({ url: "http://docs.test/page", mappedUrl: `${served.url}/base/page` });
   });
 
-  test("marks requests that were https with a header, for clients that could only use a tunnel", async () => {
+  test("adds a header to requests whose HTTPS client could only use a tunnel", async () => {
     const served = site({
       "/page": (request) => Response.json(Object.fromEntries(request.headers)),
       "/old": { status: 302, headers: { location: "/page", "evald-failure": "refused" } },
@@ -309,7 +309,7 @@ describe("the urlMap", () => {
     ]);
   });
 
-  test("a tunnel to a mapped host is rejected, with the URL that works", async () => {
+  test("rejects a tunnel to a mapped host, and names the URL that works", async () => {
     const session = open({
       urlMap: { "docs.test": "http://127.0.0.1:4000", "https://api.test": "http://127.0.0.1:4001/v1" },
     });
@@ -329,8 +329,8 @@ describe("the urlMap", () => {
   });
 });
 
-describe("tokens", () => {
-  test("without the token of an active run, everything is rejected", async () => {
+describe("the token of a run", () => {
+  test("is required: without it, everything is rejected", async () => {
     const served = site({ "/": { body: "home" } });
     names = { "docs.test": ["127.0.0.1"] };
     const url = `http://docs.test:${served.port}/`;
@@ -350,7 +350,7 @@ describe("tokens", () => {
     expect(served.requests).toEqual([]);
   });
 
-  test("each run has its own hosts", async () => {
+  test("gives access only to the run's own hosts", async () => {
     const first = open({ docsAddresses: ["http://first.test"] });
     const second = open({ docsAddresses: ["http://second.test"] });
     expect((await ask(second, "http://first.test/")).status).toBe(403);
@@ -358,7 +358,7 @@ describe("tokens", () => {
     expect(second.events.length).toBe(1);
   });
 
-  test("the token is not forwarded, in any header", async () => {
+  test("is not forwarded in any header", async () => {
     let seen: string[] = [];
     const served = site({
       "/": (request) => {
@@ -376,7 +376,7 @@ describe("tokens", () => {
     expect(seen.filter((name) => /^(proxy-|te$|authorization)/.test(name))).toEqual([]);
   });
 
-  test("a connection authenticates once", async () => {
+  test("is needed once per connection", async () => {
     const served = site({ "/a": { body: "first" }, "/b": { body: "second" } });
     names = { "docs.test": ["127.0.0.1"] };
     const session = open();
@@ -389,15 +389,15 @@ describe("tokens", () => {
     expect((await session.told(2)).map((event) => "status" in event && event.status)).toEqual([200, 200]);
   });
 
-  test("other users can't access the socket", () => {
+  test("protects a socket that other users can't access", () => {
     expect(statSync(egress.socketPath).mode & 0o077).toBe(0);
   });
 });
 
-describe("limits", () => {
+describe("a run is limited", () => {
   const limitEvent = (limit: string, value: number, unit: string) => ({ type: "limit", limit, value, unit });
 
-  test("requests", async () => {
+  test("in its requests", async () => {
     const served = site({ "/": { body: "home" } });
     names = { "docs.test": ["127.0.0.1"] };
     const session = open({ limits: { requests: 2 } });
@@ -411,7 +411,7 @@ describe("limits", () => {
     expect(served.requests.length).toBe(2);
   });
 
-  test("bytes in, within a body and a tunnel", async () => {
+  test("in its incoming bytes, within a body and a tunnel", async () => {
     const endless = await rawServer((socket) => {
       socket.once("data", () => {
         socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
@@ -443,7 +443,7 @@ describe("limits", () => {
     }
   });
 
-  test("bytes out", async () => {
+  test("in its outgoing bytes", async () => {
     const served = site({ "/": async (request) => new Response(String((await request.bytes()).length)) });
     names = { "docs.test": ["127.0.0.1"] };
     const session = open({ limits: { bytesOut: 100_000 } });
@@ -456,7 +456,7 @@ describe("limits", () => {
     expect((await session.told(4)).at(-1)).toMatchObject({ method: "CONNECT", error: { kind: "too_large" } });
   });
 
-  test("concurrent: further requests wait", async () => {
+  test("in its concurrent requests; further ones wait", async () => {
     const held: (() => void)[] = [];
     const both = Promise.withResolvers<void>();
     const served = site({
@@ -484,7 +484,7 @@ describe("limits", () => {
     expect(answers.map(({ body }) => body)).toEqual(["done", "done", "free"]);
   });
 
-  test("time", async () => {
+  test("in the time of a request", async () => {
     const silent = await rawServer(() => {});
     names = { "docs.test": ["127.0.0.1"] };
     const session = open({ limits: { requestMs: 50 } });
@@ -499,8 +499,8 @@ describe("limits", () => {
   });
 });
 
-describe("bodies", () => {
-  test("pass unchanged in both directions, with their headers", async () => {
+describe("a body", () => {
+  test("passes unchanged in both directions, with its headers", async () => {
     const big = "0123456789".repeat(500_000);
     const zipped = Bun.gzipSync("zipped");
     const served = site({
@@ -528,7 +528,7 @@ describe("bodies", () => {
     expect(session.events.at(-1)).toMatchObject({ status: 200, bytes: zipped.length });
   });
 
-  test("a tunnel passes bytes in both directions until both sides are done", async () => {
+  test("passes a tunnel in both directions until both sides are done", async () => {
     const port = await rawServer((socket) => {
       let got = "";
       socket.on("data", (data) => (got += data));
@@ -545,7 +545,7 @@ describe("bodies", () => {
     ]);
   });
 
-  test.each(["absolute", "tunnel"])("a client that is killed also ends the upstream connection: %s", async (way) => {
+  test.each(["absolute", "tunnel"])("ends upstream too when the client is killed: %s", async (way) => {
     const gone = Promise.withResolvers<void>();
     const port = await rawServer((socket) => {
       for (const event of ["end", "close"]) socket.on(event, () => gone.resolve());
@@ -571,7 +571,7 @@ describe("bodies", () => {
     });
   });
 
-  test("an upstream that breaks off is reported, and the client's response is cut", async () => {
+  test("is cut for the client and reported if the upstream breaks off", async () => {
     const port = await rawServer((socket) => {
       socket.once("data", () => {
         socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegin", () => socket.destroy());
@@ -583,7 +583,7 @@ describe("bodies", () => {
     expect((await session.told(1))[0]).toMatchObject({ status: 200, error: { kind: "protocol" } });
   });
 
-  test("a request that isn't for a proxy is rejected with an explanation", async () => {
+  test("is rejected with an explanation if the request isn't for a proxy", async () => {
     const session = open();
     const answer = await ask(session, "/path");
     expect(answer).toMatchObject({

@@ -16,7 +16,7 @@ beforeAll(() => {
 });
 afterAll(() => fake.stop());
 
-test("is based on earlier runs of the same prompt, agent and model: their median and range", async () => {
+test("an estimate is the median and range of earlier runs of the same prompt, agent and model", async () => {
   const { app, runs } = await modelRuns(fake).runsOf("first", { many: 3 });
   const promptId = runs[0].prompt.id;
   const get = async () => (await app.send("GET", `/api/v1/prompts/${promptId}/estimate`)).body;
@@ -45,10 +45,10 @@ test("is based on earlier runs of the same prompt, agent and model: their median
 });
 
 test.each([
-  ["the money", {}, 2],
-  ["the tokens at the model's price", { EVALD_MAX_TOKENS: "1000" }, 0.03],
-  ["the tokens, where money is not bounded", { EVALD_MAX_TOKENS: "2000", EVALD_MAX_COST_USD: "0" }, 0.06],
-])("without earlier runs is at most %s", async (_, env, high) => {
+  ["the money limit", {}, 2],
+  ["the token limit at the model's price", { EVALD_MAX_TOKENS: "1000" }, 0.03],
+  ["the token limit if money is not limited", { EVALD_MAX_TOKENS: "2000", EVALD_MAX_COST_USD: "0" }, 0.06],
+])("an estimate without earlier runs is at most %s", async (_, env, high) => {
   const model = "openai/gpt-x";
   const prices = { EVALD_MODEL_PRICES: `{"${model}": {"in": 10, "out": 30}}` };
   const app = testApp({
@@ -66,7 +66,7 @@ test.each([
   expect(other.status).toBe(404);
 });
 
-test("of a coding agent costs at least its first request", async () => {
+test("an estimate for a coding agent is at least the cost of its first request", async () => {
   const model = "openai/gpt-x";
   const codex = presets.find(({ id }) => id === "codex") as Preset;
   const coding: Agent = {
@@ -89,7 +89,7 @@ test("of a coding agent costs at least its first request", async () => {
   });
 });
 
-test("is free for an agent without a model", async () => {
+test("an estimate for an agent without a model is free", async () => {
   const app = testApp();
   const { id } = (await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
   const { body } = await app.send("GET", `/api/v1/prompts/${id}/estimate`);

@@ -227,7 +227,7 @@ describe("a site without problems", () => {
     expect(events.at(-1)).toEqual({ type: "end", outcome: "succeeded", reason: "The success check passed." });
   });
 
-  test("gives the same decisions and checks every time, requests nothing twice, and keeps events small", async () => {
+  test("gets the same decisions and checks every time, no repeated requests, and small events", async () => {
     const site = goodSite();
     const task = { text: "Verify the signature of a webhook event", startUrls: [`${site.url}/docs/start.md`] };
     const strip = (events: AgentEvent[]) =>
@@ -245,10 +245,10 @@ describe("a site without problems", () => {
   });
 });
 
-describe("start URLs that can't be read", () => {
+describe("a start URL", () => {
   const goal = { text: "Install the client" };
 
-  test("unreachable: the run fails and can be retried", async () => {
+  test("that is unreachable fails the run, which can be retried", async () => {
     const site = open({});
     site.stop();
     expect(await failure({ ...goal, startUrls: [`${site.url}/docs`] })).toEqual({
@@ -258,7 +258,7 @@ describe("start URLs that can't be read", () => {
     });
   });
 
-  test("no response: the run fails in time", async () => {
+  test("that doesn't respond fails the run in time", async () => {
     const site = open({ "/docs": () => new Promise<Response>(() => {}) });
     const begun = performance.now();
     const failed = await failure({
@@ -277,12 +277,12 @@ describe("start URLs that can't be read", () => {
     ["file:///etc/passwd", /file: URL/],
     ["http://169.254.169.254/latest/meta-data/", /169\.254\.169\.254/],
     ["http://10.0.0.1/", /10\.0\.0\.1/],
-  ])("%s is rejected for good", async (url, words) => {
+  ])("such as %s is rejected for good", async (url, words) => {
     const failed = await failure({ ...goal, startUrls: [url] });
     expect([failed.cause, failed.retryable, words.test(failed.detail)]).toEqual(["infrastructure", false, true]);
   });
 
-  test("all temporarily unavailable: can be retried; one that can be read: a session with an error", async () => {
+  test("that is temporarily unavailable can be retried; if another can be read, the session has an error", async () => {
     const site = open({
       "/a": { status: 503 },
       "/b": page("Install the client", `${prose("install client")}<pre>npm i</pre>`),
@@ -305,7 +305,7 @@ describe("start URLs that can't be read", () => {
     expect(likely(events).length).toBe(1);
   });
 
-  test("all ask to wait: the longest Retry-After counts, in seconds or as a date", async () => {
+  test("that asks to wait sets the longest Retry-After, in seconds or as a date", async () => {
     const inAnHour = new Date(Date.now() + 3600_000).toUTCString();
     const site = open({
       "/seconds": { status: 429, headers: { "retry-after": "120" } },
@@ -329,7 +329,7 @@ describe("start URLs that can't be read", () => {
     expect([longest > 3500_000, longest <= 3600_000]).toEqual([true, true]);
   });
 
-  test("50 MB of zeros: not retried, with the cause", async () => {
+  test("with 50 MB of zeros fails with the cause and is not retried", async () => {
     const bomb = gzipSync(new Uint8Array(50_000_000));
     const site = open({
       "/bomb": () => new Response(bomb, { headers: { "content-type": "text/html", "content-encoding": "gzip" } }),
@@ -344,16 +344,19 @@ describe("start URLs that can't be read", () => {
     ["500", { status: 500 }, "other"],
     ["403", { status: 403 }, "auth"],
     ["a redirect loop", () => new Response(null, { status: 302, headers: { location: "/docs" } }), "dead_link"],
-  ])("a dead site that answers with %s gets a score of 0 and a critical finding", async (_what, answer, category) => {
-    const site = open({ "/docs": answer });
-    const events = await explore({ ...goal, startUrls: [`${site.url}/docs`] });
-    const grade = gradeSession(events.map((event, seq) => ({ ...event, seq, at: 0, tMs: seq, source: "agent" })));
-    expect([grade.score, grade.scope, grade.outcome]).toEqual([0, "docs_only", "not_judged"]);
-    const worst = grade.frictions.filter(({ severity }) => severity === "critical");
-    expect(worst.map((friction) => friction.category)).toEqual([category] as (typeof worst)[number]["category"][]);
-  });
+  ])(
+    "of a dead site that answers with %s gets a score of 0 and a critical finding",
+    async (_what, answer, category) => {
+      const site = open({ "/docs": answer });
+      const events = await explore({ ...goal, startUrls: [`${site.url}/docs`] });
+      const grade = gradeSession(events.map((event, seq) => ({ ...event, seq, at: 0, tMs: seq, source: "agent" })));
+      expect([grade.score, grade.scope, grade.outcome]).toEqual([0, "docs_only", "not_judged"]);
+      const worst = grade.frictions.filter(({ severity }) => severity === "critical");
+      expect(worst.map((friction) => friction.category)).toEqual([category] as (typeof worst)[number]["category"][]);
+    },
+  );
 
-  test("missing: a session that reports what it found", async () => {
+  test("that is missing leads to a session that reports it", async () => {
     const site = open({
       "/": page("Home", `<a href="/install">Install the client</a>${prose("things")}`),
       "/install": page("Install the client", `${prose("install client")}<pre>npm i</pre>`),
@@ -367,7 +370,7 @@ describe("start URLs that can't be read", () => {
     expect(likely(events).length).toBe(1);
   });
 
-  test("behind a sign-in: a person would be needed", async () => {
+  test("behind a sign-in needs a person", async () => {
     const site = open({ "/docs": { status: 401 } });
     const events = await explore({ ...goal, startUrls: [`${site.url}/docs`] });
     expect(ofType(events, "interruption").map(({ url }) => url)).toEqual([`${site.url}/docs`]);
@@ -375,8 +378,8 @@ describe("start URLs that can't be read", () => {
   });
 });
 
-describe("pages that are hard to read", () => {
-  test("Latin-1 is decoded", async () => {
+describe("a page", () => {
+  test("in Latin-1 is decoded", async () => {
     const body = Buffer.from(
       `<html><head><title>Größe ändern</title></head><body><h1>Größe ändern</h1>${"<p>Die Größe ändern geht so.</p>".repeat(10)}<pre>resize()</pre></body></html>`,
       "latin1",
@@ -386,7 +389,7 @@ describe("pages that are hard to read", () => {
     expect(likely(events).map(({ terms }) => terms)).toEqual([["größe", "ändern"]]);
   });
 
-  test("an error page with a success status and a page that needs JavaScript are reported, not read", async () => {
+  test("with an error and a success status, or one that needs JavaScript, is reported and not read", async () => {
     const site = open({
       "/lost": page("Page not found", "<p>Sorry.</p>"),
       "/app": {
@@ -403,7 +406,7 @@ describe("pages that are hard to read", () => {
     expect(checksOf(events, "rendering-strategy").map(({ status }) => status)).not.toEqual(["pass"]);
   });
 
-  test("a goal in another language is reported as such", async () => {
+  test("in another language than the goal is reported", async () => {
     const site = open({ "/": page("Webhooks", `${prose("verifying signatures")}<pre>verify()</pre>`) });
     const events = await explore({ text: "署名を検証する", startUrls: [`${site.url}/`] });
     expect(unclear(events)).toMatchObject([
@@ -422,8 +425,8 @@ describe("pages that are hard to read", () => {
   });
 });
 
-describe("courtesy and limits", () => {
-  test("another host that doesn't respond is asked once", async () => {
+describe("the explorer", () => {
+  test("asks an unresponsive host once", async () => {
     const links = ["a", "b", "c"].map((name) => `<a href="http://192.0.2.1:81/${name}">See ${name}</a>`).join(" ");
     const site = open({ "/": page("Install", `${prose("installing the client")}${links}`) });
     const events = await explore({ text: "Install the client", startUrls: [`${site.url}/`] });
@@ -433,7 +436,7 @@ describe("courtesy and limits", () => {
     expect(output(events, "check_links")[0]).toMatchObject({ targets: 3, dead: 0, notJudged: 3, notTried: 2 });
   });
 
-  test("robots.txt excludes pages that were not given, and only those", async () => {
+  test("respects robots.txt, but only for pages that it was not given", async () => {
     const site = open({
       "/robots.txt": { body: "User-agent: *\nDisallow: /secret\n" },
       "/secret/start": page(
@@ -456,7 +459,7 @@ describe("courtesy and limits", () => {
     });
   });
 
-  test("a limited run is partial: what was not tested is skipped, not failed", async () => {
+  test("skips what a limit prevents, and doesn't fail it", async () => {
     const many = Object.fromEntries(
       Array.from({ length: 12 }, (_, i) => [
         `/p${i}`,
@@ -482,7 +485,7 @@ describe("courtesy and limits", () => {
     expect(cut.at(-1)?.type).toBe("end");
   });
 
-  test("an abort ends it at once, with its reason", async () => {
+  test("stops immediately when it is aborted, with the reason", async () => {
     const controller = new AbortController();
     const reason = new Error("called off");
     // Cancelled once its request has arrived, while it waits for the response.
@@ -496,7 +499,7 @@ describe("courtesy and limits", () => {
     expect(site.requests).toEqual(["GET /docs"]);
   });
 
-  test("URLs are reported under their own names if the urlMap maps them", async () => {
+  test("reports mapped URLs under their original names", async () => {
     const site = open({
       "/docs": page(
         "Install the client",
@@ -522,8 +525,8 @@ describe("courtesy and limits", () => {
   });
 });
 
-describe("checks of single items", () => {
-  test("a long page that has only its own title and its manual's title has no headings", async () => {
+describe("the check", () => {
+  test("for headings ignores the titles of a long page and its manual", async () => {
     const text = Array.from({ length: 12 }, (_, at) => prose(`part ${at}`));
     const titled = (...parts: string[]) => ({
       body: `<!doctype html><title>Limits — Acme Manual</title>${parts.join("")}`,
@@ -543,7 +546,7 @@ describe("checks of single items", () => {
     });
   });
 
-  test("dead links and missing sections are reported once each, with the page and the line", async () => {
+  test("of links reports each dead link and missing section once, with the page and the line", async () => {
     const site: Site = open({
       "/": () =>
         new Response(
@@ -571,7 +574,7 @@ describe("checks of single items", () => {
     ]);
   });
 
-  test("samples: unlabeled ones once per page, broken ones each", async () => {
+  test("of samples reports unlabeled ones once per page, and each broken one", async () => {
     const site = open({
       "/": md(
         `# Install\n\n\`\`\`json\n{\n  "a": 1,\n}\n\`\`\`\n\n\`\`\`\nbare\n\`\`\`\n\n\`\`\`js\nconst a = {\n  b: 1\n  c: 2\n};\n\`\`\`\n\n\`\`\`sh\nnpm i\n\`\`\`\n`,
@@ -588,7 +591,7 @@ describe("checks of single items", () => {
     expect(samples[2]?.subject).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#[0-9a-f]{12}$/);
   });
 
-  test("a URL in the body or a header of a sample is not the one that is called", async () => {
+  test("of a call uses the URL that is called, not one in the body or a header of the sample", async () => {
     const document = JSON.stringify({
       openapi: "3.0.3",
       info: { title: "W", version: "1" },
@@ -610,7 +613,7 @@ describe("checks of single items", () => {
     ]);
   });
 
-  test("an API description with a dangling reference is not valid, and external references are not followed", async () => {
+  test("of an API description rejects a dangling reference, and follows no external one", async () => {
     const response = (ref: string) => ({
       200: { description: "ok", content: { "application/json": { schema: { $ref: ref } } } },
     });
@@ -646,7 +649,7 @@ describe("checks of single items", () => {
     [{ path: "/gone", status: 404 }, "pass", "succeeded", "The success check passed."],
     [{ path: "/gone" }, "fail", "goal_not_met", "1 of 1 success checks failed."],
     [{ path: "/", contains: "no such words" }, "fail", "goal_not_met", "1 of 1 success checks failed."],
-  ])("the success check %p: %s, %s", async ({ path, ...declared }, status, outcome, reason) => {
+  ])("of success with %p: %s, %s", async ({ path, ...declared }, status, outcome, reason) => {
     const site = open({ "/": page("Home", prose("home")) });
     const events = await explore({
       text: "home",
@@ -665,7 +668,7 @@ test.each([
   ["```json example-bad\n{'a': }\n```", null],
   ["### Errors\n\nIf the token is invalid, the API returns an error:\n\n```json\n{'a': }\n```", "fail"],
   ["```json title=error.json\n{'a': }\n```", "fail"],
-])("only the context says that a sample is intentionally wrong: %j", async (text, expected) => {
+])("of samples accepts an intentionally wrong one only by its context: %j", async (text, expected) => {
   const site = open({ "/": md(`# Install\n\n${text}\n`) });
   const events = await explore({ text: "Install the client", startUrls: [`${site.url}/`] });
   expect(checksOf(events, "sample-parses").map(({ status }) => status)).toEqual(
@@ -673,7 +676,7 @@ test.each([
   );
 });
 
-test("a plain <pre> and a synopsis do not count as code without a language", async () => {
+test("of languages ignores a plain <pre> and a synopsis", async () => {
   const site = open({
     "/": page("get(1)", `${prose("get")}<pre>get [--all] FILE</pre><pre><code class="language-sh">get a</code></pre>`),
     "/b": md("# get\n\n## Synopsis\n\n```\nget [--all] FILE\n```\n"),
@@ -739,7 +742,7 @@ test.each([
   ["php", '<?php\n$c = new Client("x");\necho $c->run(["a" => 1]);', "fine"],
   ["php", '$c = new Client("x";\necho $c->run();', "broken"],
   [null, "{", "unknown"],
-])("the %s sample %j is %s", async (language, code, expected) => {
+])("of samples finds that this %s is right or wrong: %j (%s)", async (language, code, expected) => {
   const verdict = await judgeSample({ language, code, line: 1, closed: true });
   expect(verdict === null ? "unknown" : verdict.broken ? "broken" : "fine").toBe(expected);
 });
@@ -754,7 +757,7 @@ test.each([
   expect(toTerms(goal).map(({ word }) => word)).toEqual(words);
 });
 
-describe("the path", () => {
+describe("the path of the explorer", () => {
   const linked = (...links: [string, string][]) =>
     links.map(([to, text]) => `<li><a href="${to}">${text}</a></li>`).join("");
   const wayOf = (events: AgentEvent[], site: Site) =>
@@ -762,7 +765,7 @@ describe("the path", () => {
   const filler = (paths: string[]) =>
     Object.fromEntries(paths.map((path) => [path, page(path, prose("other things"))]));
 
-  test("ends only at a limit or the last link, however little the links promise", async () => {
+  test("ends only at a limit or the last link, however unpromising the links are", async () => {
     const paths = Array.from({ length: 12 }, (_, i) => `/p${i}`);
     const site = open({
       "/": page("Home", `${prose("things")}<ul>${linked(...paths.map((path): [string, string] => [path, path]))}</ul>`),
@@ -813,7 +816,7 @@ describe("the path", () => {
   const fitOf = async (routes: Record<string, SiteRoute>, text: string) =>
     milestone(await explore({ text, startUrls: [`${open(routes).url}/`] }), "goal_answer")[0]?.fit;
 
-  test("a section fits a goal no better when another page loses its words", async () => {
+  test("doesn't prefer a section just because another page loses its words", async () => {
     const other = (text: string) => ({
       "/": page("Home", linked(["/near", "Rotate keys"], ["/other", "Billing"])),
       "/near": page("Rotate keys", `${prose("rotating keys")}<pre>rotate()</pre>`),
@@ -826,7 +829,7 @@ describe("the path", () => {
     expect(await fitOf(other("invoices"), goal)).toBeLessThan(Number(before));
   });
 
-  test("words in a row match the same words written as one", async () => {
+  test("matches consecutive words with the same words written as one", async () => {
     const site = open({ "/": page("Fileuploads", `${prose("fileuploads")}<pre>save()</pre>`) });
     const events = await explore({ text: "File upload", startUrls: [`${site.url}/`] });
     expect(milestone(events, "goal_answer")).toMatchObject([
@@ -834,7 +837,7 @@ describe("the path", () => {
     ]);
   });
 
-  test("a page with the same text as one that was read is a wasted request", async () => {
+  test("counts a page with the same text as an earlier one as a wasted request", async () => {
     const text = prose("rotating");
     const home = (to: string) => page("Home", linked([to, "Rotate a webhook secret"]));
     const first = {
@@ -856,7 +859,7 @@ describe("the path", () => {
     });
   });
 
-  test("a goal of two parts is covered by two sections on two pages", async () => {
+  test("covers a goal of two parts with two sections on two pages", async () => {
     const site = open(twoParts);
     const events = await explore({
       text: "Serve HTTP requests and select a row from a database",
@@ -868,7 +871,7 @@ describe("the path", () => {
     ]);
   });
 
-  test("a section with more words of the goal does not hide the one that answers a part", async () => {
+  test("finds the section that answers a part even if another one has more words of the goal", async () => {
     const notes = `<h2>Notes</h2>${prose("serve HTTP requests, select a row")}<pre>notes()</pre>`;
     const site = open({
       ...twoParts,
@@ -885,7 +888,7 @@ describe("the path", () => {
     ).toEqual([`${site.url}/http`, `${site.url}/sql`]);
   });
 
-  test("a goal of one part is not combined from several sections, and scattered words do not cover it", async () => {
+  test("covers a goal of one part with one section, and not with scattered words", async () => {
     const site = open(twoParts);
     const one = await explore({
       text: "Serve HTTP requests to select a row from a database",
@@ -900,7 +903,7 @@ describe("the path", () => {
   });
 });
 
-test("a goal in another form of a verb finds the section that names it: undone, undo", async () => {
+test("a goal with another form of a verb finds the section that names it: undone, undo", async () => {
   const site = open({
     "/": page("Acme", '<a href="/reset">Undo changes</a> <a href="/about">About</a>'),
     "/reset": page(
@@ -913,7 +916,7 @@ test("a goal in another form of a verb finds the section that names it: undone, 
   expect(likely(events)).toMatchObject([{ url: `${site.url}/reset` }]);
 });
 
-test("real docs in Markdown: a page of Bun's docs, found from the guides", async () => {
+test("a page of Bun's docs in Markdown is found from the guides", async () => {
   const root = `${import.meta.dir}/../node_modules/bun-types/docs`;
   const folders = ["runtime", "guides/websocket", "guides/http"];
   const files = folders.flatMap((folder) => [...new Bun.Glob(`${folder}/**/*.mdx`).scanSync(root)]).sort();
@@ -944,7 +947,7 @@ test("real docs in Markdown: a page of Bun's docs, found from the guides", async
   expect(spentMs).toBeLessThan(10_000);
 });
 
-test("a site on a port that fetch blocks is read, but not checked", async () => {
+test("a site on a port that fetch blocks is read but not checked", async () => {
   const serve = (): Site => {
     for (const port of [4190, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080]) {
       try {
@@ -963,7 +966,7 @@ test("a site on a port that fetch blocks is read, but not checked", async () => 
   expect(events.at(-1)).toMatchObject({ type: "end" });
 });
 
-test("the product's sign-in page is not a docs page behind a sign-in", async () => {
+test("the product's sign-in page is no docs page behind a sign-in", async () => {
   const form = '<h1>Sign in</h1><form method="post"><input type="email"><input type="password"></form>';
   const site = open({
     "/docs/": {

@@ -53,7 +53,7 @@ describe("a key for reporting friction", () => {
     expect(await call("report_friction", report)).toEqual({ id: expect.any(String), receivedAt: expect.any(String) });
   });
 
-  test("has no other scope, and its tool is not listed for other keys", async () => {
+  test("has no other scope, and other keys don't see its tool", async () => {
     const { send, service, a } = setUp();
     expect(() => createKey(service.ctx, a.org, "x", { scopes: ["read", "report_friction"] })).toThrow("combined");
     const { ask } = rpc({ send });
@@ -114,7 +114,7 @@ describe("a report", () => {
     expect([status, answer.detail]).toEqual([400, expect.stringContaining(field)]);
   });
 
-  test("joins others of the same place and category, and only the newest 20 are kept", async () => {
+  test("is grouped with others of the same place and category, of which the newest 20 are kept", async () => {
     const { post, send, list } = setUp();
     for (const where of [`${page}/`, `${page}#python`, "acme login 12", "acme Login  3"])
       await post({ ...report, where });
@@ -184,7 +184,7 @@ describe("field friction", () => {
     expect((await list("state=open")).length).toBe(1);
   });
 
-  test("is deleted for room only once it is closed", async () => {
+  test("is deleted to make room only after it was closed", async () => {
     const { service, a, db } = setUp();
     const add = (where: string) => reportFriction(service.ctx, a.org, "k", { ...report, where });
     const list = () => listFieldFriction(service.ctx, a.org, {}, { limit: 1000, offset: 0 });

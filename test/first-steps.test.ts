@@ -18,7 +18,7 @@ const docs = "https://docs.example.com/";
 const countOf = (app: ReturnType<typeof testApp>) =>
   listPrompts(app.service.ctx, app.a.org, { limit: 10, offset: 0, includeArchived: true }).total;
 
-test("a prompt without any URL is refused at its docs URL, and with one it is created and run", async () => {
+test("a prompt without any URL is rejected at its docs URL; with one it is created and run", async () => {
   const app = testApp();
   const person = await signedIn(app);
   for (const path of ["/", "/prompts/new"]) expect((await person.get(path)).body).toContain('name="docsUrl"');
@@ -110,7 +110,7 @@ test("home counts regressed prompts, failed and running runs, and includes level
   finishRuns(app, () => 60);
 });
 
-test("common passwords are refused, and phrases are not", async () => {
+test("common passwords are rejected, and phrases are not", async () => {
   const app = testApp();
   const path = setupPath(app.service.ctx, app.a.org);
   const person = { name: "Ada", email: "ada@example.com" };

@@ -9,7 +9,7 @@ const none = { ...niceGrade, frictions: [], recommendations: [] };
 const friction = niceGrade.frictions[0]!;
 const print = friction.fingerprint;
 
-describe("friction", () => {
+describe("the friction of a prompt", () => {
   const app = testApp();
   const { id } = createPrompt(app.service.ctx, app.a.org, {
     title: "Upload",
@@ -73,10 +73,10 @@ describe("friction", () => {
   });
 });
 
-describe("providers", () => {
+describe("a provider", () => {
   const app = testApp();
 
-  test("are added and changed by admins, with errors next to the submitted values", async () => {
+  test("is added and changed by admins, with errors next to the submitted values", async () => {
     const admin = await signedIn(app, { role: "admin" });
     expect((await admin.get("/providers")).body).toContain('class="empty"');
     const wrong = await admin.post("/providers", { name: "Acme", docsUrl: "ftp://acme", productUrl: "" });
@@ -106,7 +106,7 @@ describe("providers", () => {
     ]).toEqual([404, 404]);
   });
 
-  test("have a docs map: pages read, never reached and guessed", async () => {
+  test("has a docs map with pages read, never reached and guessed", async () => {
     const docs = "https://docs.example.com";
     const provider = createProvider(app.service.ctx, app.a.org, { name: "Docs", docsUrl: `${docs}/` });
     const input = { text: "Upload.", targetProviderId: provider.id };

@@ -79,7 +79,7 @@ function docs(now?: () => number) {
 
 type Thing = { fingerprint: string; category: string; title: string; state: string; seenIn: object; slug: string };
 
-test("a link of real docs that breaks, is fixed and breaks again is one friction point with a lifecycle", async () => {
+test("a link that breaks, is fixed and breaks again is one friction point with a lifecycle", async () => {
   let now = Date.UTC(2026, 10, 1, 9);
   const { app, run, dead, mend, prompt } = docs(() => now);
   const states: unknown[] = [];
@@ -123,7 +123,7 @@ test("a link of real docs that breaks, is fixed and breaks again is one friction
   });
 });
 
-test("friction of previews only is marked and comes after that of the live docs", async () => {
+test("friction that only previews have is marked, and listed after friction of the live docs", async () => {
   const { site, run, list, dead, mend, prompt, app } = docs();
   mend(true);
   await run();
@@ -158,7 +158,7 @@ test("a run that never reached the page proves nothing", async () => {
   });
 });
 
-describe("what counts", () => {
+describe("the state of friction", () => {
   const [point] = niceGrade.frictions as [Grade["frictions"][number]];
   const withPoint: Grade = niceGrade;
   const without: Grade = { ...niceGrade, frictions: [], recommendations: [] };
@@ -176,7 +176,7 @@ describe("what counts", () => {
     return { app, id, evaluate, told, set };
   }
 
-  test("only published reports: archived reports and drafts are ignored until they are published", async () => {
+  test("depends on published reports only; archived reports and drafts are ignored", async () => {
     const { app, id, evaluate, told, set } = prompted();
     const [first] = evaluate(withPoint);
     const [second] = evaluate(without);
@@ -197,7 +197,7 @@ describe("what counts", () => {
     expect(sums).toEqual({ points: 8.2, seconds: 2.8, usd: null });
   });
 
-  test("an agent with a model may miss it: enough runs are needed to keep chance below 5 %", async () => {
+  test("of a model agent changes only after enough runs to keep chance below 5 %", async () => {
     const { evaluate, told } = prompted();
     evaluate(byModel(withPoint));
     // 1 of 1 counts as 1 of 2: four misses are .0625, five .031.
@@ -207,7 +207,7 @@ describe("what counts", () => {
     expect(await told()).toEqual(["fixed", 1, 6]);
   });
 
-  test("runs of another model, runs ended by a limit and failed runs don't count", async () => {
+  test("ignores runs of another model, runs ended by a limit and failed runs", async () => {
     const { app, id, evaluate, told } = prompted();
     evaluate(withPoint);
     evaluate({ ...without, exposure: { ...without.exposure, isComplete: false } });
@@ -219,7 +219,7 @@ describe("what counts", () => {
     expect(await told()).toEqual(["open", 2, 2]);
   });
 
-  test("runs of one evaluation can end in any order", async () => {
+  test("doesn't depend on the order in which the runs of an evaluation end", async () => {
     const { evaluate, told } = prompted();
     evaluate(without, without, withPoint, without);
     expect(await told()).toEqual(["new", 1, 4]);
@@ -227,7 +227,7 @@ describe("what counts", () => {
     expect(await told()).toEqual(["open", 4, 8]);
   });
 
-  test("an unknown prompt or provider is rejected", async () => {
+  test("of an unknown prompt or provider is rejected", async () => {
     const { app, id } = prompted();
     const { send, b } = app;
     const got = async (query: string, key?: string) => {

@@ -76,11 +76,11 @@ describe("a gate", () => {
   });
 
   test.each<[string, number, number, object, string, string]>([
-    ["nothing changed", 80, 80, {}, "passed", "no change: 0.0 points"],
-    ["it is better", 70, 80, {}, "passed", "improved: +10.0 points"],
-    ["it is a little worse", 80, 77, {}, "passed", "soft regression: -3.0 points"],
+    ["passes if nothing changed", 80, 80, {}, "passed", "no change: 0.0 points"],
+    ["passes if the head is better", 70, 80, {}, "passed", "improved: +10.0 points"],
+    ["passes if the head is a little worse", 80, 77, {}, "passed", "soft regression: -3.0 points"],
     [
-      "it is below the bar",
+      "fails if the score is below the minimum",
       70,
       70,
       { minScore: 75 },
@@ -88,16 +88,16 @@ describe("a gate", () => {
       "the mean score 70.8 is below the minimum of 75; no change: ",
     ],
     [
-      "it is at the bar",
+      "passes if the score equals the minimum",
       70,
       70,
       { minScore: 70.8 },
       "passed",
       "the mean score 70.8 meets the minimum of 70.8; no change: ",
     ],
-    ["three runs can tell nothing", 80, 60, { runs: 3 }, "error", "insufficient data: 3 against 3 runs"],
+    ["is inconclusive with three runs", 80, 60, { runs: 3 }, "error", "insufficient data: 3 against 3 runs"],
     [
-      "a bar decides where runs cannot",
+      "is decided by the minimum if the runs can't decide",
       80,
       60,
       { runs: 3, minScore: 50 },
@@ -113,7 +113,7 @@ describe("a gate", () => {
     expect(gate.reason).toEndWith(found);
   });
 
-  test("with a fifth of its runs failed is decided by the others; with more, it is inconclusive", async () => {
+  test("is decided by the remaining runs if a fifth fail, and inconclusive if more fail", async () => {
     const ends = (timeouts: number) => (side: string, nth: number) =>
       side === "head" && nth < timeouts + 1
         ? nth < 1
@@ -131,12 +131,12 @@ describe("a gate", () => {
     });
   });
 
-  test("with fewer than four runs warns", async () => {
+  test("warns if it has fewer than four runs", async () => {
     const { body } = await setUp(steady(80, 80)).ask({ urlMap: preview, runs: 3 });
     expect(body.warnings).toEqual([expect.stringMatching(/^3 runs .*minScore/)]);
   });
 
-  test("adds a warning to evaluations of its prompt with fewer than four runs", async () => {
+  test("warns if evaluations of its prompt have fewer than four runs", async () => {
     const app = setUp(steady(80, 80));
     const { base, promptId, send } = { ...app, base: `/api/v1/prompts/${app.promptId}` };
     const warnings = async () => (await send("GET", base)).body.warnings;
@@ -150,7 +150,7 @@ describe("a gate", () => {
     expect(await warnings()).toEqual([]);
   });
 
-  test("adds a warning to evaluations of all its prompts, and names each baseline that is too small", async () => {
+  test("warns about each evaluation and baseline of its prompts that is too small", async () => {
     const app = setUp((_, nth) => 80 + (nth % 3));
     const text = "Upload a file. https://docs.example.com";
     const other = createPrompt(app.service.ctx, app.a.org, { agent: "noisy", title: "Download", text }).id;
@@ -174,7 +174,7 @@ describe("a gate", () => {
     expect((await app.ask({ promptId: undefined, promptIds, runs: 5 })).body.warnings).toEqual([]);
   });
 
-  test("takes all prompts with a tag, and the same ones again for the same Idempotency-Key", async () => {
+  test("includes all prompts with a tag, and the same ones again for the same Idempotency-Key", async () => {
     const app = setUp(steady(80, 50));
     const text = "Upload a file. https://docs.example.com";
     const create = (tags: string[]) => createPrompt(app.service.ctx, app.a.org, { agent: "noisy", text, tags }).id;
@@ -203,7 +203,7 @@ describe("a gate", () => {
     expect(await refused({ tag: "many" })).toMatch(/^Invalid tag: 21 prompts .* at most 20/);
   });
 
-  test("in which only one prompt got worse reports that they disagree", async () => {
+  test("reports a disagreement if only one prompt got worse", async () => {
     const app = testApp({ agents: noisy });
     const text = "Upload a file. https://docs.example.com";
     const promptIds = [1, 2].map(() => createPrompt(app.service.ctx, app.a.org, { agent: "noisy", text }).id);
@@ -223,7 +223,7 @@ describe("a gate", () => {
     expect([withinP < 0.05, p >= 0.05, delta.value < -5]).toEqual([true, true, true]);
   });
 
-  test("whose runs fail is an error, not a failure", async () => {
+  test("ends as an error, not a failure, if its runs fail", async () => {
     const lost = (side: string, nth: number) =>
       side === "head" && nth % 2 ? "infrastructure: the host is gone" : 70 + (nth % 3);
     const app = setUp(lost);
@@ -250,7 +250,7 @@ describe("a gate", () => {
     });
   });
 
-  test("without a urlMap is compared with the baseline at the time of the request", async () => {
+  test("compares with the baseline at the time of the request if it has no urlMap", async () => {
     const app = setUp((_, nth) => (nth < 10 ? 80 + (nth % 3) : 60 + (nth % 3)));
     expect((await app.ask({})).body).toEqual({ error: "bad_request", detail: expect.stringContaining("urlMap") });
     await app.gate({ runs: 5, minScore: 50 });
@@ -264,7 +264,7 @@ describe("a gate", () => {
     });
   });
 
-  test("adaptive stops when the verdict is clear, and reports after how many runs", async () => {
+  test("stops early in adaptive mode when the verdict is clear, and says after how many runs", async () => {
     const worse = await setUp(steady(80, 60)).gate({ urlMap: preview, adaptive: true });
     expect([worse.status, worse.progress.of]).toEqual(["failed", 10]);
     expect(worse.reason).toEndWith("; clear after 5 runs per side");
@@ -278,24 +278,24 @@ describe("a gate", () => {
 
   test.each<[string, number | null, object, number, string, string?]>([
     [
-      "makes what fits",
+      "makes the runs that fit",
       0.1,
       { budgetUsd: 0.75 },
       6,
       "; 3 runs per side cost $0.60, and more would exceed the budget of $0.75",
       "error",
     ],
-    ["makes all that is asked for", 0.1, { budgetUsd: 5 }, 10, "p below 0.05"],
+    ["makes all requested runs if they fit", 0.1, { budgetUsd: 5 }, 10, "p below 0.05"],
     [
-      "does not begin a look that it cannot end",
+      "doesn't start an interim evaluation that it can't finish",
       0.1,
       { budgetUsd: 0.9, adaptive: true },
       6,
       "the budget of $0.9",
       "error",
     ],
-    ["stops where nobody knows what runs cost", null, { budgetUsd: 5 }, 2, "so the budget cannot be enforced", "error"],
-    ["counts no cost where there is none", 0, { budgetUsd: 0.01 }, 10, "p below 0.05"],
+    ["stops if the cost of runs is unknown", null, { budgetUsd: 5 }, 2, "so the budget cannot be enforced", "error"],
+    ["counts no cost if there is none", 0, { budgetUsd: 0.01 }, 10, "p below 0.05"],
   ])("with a budget %s", async (_, costUsd, more, runs, reason, status = "passed") => {
     const gate = await setUp(steady(80, 79), costUsd).gate({ urlMap: preview, ...more });
     expect([gate.progress.of, gate.status]).toEqual([runs, status]);
@@ -317,7 +317,7 @@ describe("a gate", () => {
     );
   });
 
-  test("with an internal error ends as an error, and doesn't block others", async () => {
+  test("ends as an error on an internal error, and doesn't block others", async () => {
     const app = setUp(steady(80, 70));
     const broken = (await app.ask({ urlMap: preview })).body;
     const whole = (await app.ask({ urlMap: preview })).body;
@@ -333,13 +333,13 @@ describe("a gate", () => {
   });
 });
 
-describe("a gate that must not pass", () => {
+describe("a gate doesn't pass", () => {
   const stamp = { ...niceGrade.methodology, judge: "openai/gpt-5" };
   const won: Grade = { ...niceGrade, methodology: stamp, outcome: "succeeded", score: 90 };
   const missed: Grade = { ...won, outcome: "goal_not_met", score: 55 };
   const unclear: Grade = { ...won, outcome: "not_judged", scope: "conduct_only", grade: null, judge };
 
-  test("if 5 of 5 reached the goal, and then 4 missed it and 1 is unclear", async () => {
+  test("if 5 of 5 runs reached the goal, and then 4 missed it and 1 is unclear", async () => {
     const app = setUp((side, nth) => (side === "base" ? won : nth < 4 ? missed : unclear));
     const gate = await app.gate({ urlMap: preview });
     expect([gate.status, gate.comparison.evidence.ends.success.after]).toEqual(["failed", { k: 0, n: 5 }]);
@@ -354,7 +354,7 @@ describe("a gate that must not pass", () => {
     expect((await app.gate({ urlMap: preview, runs })).status).toBe(status);
   });
 
-  test("if most runs time out, in an adaptive gate", async () => {
+  test("if it is adaptive and most runs time out", async () => {
     const app = setUp((side, nth) => (side === "head" && nth % 4 > 0 ? "timeout: too long" : 80 + (nth % 3)));
     const gate = await app.gate({ urlMap: preview, adaptive: true });
     expect([gate.status, gate.comparison.evidence.causes]).toEqual(["failed", ["unfinished"]]);

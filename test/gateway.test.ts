@@ -135,11 +135,11 @@ const ask = (session: GatewaySession, model: string, more: object = {}, headers 
     headers,
   );
 
-describe.each(names)("%s", (name) => {
+describe.each(names)("the gateway for %s", (name) => {
   const { provider, make } = paths[name];
 
   test.each([["streamed"], ["whole"]])(
-    "a tool call and its response pass through, %s; usage and cost are as reported",
+    "passes a tool call and its response through, %s, with usage and cost as reported",
     async (how) => {
       const { session, usage, failures } = openRun(provider, "tool");
       const options = {
@@ -186,7 +186,7 @@ describe.each(names)("%s", (name) => {
     },
   );
 
-  test("reasoning passes through", async () => {
+  test("passes reasoning through", async () => {
     const { session } = openRun(provider, "think");
     const result = streamText({ model: make(session, "think"), prompt: "Think." });
     expect([await result.reasoningText, await result.text]).toEqual(
@@ -195,7 +195,7 @@ describe.each(names)("%s", (name) => {
     await session.close();
   });
 
-  test("another model is rejected, and the provider is not called", async () => {
+  test("rejects another model without calling the provider", async () => {
     const { session, events } = openRun(provider, "text");
     const before = fake.requests.length;
     const failed = generateText({ model: make(session, "think"), prompt: "Hi.", maxRetries: 0 });
@@ -204,7 +204,7 @@ describe.each(names)("%s", (name) => {
     await session.close();
   });
 
-  test("the provider gets the real key, the client never does", async () => {
+  test("sends the real key to the provider, and never to the client", async () => {
     const { session, events } = openRun(provider, "text");
     await generateText({ model: make(session, "text"), prompt: "Hi." });
     const sent = JSON.stringify(fake.requests.at(-1)?.headers);
@@ -213,7 +213,7 @@ describe.each(names)("%s", (name) => {
     await session.close();
   });
 
-  test("an abandoned response is counted: it is read to its end", async () => {
+  test("reads an abandoned response to its end, and counts it", async () => {
     const { session, usage } = openRun(provider, "held");
     const leaving = new AbortController();
     const result = streamText({ model: make(session, "held"), prompt: "Hi.", abortSignal: leaving.signal });
@@ -229,7 +229,7 @@ describe.each(names)("%s", (name) => {
   test.each([
     ["the operator's", null],
     ["an organization's", [{ host: "127.0.0.1", port: null }]],
-  ])("a cut stream of %s server is an error for the client, and its cost is unknown", async (_, allow) => {
+  ])("passes on a cut stream of %s server as an error, and its cost is unknown", async (_, allow) => {
     const { session, events, usage } = openRun(provider, "half", { allow });
     const result = streamText({ model: make(session, "half"), prompt: "Hi.", maxRetries: 0 });
     let text = "";
@@ -248,7 +248,7 @@ describe.each(names)("%s", (name) => {
     expect(session.spent().unpriced).toBe(1);
   });
 
-  test("a stream without its end is not taken for complete", async () => {
+  test("doesn't take a stream without its end for complete", async () => {
     const { session, events, usage } = openRun(provider, "endless");
     const result = streamText({ model: make(session, "endless"), prompt: "Hi.", maxRetries: 0, onError() {} });
     await result.consumeStream();
@@ -263,7 +263,7 @@ describe.each(names)("%s", (name) => {
     });
   });
 
-  test("a rejected key ends the run at once, with the cause and without the key", async () => {
+  test("ends the run immediately for a rejected key, with the cause and without the key", async () => {
     for (const status of [401, 403]) {
       const scenario = status === 401 ? "unauthorized" : "forbidden";
       const { session, failures, usage } = openRun(provider, scenario);
@@ -277,7 +277,7 @@ describe.each(names)("%s", (name) => {
     }
   });
 
-  test("five failures in a row end the run, with the provider's Retry-After", async () => {
+  test("ends the run after five failures in a row, with the provider's Retry-After", async () => {
     const { session, failures, events, usage } = openRun(provider, "limited");
     const model = make(session, "limited");
     for (let i = 0; i < 5; i++) {
@@ -297,8 +297,8 @@ describe.each(names)("%s", (name) => {
   });
 });
 
-describe("provider failures", () => {
-  test("a success resets the count", async () => {
+describe("a failure of the provider", () => {
+  test("is forgotten after a success", async () => {
     const { session, failures, usage } = openRun("openai", "recovers");
     const statuses: number[] = [];
     for (let i = 0; i < 9; i++) {
@@ -310,7 +310,7 @@ describe("provider failures", () => {
     await session.close();
   });
 
-  test("garbage, silence and a closed port are passed on as failures and end the run after five", async () => {
+  test("such as garbage, silence or a closed port is passed on, and five of them end the run", async () => {
     for (const [scenario, status, words] of [
       [
         "garbage",
@@ -335,7 +335,7 @@ describe("provider failures", () => {
     await session.close();
   });
 
-  test("an error that repeats the key is passed on without it", async () => {
+  test("is passed on without the key that it repeats", async () => {
     const { session, events, failures } = openRun("openai", "text", {
       of: createGatewayTo(fake.baseUrls.openai, "sk-a-wrong-key-99999999"),
     });
@@ -345,14 +345,14 @@ describe("provider failures", () => {
     await session.close();
   });
 
-  test("Retry-After can be a date", async () => {
+  test("can have a date as Retry-After", async () => {
     const { session, failures } = openRun("openai", "dated");
     for (let i = 0; i < 5; i++) await ask(session, "dated");
     expect(failures).toMatchObject([{ failureCause: "infrastructure", options: { retryAfterMs: 9000 } }]);
     await session.close();
   });
 
-  test("Google returns 400 for an unknown key", async () => {
+  test("for an unknown key is a 400 from Google", async () => {
     const { session, failures } = openRun("google", "badkey");
     const answer = await call(session, "/google/v1beta/models/badkey:generateContent", { contents: [] });
     expect([answer.status, failures.map(({ failureCause }) => failureCause)]).toEqual([400, ["credentials"]]);
@@ -362,7 +362,7 @@ describe("provider failures", () => {
     await Promise.all([session.close(), other.session.close()]);
   });
 
-  test("a redirect is not followed: the key goes nowhere else", async () => {
+  test("that is a redirect is not followed, so the key goes nowhere else", async () => {
     const elsewhere = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -376,7 +376,7 @@ describe("provider failures", () => {
     elsewhere.stop(true);
   });
 
-  test("a request that the provider rejects is the agent's problem", async () => {
+  test("that rejects the request is the agent's problem", async () => {
     const { session, events, failures } = openRun("openai", "unread");
     expect((await ask(session, "unread")).status).toBe(400);
     expect([events, failures]).toEqual([[], []]);
@@ -392,7 +392,7 @@ function createGatewayTo(baseUrl: string, otherKey = key, by = gateway): typeof 
   };
 }
 
-describe("budgets", () => {
+describe("a budget", () => {
   test.each([
     [
       "calls",
@@ -418,26 +418,29 @@ describe("budgets", () => {
       { limit: "model_cost", value: 0.006, unit: "USD" },
       0.88,
     ],
-  ] as const)("of %s: near at 80 %, rejected beyond it", async (kind, limits, allowed, words, limit, share) => {
-    const { session, events, near } = openRun("openai", "text", { limits });
-    for (let i = 0; i < allowed; i++) await (await ask(session, "text")).text();
-    expect(near.map(([name, at]) => [name, Math.round(at * 100) / 100])).toEqual([[kind, share]]);
-    for (let i = 0; i < 2; i++) {
-      const refused = await ask(session, "text");
-      expect([refused.status, ((await refused.json()) as { error: { message: string } }).error.message]).toEqual([
-        402,
-        words,
+  ] as const)(
+    "of %s warns at 80 %, and rejects calls beyond it",
+    async (kind, limits, allowed, words, limit, share) => {
+      const { session, events, near } = openRun("openai", "text", { limits });
+      for (let i = 0; i < allowed; i++) await (await ask(session, "text")).text();
+      expect(near.map(([name, at]) => [name, Math.round(at * 100) / 100])).toEqual([[kind, share]]);
+      for (let i = 0; i < 2; i++) {
+        const refused = await ask(session, "text");
+        expect([refused.status, ((await refused.json()) as { error: { message: string } }).error.message]).toEqual([
+          402,
+          words,
+        ]);
+      }
+      expect(events.filter(({ type }) => type === "limit")).toEqual([
+        { type: "limit", ...limit, near: true },
+        { type: "limit", ...limit },
       ]);
-    }
-    expect(events.filter(({ type }) => type === "limit")).toEqual([
-      { type: "limit", ...limit, near: true },
-      { type: "limit", ...limit },
-    ]);
-    expect(session.spent().calls).toBe(allowed);
-    await session.close();
-  });
+      expect(session.spent().calls).toBe(allowed);
+      await session.close();
+    },
+  );
 
-  test.each(names)("of money limits the output of %s: no call generates more than is left", async (name) => {
+  test.each(names)("of money limits the output of %s, so no call generates more than is left", async (name) => {
     const { provider, make } = paths[name];
     const usual = provider === "anthropic" ? 4096 : undefined;
     for (const [costUsd, maxOutputTokens, sent] of [
@@ -464,7 +467,7 @@ describe("budgets", () => {
     }
   });
 
-  test("without a price, the cost is unknown, never 0, and the run gets one notice", async () => {
+  test("for a model without a price has an unknown cost, never 0, and the run gets one notice", async () => {
     const { session, events, usage } = openRun("openai", "text", { priced: false, limits: { costUsd: 0.001 } });
     for (let i = 0; i < 3; i++) expect((await ask(session, "text")).status).toBe(200);
     expect(usage().map(({ costUsd }) => costUsd)).toEqual([null, null, null]);
@@ -478,7 +481,7 @@ describe("budgets", () => {
     await session.close();
   });
 
-  test("a response without usage has unknown cost", async () => {
+  test("for a response without usage has an unknown cost", async () => {
     const { session, events, usage, failures } = openRun("openai-compatible", "uncounted");
     const answer = await call(session, "/openai-compatible/v1/chat/completions", { model: "uncounted", messages: [] });
     await answer.text();
@@ -489,7 +492,7 @@ describe("budgets", () => {
   });
 });
 
-describe("prices", () => {
+describe("the price of a call", () => {
   // Opus: $5 in, $0.50 from the cache, $6.25 into it, $25 out. Flash: 0.3, 0.03, 2.5. Mini: 0.4, 0.1, 1.6.
   test.each([
     ["anthropic", "opus", 600 * 5 + 400 * 0.5 + 100 * 25],
@@ -498,7 +501,7 @@ describe("prices", () => {
     ["openai chat", "mini", 600 * 0.4 + 400 * 0.1 + 100 * 1.6],
     ["openai responses", "mini", 600 * 0.4 + 400 * 0.1 + 100 * 1.6],
     ["openai-compatible", "mini", null],
-  ] as const)("%s, %s: by the model that answered", async (name, scenario, microUsd) => {
+  ] as const)("to %s, %s is set by the model that answered", async (name, scenario, microUsd) => {
     const { provider, make } = paths[name];
     const { session, usage } = openRun(provider, scenario, { priced: false });
     await streamText({ model: make(session, scenario), prompt: "Hi." }).consumeStream();
@@ -509,7 +512,7 @@ describe("prices", () => {
   });
 });
 
-describe("authentication", () => {
+describe("the gateway", () => {
   test("requires the token of an active run", async () => {
     const { session } = openRun("openai", "text");
     const other = openRun("openai", "think");
@@ -578,7 +581,7 @@ describe("authentication", () => {
       "openai-compatible",
       ["/openai-compatible/v1/responses", "/openai-compatible/v1/completions", "/openai-compatible/v1/models"],
     ],
-  ] as const)("%s: anything but a model call returns 404", async (provider, addresses) => {
+  ] as const)("returns 404 for anything but a model call: %s", async (provider, addresses) => {
     const { session } = openRun(provider, "text");
     const before = fake.requests.length;
     for (const path of addresses)
@@ -617,7 +620,7 @@ describe("authentication", () => {
     ["anthropic", "/anthropic/v1/messages", { mcp_servers: [{ url: "https://example.com" }] }, "mcp_servers"],
     ["google", "/google/v1beta/models/text:generateContent", { tools: [{ googleSearch: {} }] }, "googleSearch"],
     ["openai-compatible", "/openai-compatible/v1/chat/completions", { plugins: [{ id: "web" }] }, "plugins"],
-  ] as const)("%s %s: provider-side tools on the web are rejected", async (provider, path, more, what) => {
+  ] as const)("rejects provider-side web tools: %s %s", async (provider, path, more, what) => {
     const { session } = openRun(provider, "text");
     const before = fake.requests.length;
     const refused = await call(session, path, { model: "text", messages: [], ...more });
@@ -629,7 +632,7 @@ describe("authentication", () => {
     await session.close();
   });
 
-  test("client-side tools pass, in a namespace, searched for or added later", async () => {
+  test("accepts client-side tools in a namespace, searched for or added later", async () => {
     const { session } = openRun("openai", "text");
     const own = { type: "function", name: "shell" };
     const answer = await call(session, "/openai/v1/responses", {
@@ -645,7 +648,7 @@ describe("authentication", () => {
     await session.close();
   });
 
-  test("bodies are limited and must be JSON objects", async () => {
+  test("accepts only limited bodies that are JSON objects", async () => {
     const small = createGateway({ now, maxBodyBytes: 1000 });
     const { session } = openRun("openai", "text", { of: small });
     expect((await ask(session, "text", { padding: "x".repeat(1000) })).status).toBe(413);
@@ -669,7 +672,7 @@ describe("authentication", () => {
     await small.close();
   });
 
-  test("the provider gets the same model that the gateway checked, however the request is written", async () => {
+  test("sends the provider the model that it checked, however the request is written", async () => {
     const { session } = openRun("openai", "text");
     const twice = '{"model": "think", "messages": [], "model": "text"}';
     expect((await call(session, "/openai/v1/chat/completions", twice)).status).toBe(200);
@@ -677,7 +680,7 @@ describe("authentication", () => {
     await session.close();
   });
 
-  test("only this user can access the socket", () => {
+  test("has a socket that only this user can access", () => {
     const { session } = openRun("openai", "text");
     expect(statSync(dirname(session.socketPath)).mode & 0o777).toBe(0o700);
     expect(session.socketPath.length).toBeLessThan(108);
@@ -727,7 +730,7 @@ test("an abandoned response is dropped after a while, and its cost is unknown", 
   await session.close();
 });
 
-test("a call abandoned before its response may cost money: its cost is unknown, and it is no failure", async () => {
+test("a call abandoned before its response has unknown cost, and counts as no failure", async () => {
   const { session, events, usage } = openRun("openai", "silent", { of: impatient });
   const before = fake.requests.length;
   const asking = ask(session, "silent");
@@ -738,7 +741,7 @@ test("a call abandoned before its response may cost money: its cost is unknown, 
   expect(events.filter(({ type }) => type === "error")).toEqual([]);
 });
 
-test("closing a run aborts its calls in progress", async () => {
+test("closing a run aborts its active calls", async () => {
   const { session, usage } = openRun("openai", "held", { of: impatient });
   const answer = await ask(session, "held", { stream: true });
   const reading = answer.text();
@@ -748,7 +751,7 @@ test("closing a run aborts its calls in progress", async () => {
   expect(usage()).toMatchObject([{ costUsd: null }]);
 });
 
-test("fifty streams of fifty runs at once: each is complete and counted for its own run", async () => {
+test("each of fifty streams of fifty concurrent runs is complete and counted for its own run", async () => {
   const runs = Array.from({ length: 50 }, (_, i) => {
     const name = names[i % names.length] as keyof typeof paths;
     return { ...openRun(paths[name].provider, "slow"), make: paths[name].make };

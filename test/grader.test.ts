@@ -31,7 +31,7 @@ const priorities = (): number[] => {
   return [...new Set(values)].sort((a, b) => a - b);
 };
 
-test("a thread grades a stored session as the service does, with a lower priority, and other work goes on meanwhile", async () => {
+test("a thread grades a stored session like the service, at a lower priority, while other work continues", async () => {
   const { db, session } = await judgedSession();
   const events = readSession(db, session);
   const grader = createGrader(db, program);

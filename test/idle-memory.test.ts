@@ -16,7 +16,7 @@ function releasesAfter(workMs: number): number {
   return released;
 }
 
-test("memory is released once when the process has become idle after work, and not after little work", () => {
+test("memory is released once when the process becomes idle after much work, and not after little", () => {
   jest.useFakeTimers();
   expect([releasesAfter(1000), releasesAfter(0)]).toEqual([1, 0]);
 });

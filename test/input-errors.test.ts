@@ -172,7 +172,7 @@ const objections = (sent: Failure[]) =>
 
 const keywordsOf = (sent: Failure[]) => new Set(sent.map(({ wrong }) => wrong.keyword));
 
-describe("errors say in words what is allowed", () => {
+describe("an error says in words what is allowed", () => {
   test("in a body, for every keyword of every schema", async () => {
     const sent = await sendWrong("body");
     expect(objections(sent)).toEqual([]);

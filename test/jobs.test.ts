@@ -31,7 +31,7 @@ async function until(condition: () => boolean): Promise<void> {
 
 const end = { type: "end", outcome: "not_judged", reason: "scripted" } as const;
 
-describe("the states of a job", () => {
+describe("a job", () => {
   const nothing = { atOnce: null, aDay: null };
   function openQueue({ ofOrg = () => nothing, host = 99 }: { ofOrg?: Limits["org"]; host?: number } = {}) {
     let time = 1_000_000;
@@ -95,7 +95,7 @@ describe("the states of a job", () => {
   const running = { ...begun, state: "running" as const, attemptStartedAt: 1_000_000, leaseUntil: 1_030_000 };
   const first = { jobId: "job-1", attempt: 1, owner: "me", startedAt: 1_000_000 };
 
-  test("queued, claimed in order, settled; the history has the cost", () => {
+  test("is queued, claimed in order and settled, and its history has the cost", () => {
     const { db, queue, enqueue, claim, claimAll, get, pass, history } = openQueue();
     enqueue("a", "b");
     expect(get("job-1")).toEqual(queued);
@@ -118,13 +118,13 @@ describe("the states of a job", () => {
     expect(queue.countUnfinished()).toBe(1);
   });
 
-  test("a subject has one job per kind", () => {
+  test("is the only one of its kind for a subject", () => {
     const { enqueue } = openQueue();
     enqueue("a");
     expect(() => enqueue("a")).toThrow();
   });
 
-  test("a requeued job waits for its delay, and increases its counter", () => {
+  test("waits for its delay when it is requeued, and increases its counter", () => {
     const { enqueue, claim, claimAll, putBack, get, pass, history } = openQueue();
     enqueue("a");
     // Jitter produces fractions of a millisecond, which an integer column rejects.
@@ -153,7 +153,7 @@ describe("the states of a job", () => {
     ]);
   });
 
-  test("delayed jobs come before newer ones once they are due", () => {
+  test("that was delayed comes before newer ones once it is due", () => {
     const { enqueue, claim, putBack, pass } = openQueue();
     enqueue("a");
     putBack(claim() as Lease, { delayMs: 5000 });
@@ -163,7 +163,7 @@ describe("the states of a job", () => {
     expect([claim()?.subject, claim()?.subject]).toEqual(["a", "c"]);
   });
 
-  test("orphans are jobs with an expired lease, and at boot all running ones", () => {
+  test("is an orphan if its lease has expired, and at startup if it was running", () => {
     const { queue, enqueue, claim, pass } = openQueue();
     const orphans = (which: "all" | "expired") => queue.listOrphans(which).map(({ subject }) => subject);
     enqueue("a", "b", "c");
@@ -175,7 +175,7 @@ describe("the states of a job", () => {
     expect([orphans("expired"), orphans("all")]).toEqual([["a"], ["a", "b"]]);
   });
 
-  test("writes of an old attempt change nothing", () => {
+  test("is not changed by writes of an old attempt", () => {
     const { db, queue, enqueue, claim, putBack, get, history } = openQueue();
     enqueue("a");
     const old = claim() as Lease;
@@ -196,7 +196,7 @@ describe("the states of a job", () => {
     expect(taken[0]).toMatchObject({ state: "running", attempt: 2 });
   });
 
-  test("a job is cancelled while it waits and while it runs, once", () => {
+  test("is cancelled once, while it waits and while it runs", () => {
     const { db, queue, enqueue, claim, get, history } = openQueue();
     const cancel = (subject: string) => transaction(db, (tx) => queue.cancel(tx, "run", subject, "enough", () => 0.75));
     enqueue("a", "b");
@@ -213,7 +213,7 @@ describe("the states of a job", () => {
     expect([history("job-2"), claim(), queue.holds(lease)]).toEqual([[], null, false]);
   });
 
-  test("organizations and hosts have concurrency limits, and nobody waits behind them", () => {
+  test("waits for the concurrency limits of its organization and host, without blocking others", () => {
     const { enqueue, claimAll, putBack } = openQueue({
       ofOrg: (org) => (org === "small" ? { atOnce: 1, aDay: null } : nothing),
       host: 2,
@@ -229,13 +229,13 @@ describe("the states of a job", () => {
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["small x 2"]);
   });
 
-  test("an unknown URL has no host: its runs don't wait for each other", () => {
+  test("without a known URL has no host, and doesn't wait for others without one", () => {
     const { enqueue, claimAll } = openQueue({ host: 1 });
     enqueue({ subject: "a", host: "" }, { subject: "b", host: "" }, { subject: "c" }, { subject: "d" });
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["a", "b", "c"]);
   });
 
-  test("the organization with the fewest running jobs goes first, however many another has queued", () => {
+  test("of the organization with the fewest running jobs comes first, however many another has queued", () => {
     const { enqueue, claimAll } = openQueue();
     enqueue(...Array.from({ length: 5 }, (_, n) => ({ subject: `many ${n}`, orgId: "many" })));
     enqueue({ subject: "few 0", orgId: "few" }, { subject: "few 1", orgId: "few" });
@@ -243,7 +243,7 @@ describe("the states of a job", () => {
     expect(leases.map(({ subject }) => subject)).toEqual(["many 0", "few 0", "many 1", "few 1", "many 2"]);
   });
 
-  test("the daily limit holds; a retried job counts once and doesn't wait", () => {
+  test("waits for the daily limit, but is counted once and doesn't wait when it is retried", () => {
     const { enqueue, claimAll, claim, putBack, pass } = openQueue({ ofOrg: () => ({ atOnce: null, aDay: 2 }) });
     enqueue("a", "b", "c");
     const { leases } = claimAll(10);
@@ -256,7 +256,7 @@ describe("the states of a job", () => {
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["c"]);
   });
 
-  test("an organization keeps its daily limit after a fast clock was set back", () => {
+  test("counts for the daily limit after a fast clock was set back", () => {
     const { enqueue, claimAll, pass } = openQueue({ ofOrg: () => ({ atOnce: null, aDay: 1 }) });
     enqueue("a", "b", "c");
     pass(30 * 24 * 3600_000);
@@ -284,7 +284,7 @@ async function setUp(
 }
 
 describe("the runner", () => {
-  test("runs as many jobs at once as allowed, and all of them in the end", async () => {
+  test("runs as many jobs concurrently as allowed, and finishes all", async () => {
     const gates: (() => void)[] = [];
     let running = 0;
     let most = 0;
@@ -310,7 +310,7 @@ describe("the runner", () => {
     expect(body.map(({ status }: { status: string }) => status)).toEqual(Array(10).fill("completed"));
   });
 
-  test("a run is completed together with its report or not at all", async () => {
+  test("completes a run together with its report, or not at all", async () => {
     const agent = scriptedAgent(async function* () {
       yield end;
     });
@@ -348,22 +348,22 @@ describe("the runner", () => {
       "agent_crashed: x is not a function",
     ],
     [
-      "a fault that may pass is met five times, and spends no attempt",
+      "a temporary fault is tried five times, and uses no attempt",
       () => new AgentFailure("infrastructure", "the model is overloaded", { retryable: true }),
       5,
       1,
       "infrastructure: the model is overloaded",
     ],
     [
-      "a fault that stays is tried once",
+      "a permanent fault is tried once",
       () => new AgentFailure("credentials", "the model refused the key"),
       1,
       1,
       "credentials: the model refused the key",
     ],
-    ["a spent budget is tried once", () => new AgentFailure("budget", "$2 are spent"), 1, 1, "budget: $2 are spent"],
+    ["a used-up budget is tried once", () => new AgentFailure("budget", "$2 are spent"), 1, 1, "budget: $2 are spent"],
   ];
-  test.each(failures)("%s", async (_, error, begins, attempt, reason) => {
+  test.each(failures)("retries by the cause: %s", async (_, error, begins, attempt, reason) => {
     let begun = 0;
     const agent = scriptedAgent(async function* () {
       begun++;
@@ -383,7 +383,7 @@ describe("the runner", () => {
     expect([begun, jobOf(runId)]).toEqual([begins, expect.objectContaining({ state: "failed", lastError: reason })]);
   });
 
-  test("a second attempt that succeeds leaves no trace of the failure", async () => {
+  test("keeps no trace of a failure if the second attempt succeeds", async () => {
     let begun = 0;
     const agent = scriptedAgent(async function* () {
       yield { type: "thought", text: `attempt ${++begun}`, by: "rule" };
@@ -402,7 +402,7 @@ describe("the runner", () => {
   test.each([
     [60_000, 60_000],
     [86_400_000, 3600_000],
-  ])("Retry-After is respected, up to an hour: of %d ms %d", async (retryAfterMs, waited) => {
+  ])("respects Retry-After up to an hour: %d ms become %d ms", async (retryAfterMs, waited) => {
     let time = 1_790_000_000_000;
     let begun = 0;
     const agent = scriptedAgent(async function* () {
@@ -426,7 +426,7 @@ describe("the runner", () => {
     expect([begun, (await get(runId)).status]).toEqual([2, "completed"]);
   });
 
-  test("a Retry-After from an agent's process is respected", async () => {
+  test("respects a Retry-After from an agent's process", async () => {
     const time = 1_790_000_000_000;
     const line = { type: "failure", cause: "infrastructure", detail: "busy", retryable: true, retryAfterMs: 90_000 };
     const agent = createChildAgent(instantAgent, {
@@ -440,7 +440,7 @@ describe("the runner", () => {
     expect(jobOf(runId)).toMatchObject({ availableAt: time + 90_000, lastError: "infrastructure: busy" });
   });
 
-  test("the minimum delay between attempts is a second", async () => {
+  test("waits at least a second between attempts", async () => {
     const time = 1_790_000_000_000;
     const broken = scriptedAgent(async function* () {
       yield { type: "thought", text: "here it comes", by: "rule" };
@@ -459,7 +459,7 @@ describe("the runner", () => {
     expect(jobOf(runId)).toMatchObject({ state: "queued", availableAt: time + 1_000 });
   });
 
-  test("delayed jobs don't wait longer when the clock is set back", async () => {
+  test("doesn't delay jobs longer when the clock is set back", async () => {
     const start = 1_790_000_000_000;
     let time = start;
     let begun = 0;
@@ -488,7 +488,7 @@ describe("the runner", () => {
     expect([begun, (await get(runId)).status]).toEqual([2, "completed"]);
   });
 
-  test("a stop requeues work without using its attempt, and the next start runs it again", async () => {
+  test("requeues work on a stop without using its attempt, and runs it again on the next start", async () => {
     let begun = 0;
     const agent = scriptedAgent(async function* (signal) {
       yield { type: "thought", text: `begun ${++begun}`, by: "rule" };
@@ -517,7 +517,7 @@ describe("the runner", () => {
     expect([trace.total, trace.events[0].text]).toEqual([1, "begun 2"]);
   });
 
-  test("a stop waits for work that is nearly done, and claims nothing more", async () => {
+  test("waits on a stop for work that is nearly done, and claims nothing more", async () => {
     let finish = () => {};
     const agent = scriptedAgent(async function* () {
       await new Promise<void>((resolve) => (finish = resolve));
@@ -533,7 +533,7 @@ describe("the runner", () => {
     expect([jobOf(first)?.state, jobOf(second)?.state]).toEqual(["done", "queued"]);
   });
 
-  test("a new process takes over jobs of the last one, whose late result doesn't count", async () => {
+  test("takes over jobs of the last process, whose late results don't count", async () => {
     let finish = () => {};
     const slow = scriptedAgent(async function* () {
       await new Promise<void>((resolve) => (finish = resolve));
@@ -570,7 +570,7 @@ describe("the runner", () => {
     expect(db.select().from(reports).all().length).toBe(1);
   });
 
-  test("a run that crashes the service twenty times fails", async () => {
+  test("fails a run that crashes the service twenty times", async () => {
     const agent = scriptedAgent(async function* () {
       yield end;
     });
@@ -584,7 +584,7 @@ describe("the runner", () => {
     });
   });
 
-  test("a run whose attempts were often lost is retried within a minute", async () => {
+  test("retries within a minute a run whose attempts were often lost", async () => {
     const agent = scriptedAgent(async function* () {
       yield end;
     });
@@ -600,7 +600,7 @@ describe("the runner", () => {
     expect(jobOf(runId)).toMatchObject({ state: "queued", crashes: 15, availableAt: 60_001 });
   });
 
-  test("a database that can't store the session is the service's fault, not the agent's", async () => {
+  test("blames the service, not the agent, if the database can't store the session", async () => {
     const agent = scriptedAgent(async function* () {
       // The same event ID twice: the database rejects the row.
       yield { type: "tool_call", id: "1", tool: "x".repeat(10), input: {} };

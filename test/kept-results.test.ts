@@ -8,7 +8,7 @@ import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
-test("trends, friction and docs maps are recomputed after each change, including changes by another process", async () => {
+test("trends, friction and docs maps are recomputed after each change, even by another process", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "evald-kept-"));
   let at = Date.UTC(2026, 10, 30, 23, 59);
   const app = testApp({ dataDir, now: () => at });

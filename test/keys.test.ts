@@ -81,7 +81,7 @@ test("a revoked key is rejected on the next request, other keys are not", async 
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
 });
 
-test("keys that were used before stop working once their trust is removed or another process revokes them", async () => {
+test("used keys stop working once their trust is removed or another process revokes them", async () => {
   const dataDir = mkdtempSync(join(folder, "revoked-"));
   const { send, service, a } = testApp({ dataDir });
   const ofTrust = createKey(service.ctx, a.org, "of a CI job", { trustId: "trust" });
@@ -113,7 +113,7 @@ test("a key works until it expires", async () => {
   expect((await send("GET", "/api/v1/whoami", withKey(key))).status).toBe(401);
 });
 
-test("the last use of a key is stored at most once a minute, and at the end", async () => {
+test("the last use of a key is stored at most once a minute, and on shutdown", async () => {
   let time = 1_790_000_000_000;
   const { send, service, a, db } = testApp({ now: () => time });
   const lastUse = () => listKeys(service.ctx, a.org)[0]?.lastUsedAt;
@@ -139,7 +139,7 @@ test("whoami returns the organization and the key", async () => {
   expect((await send("GET", "/api/v1/whoami", withKey(b.key))).body.organization.name).toBe("B");
 });
 
-describe("objects of another organization", async () => {
+describe("an object of another organization", async () => {
   const { send, a, b, runJobs, service } = testApp();
   const asB = withKey(b.key);
   const text = "CANARY-B at https://canary.test/";
@@ -161,22 +161,19 @@ describe("objects of another organization", async () => {
     ["GET", "/api/v1/reports/{id}", slug, noSlug, none],
     ["GET", "/api/v1/reports/{id}/trace", slug, noSlug, none],
   ];
-  test.each(probes)(
-    "%s %s returns not_found, indistinguishable from a missing one",
-    async (method, path, own, unknown, body) => {
-      const theirs = await send(method, path.replace("{id}", own), body);
-      const nobodys = await send(method, path.replace("{id}", unknown), body);
-      expect([theirs.status, nobodys.status]).toEqual([404, 404]);
-      expect(JSON.stringify(theirs.body).replaceAll(own, "ID")).toBe(
-        JSON.stringify(nobodys.body).replaceAll(unknown, "ID"),
-      );
-      expect([...theirs.headers.keys()]).toEqual([...nobodys.headers.keys()]);
-      // Its owner does find it, so the test is meaningful.
-      expect((await send(method, path.replace("{id}", own), { ...body, ...asB })).status).toBe(200);
-    },
-  );
+  test.each(probes)("is indistinguishable from a missing one for %s %s", async (method, path, own, unknown, body) => {
+    const theirs = await send(method, path.replace("{id}", own), body);
+    const nobodys = await send(method, path.replace("{id}", unknown), body);
+    expect([theirs.status, nobodys.status]).toEqual([404, 404]);
+    expect(JSON.stringify(theirs.body).replaceAll(own, "ID")).toBe(
+      JSON.stringify(nobodys.body).replaceAll(unknown, "ID"),
+    );
+    expect([...theirs.headers.keys()]).toEqual([...nobodys.headers.keys()]);
+    // Its owner does find it, so the test is meaningful.
+    expect((await send(method, path.replace("{id}", own), { ...body, ...asB })).status).toBe(200);
+  });
 
-  test("are in no list, count or select", async () => {
+  test("is in no list, count or select", async () => {
     const answers = [
       await send("GET", "/api/v1/prompts?includeArchived=1"),
       await send("GET", "/api/v1/runs"),
@@ -238,7 +235,7 @@ describe("a key with scopes", () => {
     [["write"], { ...whoami, ...noReads, ...noRuns, ...changes }],
     [["read", "run"], { ...whoami, ...reads, ...runs, ...noChanges }],
     [["write", "run", "read"], { ...whoami, ...reads, ...runs, ...changes }],
-  ])("%p allows that and no more", async (scopes, expected) => {
+  ])("%p allows exactly those operations", async (scopes, expected) => {
     expect<object>(await ask(keyOf(...scopes).headers)).toEqual(expected);
   });
 

@@ -66,7 +66,7 @@ test("the explorer shows where a dead link should lead, in the line of the page"
   expect(body).toContain("<ins>+ See [Rate limits](/docs/quotas#day)");
 });
 
-test("the pages that a model read show it as well", async () => {
+test("the report of a model agent also shows where a dead link should lead", async () => {
   const docs = "https://docs.acme.example";
   const read = (id: string, path: string, title: string, text: string): AgentEvent[] => [
     { type: "tool_call", id, tool: "fetch_page", input: { url: docs + path } },

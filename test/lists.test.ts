@@ -64,7 +64,7 @@ describe("sorting", () => {
     expect((await app.send("GET", "/prompts?sort=owner")).status).toBe(400);
   });
 
-  test("headings link to the other order, keep filters, and say the order", async () => {
+  test("headings link to the other order, keep filters, and name the order", async () => {
     const html = await page("/reports?status=published&sort=-score");
     expect(headOf(html, "Score")).toEqual(["descending", "/reports?status=published&sort=score"]);
     expect(headOf(html, "Created")).toEqual([undefined as unknown as string, "/reports?status=published"]);
@@ -80,22 +80,25 @@ describe("sorting", () => {
     expect(await scores("/reports?sort=created")).toEqual(ended.map(({ score }) => score.toFixed(1)));
   });
 
-  test.each(["duration", "-duration", "created", "-created"] as const)("pages of runs follow on by %s", (sort) => {
-    for (const filter of [{}, { trigger: "api" as const }, { status: "completed" as const, agent: "explorer" }]) {
-      const seen: string[] = [];
-      for (let before: string | undefined; ; ) {
-        const { items, next } = listNewestRuns(app.service.ctx, app.a.org, { ...filter, sort }, { limit: 2, before });
-        seen.push(...items.map(({ runId }) => runId));
-        if (next === null) break;
-        before = next;
+  test.each(["duration", "-duration", "created", "-created"] as const)(
+    "pages of runs sorted by %s continue without gaps",
+    (sort) => {
+      for (const filter of [{}, { trigger: "api" as const }, { status: "completed" as const, agent: "explorer" }]) {
+        const seen: string[] = [];
+        for (let before: string | undefined; ; ) {
+          const { items, next } = listNewestRuns(app.service.ctx, app.a.org, { ...filter, sort }, { limit: 2, before });
+          seen.push(...items.map(({ runId }) => runId));
+          if (next === null) break;
+          before = next;
+        }
+        const byKey = ended.toSorted((a, b) => (sort.endsWith("duration") ? a.ms - b.ms : 0));
+        const wanted = byKey.map(({ runId }) => runId ?? "");
+        expect(seen).toEqual(sort.startsWith("-") ? wanted.toReversed() : wanted);
       }
-      const byKey = ended.toSorted((a, b) => (sort.endsWith("duration") ? a.ms - b.ms : 0));
-      const wanted = byKey.map(({ runId }) => runId ?? "");
-      expect(seen).toEqual(sort.startsWith("-") ? wanted.toReversed() : wanted);
-    }
-  });
+    },
+  );
 
-  test("friction and keys are sorted too", async () => {
+  test("friction and keys can be sorted", async () => {
     const [high] = niceGrade.frictions;
     const low = { ...high, fingerprint: "00000000000000a2", severity: "low" } as NonNullable<typeof high>;
     evaluation(app, prompts[0] ?? "", [{ ...niceGrade, frictions: [...niceGrade.frictions, low] }]);
@@ -124,7 +127,7 @@ test("items of a preview are marked", async () => {
   setReportStatus(app.service.ctx, app.a.org, run?.slug ?? "", "archived");
 });
 
-test("runs of one evaluation are listed under it", async () => {
+test("an evaluation lists its runs", async () => {
   const app = testApp();
   const { id } = createPrompt(app.service.ctx, app.a.org, {
     title: "Group",
@@ -185,7 +188,7 @@ describe("the search", () => {
       expect(await hits(text, null, foreign)).toEqual([]);
   });
 
-  test("is a page without JavaScript", async () => {
+  test("is a normal page without JavaScript", async () => {
     const html = await page("/search?q=bravo");
     expect(html).toContain(`href="/prompts/${prompts[0]}"`);
     expect(html).toContain('<form method="get" action="/search"');
@@ -222,7 +225,7 @@ test("providers and members are sorted by column, and a second click reverses th
   expect(await members("?sort=age")).toBe(400);
 });
 
-test("lists look reports up by index as soon as a new database has grown", async () => {
+test("lists find reports by index as soon as a new database has grown", async () => {
   const app = testApp();
   runWithReport(app, niceGrade);
   // As when the service stops.

@@ -40,7 +40,7 @@ test.each(["refuses", "is not there"])("a mail server that %s is reported; the l
   smtp.close();
 });
 
-test("a forgotten password: an email for a known address, the same response for all, and no more than ten", async () => {
+test("a forgotten password sends an email to a known address, gives everyone the same response, and is limited to ten", async () => {
   const smtp = startSmtp();
   const app = appWith(smtp.url);
   const { email } = await signedIn(app);
@@ -60,7 +60,7 @@ test("a forgotten password: an email for a known address, the same response for 
   smtp.close();
 });
 
-test("without a mail server, nothing promises email", async () => {
+test("no page promises email without a mail server", async () => {
   const browser = browse(testApp());
   expect((await browser.get("/sign-in")).body).not.toContain("/sign-in/forgotten");
   expect((await browser.get("/sign-in/forgotten")).status).toBe(404);

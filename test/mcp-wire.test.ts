@@ -45,7 +45,7 @@ test.each([
   expect(answer.headers.get("mcp-session-id")).toBeNull();
 });
 
-test("no text in an ID or a result is taken for another part of the response", async () => {
+test("text in an ID or a result is never taken for another part of the response", async () => {
   const text = '"content":[] $& \\u0000';
   const { id } = createPrompt(app.service.ctx, app.b.org, { title: text, text: `Upload. ${text}` });
   const body = { jsonrpc: "2.0", id: text, method: "tools/call", params: { name: "list_prompts", arguments: {} } };
@@ -72,7 +72,7 @@ test("no text in an ID or a result is taken for another part of the response", a
   }
 });
 
-test("a client that doesn't accept streams gets request_eval as one JSON body too", async () => {
+test("a client that doesn't accept streams gets request_eval as one JSON body", async () => {
   const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
   const params = { name: "request_eval", arguments: { promptId: id }, _meta: { progressToken: 1 } };
   const legacy = await post({ jsonrpc: "2.0", id: 1, method: "tools/call", params }, { accept: "application/json" });
@@ -117,7 +117,7 @@ test.each([
   ["http://localhost:3000", 200],
   ["http://127.0.0.1:6274", 200],
   ["http://[::1]:80", 200],
-])("the Origin %s: %d", async (origin, status) => {
+])("a request with the Origin %s returns %d", async (origin, status) => {
   const answer = await post(list, { origin });
   expect(answer.status).toBe(status);
   if (status === 403)
@@ -127,7 +127,7 @@ test.each([
     });
 });
 
-test("pages of the service itself may call it under its public URL", async () => {
+test("pages of the service may call the endpoint under its public URL", async () => {
   const behind = testApp({ env: { EVALD_BASE_URL: "https://example.com/evals" } });
   const ask = (origin: string) =>
     behind.send("POST", "https://example.com/evals/api/mcp", { body: list, headers: { origin } });
@@ -176,7 +176,7 @@ test.each([
   [`${"[".repeat(70)}${"]".repeat(70)}`, -32700],
   ['{"jsonrpc":"2.0","id":1,"method":"ping","__proto__":{}}', -32700],
   ["[]", -32600],
-])("%s is no message: 400", async (body, code) => {
+])("the invalid message %s returns 400", async (body, code) => {
   const answer = await post(body);
   expect([answer.status, answer.body.error.code, answer.body.id]).toEqual([400, code, null]);
 });
@@ -195,14 +195,14 @@ test.each(["application/x-www-form-urlencoded", "text/plain", "multipart/form-da
   },
 );
 
-test("a call that requests a task is answered like any other, because tasks are not supported", async () => {
+test("a call that requests a task is answered normally, because tasks are not supported", async () => {
   const params = { name: "list_prompts", arguments: {}, task: { ttl: 1000 } };
   const call = { ...list, method: "tools/call", params };
   expect((await post(call, { "mcp-protocol-version": "2025-11-25" })).body.result.structuredContent.total).toBe(1);
   expect((await post([call])).body[0].result.structuredContent.total).toBe(1);
 });
 
-test("a batch returns a batch, and its IDs differ", async () => {
+test("a batch returns a batch, and its IDs must differ", async () => {
   const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
   expect((await post([ping])).body).toEqual([{ jsonrpc: "2.0", id: 1, result: {} }]);
   const said = await post([{ jsonrpc: "2.0", method: "notifications/initialized" }]);
@@ -214,7 +214,7 @@ test("a batch returns a batch, and its IDs differ", async () => {
   ]);
 });
 
-test("batches require revisions before 2025-06-18, and have at most 20 messages", async () => {
+test("batches require a revision before 2025-06-18, and have at most 20 messages", async () => {
   const batch = (n: number) => Array.from({ length: n }, (_, id) => ({ jsonrpc: "2.0", id, method: "ping" }));
   const twenty = await post(batch(20));
   expect([twenty.status, twenty.body.length]).toEqual([200, 20]);
@@ -229,7 +229,7 @@ test("batches require revisions before 2025-06-18, and have at most 20 messages"
   }
 });
 
-test("initialize negotiates a revision; ping, notifications and unknown methods are answered as specified", async () => {
+test("initialize negotiates a revision, and ping, notifications and unknown methods follow the specification", async () => {
   const initialize = (protocolVersion: string) =>
     post({
       jsonrpc: "2.0",
@@ -262,7 +262,7 @@ test("initialize negotiates a revision; ping, notifications and unknown methods 
   expect([revision.status, revision.body.error.code]).toEqual([400, -32000]);
 });
 
-test("2026-07-28: discovery, envelope, headers and errors", async () => {
+test("revision 2026-07-28 has discovery, an envelope, headers and errors", async () => {
   const discovered = (await modern("server/discover")).body.result;
   expect(discovered.supportedVersions).toEqual(["2026-07-28"]);
   expect(discovered.capabilities).toEqual({ tools: {}, resources: {}, prompts: {}, completions: {} });
@@ -301,7 +301,7 @@ test("2026-07-28: discovery, envelope, headers and errors", async () => {
   }
 });
 
-test("responses never reach another caller, however many requests are sent at once", async () => {
+test("responses never reach another caller, however many concurrent requests there are", async () => {
   const { id } = createPrompt(app.service.ctx, app.b.org, {
     title: "B's own",
     text: "Upload. https://docs.example.com",
@@ -332,7 +332,7 @@ test("an internal error reveals nothing", async () => {
   expect(other.body.error).toEqual({ code: -32603, message: detail });
 });
 
-test("the log contains changes by tools and rejected requests; reads are at debug", async () => {
+test("the log contains changes by tools and rejected requests; reads are logged at debug level", async () => {
   const lines: { msg: string; tool?: string; status?: number }[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const logged = testApp({ log });

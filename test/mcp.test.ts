@@ -68,7 +68,7 @@ describe("the tools", () => {
     expect(stable(result, world.app.baseUrl)).toMatchSnapshot();
   });
 
-  test("a null argument counts as omitted", async () => {
+  test("treat a null argument as omitted", async () => {
     const { call, slug } = furnished();
     expect((await call("get_friction_points", { slug, promptId: null, state: null })).total).toBe(1);
   });
@@ -76,7 +76,7 @@ describe("the tools", () => {
 
 type Tool = { name: string; annotations: { readOnlyHint: boolean } };
 
-describe("objects that do not exist", () => {
+describe("a missing object", () => {
   const world = furnished();
   const { promptId, slug, second, app } = world;
   const asB = rpc(app, app.b.key);
@@ -93,7 +93,7 @@ describe("objects that do not exist", () => {
     ["list_reports", { promptId }, { promptId: unknownId }],
     ["list_eval_requests", { promptId }, { promptId: unknownId }],
     ["request_eval", { promptId }, { promptId: unknownId }],
-  ])("%s: another organization's object is indistinguishable from a missing one", async (name, foreign, unknown) => {
+  ])("is indistinguishable from one of another organization: %s", async (name, foreign, unknown) => {
     const own = await world.call(name, foreign);
     expect(own.error).toBeUndefined();
     const answer = await asB.call(name, foreign);
@@ -107,7 +107,7 @@ describe("objects that do not exist", () => {
   });
 
   test.each(["list_reports", "get_friction_points", "get_trends", "request_eval", "list_eval_requests"])(
-    "%s: the error for an invalid promptId says where to find one",
+    "gets an error that says where to find a promptId: %s",
     async (name) => {
       expect(await world.call(name, { promptId: "first" })).toEqual({
         error: "not_found",
@@ -116,7 +116,7 @@ describe("objects that do not exist", () => {
     },
   );
 
-  test("lists of another organization are empty", async () => {
+  test("and an object of another organization are in no list", async () => {
     expect((await asB.call("list_reports")).total).toBe(0);
     expect((await asB.call("list_prompts")).total).toBe(0);
     expect((await asB.call("list_eval_requests")).total).toBe(0);
@@ -132,13 +132,13 @@ describe("objects that do not exist", () => {
     expect(values.result.completion.values).toEqual([]);
   });
 
-  test("an unknown tool is a protocol error that lists the available ones", async () => {
+  test("is a protocol error that lists the available tools, if it is a tool", async () => {
     const { error } = await world.ask("tools/call", { name: "get_reports", arguments: {} });
     expect(error).toEqual({ code: -32602, message: expect.stringContaining(nine.join(", ")) });
   });
 });
 
-describe("invalid arguments", () => {
+describe("arguments", () => {
   const world = furnished();
   const { promptId, slug } = world;
   const long = "x".repeat(201);
@@ -189,11 +189,11 @@ describe("invalid arguments", () => {
     ],
     ["request_eval", { promptId, templateArgs: { a: "x".repeat(2001) } }, "Invalid templateArgs.a: must be"],
     ["list_eval_requests", { status: "done" }, "Invalid status: must be"],
-  ])("%s with %j", async (name, args, detail) => {
+  ])("are rejected with the reason if invalid: %s with %j", async (name, args, detail) => {
     expect(await world.call(name, args)).toEqual({ error: "bad_request", detail: expect.stringContaining(detail) });
   });
 
-  test("values at the limits are accepted", async () => {
+  test("are accepted at their limits", async () => {
     for (const [name, args] of Object.entries({
       list_reports: { limit: 100, offset: 100_000, minScore: 0, maxScore: 100, since: "2026-11-21", agent: "explorer" },
       get_session_trace: { slug, limit: 500, fromSeq: 1_000_000_000 },
@@ -212,7 +212,7 @@ describe("request_eval", () => {
     return { app, ...rpc(app), promptId: prompt.id };
   };
 
-  test("starts as many runs as the prompt sets, and the same again for the same key", async () => {
+  test("starts as many runs as the prompt sets, and no more for a repeated key", async () => {
     const { call, promptId } = asking();
     const first = await call("request_eval", { promptId, idempotencyKey: "monday" });
     expect(first.runs.length).toBe(3);
@@ -224,7 +224,7 @@ describe("request_eval", () => {
     expect((await call("list_eval_requests", { status: "pending" })).total).toBe(1);
   });
 
-  test("a repeated call is the same evaluation, even if the prompt changed or the call is written differently", async () => {
+  test("is the same evaluation when repeated, even if the prompt changed or the call is written differently", async () => {
     const { app, call, promptId } = asking();
     const first = await call("request_eval", { promptId, idempotencyKey: "monday" });
     updatePrompt(app.service.ctx, app.a.org, promptId, { runsPerEval: 5 });
@@ -275,7 +275,7 @@ describe("request_eval", () => {
     await app.service.runner.stop(0);
   });
 
-  test("errors for an archived prompt and a missing variable say what to do", async () => {
+  test("says what to do about an archived prompt and a missing variable", async () => {
     const { app, call, promptId } = asking("Upload with {{language}}.");
     expect(await call("request_eval", { promptId })).toEqual({
       error: "missing_template_vars",
@@ -293,7 +293,7 @@ describe("list_eval_requests", () => {
     ["pending", []],
     ["completed", [niceGrade, "timeout: too long"]],
     ["failed", ["timeout: too long", "cancelled: by somebody"]],
-  ] as const)("%s is derived from the runs, in the list and in its filter", async (status, ends) => {
+  ] as const)("derives %s from the runs, in the list and in its filter", async (status, ends) => {
     const app = testApp();
     const { call } = rpc(app);
     const prompt = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
@@ -305,7 +305,7 @@ describe("list_eval_requests", () => {
       expect((await call("list_eval_requests", { status: other })).total).toBe(0);
   });
 
-  test("it is running from the start of the first run to the end of the last", async () => {
+  test("shows an evaluation as running from the start of the first run to the end of the last", async () => {
     const app = testApp();
     const { call } = rpc(app);
     const prompt = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
@@ -318,8 +318,8 @@ describe("list_eval_requests", () => {
   });
 });
 
-describe("long results", () => {
-  test("pages don't repeat or omit rows", async () => {
+describe("a long result", () => {
+  test("has pages that don't repeat or omit rows", async () => {
     const app = testApp();
     const { call } = rpc(app);
     for (let i = 0; i < 5; i++)
@@ -337,7 +337,7 @@ describe("long results", () => {
     expect(pages).toEqual([2, 1, 2]);
   });
 
-  test("a trace is shortened where it gets long, in its texts and its events, and continues from there", async () => {
+  test("is a trace whose long texts and events are shortened, and continues from there", async () => {
     const { app, call, slug } = furnished();
     app.db.$client.run(`update session_events set data = json_set(data, '$.text', '${"word ".repeat(1000)}')`);
     const first = await call("get_session_trace", { slug, limit: 500 });
@@ -352,8 +352,8 @@ describe("long results", () => {
   });
 });
 
-describe("friction", () => {
-  test("over the reports of a prompt is merged, with its state", async () => {
+describe("friction over the reports of a prompt", () => {
+  test("is merged, with its state", async () => {
     const app = testApp();
     const { call } = rpc(app);
     const { id: promptId } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
@@ -405,7 +405,7 @@ describe("friction over repeats", () => {
     return Object.fromEntries(frictionPoints.map(({ title, state, seenIn }: Point) => [title, [state, seenIn]]));
   };
 
-  test("a state is determined by evaluation: if any run hit it, the evaluation did", async () => {
+  test("has a state by evaluation: if any run hit it, the evaluation did", async () => {
     const promptId = newPrompt();
     const [none, all] = [withPoints(), withPoints("old", "new")];
     const often = withPoints("old", "gone");
@@ -426,7 +426,7 @@ describe("friction over repeats", () => {
     expect((await states({ promptId })).rare).toEqual(["fixed", { runs: 1, of: 15 }]);
   });
 
-  test("a preview doesn't change the state of live docs", async () => {
+  test("keeps the state of the live docs despite a preview", async () => {
     const promptId = newPrompt();
     const urlMap = { "docs.example.com": "https://preview-42.example.com" };
     evaluation(app, promptId, [withPoints("live")]);
@@ -448,8 +448,8 @@ describe("friction over repeats", () => {
 
 type Point = { title: string; state: string; seenIn: object; slug: string };
 
-describe("resources and prompts", () => {
-  test("reports are listed in pages, and equal the Markdown for people", async () => {
+describe("the MCP surface", () => {
+  test("lists reports as resources in pages, equal to the Markdown for people", async () => {
     const { app, ask, slug, promptId } = furnished();
     const { resources } = (await ask("resources/list")).result;
     expect(resources.length).toBe(2);
@@ -476,7 +476,7 @@ describe("resources and prompts", () => {
       expect((await ask("resources/read", { uri })).error).toMatchObject({ code: -32002, data: { uri } });
   });
 
-  test("the two prompts match the snapshot, and contain text of the target as data only", async () => {
+  test("has two prompts that match the snapshot, and contain text of the target as data only", async () => {
     const { app, ask, slug, promptId } = furnished();
     const get = async (name: string, args: object) => (await ask("prompts/get", { name, arguments: args })).result;
     expect(stable((await ask("prompts/list")).result, app.baseUrl)).toMatchSnapshot();
@@ -489,7 +489,7 @@ describe("resources and prompts", () => {
     expect(messages[1].content.resource.text).not.toMatch(/^#+ heading|^## two/m);
   });
 
-  test("the two prompts request the same evaluation again: variables, hosts and urlMap", async () => {
+  test("has two prompts that request the same evaluation again: variables, hosts and urlMap", async () => {
     const app = testApp();
     const { ask, call } = rpc(app);
     const { id: promptId } = createPrompt(app.service.ctx, app.a.org, {
@@ -515,7 +515,7 @@ describe("resources and prompts", () => {
     }
   });
 
-  test("arguments are completed, and errors name what is wrong", async () => {
+  test("completes arguments, and names what is wrong in errors", async () => {
     const { ask, slug, second, promptId } = furnished();
     const complete = async (ref: object, name: string, value: string) =>
       (await ask("completion/complete", { ref, argument: { name, value } })).result.completion;

@@ -38,7 +38,7 @@ describe("an invitation", () => {
     expect((await owner.get("/settings/members")).body).not.toContain("/invite/");
   });
 
-  test("adds an existing person, by password or signed in, and nobody else", async () => {
+  test("adds an existing person, by password or when signed in, and nobody else", async () => {
     const app = testApp();
     const [owner, bea, cy] = [
       await signedIn(app),
@@ -62,7 +62,7 @@ describe("an invitation", () => {
     expect(known.status).toBe(409);
   });
 
-  test("is invalid when revoked, replaced, expired or modified", async () => {
+  test("is invalid once it is revoked, replaced, expired or modified", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at });
     const owner = await signedIn(app);
@@ -91,14 +91,14 @@ describe("an invitation", () => {
   test.each([
     { email: "bea", role: "member" },
     { email: "bea@example.com", role: "boss" },
-  ])("%j is rejected", async (form) => {
+  ])("to %j is rejected", async (form) => {
     const answer = await (await signedIn(testApp())).post("/settings/members/invite", form);
     expect([answer.status, answer.body.includes('role="alert"')]).toEqual([400, true]);
   });
 });
 
 describe("members", () => {
-  test("a role change and a removal take effect with the next request", async () => {
+  test("are affected by a role change or a removal from the next request on", async () => {
     const app = testApp();
     const [owner, bea] = [await signedIn(app), await signedIn(app, { role: "member" })];
     const invite = () => bea.post("/settings/members/invite", { email: "cy@example.com", role: "member" });
@@ -111,7 +111,7 @@ describe("members", () => {
     expect((await bea.get("/account")).status).toBe(200);
   });
 
-  test("an organization keeps an owner, even if two step down at once", async () => {
+  test("always include an owner, even if two step down at the same time", async () => {
     const app = testApp();
     const [ada, bea] = [await signedIn(app), await signedIn(app)];
     const down = (who: Browser, whose: Browser) =>
@@ -128,7 +128,7 @@ describe("members", () => {
     expect(rolesOf(app).filter(([, role]) => role === "owner").length).toBe(1);
   });
 
-  test("people can leave, and switch between their organizations", async () => {
+  test("can leave, and switch between their organizations", async () => {
     const app = testApp();
     await signedIn(app);
     const bea = await signedIn(app, { role: "member" });
@@ -231,7 +231,7 @@ describe("a password reset", () => {
     expect((await browse(app).get(late)).status).toBe(404);
   });
 
-  test("doesn't grant access to an organization of which the caller is no owner", async () => {
+  test("doesn't grant access to an organization that the sender doesn't own", async () => {
     const app = testApp();
     const [owner, bea] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
     await bea.post(await inviteLink(owner, bea.email));
@@ -242,7 +242,7 @@ describe("a password reset", () => {
     expect([status, linkIn(body)]).toEqual([409, ""]);
   });
 
-  test("fails with a link from before the person joined another organization or its creator lost theirs", async () => {
+  test("fails with a link from before the person joined another organization or its creator lost their role", async () => {
     const app = testApp();
     const [owner, other] = [await signedIn(app), await signedIn(app)];
     const [joins, stays] = [await signedIn(app, { role: "member" }), await signedIn(app, { role: "member" })];
@@ -260,7 +260,7 @@ describe("a password reset", () => {
 });
 
 describe("sign-in attempts", () => {
-  test("that fail block the account, in a new process too, and for the right password as well", async () => {
+  test("block the account after failures, in a new process too, even with the right password", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at, env: { EVALD_TRUST_PROXY: "1" } });
     const { email } = await signedIn(app);
@@ -312,7 +312,7 @@ describe("sign-in attempts", () => {
     expect(answers.filter(({ status }) => status === 429).length).toBe(2);
   });
 
-  test("that failed don't count after the clock was set back", async () => {
+  test("don't count after the clock was set back, if they failed", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at });
     const { email } = await signedIn(app);

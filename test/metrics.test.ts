@@ -16,7 +16,7 @@ async function scrape({ service }: ReturnType<typeof testApp>) {
 }
 
 describe("metrics", () => {
-  test("exist only with an address", () => {
+  test("exist only if their address is set", () => {
     expect(testApp().service.telemetry.metrics).toBeNull();
   });
 
@@ -92,7 +92,7 @@ describe("metrics", () => {
     });
   });
 
-  test("are at /metrics only, and not in the service itself", async () => {
+  test("are only at /metrics, and not in the service itself", async () => {
     const app = testApp({ env });
     const answer = (path: string, method = "GET") =>
       app.service.telemetry.metrics?.answer(new Request(`http://localhost:9464${path}`, { method }));

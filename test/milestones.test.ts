@@ -26,7 +26,7 @@ describe("a stored milestone that is unknown or malformed", () => {
     return { app, before: await app.run(), after: await app.run() };
   };
 
-  test("does not change what the session is graded by", async () => {
+  test("does not affect the grade of the session", async () => {
     const { app, before, after } = await runBoth();
     const { score, dimensions, metrics, keyFinding, verdict, frictionPoints } = after.report;
     const titles = (points: { title: string }[]) => points.map(({ title }) => title);
@@ -70,6 +70,6 @@ test("a milestone that was unreadable when it was stored is read as the same one
   expect(readMilestone(once)).toEqual(once);
 });
 
-test.each(["constructor", "__proto__", "", 7, null])("the name %p is unknown", (name) => {
+test.each(["constructor", "__proto__", "", 7, null])("the milestone name %p is unknown", (name) => {
   expect(readMilestone({ name, detail: {} })).toMatchObject({ name: null });
 });

@@ -38,7 +38,7 @@ test("openapi.json has at most 450 kB", () => {
   expect(Bun.file(openApiFile).size).toBeLessThan(450_000);
 });
 
-test("all operations of the API are described, and nothing else", () => {
+test("the description has all operations of the API, and nothing else", () => {
   expect(document.webhooks).toBeUndefined();
   const served = app.routes
     .filter(({ method, path }) => method !== "HEAD" && path.startsWith("/ax/api/"))
@@ -67,14 +67,14 @@ test("the five operations of the specification have the statuses that it lists",
   expect(statuses("GET /api/v1/runs/{runId}")).toEqual(["200", "400", "401", "403", "404", "500", "503"]);
 });
 
-test("every operation under /api/ except the exchange of ID tokens and the description requires the bearer key, and has a unique ID", () => {
+test("every operation under /api/ has a unique ID and requires a bearer key, except the token exchange and the description", () => {
   const open = operations.filter(({ security }) => !security?.length);
   expect(open.map(({ name }) => name)).toEqual(["POST /api/v1/oidc/exchange", "GET /api/openapi"]);
   const ids = operations.map(({ operationId }) => operationId);
   expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([]);
 });
 
-test("every JSON body of a request and of a success has an example, and every response the ID of the request", () => {
+test("every JSON body of a request or a success has an example, and every response has the request ID", () => {
   type Part = { content?: Record<string, { example?: unknown }>; headers?: Record<string, unknown> };
   const missing = (operations as (Operation & { name: string; requestBody?: Part })[]).flatMap(
     ({ name, requestBody, responses }) =>
@@ -93,7 +93,7 @@ test("every JSON body of a request and of a success has an example, and every re
   expect(missing).toEqual([]);
 });
 
-test("every field that an update takes can be set on creation", () => {
+test("every field of an update can also be set on creation", () => {
   type Body = { content: { "application/json"?: { schema: { $ref?: string } } } };
   const fieldsOf = (path: string, method: "post" | "patch") => {
     const body = document.paths[path]?.[method]?.requestBody as Body | undefined;
@@ -113,7 +113,7 @@ test("every field that an update takes can be set on creation", () => {
   ]);
 });
 
-test("maps have additionalProperties, and enums that may be null list it", () => {
+test("maps have additionalProperties, and nullable enums list null", () => {
   const wrong: string[] = [];
   const walk = (value: unknown, path: string) => {
     if (value === null || typeof value !== "object") return;
@@ -127,7 +127,7 @@ test("maps have additionalProperties, and enums that may be null list it", () =>
   expect(wrong).toEqual([]);
 });
 
-test("all keywords are of one dialect", () => {
+test("all keywords belong to one dialect", () => {
   const foreign: string[] = [];
   const walk = (value: unknown, path: string) => {
     if (value === null || typeof value !== "object") return;

@@ -18,13 +18,13 @@ const get = (app: App, path: string, headers: Record<string, string> = {}) =>
 const linksOf = (html: string) =>
   [...html.matchAll(/\bhref="([^"]+)"/g)].map(([, href = ""]) => href.replaceAll("&amp;", "&"));
 
-describe("reports and runs", () => {
+describe("a page", () => {
   const app = testApp();
   const { runId, slug } = runWithReport(app, niceGrade);
   const paths = [`/reports/${slug}`, `/reports/${slug}.md`, `/reports/${slug}/session`, `/runs/${runId}`];
 
   test.each(paths.map((path) => [path.replace(slug, "SLUG").replace(runId, "RUN"), path]))(
-    "%s is for its organization",
+    "is visible only to its organization: %s",
     async (_, path) => {
       for (const authorization of ["", "Bearer nothing", "Bearer evals_wrong", `Basic ${btoa(`me:${app.a.key}`)}`]) {
         const { status, headers, body } = await get(app, path, { authorization });
@@ -58,7 +58,7 @@ describe("reports and runs", () => {
     },
   );
 
-  test("a revoked key no longer opens pages", async () => {
+  test("no longer opens with a revoked key", async () => {
     const { key, apiKey } = createKey(app.service.ctx, app.a.org, "short");
     expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(200);
     const blind = createKey(app.service.ctx, app.a.org, "blind", { scopes: ["run"] });
@@ -67,7 +67,7 @@ describe("reports and runs", () => {
     expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(401);
   });
 
-  test("the report shows grade, score, dimensions, friction with evidence, and fixes", async () => {
+  test("of a report shows grade, score, dimensions, friction with evidence, and fixes", async () => {
     const { body } = await app.send("GET", paths[0]!);
     for (const shown of [
       '<span class="grade grade-c big">C+</span>',
@@ -88,7 +88,7 @@ describe("reports and runs", () => {
       expect(body).toContain(shown);
   });
 
-  test("a judged report shows each part of the goal with its evidence, and the cost of judging", async () => {
+  test("of a judged report shows each part of the goal with its evidence, and the cost of judging", async () => {
     const { slug: own } = runWithReport(app, { ...niceGrade, outcome: "goal_not_met", judge });
     const { body } = await app.send("GET", `/reports/${own}`);
     for (const shown of [
@@ -111,7 +111,7 @@ describe("reports and runs", () => {
     expect((await app.send("GET", paths[0]!)).body).not.toContain('id="goal"');
   });
 
-  test("a report without a score says why", async () => {
+  test("of a report without a score says why", async () => {
     const { slug: bare } = runWithReport(app, {
       ...niceGrade,
       score: null,
@@ -125,7 +125,7 @@ describe("reports and runs", () => {
     expect((await app.send("GET", `/reports/${bare}.md`)).body).toMatch(/^# No score: Upload a file\n/);
   });
 
-  test("the session has pages, filters and search", async () => {
+  test("of a session has pagination, filters and search", async () => {
     const all = await app.send("GET", `/reports/${slug}/session`);
     expect(all.body).toContain('<details id="e0" class="event-thought">');
     expect(all.body).toContain(`rel="next" href="/reports/${slug}/session?fromSeq=100"`);
@@ -139,7 +139,7 @@ describe("reports and runs", () => {
     expect((await app.send("GET", `/reports/${slug}/session?types=nonsense`)).status).toBe(400);
   });
 
-  test("an unfinished run updates live, a finished one doesn't", async () => {
+  test("of an unfinished run updates live, and a finished one doesn't", async () => {
     const refresh = '<noscript><meta http-equiv="refresh" content="5"/></noscript>';
     const done = await app.send("GET", `/runs/${runId}`);
     expect(done.body).toContain(`href="/reports/${slug}"`);
@@ -155,7 +155,7 @@ describe("reports and runs", () => {
   });
 });
 
-test("a run and its report show the task at the time of the request, whatever happens to the prompt", async () => {
+test("of a run or report shows the task at the time of the request, whatever happens to the prompt", async () => {
   const app = testApp();
   const asked = {
     title: "First title",

@@ -44,7 +44,7 @@ describe("the first owner", () => {
     expect(() => setupPath(app.service.ctx, app.a.org)).toThrow();
   });
 
-  test("two at once create one owner", async () => {
+  test("is created once, even by two concurrent requests", async () => {
     const app = testApp();
     const path = setupPath(app.service.ctx, app.a.org);
     const answers = await Promise.all(
@@ -53,7 +53,7 @@ describe("the first owner", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 404]);
   });
 
-  test("an invalid, modified, foreign or expired setup link is rejected", async () => {
+  test("isn't created by an invalid, modified, foreign or expired setup link", async () => {
     let at = Date.parse("2026-11-21T09:00:00Z");
     const app = testApp({ now: () => at });
     const path = setupPath(app.service.ctx, app.a.org);
@@ -72,7 +72,7 @@ describe("the first owner", () => {
     [{ ...ada, password: "too short" }, "password"],
     [{ ...ada, email: "ada" }, "ada"],
     [{ ...ada, name: " " }, "name"],
-  ])("errors are shown in the form, which keeps the other values: %j", async (filled, refusal) => {
+  ])("sees errors in the form, which keeps the other values: %j", async (filled, refusal) => {
     const app = testApp();
     const { status, body } = await browse(app).post(setupPath(app.service.ctx, app.a.org), filled);
     expect(status).toBe(400);
@@ -124,7 +124,7 @@ describe("sign-in", () => {
   });
 });
 
-test("a page extends the session, but not while another process is writing", async () => {
+test("a page view extends the session, but not while another process is writing", async () => {
   const dataDir = emptyFolder();
   const app = testApp({ dataDir });
   const browser = await signedIn(app);
@@ -147,7 +147,7 @@ test("a page extends the session, but not while another process is writing", asy
   rmSync(dataDir, { recursive: true });
 });
 
-test("under a path and https, the cookie is limited to that path and to TLS", async () => {
+test("the cookie is limited to the base path, and to TLS if the service uses https", async () => {
   const cookieUnder = async (baseUrl: string, base = "") => {
     const app = testApp({ env: { EVALD_BASE_URL: baseUrl } });
     const answer = await browse(app).post(base + setupPath(app.service.ctx, app.a.org), ada);

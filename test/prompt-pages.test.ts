@@ -114,7 +114,7 @@ describe("the prompt form", () => {
     expect(countPrompts(app)).toBe(2);
   });
 
-  test("creates one prompt, however often it is submitted, with the schedule that it showed", async () => {
+  test("creates one prompt with the schedule that it showed, however often it is submitted", async () => {
     const now = Date.parse("2026-11-21T09:30:00Z");
     const app = testApp({ now: () => now });
     updateOrg(app.service.ctx, app.a.org, { timeZone: "America/New_York" });
@@ -138,7 +138,7 @@ describe("the prompt form", () => {
     expect(shown[0]).toEndWith(at);
   });
 
-  test("is previewed without saving: variables, times, another empty row", async () => {
+  test("can be previewed without saving: variables, times, another empty row", async () => {
     const app = testApp();
     const person = await signedIn(app);
     const { status, body } = await person.post("/prompts", { ...full, do: "preview" });
@@ -166,7 +166,7 @@ describe("the prompt form", () => {
     ["model", { model: "openai/gpt-5" }, "No available agent uses a model"],
     ["targetProviderId", { targetProviderId: crypto.randomUUID() }, "No provider has the ID"],
   ] as [string, Record<string, string | string[]>, string][])(
-    "with an error in %s saves nothing, shows the error next to the field and keeps all values",
+    "shows an error in %s next to the field, saves nothing and keeps all values",
     async (_, wrong, message) => {
       const app = testApp();
       const person = await signedIn(app);
@@ -181,7 +181,7 @@ describe("the prompt form", () => {
     },
   );
 
-  test("offers only available agents, and says why others are not", async () => {
+  test("offers only available agents, and says why others are unavailable", async () => {
     const absent: Agent = {
       ...instantAgent,
       preflight: () => [{ what: "sandbox", isHere: false, detail: "bubblewrap is not installed" }],
@@ -193,7 +193,7 @@ describe("the prompt form", () => {
     expect(body).toMatch(/<strong>llm<\/strong>[^<]*bubblewrap is not installed/);
   });
 
-  test("pauses, archives and unarchives", async () => {
+  test("pauses, archives and unarchives a prompt", async () => {
     const app = testApp();
     const person = await signedIn(app);
     await person.post("/prompts", full);
@@ -217,7 +217,7 @@ describe("the prompt form", () => {
   });
 });
 
-test("the prompt form shows the error for one row more than a prompt may have, and rejects more rows", async () => {
+test("the prompt form shows an error for one row too many, and rejects more rows", async () => {
   const app = testApp();
   const person = await signedIn(app);
   const rows: [number, (count: number) => Record<string, string[]>][] = [
@@ -249,7 +249,7 @@ describe("Run now", () => {
     return { app, person, id: newest(app).id };
   };
 
-  test("starts one run, or an evaluation of several, once per loaded page", async () => {
+  test("starts one run or an evaluation of several, once per loaded page", async () => {
     const { app, person, id } = await made();
     const form = { ...fieldsOf((await person.get(`/prompts/${id}`)).body), "arg.file": "a", "arg.language": "Go" };
     const one = await person.post(`/prompts/${id}/run`, { ...form, runs: "1" });
@@ -275,7 +275,7 @@ describe("Run now", () => {
     [{ "arg.file": "a".repeat(2001), "arg.language": "Go" }, 400, "file must have at most 2000 characters"],
     [{ "arg.file": "a", "arg.language": "Go", "urlMap.from": "not a host", "urlMap.to": "x" }, 400, "urlMap"],
   ] as [Record<string, string>, number, string][])(
-    "%# shows the error and keeps the values",
+    "shows the error and keeps the values: case %#",
     async (form, status, message) => {
       const { app, person, id } = await made();
       const answer = await person.post(`/prompts/${id}/run`, { runs: "1", ...form });
@@ -306,8 +306,8 @@ describe("Run now", () => {
   });
 });
 
-describe("pages of prompts", () => {
-  test("list prompts: by search, by status, in pages", async () => {
+describe("the pages of prompts", () => {
+  test("list prompts, filtered by search and status, in pages", async () => {
     const app = testApp();
     const make = (title: string) => createPrompt(app.service.ctx, app.a.org, { title, text: `Do it. ${docs}` });
     const [first, second, third] = ["Upload a file", "Search 100%", "Delete"].map(make);
@@ -330,7 +330,7 @@ describe("pages of prompts", () => {
     expect([newer.length, older]).toEqual([50, [first!.id]]);
   });
 
-  test("show the state of a prompt: better or worse only if a comparison shows it", async () => {
+  test("show a prompt as better or worse only if a comparison shows it", async () => {
     const app = testApp();
     const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Upload", text: `Do it. ${docs}` });
     const scores = (...all: number[]) => all.map((score) => ({ ...niceGrade, score }));
@@ -350,7 +350,7 @@ describe("pages of prompts", () => {
     expect(body).toContain("oldest first: 61, 91, 72, 82, 82");
   });
 
-  test("a prompt shows the outcomes of its scheduled evaluations, its ID and the command that runs it", async () => {
+  test("show the outcomes of scheduled evaluations, the prompt's ID and the command that runs it", async () => {
     let time = Date.parse("2026-11-21T09:30:00Z");
     const app = testApp({ now: () => time });
     const { id } = createPrompt(app.service.ctx, app.a.org, {
@@ -372,7 +372,7 @@ describe("pages of prompts", () => {
     expect(decode(body)).toContain(`-d '{"urlMap":{},"templateArgs":{"x":"it'\\''s"}}'`);
   });
 
-  test("are restricted to their organization, and forms to people with the role and a page of this service", async () => {
+  test("are visible only to their organization, and their forms only to people with the role", async () => {
     const app = testApp();
     const { id } = createPrompt(app.service.ctx, app.a.org, { title: "Upload", text: `Do it. ${docs}` });
     const [own, foreign] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
@@ -392,7 +392,7 @@ describe("pages of prompts", () => {
     expect(countRuns(app.service.ctx, app.a.org)).toBe(0);
   });
 
-  test("escape the text of people", async () => {
+  test("escape text that people wrote", async () => {
     const app = testApp();
     const evil = '</textarea><script>alert(1)</script>"><img src=x onerror=alert(1)>';
     const { id } = createPrompt(app.service.ctx, app.a.org, { title: evil, text: `${evil} ${docs}`, endGoal: evil });
@@ -426,7 +426,7 @@ function listIn(html: string, name: string): string[] {
   return [...list.matchAll(/<li[^>]*>(.*?)<\/li>/gs)].map(([, item = ""]) => item.replace(/<[^>]+>/g, ""));
 }
 
-test("a run on a page can use another agent and model, whose cost must be accepted", async () => {
+test("a run on a page can use another agent and model after consent to the cost", async () => {
   const other: Agent = {
     describe: () => ({ id: "other", version: "1", model: null, kind: "model", providers: ["openai"] }),
     preflight: () => [],

@@ -22,7 +22,7 @@ const setUp = () => {
   };
 };
 
-test("a prompt is created from the given fields, and null for the rest", async () => {
+test("a prompt is created from the given fields, and the rest is null", async () => {
   const { create, send } = setUp();
   const { status, body } = await create({ text: "Look around" });
   expect(status).toBe(201);
@@ -63,7 +63,7 @@ test("a prompt is created from the given fields, and null for the rest", async (
   expect((await send("GET", `/api/v1/prompts/${body.id}`)).body).toEqual(body);
 });
 
-test("a prompt is created with a status, and only with one that exists", async () => {
+test("a prompt is created only with a status that exists", async () => {
   const { create } = setUp();
   const paused = await create({ text: "Look around", status: "paused", frequency: "daily" });
   expect([paused.status, paused.body.status, paused.body.nextRunsAt]).toEqual([201, "paused", null]);
@@ -73,7 +73,7 @@ test("a prompt is created with a status, and only with one that exists", async (
   });
 });
 
-test("a variable has any name but __proto__, which JSON cannot carry", async () => {
+test("a variable can have any name but __proto__, which JSON can't carry", async () => {
   const { create, change, id, send, taskOf } = setUp();
   for (const [field, body] of [
     ["text", { text: "Use {{__proto__}}" }],
@@ -91,7 +91,7 @@ test("a variable has any name but __proto__, which JSON cannot carry", async () 
   expect(taskOf(run.body.runId)?.text).toBe("Use a and b");
 });
 
-test("a prompt is created with all fields, changed in part and cleared by null", async () => {
+test("a prompt is created with all fields, partly changed, and cleared by null", async () => {
   const { create, change, service, a } = setUp();
   const provider = createProvider(service.ctx, a.org, { name: "Tool" });
   const whole = {
@@ -194,7 +194,7 @@ test("a prompt is created with all fields, changed in part and cleared by null",
   expect([untouched.status, untouched.body]).toEqual([200, emptied.body]);
 });
 
-test("a provider ID is case-insensitive; provider URLs need a host", async () => {
+test("a provider ID is case-insensitive, and provider URLs need a host", async () => {
   const { create, change, service, a } = setUp();
   const { id } = createProvider(service.ctx, a.org, { name: " Tool ", docsUrl: "https://docs.tool.test" });
   const made = await create({ text: "x", targetProviderId: id.toUpperCase() });
@@ -225,7 +225,7 @@ test("a prompt is paused, archived and unarchived", async () => {
   }
 });
 
-describe("errors name the field", () => {
+describe("an error names the invalid field", () => {
   const refused: [body: Record<string, unknown>, detail: string][] = [
     [{}, "text is required"],
     [{ text: "" }, "Invalid text: must be"],
@@ -257,7 +257,7 @@ describe("errors name the field", () => {
     [{ text: "x", model: "a/b" }, "Invalid model: "],
     [{ text: "{{a}} {{b}} {{c}}", frequency: "daily", templateDefaults: { b: "x" } }, "Invalid frequency: "],
   ];
-  test.each(refused)("%j", async (body, detail) => {
+  test.each(refused)("of %j", async (body, detail) => {
     const { create, send } = setUp();
     expect(await create(body)).toMatchObject({
       status: 400,
@@ -266,7 +266,7 @@ describe("errors name the field", () => {
     expect((await send("GET", "/api/v1/prompts")).body).toEqual([]);
   });
 
-  test("a change is rejected as a whole", async () => {
+  test("and rejects the whole change", async () => {
     const { id, change, send } = setUp();
     const own = await id({ text: "https://x.test/", frequency: "daily" });
     const statuses = [{ status: "deleted" }, { title: "new", runsPerEval: 0 }, { text: "{{a}}" }, { text: null }].map(
@@ -282,7 +282,7 @@ describe("errors name the field", () => {
   });
 });
 
-test("a schedule that could only fail is refused", async () => {
+test("a schedule that could only fail is rejected", async () => {
   const app = setUp();
   const { create, change, id, send } = app;
   const refusedFor = (field: string) => ({
@@ -315,7 +315,7 @@ test("a schedule that could only fail is refused", async () => {
   expect(await change(scheduled, { status: "active", frequency: "weekly" })).toMatchObject(refused);
 });
 
-test("a schedule that lost its start URL doesn't keep other fields from being changed", async () => {
+test("other fields can be changed after a schedule lost its start URL", async () => {
   const { change, id, send } = setUp();
   const body = { name: "Acme", docsUrl: "https://docs.test/" };
   const { body: provider } = await send("POST", "/api/v1/providers", { body });
@@ -325,7 +325,7 @@ test("a schedule that lost its start URL doesn't keep other fields from being ch
   expect([changed.status, changed.body.title, changed.body.warnings.length]).toEqual([200, "New", 1]);
 });
 
-test("a frequency is a preset or five cron fields that occur", async () => {
+test("a frequency is a preset or five cron fields that match some time", async () => {
   const { create } = setUp();
   const good = [
     "hourly",
@@ -364,7 +364,7 @@ test("an evaluation has 1 to 50 runs", async () => {
     expect((await create({ text: "x", runsPerEval })).body.runsPerEval).toBe(runsPerEval);
 });
 
-test("variables are listed in order of first appearance, once, and not if escaped", async () => {
+test("variables are listed once, in order of first appearance, and not if escaped", async () => {
   const { create } = setUp();
   const varsOf = async (text: string, endGoal: string | null = null) =>
     (await create({ text, endGoal })).body.templateVars;
@@ -377,7 +377,7 @@ test("variables are listed in order of first appearance, once, and not if escape
   expect(await varsOf("{{{a}}}")).toEqual(["a"]);
 });
 
-test("variables are filled in once: text in an argument is not replaced", async () => {
+test("variables are filled in once, so text in an argument is not replaced", async () => {
   const { id, send, taskOf } = setUp();
   const own = await id({ text: "{{a}} and {{b}}, \\{{a}} and $& stays", endGoal: "{{b}}{{b}}" });
   const templateArgs = { a: "{{b}} $1 $& \\{{", b: "{{a}}" };
@@ -407,7 +407,7 @@ test("a run keeps its task, whatever happens to the prompt", async () => {
   });
 });
 
-test("a session starts at the urlMap, the provider's docs, additionalUrls, then URLs in the text", async () => {
+test("a session starts at the urlMap, then the provider's docs, additionalUrls and URLs in the text", async () => {
   const { id, send, taskOf, service, a } = setUp();
   const docsUrl = "https://docs.tool.test/start";
   const { id: targetProviderId } = createProvider(service.ctx, a.org, { name: "Tool", docsUrl });
@@ -446,7 +446,7 @@ test.each([
   expect([status, body.detail]).toEqual([400, expect.stringContaining(field)]);
 });
 
-test("prompts can be filtered by tag, over REST, MCP and on the page", async () => {
+test("prompts can be filtered by tag over REST, MCP and on the page", async () => {
   const app = setUp();
   const [one, two] = [
     await app.id({ text: "One", tags: ["sdk", "docs"] }),
@@ -498,7 +498,7 @@ describe("a badge", () => {
     };
   }
 
-  test("shows the score, the number of runs and the date without signing in, as SVG and for Shields", async () => {
+  test("shows score, number of runs and date without signing in, as SVG and for Shields", async () => {
     const { get, svg, shields } = badged([tested, { ...tested, score: 92 }], { agent: "noisy" });
     const { status, headers, body } = await get(svg);
     expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([
@@ -511,7 +511,7 @@ describe("a badge", () => {
     expect((await get(svg, { "if-none-match": etag })).status).toBe(304);
   });
 
-  test("is gray for a single run, an outdated result, an untested goal, no report and an archived prompt", async () => {
+  test("is gray for a single run, an outdated result, an untested goal, no report or an archived prompt", async () => {
     const gray = "57606a";
     const single = badged([tested], { agent: "noisy" });
     expect(await single.shields()).toMatchObject({ message: "B+ (88 of 100) · single run · 2026-11-22", color: gray });
@@ -533,7 +533,7 @@ describe("a badge", () => {
     expect(await shields()).toMatchObject({ message: "archived", color: gray });
   });
 
-  test("has a secret URL that turning it off revokes for good", async () => {
+  test("has a secret URL, which is revoked for good when the badge is turned off", async () => {
     const { app, prompt, get, svg, pathOf } = badged([tested]);
     const update = (hasPublicBadge: boolean) =>
       updatePrompt(app.service.ctx, app.a.org, prompt.id, { hasPublicBadge }).badgeUrl;

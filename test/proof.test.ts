@@ -131,7 +131,7 @@ test.each(local)("%s proves nothing if no product is known", (_, steps, claim) =
   expect(graded(steps, claim, null).outcome).not.toBe("succeeded");
 });
 
-describe("text that the product returned first proves that something was done", () => {
+describe("text that the product returned first", () => {
   const proofs: [string, Steps, claim?: string, product?: string | null][] = [
     ["an answer to a request", [sends("POST", `${api}/v1/jobs`, 201, answer, { body: '{"name":"nightly"}' })]],
     [
@@ -169,7 +169,7 @@ describe("text that the product returned first proves that something was done", 
     ],
   ];
   const every = proofs.map(([name, steps, claim = id, product = api]) => [name, steps, claim, product] as const);
-  test.each(every)("%s", (_, steps, claim, product) => {
+  test.each(every)("proves that something was done: %s", (_, steps, claim, product) => {
     const { outcome, scope, score } = graded(steps, claim, product);
     expect({ outcome, scope }).toEqual({ outcome: "succeeded", scope: "goal" });
     expect(score).toBeGreaterThan(90);

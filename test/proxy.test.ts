@@ -177,8 +177,8 @@ async function fill(socket: net.Socket, maxBytes: number): Promise<number> {
   }
 }
 
-describe.each(["egress", "relay"])("%s", (way) => {
-  test("headers of one connection are not forwarded, in either direction", async () => {
+describe.each(["egress", "relay"])("the %s proxy", (way) => {
+  test("forwards no headers of one connection, in either direction", async () => {
     const lines = ["Connection: close, X-Theirs", "X-Theirs: 1", "Keep-Alive: timeout=9", "X-End: 1"];
     const closing = ["Proxy-Authenticate: Basic", "Trailer: X-T", "Content-Length: 2"];
     const { port, ends } = await serve(
@@ -200,7 +200,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     expect(namesIn(answer)).toContain("x-end");
   });
 
-  test("the host of a request is the one in its URL", async () => {
+  test("uses the host in the URL of a request", async () => {
     const { port, ends } = await serve(answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
     const { send, told } = await open(way);
     await send(`http://docs.test:${port}/`, ["Host: other.test"]).until("\r\n\r\n");
@@ -219,7 +219,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     ["a length with a sign", ["Content-Length: +4"]],
     ["a line break in a value", ["X-A: b\nContent-Length: 4"]],
     ["a carriage return in a value", ["X-A: b\rContent-Length: 4"]],
-  ])("no request reaches a host unrecorded: %s", async (_, lines) => {
+  ])("lets no request reach a host unrecorded: %s", async (_, lines) => {
     const { port, ends } = await serve(answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
     const { send, events } = await open(way);
     const url = `http://docs.test:${port}/`;
@@ -235,7 +235,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     for (const { received } of ends) expect(received().match(/HTTP\/1\.1\r\n/g)?.length ?? 0).toBeLessThanOrEqual(1);
   });
 
-  test.each(["GET", "DELETE", "OPTIONS"])("the body of a %s request in chunks stays its body", async (method) => {
+  test.each(["GET", "DELETE", "OPTIONS"])("keeps the chunked body of a %s request as its body", async (method) => {
     const { port, ends } = await serve(answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
     const { send, told } = await open(way);
     const body = "29\r\nGET /hidden HTTP/1.1\r\nHost: docs.test\r\n\r\n\r\n0\r\n\r\n";
@@ -245,7 +245,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     expect(ends[0]?.received()).toMatch(/\r\n\r\n29\r\nGET \/hidden/);
   });
 
-  test("bytes after a response are not part of the next one", async () => {
+  test("doesn't take bytes after a response for the next one", async () => {
     const { port } = await serve((end) => {
       end.until("\r\n\r\n").then((text) => {
         const path = text.split(" ")[1] ?? "";
@@ -264,7 +264,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     expect(end.received()).not.toContain("evil");
   });
 
-  test("informational responses are no answers", async () => {
+  test("doesn't take informational responses for answers", async () => {
     const { port } = await serve(
       answering("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nreal"),
     );
@@ -273,7 +273,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     expect((await told(1))[0]).toMatchObject({ status: 200, bytes: 4, error: null });
   });
 
-  test("a response before the end of the request body is passed on", async () => {
+  test("passes on a response before the end of the request body", async () => {
     const { port } = await serve(
       answering("HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\nContent-Length: 5\r\n\r\nlarge"),
     );
@@ -283,7 +283,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     expect((await told(1))[0]).toMatchObject({ status: 413, bytes: 5 });
   });
 
-  test("a client that ends its connection counts as disconnected", async () => {
+  test("counts a client that ends its connection as disconnected", async () => {
     const { port, ends } = await serve(() => {});
     const { send, told } = await open(way);
     send(`http://docs.test:${port}/`).socket.end();
@@ -294,7 +294,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
   test.each([
     ["with a length", "Content-Length: 100\r\n\r\nbegin"],
     ["in chunks", "Transfer-Encoding: chunked\r\n\r\n5\r\nbegin\r\n"],
-  ])("a response that breaks off is no complete response: %s", async (_, rest) => {
+  ])("reports a response that breaks off as incomplete: %s", async (_, rest) => {
     const { port } = await serve((end) => {
       end
         .until("\r\n\r\n")
@@ -307,7 +307,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     expect((await told(1))[0]).toMatchObject({ status: 200, error: { kind: "protocol" } });
   });
 
-  test("a client that disconnects before the response ends the request", async () => {
+  test("ends the request when the client disconnects before the response", async () => {
     const closed = Promise.withResolvers<void>();
     const { port } = await serve((end) => {
       end.ended().then(() => closed.resolve());
@@ -320,7 +320,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     expect((await told(1))[0]).toMatchObject({ status: null, error: { kind: "aborted" } });
   });
 
-  test("a response waits for a client that doesn't read it, and is then complete", async () => {
+  test("waits with a response for a client that doesn't read it, and then completes it", async () => {
     const written = Promise.withResolvers<number>();
     const { port } = await serve((end) => {
       end.until("\r\n\r\n").then(async () => {
@@ -338,7 +338,7 @@ describe.each(["egress", "relay"])("%s", (way) => {
     expect((await told(1))[0]).toMatchObject({ status: 200, bytes: 64 * mebibyte, error: null });
   });
 
-  test("a request waits for a host that doesn't read it, and is then complete", async () => {
+  test("waits with a request for a host that doesn't read it, and then completes it", async () => {
     let resume = () => {};
     const { port } = await serve((end) => {
       end.until("\r\n\r\n").then(() => {
@@ -364,8 +364,8 @@ describe.each(["egress", "relay"])("%s", (way) => {
   });
 });
 
-describe.each(["egress", "relay"])("tunnels: %s", (way) => {
-  test("what the client sends with its request for a tunnel reaches the host", async () => {
+describe.each(["egress", "relay"])("a tunnel through the %s proxy", (way) => {
+  test("passes on what the client sends with its request", async () => {
     const { port, ends } = await serve(() => {});
     const { connect, session } = await open(way);
     const end = connect();
@@ -376,13 +376,13 @@ describe.each(["egress", "relay"])("tunnels: %s", (way) => {
     expect(await ends[0]?.until("early")).toBe("early");
   });
 
-  test("a host that speaks first is heard", async () => {
+  test("lets the host speak first", async () => {
     const { port } = await serve(({ socket }) => void socket.write("220 ready"));
     const { tunnel } = await open(way);
     expect(await (await tunnel(`tunnel.test:${port}`)).until("ready")).toContain("220 ready");
   });
 
-  test("each side can end first", async () => {
+  test("can be ended by each side first", async () => {
     const { port, ends } = await serve(({ socket }) => void socket.end("bye"));
     const { tunnel, told } = await open(way);
     const end = await tunnel(`tunnel.test:${port}`);
@@ -394,7 +394,7 @@ describe.each(["egress", "relay"])("tunnels: %s", (way) => {
     expect(event).toMatchObject({ method: "CONNECT", status: 200, bytes: 3, bytesOut: 100_000, error: null });
   });
 
-  test("a host that resets the connection disconnects the client", async () => {
+  test("disconnects the client when the host resets the connection", async () => {
     const { port } = await serve(({ socket }) => void socket.once("data", () => socket.resetAndDestroy()));
     const { tunnel, told } = await open(way);
     const end = await tunnel(`tunnel.test:${port}`);
@@ -403,7 +403,7 @@ describe.each(["egress", "relay"])("tunnels: %s", (way) => {
     await told(1);
   });
 
-  test("a side that doesn't read stops the other one", async () => {
+  test("stops one side while the other doesn't read", async () => {
     const written = Promise.withResolvers<number>();
     const { port } = await serve(
       ({ socket }) => void socket.once("data", async () => written.resolve(await fill(socket, 64 * mebibyte))),
@@ -415,7 +415,7 @@ describe.each(["egress", "relay"])("tunnels: %s", (way) => {
     expect(await written.promise).toBeLessThan(32 * mebibyte);
   });
 
-  test("a refused tunnel is answered, and the connection closed", async () => {
+  test("gets a response if it is refused, and the connection is closed", async () => {
     const { connect, session, told } = await open(way);
     const end = connect();
     end.socket.write(`CONNECT other.test:443 HTTP/1.1\r\nProxy-Authorization: Bearer ${session.token}\r\n\r\nearly`);
@@ -424,8 +424,8 @@ describe.each(["egress", "relay"])("tunnels: %s", (way) => {
   });
 });
 
-describe.each(["egress", "relay"])("upgrades: %s", (way) => {
-  test("bytes that were sent early reach the other side, in both directions", async () => {
+describe.each(["egress", "relay"])("an upgrade through the %s proxy", (way) => {
+  test("passes on bytes that were sent early, in both directions", async () => {
     const { port, ends } = await serve(answering(`${switching}hello`));
     const { send, told } = await open(way);
     const end = send(`http://docs.test:${port}/`, upgrading, { body: "early" });
@@ -440,7 +440,7 @@ describe.each(["egress", "relay"])("upgrades: %s", (way) => {
     expect(event).toMatchObject({ url: `http://docs.test:${port}/`, status: 101, bytesOut: 9, error: null });
   });
 
-  test("an upgrade that the host refuses is answered with its response", async () => {
+  test("is answered with the host's response if the host refuses it", async () => {
     const { port } = await serve(answering("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 5\r\n\r\nnever"));
     const { send, told } = await open(way);
     const text = await send(`http://docs.test:${port}/`, upgrading).ended();
@@ -448,7 +448,7 @@ describe.each(["egress", "relay"])("upgrades: %s", (way) => {
     expect((await told(1))[0]).toMatchObject({ status: 426, bytes: 5, error: null });
   });
 
-  test("a request for an upgrade with a body is refused, because its end is unknown", async () => {
+  test("is refused if the request has a body, because its end is unknown", async () => {
     const { send, events } = await open(way);
     const lines = [...upgrading, "Content-Length: 7"];
     const end = send("http://docs.test/", lines, { method: "POST", body: "a=1&b=2" });
@@ -456,7 +456,7 @@ describe.each(["egress", "relay"])("upgrades: %s", (way) => {
     expect(events).toEqual([]);
   });
 
-  test("both directions have the limits of the run", async () => {
+  test("has the limits of the run in both directions", async () => {
     const { port } = await serve((end) => {
       end.until("\r\n\r\n").then(() => {
         end.socket.write(switching);
@@ -479,7 +479,7 @@ describe.each(["egress", "relay"])("upgrades: %s", (way) => {
     }
   });
 
-  test("the response to a refused upgrade has the limits of the run", async () => {
+  test("has the limits of the run in the response to a refusal", async () => {
     const { port } = await serve((end) => {
       end.until("\r\n\r\n").then(() => {
         end.socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${8 * mebibyte}\r\n\r\n`);
@@ -493,7 +493,7 @@ describe.each(["egress", "relay"])("upgrades: %s", (way) => {
     expect((await told(2))[1]).toMatchObject({ status: 200, error: { kind: "too_large" } });
   });
 
-  test("a host that doesn't answer is given up after the time of a request", async () => {
+  test("ends after the timeout of a request if the host doesn't answer", async () => {
     const { port } = await serve(() => {});
     const { send, told } = await open(way, { limits: { requestMs: 50 } });
     expect(await send(`http://docs.test:${port}/`, upgrading).ended()).toMatch(/^HTTP\/1\.1 504 /);
@@ -503,7 +503,7 @@ describe.each(["egress", "relay"])("upgrades: %s", (way) => {
   test.each([
     ["before", ""],
     ["after", switching],
-  ])("a client that disconnects ends the connection to the host: %s the response", async (_, answer) => {
+  ])("ends the connection to the host if the client disconnects %s the response", async (_, answer) => {
     const asked = Promise.withResolvers<void>();
     const closed = Promise.withResolvers<void>();
     const { port } = await serve((end) => {
@@ -522,7 +522,7 @@ describe.each(["egress", "relay"])("upgrades: %s", (way) => {
     expect((await told(1))[0]).toMatchObject({ status: answer === "" ? null : 101 });
   });
 
-  test("a host outside the run is not reached", async () => {
+  test("can't reach a host outside the run", async () => {
     const { send, told } = await open(way);
     const end = send("http://other.test/", upgrading, { body: "early" });
     expect(await end.ended()).toMatch(/^HTTP\/1\.1 403 /);
@@ -539,7 +539,7 @@ describe("the gateway's socket on a worker", () => {
       fetch(`http://gateway${init?.path ?? "/openai/v1?a=1"}`, { ...init, unix: path } as RequestInit);
   }
 
-  test("requests and responses pass as they arrive, without the headers of one connection", async () => {
+  test("passes requests and responses on as they arrive, without connection-specific headers", async () => {
     const { port, ends } = await serve((end) => {
       end.until("question").then(() => {
         end.socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: X-Own\r\nX-Own: 1\r\n\r\n");
@@ -560,7 +560,7 @@ describe("the gateway's socket on a worker", () => {
     expect(ends[0]?.received()).not.toMatch(/x-mine/i);
   });
 
-  test("a redirect is not followed", async () => {
+  test("doesn't follow a redirect", async () => {
     const { port, ends } = await serve(
       answering("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"),
     );
@@ -569,7 +569,7 @@ describe("the gateway's socket on a worker", () => {
     expect(ends).toHaveLength(1);
   });
 
-  test("a service that is away is an error in the format of the gateway", async () => {
+  test("reports an unavailable service as an error in the format of the gateway", async () => {
     const send = await openGateway("http://127.0.0.1:1");
     const response = await send();
     expect([response.status, await response.json()]).toEqual([
@@ -578,7 +578,7 @@ describe("the gateway's socket on a worker", () => {
     ]);
   });
 
-  test("a response that breaks off is no complete response", async () => {
+  test("reports a response that breaks off as incomplete", async () => {
     const { port } = await serve((end) => {
       end.until("\r\n\r\n").then(() => {
         end.socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegin\r\n");
@@ -590,7 +590,7 @@ describe("the gateway's socket on a worker", () => {
     expect(response.text()).rejects.toThrow();
   });
 
-  test("an agent that disconnects ends the request", async () => {
+  test("ends the request when the agent disconnects", async () => {
     const asked = Promise.withResolvers<void>();
     const closed = Promise.withResolvers<void>();
     const { port } = await serve((end) => {

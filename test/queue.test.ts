@@ -348,7 +348,7 @@ describe("the queue equals its model over any history", () => {
     expect(spent?.usd).toBe(model.history.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0));
   }
 
-  test("states, counters, order, limits, history and cost", () => {
+  test("in states, counters, order, limits, history and cost", () => {
     fc.assert(fc.property(histories, play), { numRuns, examples: past.map((history) => [history]) });
   }, 120_000);
 });
@@ -387,7 +387,7 @@ const pastBatches: Work[][][] = [
   ],
 ];
 
-describe("acknowledged work is stored, and nothing else", () => {
+describe("exactly the acknowledged work is stored", () => {
   const db = openDb(":memory:");
   const client = db.$client;
   client.run("create table parents (id text primary key) strict");
@@ -458,7 +458,7 @@ describe("acknowledged work is stored, and nothing else", () => {
     }
   }
 
-  test("batches of work that succeeds, throws, nests, and of transactions that fail", async () => {
+  test("for batches of work that succeeds, throws and nests, and of transactions that fail", async () => {
     await fc.assert(fc.asyncProperty(batches, play), { numRuns, examples: pastBatches.map((all) => [all]) });
   }, 120_000);
 });

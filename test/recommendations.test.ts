@@ -106,7 +106,7 @@ test("a fix marked as done is verified by new runs", async () => {
   expect((await adviceOf()).done.status).toBe("reopened");
 });
 
-test("runs that failed, or never reached the page, decide nothing", async () => {
+test("runs that failed or never reached the page decide nothing", async () => {
   const { app, state, mark, list } = await evaluated();
   state.isThere = false;
   await mark();
@@ -115,7 +115,7 @@ test("runs that failed, or never reached the page, decide nothing", async () => 
   expect([status, reason]).toEqual(["undecided", expect.stringMatching(/^no run succeeded: infrastructure: .+503/)]);
 });
 
-test("a few runs of a model that miss it decide nothing if it may be chance, nor do runs of another model", async () => {
+test("a few misses of a model, which may be chance, decide nothing, nor do runs of another model", async () => {
   const app = testApp();
   const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
   const byModel = { ...niceGrade, exposure: { ...niceGrade.exposure, byRules: false } };
@@ -152,7 +152,7 @@ test("a few runs of a model that miss it decide nothing if it may be chance, nor
   expect(last()).toMatchObject({ status: "verified", before: { runs: 3 }, delta: { value: 0 } });
 });
 
-test("friction that nobody met can't be marked as done, nor another organization's", async () => {
+test("friction that no run hit can't be marked as done, nor can another organization's", async () => {
   const { app, prompt, dead } = await evaluated();
   const mark = async (fingerprint: string, key = app.a.key) => {
     const headers = { authorization: `Bearer ${key}` };

@@ -75,7 +75,7 @@ describe("the list of reports", () => {
     ["?agent=llm", []],
     ["?status=draft", []],
     ["?offset=1", [fair, good]],
-  ])("%s", async (query, slugs) => {
+  ])("shows the matching reports: %s", async (query, slugs) => {
     const { status, body } = await app.send("GET", `/reports${query}`);
     expect([status, slugsOf(body)]).toEqual([200, slugs]);
   });
@@ -140,7 +140,7 @@ describe("a report", () => {
     expect(body).toContain(`href="${path}/session?fromSeq=6#e9">event 9</a>`);
   });
 
-  test("is available as JSON and Markdown", async () => {
+  test("is also JSON and Markdown", async () => {
     const { body, headers } = await app.send("GET", `${path}.json`);
     expect(headers.get("content-type")).toBe("application/json");
     expect(body).toEqual((await app.send("GET", `/api/v1${path}`)).body);
@@ -168,7 +168,7 @@ describe("a report", () => {
   });
 });
 
-test("lists its gradings, and an admin pins one", async () => {
+test("has gradings, one of which an admin can pin", async () => {
   const app = testApp();
   const { slug } = runWithReport(app, niceGrade);
   const path = `/reports/${slug}`;
@@ -231,9 +231,9 @@ describe("a session", () => {
     ["?limit=4&fromSeq=5", [5, 6, 7, 8]],
     ["?limit=4&beforeSeq=5", [1, 2, 3, 4]],
     ["?limit=2&types=tool_call,usage&beforeSeq=6", [1, 3]],
-  ])("is filtered: %s", async (query, seqs) => expect(await shown(query)).toEqual(seqs));
+  ])("can be filtered: %s", async (query, seqs) => expect(await shown(query)).toEqual(seqs));
 
-  test("the session page of a large session leaves turns for other requests", async () => {
+  test("that is large leaves turns for other requests while its page is rendered", async () => {
     const app = testApp();
     const calls: AgentEvent[] = Array.from({ length: 500 }, (_, i) => [
       { type: "tool_call" as const, id: `${i}`, tool: "fetch_page", input: { url: `https://docs.test/${i}` } },
@@ -250,7 +250,7 @@ describe("a session", () => {
     expect(turns).toBeGreaterThanOrEqual(20);
   });
 
-  test("has links in both directions, only if there is more", async () => {
+  test("has links in both directions only if there is more", async () => {
     const turns = async (query: string) => {
       const { body } = await app.send("GET", path + query);
       return [
@@ -293,7 +293,7 @@ describe("a session", () => {
     }
   });
 
-  test("of another organization, or with an unknown event, does not exist", async () => {
+  test("does not exist for another organization or with an unknown event", async () => {
     const paths = [`${path}/10`, `${path}/x`, `${path}/-1`, `${path}/1.5`, "/reports/none-00000000/session/1"];
     for (const each of paths) expect([each, (await app.send("GET", each)).status]).toEqual([each, 404]);
     for (const each of [path, `${path}/1`])
@@ -320,7 +320,7 @@ describe("a share link", () => {
   };
   const look = (address: string) => app.send("GET", address, nobody);
 
-  test("shows the report to anyone who has it, without exposing its URL", async () => {
+  test("shows the report to anyone who has the link, without exposing its URL", async () => {
     const { status, shared } = await make({ days: "7" });
     expect([status, /^\/shared\/[\w-]{43}$/.test(shared)]).toEqual([200, true]);
     const { status: seen, body, headers } = await look(shared);
@@ -350,7 +350,7 @@ describe("a share link", () => {
     expect((await look(`${shared}/session/42`)).status).toBe(200);
   });
 
-  test("is invalid after its expiry, its revocation or the archiving of its report, like an unknown one", async () => {
+  test("is invalid after it expires, is revoked or its report is archived, and then equals an unknown link", async () => {
     const links: string[] = [];
     for (const days of ["1", "30", "30"]) links.push((await make({ days })).shared);
     const stranger = await signedIn(app, { org: app.b.org });
@@ -385,7 +385,7 @@ describe("a share link", () => {
     expect(same(await look(links[1]!), links[1]!)).toEqual(none);
   });
 
-  test("is created only by owners, with an offered lifetime, for their own reports", async () => {
+  test("can be created only by owners, with an offered lifetime, for their own reports", async () => {
     for (const days of ["", "0", "365", "7.5", "x"])
       expect((await owner.post(`${path}/shares`, { days })).status).toBe(400);
     const admin = await signedIn(app, { role: "admin" });
@@ -419,7 +419,7 @@ describe("a comparison of reports", () => {
   );
   const [a, b] = [first?.slug ?? "", last?.slug ?? ""];
 
-  test("is started from the list, oldest first", async () => {
+  test("is started from the list, oldest report first", async () => {
     const { status, headers } = await app.send("GET", `/compare?${b}=1&${a}=1`);
     expect([status, headers.get("location")]).toEqual([303, `/compare?slugs=${a}%2C${b}`]);
   });
@@ -445,7 +445,7 @@ describe("a comparison of reports", () => {
     ]);
   });
 
-  test("is not needed to see the repeats and the baseline of a report", async () => {
+  test("isn't needed to see a report's repeats and baseline", async () => {
     const { body } = await app.send("GET", `/reports/${b}`);
     for (const shown of [
       "mean 71 (95% CI 69.7–72.3) over 4 runs",
@@ -470,7 +470,7 @@ describe("a comparison of reports", () => {
     expect((await app.send("GET", `/reports/${single}`)).body).not.toContain("95% CI");
   });
 
-  test("of one evaluation, or of different prompts, says why there is no verdict", async () => {
+  test("within one evaluation or across prompts says why there is no verdict", async () => {
     const other = runWithReport(app, niceGrade, "Other prompt").slug;
     const { body } = await app.send("GET", `/compare?slugs=${a},${other}`);
     expect(body).toMatch(/verdict-(none|not_comparable)/);
@@ -479,7 +479,7 @@ describe("a comparison of reports", () => {
     expect(body).not.toMatch(/prompt: [0-9a-f]{8}-/);
   });
 
-  test("takes 2 to 10 reports of the own organization", async () => {
+  test("takes 2 to 10 reports of the organization", async () => {
     const eleven = Array.from({ length: 11 }, (_, i) => `r-${i}`).join();
     const asked = ["", `?slugs=${a}`, `?slugs=${a},${a}`, `?slugs=${eleven}`, `?slugs=${a},none-00000000`];
     const statuses = await Promise.all(asked.map(async (query) => (await app.send("GET", `/compare${query}`)).status));
@@ -529,7 +529,7 @@ describe("trends", () => {
     expect(body).toContain('name="until" value="2026-11-09"');
   });
 
-  test("of another methodology are a line and a table of their own", async () => {
+  test("of another methodology have their own line and table", async () => {
     const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     const before = { methodology: { id: "0", hash: "000000000000", judge: null } };
     for (const grade of [{ ...niceGrade, ...before, score: 40 }, niceGrade]) {
@@ -543,7 +543,7 @@ describe("trends", () => {
     expect(body).toContain("methodology</strong> 0 00000000 → 1 3f9c0a17");
   });
 
-  test("of two agent versions are two lines, with a mark between them", async () => {
+  test("of two agent versions are two lines with a mark between them", async () => {
     const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     for (const score of [40, 80]) {
       evaluation(app, id, [{ ...niceGrade, score }]);
@@ -556,7 +556,7 @@ describe("trends", () => {
     expect(body).toContain('data-version="0.169.0"');
   });
 
-  test("of a period without runs, or of another organization, are empty and say what to do", async () => {
+  test("without runs, or of another organization, are empty and say what to do", async () => {
     for (const [query, headers] of [
       ["?until=2026-01-01", {}],
       ["", asB(app)],

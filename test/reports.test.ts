@@ -31,7 +31,7 @@ function listed() {
   return { app, slugs, promptId: id, list };
 }
 
-test("reports are listed newest first, with each filter, over REST and MCP", async () => {
+test("reports are listed newest first with each filter, over REST and MCP", async () => {
   const { app, list, promptId, slugs } = listed();
   await app.send("PATCH", `/api/v1/reports/${slugs[0]}`, { body: { status: "archived" } });
   await app.send("PATCH", `/api/v1/reports/${slugs[2]}`, { body: { status: "draft" } });
@@ -63,7 +63,7 @@ test("reports are listed newest first, with each filter, over REST and MCP", asy
   expect(headers.get("x-total-count")).toBe("5");
 });
 
-test("a row has what is needed to select it", async () => {
+test("a row has what is needed to select the report", async () => {
   const { app, promptId, slugs } = listed();
   const { body } = await app.send("GET", "/api/v1/reports?outcome=succeeded");
   expect(body).toEqual([
@@ -96,7 +96,7 @@ test.each([
   ["maxScore=100.5", "Invalid maxScore: must be"],
   ["since=2026", "Invalid since: must be"],
   ["status=draft&status=draft", "Invalid status: "],
-])("%s is rejected", async (query, detail) => {
+])("the query %s is rejected", async (query, detail) => {
   const { status, body } = await testApp().send("GET", `/api/v1/reports?${query}`);
   expect([status, body]).toEqual([400, { error: "bad_request", detail: expect.stringContaining(detail) }]);
 });

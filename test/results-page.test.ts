@@ -21,7 +21,7 @@ function setUp() {
 }
 
 describe("the public results page", () => {
-  test("shows the chosen prompts with grade, trend and method to everyone with the URL, and nothing else", async () => {
+  test("shows everyone with the URL the chosen prompts with grade, trend and method, and nothing else", async () => {
     const { app, newPrompt, turn, get, pass } = setUp();
     const tested = newPrompt("Upload a file");
     const slugs = [88, 90].flatMap((score) => {
@@ -53,7 +53,7 @@ describe("the public results page", () => {
     expect(known.status).toBe(304);
   });
 
-  test("follows the prompts: archived ones disappear, drafts and previews don't count, old results are outdated", async () => {
+  test("hides archived prompts, ignores drafts and previews, and marks old results as outdated", async () => {
     const { app, newPrompt, turn, get, pass } = setUp();
     const id = newPrompt("Upload a file");
     evaluation(app, id, [goal, goal]);
@@ -74,7 +74,7 @@ describe("the public results page", () => {
     expect((await get(path)).body).not.toContain("Upload a file");
   });
 
-  test("is off until an owner turns it on in the settings; turning it off revokes the URL for good", async () => {
+  test("is off until an owner turns it on, and turning it off revokes the URL for good", async () => {
     const { app, turn, get } = setUp();
     const [owner, admin] = [await signedIn(app), await signedIn(app, { role: "admin" })];
     const form = { name: "A", timeZone: "UTC", maxRunsAtOnce: "", maxRunsADay: "", maxUsdAMonth: "", maxUsdARun: "" };

@@ -85,7 +85,7 @@ test("every file belongs to a layer", () => {
   expect(files.filter((file) => rankOf(file) < 0 && !file.endsWith(".d.ts"))).toEqual([]);
 });
 
-test("imports go downward only, for types as well", () => {
+test("imports go downward only, even for types", () => {
   const upward = files.flatMap((file) =>
     localImportsOf(file)
       .filter((path) => rankOf(path) < rankOf(file))
@@ -109,11 +109,11 @@ function cyclesOf(graph: Map<string, Iterable<string>>): string[] {
   return cycles;
 }
 
-test("files have no import cycles, for types as well", () => {
+test("files have no import cycles, even for types", () => {
   expect(cyclesOf(new Map(files.map((file) => [file, localImportsOf(file)])))).toEqual([]);
 });
 
-test("folders have no import cycles, for types as well", () => {
+test("folders have no import cycles, even for types", () => {
   const folderOf = (file: string) => file.split("/")[1] ?? "";
   const graph = new Map<string, Set<string>>();
   for (const file of files) {
@@ -179,7 +179,7 @@ test("files have at most 400 lines", () => {
   expect(files.filter((file) => (text.get(file) ?? "").split("\n").length > 401)).toEqual([]);
 });
 
-test("the top level contains nothing else", async () => {
+test("the top level contains only the listed files", async () => {
   const tracked = (await Bun.$`git ls-files`.cwd(root).text()).trim().split("\n");
   expect([...new Set(tracked.map((path) => path.split("/")[0]))].sort()).toEqual([
     ".ci",
@@ -227,7 +227,7 @@ test("every table is strict, and references between rows of organizations includ
   expect(lone).toEqual([]);
 });
 
-test("exact versions only", async () => {
+test("packages have exact versions", async () => {
   const { dependencies, devDependencies } = await Bun.file(join(root, "package.json")).json();
   const loose = Object.entries<string>({ ...dependencies, ...devDependencies }).filter(
     ([, version]) => !/^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/.test(version),

@@ -60,7 +60,7 @@ async function listen(app: App, path: string, headers: Record<string, string> = 
   return { answer, told, until, leave: () => reader?.cancel() };
 }
 
-describe("progress over REST", () => {
+describe("the progress of a run over REST", () => {
   test("is streamed live, resumes after the last message, and ends with the run", async () => {
     const { agent, goOn } = steps();
     const app = testApp({ agent });
@@ -87,7 +87,7 @@ describe("progress over REST", () => {
     await app.service.stop(0);
   });
 
-  test("is restricted to the organization of the run", async () => {
+  test("is visible only to the organization of the run", async () => {
     const app = testApp();
     const [runId] = await ask(app, promptOf(app).id);
     const foreign = { authorization: `Bearer ${app.b.key}` };
@@ -139,7 +139,7 @@ describe("progress over REST", () => {
     await app.service.stop(0);
   });
 
-  test("has a limit per organization", async () => {
+  test("is limited to a number of streams per organization", async () => {
     const app = testApp();
     const streams = await Promise.all(Array.from({ length: 200 }, () => listen(app, "/live")));
     const [runId] = await ask(app, promptOf(app).id);
@@ -155,7 +155,7 @@ describe("progress over REST", () => {
     for (const stream of [...streams, foreign, again]) await stream.leave();
   });
 
-  test("renders a part once per change for all viewers, and again for later viewers", async () => {
+  test("is rendered once per change for all viewers, and again for later viewers", async () => {
     const app = testApp();
     promptOf(app, "First");
     const render = spyOn(promptLists, "listScheduledPrompts");
@@ -175,7 +175,7 @@ describe("progress over REST", () => {
     render.mockRestore();
   });
 
-  test("stops being read when nobody listens", async () => {
+  test("is no longer read when nobody listens", async () => {
     const app = testApp();
     const [runId] = await ask(app, promptOf(app).id);
     const stream = await listen(app, `/api/v1/runs/${runId}/events`);
@@ -235,7 +235,7 @@ describe("the page of a run", () => {
     await app.service.stop(0);
   });
 
-  test("cancels it, reruns it, and says what to do about a failure", async () => {
+  test("can cancel and rerun it, and says what to do about a failure", async () => {
     const app = testApp();
     const person = await signedIn(app, { role: "member" });
     const [runId] = await ask(app, promptOf(app).id);
@@ -283,7 +283,7 @@ describe("the page of a run", () => {
   });
 });
 
-describe("lists of runs", () => {
+describe("the list of runs", () => {
   const app = testApp();
   const [first, second] = [promptOf(app, "First"), promptOf(app, "Second")];
   const done = evaluation(app, first.id, [niceGrade, "timeout: the run took longer than 600 seconds", niceGrade]);
@@ -305,18 +305,18 @@ describe("lists of runs", () => {
     [`?trigger=web&promptId=${first.id}`, () => []],
     ["?agent=explorer&status=pending", () => []],
     ["?agent=llm", () => []],
-  ])("%s returns the matching runs", async (query, expected) => {
+  ])("returns the matching runs for %s", async (query, expected) => {
     expect(await shown(query)).toEqual(expected());
   });
 
   test.each(["?status=gone", "?promptId=x", "?trigger=x", "?before=x", `?before=${crypto.randomUUID()}`])(
-    "%s is rejected",
+    "rejects %s",
     async (query) => {
       expect((await app.send("GET", `/runs${query}`)).status).toBe(400);
     },
   );
 
-  test("failures have a remedy, cancelled runs don't", async () => {
+  test("shows a remedy for failures, but not for cancelled runs", async () => {
     const { body } = await app.send("GET", "/");
     expect(body).toContain('data-cause="timeout"');
     expect(body).toContain("EVALD_RUN_TIMEOUT_SECONDS");
@@ -324,7 +324,7 @@ describe("lists of runs", () => {
   });
 
   test.each(["", "&trigger=mcp", "&agent=explorer", "&status=failed"])(
-    "a page%s continues where the last one ended, without gap or overlap",
+    "continues with a page%s where the last one ended, without gap or overlap",
     async (filter) => {
       const other = testApp();
       const { id } = promptOf(other);

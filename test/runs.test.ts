@@ -26,8 +26,8 @@ async function setUp() {
   return { ...t, promptId, newPrompt, body, trigger, count, pass: (ms: number) => (time += ms) };
 }
 
-describe("Idempotency-Key", () => {
-  test("the same request with the same key is the same run, in any order of its JSON", async () => {
+describe("an Idempotency-Key", () => {
+  test("makes the same request the same run, in any order of its JSON", async () => {
     const { trigger, count } = await setUp();
     const first = await trigger("build-1");
     const again = await trigger("build-1");
@@ -41,7 +41,7 @@ describe("Idempotency-Key", () => {
     expect((await trigger("build-2")).body.runId).not.toBe(first.body.runId);
   });
 
-  test("another request with the same key is rejected", async () => {
+  test("is rejected with another request", async () => {
     const { trigger, newPrompt, count } = await setUp();
     await trigger("build-1");
     const other = await newPrompt();
@@ -61,7 +61,7 @@ describe("Idempotency-Key", () => {
     expect(await count()).toBe(1);
   });
 
-  test("a key expires after 24 hours", async () => {
+  test("expires after 24 hours", async () => {
     const { trigger, pass } = await setUp();
     const first = (await trigger("nightly")).body.runId;
     pass(24 * hourMs - 1);
@@ -72,7 +72,7 @@ describe("Idempotency-Key", () => {
     expect((await trigger("nightly")).body.runId).toBe(second);
   });
 
-  test("a key returns its run even if the prompt was archived or changed since", async () => {
+  test("returns its run even if the prompt was archived or changed since", async () => {
     const { trigger, send, promptId } = await setUp();
     const first = await trigger("build-1");
     await send("PATCH", `/api/v1/prompts/${promptId}`, { body: { text: "{{c}}", status: "archived" } });
@@ -80,7 +80,7 @@ describe("Idempotency-Key", () => {
     expect((await trigger("build-2")).status).toBe(409);
   });
 
-  test("keys of two organizations are independent", async () => {
+  test("is independent of the same key of another organization", async () => {
     const { trigger, send, b } = await setUp();
     const headers = { authorization: `Bearer ${b.key}` };
     const theirs = (await send("POST", "/api/v1/prompts", { body: { text: "x" }, headers })).body.id;
@@ -90,14 +90,14 @@ describe("Idempotency-Key", () => {
     expect((await send("GET", "/api/v1/runs", { headers })).body.length).toBe(1);
   });
 
-  test("a hundred concurrent requests create one run", async () => {
+  test("makes a hundred concurrent requests create one run", async () => {
     const { trigger, count } = await setUp();
     const answers = await Promise.all(Array.from({ length: 100 }, () => trigger("storm")));
     expect(new Set(answers.map(({ status, body }) => `${status} ${body.runId}`)).size).toBe(1);
     expect(await count()).toBe(1);
   });
 
-  test("a key is 1 to 255 visible characters", async () => {
+  test("has 1 to 255 visible characters", async () => {
     const { trigger, count } = await setUp();
     const bad = ["", "two words", "a".repeat(256), "caf\u00e9", "tab\tinside"];
     const statuses: number[] = [];
@@ -108,7 +108,7 @@ describe("Idempotency-Key", () => {
     for (const key of ["a", "a".repeat(255), "~!@#"]) expect((await trigger(key)).status).toBe(200);
   });
 
-  test("an argument can have any name", async () => {
+  test("works with arguments of any name", async () => {
     const { trigger } = await setUp();
     const odd = { a: "1", b: "2", toString: "3", valueOf: "4", constructor: "5" };
     const body = { urlMap: { toString: "https://b.test/" }, templateArgs: odd };
@@ -116,14 +116,14 @@ describe("Idempotency-Key", () => {
     expect([first.status, (await trigger("build-1", { body })).body]).toEqual([200, first.body]);
   });
 
-  test("a rejected request doesn't use its key", async () => {
+  test("isn't used up by a rejected request", async () => {
     const { trigger } = await setUp();
     expect((await trigger("build-1", { body: { urlMap: {} } })).body.error).toBe("missing_template_vars");
     expect((await trigger("build-1")).status).toBe(200);
   });
 });
 
-describe("urlMap", () => {
+describe("a urlMap", () => {
   /** The start URL of a run whose prompt has a URL on another port of a mapped host, or the error. */
   async function startsOf(urlMap: Record<string, string>): Promise<string | string[] | undefined> {
     const { send, db } = testApp();
@@ -135,7 +135,7 @@ describe("urlMap", () => {
   }
   const to = "http://127.0.0.1:9/";
 
-  test("a mapped host is a start URL, however the key is written", async () => {
+  test("makes the mapped host a start URL, however the key is written", async () => {
     const [a, b] = ["https://docs.test/a", "http://docs.test:8080/b"];
     expect(await startsOf({ "docs.test": to })).toEqual([a, b]);
     expect(await startsOf({ "DOCS.test:443": to })).toEqual([a, b]);
@@ -146,7 +146,7 @@ describe("urlMap", () => {
     expect(await startsOf({ "bücher.test:8443": to })).toEqual(["https://xn--bcher-kva.test:8443/", a, b]);
   });
 
-  test("keys with different precision for the same place are accepted", async () => {
+  test("can have keys of different precision for the same place", async () => {
     const keys = ["docs.test", "docs.test:8080", "https://docs.test/", "http://docs.test"];
     expect(await startsOf(Object.fromEntries(keys.map((key) => [key, to])))).toBeArray();
   });
@@ -157,7 +157,7 @@ describe("urlMap", () => {
     ["http://docs.test", "docs.test:80"],
     ["127.1", "127.0.0.1"],
     ["döcs.test", "xn--dcs-sna.test"],
-  ])("two keys for the same place are rejected: %s and %s", async (one, other) => {
+  ])("can't have two keys for the same place: %s and %s", async (one, other) => {
     expect(await startsOf({ [one]: to, [other]: to })).toStartWith(
       `400 bad_request: Invalid urlMap: the keys "${one}" and "${other}" `,
     );
@@ -172,7 +172,7 @@ describe("urlMap", () => {
     "https://*",
     "user@docs.test",
     "docs.test//",
-  ])("an invalid key is rejected: %s", async (key) => {
+  ])("can't have an invalid key: %s", async (key) => {
     expect(await startsOf({ [key]: to })).toStartWith(`400 bad_request: Invalid urlMap: the key "${key}" `);
   });
 });
@@ -228,7 +228,7 @@ test("a run is complete before and after it is executed", async () => {
   expect(done.report.status).toBe("published");
 });
 
-test("a prompt with review creates drafts, which their filter finds", async () => {
+test("a prompt with review creates drafts, which can be found by their filter", async () => {
   const t = testApp();
   const { id } = (
     await t.send("POST", "/api/v1/prompts", { body: { text: "https://docs.test/", reviewBeforePublishing: true } })
@@ -283,7 +283,7 @@ describe("the agent of a run", () => {
     [{ agent: "other", model: "anthropic/claude-opus-4-8" }, /cannot use anthropic.*openai/],
     [{ agent: "explorer", model: "openai/gpt-5" }, /does not use a model/],
     [{ agent: "other" }, /needs a model/],
-  ])("%j is rejected", async (body, detail) => {
+  ])("can't be %j", async (body, detail) => {
     const { send } = testApp({ agents, env });
     const { body: prompt } = await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
     const answer = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {}, ...body } });

@@ -149,7 +149,7 @@ test(`${Object.keys(kinds).length} kinds of secrets are not stored`, async () =>
     ]);
 });
 
-test("properties that are named as secrets are not stored", async () => {
+test("properties whose names mean secrets are not stored", async () => {
   const names = [
     ...["password", "Authorization", "cookie", "x-api-key", "client_secret", "accessToken", "api-key"],
     ...["DATABASE_PASSWORD", "MY_SERVICE_TOKEN", "PRIVATE-TOKEN", "X-Access-Token", "token", "jwt"],
@@ -192,7 +192,7 @@ test("a private key is not stored, however its text is split into events", async
   }
 });
 
-test("a private key is not stored if its lines are a list, or come between the lines of another command", async () => {
+test("a private key is not stored if its lines are a list, or mixed with the lines of another command", async () => {
   const agent = scriptedAgent(async function* (): AsyncGenerator<AgentEvent> {
     yield { type: "tool_call", id: "0", tool: "write", input: { lines: pem } };
     for (const [i, text] of pem.entries()) {
@@ -218,7 +218,7 @@ test("text after an incomplete private key is stored", async () => {
   expect((await stored(texts)).slice(1)).toEqual(texts.slice(1));
 });
 
-test("a model key that is pasted into a prompt is in no event of a judge and in no report or log", async () => {
+test("a model key pasted into a prompt is in no judge event, report or log", async () => {
   const key = "operator-key-of-letters-only";
   const quoted = { keyFinding: `The key ${key} was used.`, verdict: Buffer.from(key).toString("base64") };
   const { run, db } = judged({ turns: [says(answer(quoted))], env: { OPENAI_COMPATIBLE_API_KEY: key } });
@@ -260,11 +260,11 @@ test.each([
   "https://github.com/acme/app/blob/main/README.md?token%3D%3Ctoken%3E and git@github.com:acme/app1234567890abc.git",
   "machine api.acme.dev login <name> password <password>; the account name and password fields",
   "type Login = { password: string; token?: string; apiKey: ApiKey2; privateKey: Uint8Array }",
-])("ordinary text is stored as it is: %s", async (text) => {
+])("ordinary text is stored unchanged: %s", async (text) => {
   expect(await stored([text])).toEqual([text]);
 });
 
-test("real documentation is stored as it is", async () => {
+test("real documentation is stored unchanged", async () => {
   const folder = join(import.meta.dir, "..", "node_modules", "bun-types", "docs");
   const files = [...new Bun.Glob("{runtime,guides}/**/*.mdx").scanSync(folder)].sort().slice(0, 150);
   const texts = (await Promise.all(files.map((file) => Bun.file(join(folder, file)).text()))).map((text) =>

@@ -43,7 +43,7 @@ const graded = (name: Name, met?: "yes" | "no" | "unclear") =>
   gradeSession(productSession(sessions[name], { outcome: outcomeOf(name), ...(met && { met, claim: id }) }));
 
 describe("the ranking of sessions", () => {
-  test("an honest judge: success, wrong pages, errors, and no missed goal above them", () => {
+  test("by an honest judge is success, wrong pages, errors, and then missed goals", () => {
     const judged = (name: Name) => graded(name, isSuccess(name) ? "yes" : "unclear");
     const scores = Object.fromEntries((Object.keys(sessions) as Name[]).map((name) => [name, judged(name)]));
     const score = (name: Name) => scores[name]!.score ?? Number.NaN;
@@ -63,7 +63,7 @@ describe("the ranking of sessions", () => {
       expect(scores[name]).toMatchObject({ outcome: "succeeded", scope: "goal" });
   });
 
-  test("without a judge, no success has a grade, and no false claim a score above one", () => {
+  test("without a judge has no grade for a success, and no false claim above a score of one", () => {
     const all = (Object.keys(sessions) as Name[]).map((name) => ({ name, ...graded(name) }));
     const worst = Math.min(...all.filter(({ name }) => isSuccess(name)).map(({ score }) => score ?? 0));
     for (const { name, score, scope, grade } of all) {
@@ -73,12 +73,12 @@ describe("the ranking of sessions", () => {
     }
   });
 
-  test("a judge that always says yes improves neither", () => {
+  test("by a judge that always says yes improves neither", () => {
     expect(graded("liar", "yes")).toMatchObject({ outcome: "not_judged", scope: "conduct_only", grade: null });
     expect(graded("gaveUp", "yes")).toMatchObject({ outcome: "goal_not_met", grade: "F" });
   });
 
-  test("the worst success still ranks above the best miss", () => {
+  test("puts the worst success above the best miss", () => {
     const ask = (i: number) =>
       uses("ask_human", { question: `${i}` }, {}, { type: "interruption", question: `${i}`, url: null });
     const broken = times(9, (i) => runs(`build${i} --now`, "", [], 1));
@@ -98,7 +98,7 @@ test.each<[Name, number, number, number, number, number]>([
   ["gaveUp", 4, 1, 2, 0, 0],
   ["gaveUpReading", 22, 0, 21, 0, 0],
   ["liar", 3, 0, 2, 0, 0],
-])("the metrics of %s equal a count by hand", (name, toolCalls, errors, requests, failed, useless) => {
+])("the metrics of %s equal a manual count", (name, toolCalls, errors, requests, failed, useless) => {
   const { metrics, dimensions } = graded(name, isSuccess(name) ? "yes" : "unclear");
   expect(metrics).toMatchObject({ toolCalls, errors, interruptions: 0 });
   const countsOf = (wanted: string) =>
@@ -110,11 +110,11 @@ test.each<[Name, number, number, number, number, number]>([
   else expect(countsOf("Recovery")).toMatchObject({ errors });
 });
 
-describe("each failure counts once", () => {
+describe("a failure counts once", () => {
   const partOf = (steps: Steps, dimension: string) =>
     gradeSession(productSession(steps)).dimensions.find(({ name }) => name === dimension)?.parts[0];
 
-  test("a command and the requests that its proxy saw", () => {
+  test("if it is a command and the requests that its proxy saw", () => {
     const seen = times(3, () => ({ method: "POST", url: `${api}/v1/jobs`, status: 422 }));
     const failing = times(5, (i) => runs(`node create.mjs ${i}`, "", seen, 1));
     const grade = gradeSession(productSession([home, jobs, ...failing, runs("node create.mjs 6", "ok")]));
@@ -124,7 +124,7 @@ describe("each failure counts once", () => {
     });
   });
 
-  test("the same errors count the same for a command and for http_request", () => {
+  test("and the same for a command and for http_request", () => {
     const curl = (body: string, status: number) =>
       runs(`curl -X POST -d '${body}' ${api}/v1/jobs`, "", [{ method: "POST", url: `${api}/v1/jobs`, status }]);
     const byCurl = [home, ...times(5, (i) => curl(`${i}`, 422)), curl("right", 201)];
@@ -133,7 +133,7 @@ describe("each failure counts once", () => {
     expect(gradeSession(productSession(byCurl)).metrics.errors).toBe(5);
   });
 
-  test("an error of the product is no dead link and doesn't affect discoverability", () => {
+  test("and isn't a dead link or less discoverability if the product returned it", () => {
     const grade = gradeSession(productSession([home, jobs, ...times(3, refuse), create]));
     expect(grade.dimensions.find(({ name }) => name === "Docs discoverability")?.score).toBe(100);
     expect(grade.frictions.map(({ category }) => category)).not.toContain("dead_link");
@@ -150,32 +150,32 @@ describe("each failure counts once", () => {
       "atOnce",
     ],
     ["the same request with another body", [refuse(1), create], "atOnce"],
-    ["the same request at a near address", [sends("POST", `${api}/v1/job`, 404, ""), create], "atOnce"],
+    ["the same request at a similar URL", [sends("POST", `${api}/v1/job`, 404, ""), create], "atOnce"],
     [
-      "the same request after a look in the docs",
+      "the same request after reading the docs",
       [refuse(1), reads("/errors", "The field is name."), create],
       "afterDocs",
     ],
     ["the same after two more errors", [refuse(1), refuse(2), refuse(3), create], "later"],
-  ])("%s recovers: %s", (_, steps, fate) => {
+  ])("counts as recovered or not by the next steps: %s", (_, steps, fate) => {
     expect(partOf([home, jobs, ...steps], "Error recovery")?.counts[fate]).toBeGreaterThanOrEqual(1);
     if (fate === "never") expect(partOf([home, jobs, ...steps], "Error recovery")?.score).toBe(0);
   });
 
-  test("missing guessed URLs are friction of low or medium severity", () => {
+  test("is friction of low or medium severity if it is a missing guessed URL", () => {
     const { frictions, metrics } = graded("guesses");
     expect(metrics.errors).toBe(8);
     expect(frictions.filter(({ severity }) => severity === "high" || severity === "critical")).toEqual([]);
   });
 
-  test("pages that led nowhere are waste", () => {
+  test("is waste if it is a page that led nowhere", () => {
     const part = graded("wrongPages").dimensions.find(({ name }) => name === "Efficiency")?.parts[0];
     expect(part).toMatchObject({ name: "Wasted calls", counts: { useless: 20, repeats: 0 } });
   });
 });
 
-describe("lost points have an owner", () => {
-  test("and the owners add up, for every session", () => {
+describe("the owners of lost points", () => {
+  test("add up to the loss, for every session", () => {
     for (const name of Object.keys(sessions) as Name[])
       for (const met of [undefined, isSuccess(name) ? "yes" : "unclear"] as const) {
         const { score, lost, recommendations } = graded(name, met);
@@ -187,14 +187,14 @@ describe("lost points have an owner", () => {
       }
   });
 
-  test("the agent's own mistakes are its own, without a recommended fix", () => {
+  test("are the agent for its own mistakes, without a recommended fix", () => {
     const { lost, recommendations } = graded("errors", "yes");
     expect(lost).toMatchObject({ fixes: 0, network: 0 });
     expect(lost!.agent).toBeGreaterThan(5);
     expect(recommendations).toEqual([]);
   });
 
-  test("a page that names the wrong URL owns its cost; the fix says where it is and what works", () => {
+  test("are the page that names a wrong URL; the fix says where it is and what works", () => {
     const wrong = reads("/jobs", "Jobs\n\nSend `POST /v1/job` with a name.");
     const missed = sends("POST", `${api}/v1/job`, 404, "", {});
     const steps = [home, wrong, missed, missed, create, finishes("succeeded")];
@@ -230,7 +230,7 @@ test("an agent that gives up because the docs name a missing URL blames the docs
     expect(other.recommendations).toEqual([]);
 });
 
-describe("success checks", () => {
+describe("a success check", () => {
   const check = (status: Check["status"], invariant?: true): Check => ({
     ...{ id: "declared", group: "declared", status, share: status === "pass" ? 1 : 0, weight: 10 },
     ...{ subject: `${api}/v1/jobs 200`, url: `${api}/v1/jobs`, line: null, message: "", fix: null, quote: null },
@@ -256,7 +256,7 @@ describe("success checks", () => {
     ["was not made before", null, "pass", undefined, "not_judged", "conduct_only"],
     ["is an invariant and held", "pass", "pass", true, "succeeded", "goal"],
     ["is an invariant and was broken", "pass", "fail", true, "goal_not_met", "goal"],
-  ])("one that %s", (_, before, after, invariant, outcome, scope) => {
+  ])("decides the outcome if it %s", (_, before, after, invariant, outcome, scope) => {
     const steps = [
       ...(before ? [made("before", before, invariant)] : []),
       home,

@@ -13,7 +13,7 @@ const settings = async (env: Record<string, string> = {}) => {
 };
 
 describe("the organization", () => {
-  test("gets another name, time zone and limits; empty means the server's", async () => {
+  test("can change its name, time zone and limits, and an empty value means the server's", async () => {
     const { post, get, service, a } = await settings();
     const whole = { name: "Acme & Sons", timeZone: "Europe/Berlin", maxRunsAtOnce: "3", maxRunsADay: "" };
     const { status, body } = await post("/settings", whole);
@@ -33,7 +33,7 @@ describe("the organization", () => {
     [{ name: " " }, "name"],
     [{ maxRunsAtOnce: "many" }, "&quot;many&quot;"],
     [{ maxRunsADay: "0" }, "0"],
-  ])("%p is rejected, and the submitted values are kept", async (wrong, detail) => {
+  ])("can't be changed to %p, and the submitted values are kept", async (wrong, detail) => {
     const { post, service, a } = await settings();
     const before = getOrg(service.ctx, a.org);
     const typed = { name: "Typed name", timeZone: "Asia/Tokyo", ...wrong };
@@ -45,8 +45,8 @@ describe("the organization", () => {
   });
 });
 
-describe("API keys", () => {
-  test("a key is created, shown once with examples, works within its scopes, and is revoked", async () => {
+describe("an API key", () => {
+  test("is created, shown once with examples, works within its scopes, and is revoked", async () => {
     const { post, get, send, service, a } = await settings();
     // The form offers few rights for a limited time.
     const offered = await get("/settings/keys");
@@ -74,7 +74,7 @@ describe("API keys", () => {
     expect((await send("GET", "/api/v1/whoami", bearer)).status).toBe(401);
   });
 
-  test("all scopes mean no restriction, no scope is rejected", async () => {
+  test("with all scopes has no restriction, and can't be created without a scope", async () => {
     const { post, service, a } = await settings();
     await post("/settings/keys", { name: "all", scope: ["read", "run", "write"], days: "" });
     expect(listKeys(service.ctx, a.org)[0]).toMatchObject({ name: "all", scopes: null, expiresAt: null });
@@ -89,15 +89,15 @@ describe("API keys", () => {
     expect(listKeys(service.ctx, a.org).length).toBe(2);
   });
 
-  test("another organization's key does not exist", async () => {
+  test("of another organization does not exist", async () => {
     const { post, service, b } = await settings();
     expect((await post(`/settings/keys/${b.apiKey.id}/revoke`, { confirmed: "1" })).status).toBe(404);
     expect(listKeys(service.ctx, b.org)[0]?.revokedAt).toBeNull();
   });
 });
 
-describe("models", () => {
-  test("a key is stored encrypted, and removed; no page shows it", async () => {
+describe("the key of a model", () => {
+  test("is stored encrypted, can be removed, and is on no page", async () => {
     const { post, get, service, a } = await settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
     const key = "sk-ant-very-secret-0123456789";
     const stored = await post("/settings/models", { provider: "anthropic", key, baseUrl: "" });
@@ -108,7 +108,7 @@ describe("models", () => {
     expect((await post("/settings/models/forget", { provider: "anthropic" })).status).toBe(404);
   });
 
-  test("errors give the reason, and a submitted key is not sent back", async () => {
+  test("is not sent back with an error, which gives the reason", async () => {
     const { post } = await settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
     const key = "sk secret with blanks";
     const { status, body } = await post("/settings/models", { provider: "openai", key, baseUrl: "" });
@@ -120,7 +120,7 @@ describe("models", () => {
     ).toMatch(/role="alert">[^<]*EVALD_SECRET_KEY/);
   });
 
-  test("a model is tested with one small call", async () => {
+  test("is tested with one small call", async () => {
     const fake = serveFakeModel({ scenarios: { llama3: { turns: [{ text: "yes" }] } } });
     const { post } = await settings({ OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"] });
     const { status, body } = await post("/settings/models/test", { model: "openai-compatible/llama3" });

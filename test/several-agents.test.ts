@@ -67,13 +67,13 @@ describe("a prompt with two agents", () => {
     [{ agents: [{ agent: "red" }, { agent: "green" }] }, "agents.1.agent"],
     [{ agents: [{ agent: "red" }, { agent: "red" }] }, "agents.1"],
     [{ agent: "blue" }, "agents"],
-  ])("is rejected if an entry is invalid: %j", async (more, field) => {
+  ])("can't have an invalid entry: %j", async (more, field) => {
     const { status, body } = await create(more);
     expect([status, body.error]).toEqual([400, "bad_request"]);
     expect(body.detail).toContain(field);
   });
 
-  test("is run with each, and a retry keeps the agent", async () => {
+  test("runs with each agent, and a retry keeps the agent", async () => {
     const { body: prompt } = await create({ runsPerEval: 2 });
     const { body } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
     expect(body.runs.length).toBe(2);
@@ -96,7 +96,7 @@ describe("a prompt with two agents", () => {
     finishRuns(app, () => 70);
   });
 
-  test("is scheduled with each", async () => {
+  test("is scheduled with each agent", async () => {
     const { body: prompt } = await create({ runsPerEval: 2, frequency: "hourly" });
     time += 3600_000;
     await service.scheduler.tick();
@@ -109,7 +109,7 @@ describe("a prompt with two agents", () => {
     finishRuns(app, () => 70);
   });
 
-  test("has a result, a trend, a baseline and a latest score for each, never combined", async () => {
+  test("has a result, trend, baseline and latest score for each agent, never combined", async () => {
     const { body: prompt } = await create();
     const request = await evaluated(prompt.id, { red: 40, blue: 80 });
     const of = await get(`/api/v1/eval-requests/${request.id}`);
@@ -141,7 +141,7 @@ describe("a prompt with two agents", () => {
     expect([pinned.kind, pinned.n, pinned.score.mean]).toEqual(["pinned", 5, 80.8]);
   });
 
-  test("is compared agent by agent, and across agents only if asked for", async () => {
+  test("is compared agent by agent, and across agents only on request", async () => {
     const { body: prompt } = await create();
     const before = await evaluated(prompt.id, { red: 40, blue: 80 });
     const after = await evaluated(prompt.id, { red: 40, blue: 60 });
@@ -173,7 +173,7 @@ describe("a prompt with two agents", () => {
     expect((await get(`/api/v1/compare?${other}&acrossAgents=1`)).verdict).toBe("improved");
   });
 
-  test("is not comparable across agents by a single run of each either", async () => {
+  test("is not comparable across agents, even with a single run each", async () => {
     const { body: prompt } = await create();
     const { body: started } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
     finishRuns(app, () => 70);

@@ -4,7 +4,7 @@ import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
 
-describe("share links over REST", () => {
+describe("a share link over REST", () => {
   let now = Date.parse("2026-11-21T09:00:00Z");
   const app = testApp({ now: () => now });
   const { slug } = runWithReport(app, niceGrade);
@@ -13,7 +13,7 @@ describe("share links over REST", () => {
     (await app.send("GET", new URL(url).pathname, { headers: { authorization: "" } })).status;
   const bearing = (key: string) => ({ authorization: `Bearer ${key}` });
 
-  test("are created, listed, opened and revoked", async () => {
+  test("is created, listed, opened and revoked", async () => {
     const made = await app.send("POST", path, { body: { days: 7, withSession: true } });
     const link = {
       id: made.body.id,
@@ -47,7 +47,7 @@ describe("share links over REST", () => {
     expect(stored).toEqual({ revoked_at: now - 2000 });
   });
 
-  test("require a key with write access, an offered lifetime and a report of its organization", async () => {
+  test("requires a key with write access, an offered lifetime and a report of its organization", async () => {
     for (const body of [{}, { days: 2 }, { days: 0.5 }, { days: "7" }, { days: 7, withSession: "yes" }, []])
       expect([body, (await app.send("POST", path, { body })).status]).toEqual([body, 400]);
     const { body: link } = await app.send("POST", path, { body: { days: 30 } });
@@ -68,7 +68,7 @@ describe("share links over REST", () => {
     expect(await seen(link.url)).toBe(200);
   });
 
-  test("a key of a person can share only while they are an owner", async () => {
+  test("can be created with a person's key only while the person is an owner", async () => {
     const browser = await signedIn(app);
     const form = { name: "ci", scope: ["read", "run", "write"], days: "0" };
     const { body } = await browser.post("/settings/keys", form);

@@ -56,7 +56,7 @@ test("an invited person signs in, is asked to join, and can sign in again", asyn
   expect(app.db.$client.query("select count(*) as n from people").get()).toEqual({ n: 2 });
 });
 
-test("an invited person who signs in without the link finds the invitation, if their email address is proven", async () => {
+test("an invited person who signs in without the link finds the invitation if the email address is verified", async () => {
   const app = appWith();
   const owner = await signedIn(app);
   await owner.post("/settings/members/invite", { email: "bea@example.com", role: "viewer" });
@@ -96,7 +96,7 @@ test("an unverified email address grants no access, whether invited, of the doma
   await refused(browse(app), "account_not_linked");
 });
 
-test("an unproven account loses its passwords and sessions when the provider proves its email address", async () => {
+test("an unverified account loses its passwords and sessions when the provider verifies its email address", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "victim.example=B" });
   const eve = await signedIn(app);
   const email = "cfo@victim.example";
@@ -158,7 +158,7 @@ test("a provider that sends no ID token is rejected", async () => {
   await comeBy(browse(app));
 });
 
-test("people of the domain become members, those of another domain with the same ending don't", async () => {
+test("people of the domain become members, and people of a domain that only ends the same don't", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "Acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, name: "Cy" });
   const cy = browse(app);
@@ -216,7 +216,7 @@ test("people of the domain join the organization with the ID in the setting, wha
   expect((await cy.get("/")).body).toContain('<p class="org">Acme Inc</p>');
 });
 
-test("a code of another browser, a second use, a modified state and a denied consent are rejected", async () => {
+test("another browser's code, a second use, a modified state and a denied consent are rejected", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
   const [mine, other] = [browse(app), browse(app)];
@@ -234,14 +234,14 @@ test("a code of another browser, a second use, a modified state and a denied con
   }
 });
 
-test("next redirects only within this service", async () => {
+test("the parameter next redirects only within this service", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
   for (const next of ["https://evil.example/", "//evil.example", "/\\evil.example"])
     expect((await comeBy(browse(app), next)).location).toBe("http://localhost:3000/");
 });
 
-test("an unreachable provider is reported, and retried; without one there is no button", async () => {
+test("an unreachable provider is reported and retried, and there is no button without a provider", async () => {
   const gone = startOidc({ id: "evald", secret: "s3cret" });
   gone.close();
   const app = appWith({ EVALD_OIDC_ISSUER: gone.issuer });

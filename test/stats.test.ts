@@ -40,7 +40,7 @@ test.each([
   [5, 5, 0.5655, 1],
   [10, 10, 0.7225, 1],
   [20, 20, 0.8389, 1],
-])("Wilson's interval of %d of %d", (k, n, low, high) => {
+])("Wilson's interval of %d of %d equals the published one", (k, n, low, high) => {
   const interval = wilson(k, n);
   expect([rounded(interval.low, 4), rounded(interval.high, 4)]).toEqual([low, high]);
   expect(interval.value).toBe(k / n);
@@ -85,7 +85,7 @@ test("Welch's interval equals the textbook example", () => {
   expect(welch([1], [2, 3])).toEqual({ value: 1.5, low: null, high: null });
 });
 
-test("Fisher's tests equal his own examples", () => {
+test("Fisher's tests equal Fisher's own examples", () => {
   // The lady tasting tea, The Design of Experiments (1935) §5: three of each four cups right; 34/70.
   expect(fisherTest({ k: 3, n: 4 }, { k: 1, n: 4 })).toBeCloseTo(34 / 70, 12);
   // Convicted twins, identical and not, Sankhya 23 (1962): 0.0005367.
@@ -106,7 +106,7 @@ test.each([
   [3, 0.1],
   [4, 0.029],
   [5, 0.008],
-])("%d runs against as many that are all lower have the smallest possible p", (n, p) => {
+])("%d runs against as many lower ones have the smallest possible p", (n, p) => {
   const low = Array.from({ length: n }, (_, i) => i);
   const test = permutationTest(
     low,
@@ -118,7 +118,7 @@ test.each([
 test.each([
   [5, 0.0625],
   [6, 0.03125],
-])("%d prompts that all fell have the smallest possible p", (n, p) => {
+])("%d prompts that all got worse have the smallest possible p", (n, p) => {
   expect(signFlipTest(Array.from({ length: n }, (_, i) => -1 - i))).toEqual({
     p,
     smallest: p,
@@ -160,16 +160,16 @@ test.each([
   [6, [64, 24, 10, 7, 4], [18.4, 12.1, 7.9]],
   [8, [113, 42, 17, 12, 6], [24.6, 16.2, 10.6]],
   [10, [176, 64, 26, 17, 9], [30.7, 20.2, 13.2]],
-])("runs needed with a standard deviation of %d", (sd, runs, changes) => {
+])("the number of runs needed with a standard deviation of %d is exact", (sd, runs, changes) => {
   expect([3, 5, 8, 10, 15].map((delta) => runsToShow(delta, sd))).toEqual(runs);
   expect([3, 5, 10].map((n) => rounded(smallestChange(n, sd), 1))).toEqual(changes);
 });
 
-test("without spread, any change is detectable; a change too small for a thousand runs has no number", () => {
+test("any change is detectable without spread, and a change that is too small for a thousand runs has no number", () => {
   expect([smallestChange(5, 0), runsToShow(5, 0), runsToShow(0.1, 10)]).toEqual([0, 2, null]);
 });
 
-test("the median and the standard deviation", () => {
+test("the median and the standard deviation are exact", () => {
   expect([median([]), median([3]), median([4, 1, 3]), median([4, 1, 3, 2])]).toEqual([null, 3, 3, 2.5]);
   expect([deviation([1]), deviation([2, 4])]).toEqual([null, Math.SQRT2]);
 });
@@ -251,13 +251,13 @@ const ours: Record<string, (row: Record<string, Cell>) => [number | null, number
   },
 };
 
-test.each(Object.entries(ours))("%s: equals R, to 1e-9", (name, compare) => {
+test.each(Object.entries(ours))("%s equals R, to 1e-9", (name, compare) => {
   const pairs = (oracle[name] ?? []).flatMap(compare);
   expect(pairs.length).toBeGreaterThan(0);
   expect(pairs.filter(([mine, theirs]) => !(Math.abs(mine! - theirs!) < 1e-9))).toEqual([]);
 });
 
-test("the levels of interim evaluations are those of the spending function, slightly lower", () => {
+test("the levels of interim evaluations equal the spending function, slightly lower", () => {
   expect(looks.map(({ runs }) => runs)).toEqual([3, 5, 8, 12]);
   // 5 against 5 may spend what 3 against 3 can't, because no p is that small there.
   const [first, ...levels] = looks.map(({ level }) => level);

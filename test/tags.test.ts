@@ -17,7 +17,7 @@ function setUp() {
 }
 
 describe("the schedule of a tag", () => {
-  test("is that of its prompts, except for archived ones and those that can't have it", async () => {
+  test("is set on its prompts, except for archived ones and those that can't have it", async () => {
     const { create, schedule, get, send } = setUp();
     const ids = [create("One", { runsPerEval: 3 }), create("Two", { status: "paused" })];
     const other = create("Other", { tags: ["weekly"] });
@@ -52,7 +52,7 @@ describe("the schedule of a tag", () => {
     ["frequency", { tag: "nightly", frequency: "0 0 30 2 *" }],
     ["frequency", { tag: "nightly" }],
     ["tag", { tag: "none", frequency: "daily" }],
-  ])("rejects an invalid %s", async (field, body) => {
+  ])("can't have an invalid %s", async (field, body) => {
     const { create, schedule } = setUp();
     create("One");
     const answer = await schedule(body);
@@ -86,7 +86,7 @@ describe("the schedule of a tag", () => {
   });
 });
 
-test("a trend of a tag has its prompts, without canaries", async () => {
+test("the trend of a tag has its prompts, without canaries", async () => {
   const { create, get, send, ...app } = setUp();
   const all = { ...app, send };
   for (const [title, score, more] of [

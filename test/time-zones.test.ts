@@ -76,7 +76,7 @@ describe("a date in since or until begins at midnight in the time zone of the or
   });
 });
 
-test("pages, badges and the public results page show dates of the organization, and name the zone with the time", async () => {
+test("pages, badges and the public results page show dates in the organization's time zone, and name the zone with the time", async () => {
   const { app, prompt, after, at } = setUp();
   at("2026-10-31T12:30:00Z");
   updatePrompt(app.service.ctx, app.a.org, prompt.id, { frequency: "0 6 * * *" });

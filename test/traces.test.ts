@@ -107,12 +107,12 @@ describe("a collector that accepts a trace", () => {
   test.each([
     ["rejects some of its spans", JSON.stringify({ partialSuccess: { rejectedSpans: "2", errorMessage: "x" } }), 4],
     ["sends the number of spans as a number", '{"partialSuccess": {"rejectedSpans": 1}}', 2],
-    ["rejects none", '{"partialSuccess": {}}', 0],
-    ["sends no JSON", "ok", 0],
+    ["rejects no spans", '{"partialSuccess": {}}', 0],
+    ["sends something other than JSON", "ok", 0],
     ["sends a wrong number", '{"partialSuccess": {"rejectedSpans": "-5"}}', 0],
     ["sends null", "null", 0],
     ["sends a large body", `{"partialSuccess": {"rejectedSpans": "2"}, "x": "${"x".repeat(1_000_000)}"}`, 0],
-  ])("and %s is not sent the trace again", async (_, body, rejected) => {
+  ])("and %s doesn't get the trace again", async (_, body, rejected) => {
     const { received, url } = answeringCollector(body, 200);
     const warnings: unknown[] = [];
     const log = pino({ level: "warn" }, { write: (line) => warnings.push(JSON.parse(line)) });
@@ -156,7 +156,7 @@ describe("a trace", () => {
     expect(text).not.toContain(rows);
   });
 
-  test("has contents if the operator wants them", async () => {
+  test("has contents if the operator allows them", async () => {
     const { first, url } = collector();
     const app = tracedApp(url, { agent: modelAgent, env: { EVALD_OTLP_CONTENT: "1" } });
     await app.run();
@@ -210,7 +210,7 @@ describe("a collector", () => {
     expect(received.length).toBe(2);
   });
 
-  test("that is away holds up nothing: at most 1,000 runs wait", async () => {
+  test("that is away delays nothing, and at most 1,000 runs wait", async () => {
     const app = tracedApp("http://127.0.0.1:9/v1/traces");
     const [runId = ""] = await app.run(3);
     expect((await app.send("GET", `/api/v1/runs/${runId}`)).body.status).toBe("completed");

@@ -134,7 +134,7 @@ test("each interval has its repeats, intervals without a run are omitted, and ot
   expect(await from({})).toEqual([]);
 });
 
-test("over all prompts each counts the same, and canaries are excluded", async () => {
+test("each prompt counts the same in a trend over all prompts, and canaries are excluded", async () => {
   const { at, trends, newPrompt } = dated();
   const [other, canary] = [newPrompt(), newPrompt(true)];
   const won = (score: number) => scored(score, { outcome: "succeeded" });
@@ -150,7 +150,7 @@ test("over all prompts each counts the same, and canaries are excluded", async (
   expect((await trends({ promptId: canary })).points[0].score.mean).toBe(10);
 });
 
-test("an agent with a model has a line of its own, and previews are in none", async () => {
+test("each model agent has its own line; previews have none", async () => {
   const { app, at, trends, promptId } = dated();
   at("2026-11-02", [scored(40)]);
   app.db.$client.run("update score_days set agent = 'llm', model = 'openai/gpt-5'");
@@ -178,7 +178,7 @@ test("an archived report leaves its point, and returns to it", async () => {
 });
 type Point = { n: number; score: { mean: number }; from: string };
 
-test("long results continue on earlier pages, with each run on one of them", async () => {
+test("long results continue on earlier pages, and each run is on one of them", async () => {
   const { at, trends, promptId } = dated();
   const begin = Date.UTC(2024, 0, 1);
   for (let day = 0; day < 420; day += 7) at(begin + day * dayMs, [scored(70), scored(72)]);
@@ -200,7 +200,7 @@ test("long results continue on earlier pages, with each run on one of them", asy
   }
 });
 
-describe("changes of a line", () => {
+describe("a change of a line", () => {
   /** Runs a day over 20 days, the last ten of another level; the canary's by `canary`. */
   function moved(canary: (i: number) => number | null) {
     const world = dated();
@@ -222,24 +222,24 @@ describe("changes of a line", () => {
 
   test.each<[string, (i: number) => number | null, string | null, string]>([
     [
-      "a canary that stayed",
+      "by the docs if the canary stayed",
       () => 60,
       "stayed",
       "the canary prompts did not change (+0.4 points, 8 against 8 runs, p 0.733), so the docs are the likely cause",
     ],
     [
-      "a canary that moved as well",
+      "by model drift if the canary moved as well",
       (i) => (i < 10 ? 60 : 50),
       "moved",
       "the canary prompts changed too (-9.6 points, 8 against 8 runs, p < 0.001), so the model drifted",
     ],
     [
-      "there are too few runs of a canary",
+      "by neither if there are too few canary runs",
       (i) => (i < 13 ? 60 : null),
       null,
       "too few canary runs to separate docs from model: 8 against 3 runs; at least 5 per side are needed",
     ],
-  ])("%s", async (_, canary, verdict, note) => {
+  ])("is explained: %s", async (_, canary, verdict, note) => {
     expect(await only(moved(canary))).toEqual({
       at: "2026-10-11T00:00:00.000Z",
       what: "score",
@@ -309,7 +309,7 @@ describe("changes of a line", () => {
   });
 });
 
-describe("change points", () => {
+describe("a change point", () => {
   /** Normal values of a fixed seed: Box and Muller's transform of a Lehmer generator. */
   function normal(seed: number) {
     let state = seed;
@@ -321,7 +321,7 @@ describe("change points", () => {
       centre + sd * Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
   }
 
-  test("without a change, at most one series in twenty shows one", () => {
+  test("appears in at most one series in twenty without a change", () => {
     const draw = normal(7);
     const series = Array.from({ length: 400 }, () => Array.from({ length: 40 }, () => draw(75, 8)));
     const alarms = series.filter((values) => changePoints(values).length > 0).length;
@@ -330,7 +330,7 @@ describe("change points", () => {
     expect(alarms).toBeGreaterThan(5);
   });
 
-  test("two changes of a series are found at their positions; five values per side are needed", () => {
+  test("is found at each of two changes, with at least five values per side", () => {
     const draw = normal(3);
     const values = Array.from({ length: 60 }, (_, i) => draw(i < 20 ? 80 : i < 45 ? 65 : 85, 4));
     expect(changePoints(values).map(({ index }) => index)).toEqual([20, 45]);
@@ -341,7 +341,7 @@ describe("change points", () => {
   });
 });
 
-test("the series with the most runs is shown by default, and changes over all prompts are on the scale of scores", async () => {
+test("the series with the most runs is shown by default, and changes over all prompts use the scale of scores", async () => {
   const app = testApp({ agents: noisy });
   const { service, a } = app;
   const ids = ["One", "Two"].map((title) => createPrompt(service.ctx, a.org, { title, text: "https://x.test" }).id);
@@ -356,7 +356,7 @@ test("the series with the most runs is shown by default, and changes over all pr
   expect([levels.length > 0, Math.min(...levels) >= 50, Math.max(...levels) <= 70]).toEqual([true, true, true]);
 });
 
-test("days, weeks and months begin in the time zone of the organization, also after it changed", async () => {
+test("days, weeks and months begin in the time zone of the organization, even after it changed", async () => {
   const { app, at, trends, promptId, setNow } = dated();
   // 22:30 to 23:30 in UTC on the last day before winter time in Paris, then a Sunday.
   const late = Date.UTC(2026, 9, 24, 22, 30);

@@ -186,7 +186,7 @@ describe("the ID token of a CI job", () => {
       }),
       200,
     ],
-  ])("is answered for an issuer that publishes %s", async (_, published, status) => {
+  ])("gets the right status if its issuer publishes %s", async (_, published, status) => {
     const { exchange, token, ci } = await setUp();
     ci.publish(published);
     const { status: answered, body } = await exchange(token());
@@ -208,7 +208,7 @@ describe("the ID token of a CI job", () => {
     expect([(await exchange(token())).status, reads()]).toEqual([200, 2]);
   });
 
-  test("of many issuers with many keys takes little memory: the keys of the last hundred are kept", async () => {
+  test("of one of many issuers with many keys takes little memory, because only the last hundred keys are kept", async () => {
     const { app, exchange, ci } = await setUp();
     ci.publish((own) => ({
       keys: [own, ...Array.from({ length: 49 }, (_, i) => ({ ...own, kid: `x${i}`, x5c: Array(400).fill("x") }))],
@@ -281,7 +281,7 @@ describe("the ID token of a CI job", () => {
 });
 
 describe("trusts", () => {
-  test("are made and removed by owners, over REST by keys that aren't of CI jobs and have the scopes", async () => {
+  test("are created and removed by owners, and over REST by keys with the scopes that aren't of CI jobs", async () => {
     const { app, exchange, token, using, ci } = await setUp({ scopes: ["read", "run", "write"] });
     const path = "/api/v1/oidc/trusts";
     const input = { provider: "github", repository: "acme/site" };
@@ -324,7 +324,7 @@ describe("trusts", () => {
       ["acme", "https://gitlab.com/acme/docs", "acme/docs.git", "/acme/docs", "acme//docs", "acme/*"],
     ],
     ["gitlab", "ref", ["refs/heads/main", "refs/*"]],
-  ])("of %s with a %s that no ID token has are refused", async (provider, field, values) => {
+  ])("of %s can't have a %s that no ID token has", async (provider, field, values) => {
     const app = testApp();
     for (const value of values) {
       const body = { provider, repository: "acme/docs", [field]: value };
@@ -338,13 +338,13 @@ describe("trusts", () => {
     ["github", "acme_corp/docs", "*"],
     ["gitlab", "acme/docs/site.io", "release-*"],
     ["gitlab", "acme/docs", null],
-  ])("of %s with the repository %s and the ref %s are accepted", async (provider, repository, ref) => {
+  ])("of %s can have the repository %s and the ref %s", async (provider, repository, ref) => {
     const body = { provider, repository, ref };
     const { status, body: made } = await testApp().send("POST", "/api/v1/oidc/trusts", { body });
     expect([status, made]).toMatchObject([201, body]);
   });
 
-  test("are made and removed on their settings page, by owners", async () => {
+  test("are created and removed by owners on their settings page", async () => {
     const { app } = await setUp();
     const [owner, admin] = [await signedIn(app), await signedIn(app, { role: "admin" })];
     const form = { provider: "gitlab", repository: "acme/site", ref: "main", scope: ["read"], minutes: "5" };

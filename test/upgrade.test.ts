@@ -65,7 +65,7 @@ test("a migration that fails leaves the database unchanged", () => {
   client.close();
 });
 
-test("after an upgrade, the planner has statistics of new indexes too", () => {
+test("an upgrade also gives the planner statistics of new indexes", () => {
   const { folder, client } = usedFolder();
   const db = openDb(folder, { migrations: withLater(addIndex) });
   const indexes = db.$client
@@ -81,7 +81,7 @@ test("after an upgrade, the planner has statistics of new indexes too", () => {
   client.close();
 });
 
-test("a database of a newer version is rejected and unchanged", () => {
+test("a database of a newer version is rejected and stays unchanged", () => {
   const { folder, client } = usedFolder();
   closeDb(openDb(folder, { migrations: withLater(addColumn) }));
   const before = [schemaOf(client), rowsIn(client), appliedIn(client)];
@@ -90,7 +90,7 @@ test("a database of a newer version is rejected and unchanged", () => {
   client.close();
 });
 
-test("a database of a development version is rejected with its path, and unchanged", () => {
+test("a database of a development version is rejected with its path, and stays unchanged", () => {
   const { folder, client } = usedFolder();
   client.run("update __drizzle_migrations set hash = 'development', created_at = 1");
   const before = [schemaOf(client), rowsIn(client), appliedIn(client)];

@@ -45,7 +45,7 @@ test("a completed run reaches a webhook, signed as in Standard Webhooks", async 
   expect(request?.headers["webhook-id"]).toBe(delivery.notificationId);
 });
 
-test("a destination that is created as disabled receives nothing until it is enabled", async () => {
+test("a destination that is created disabled receives nothing until it is enabled", async () => {
   const app = setUp();
   const create = async (fields: object) =>
     await app.send("POST", "/api/v1/destinations", {
@@ -77,7 +77,7 @@ test("a destination that is created as disabled receives nothing until it is ena
   expect((await app.send("GET", "/api/v1/destinations")).body.length).toBe(2);
 });
 
-test("a secret that is rotated between tries signs the next one, next to the old one for a day", async () => {
+test("a secret that is rotated between tries signs the next one, next to the old secret for a day", async () => {
   const app = setUp({ answer: (_, n) => new Response(null, { status: n === 1 ? 500 : 204 }) });
   const { id, secret } = await app.addWebhook(["run.completed"]);
   await app.post(`/api/v1/destinations/${id}/test`);
@@ -124,7 +124,7 @@ test("secrets and headers are stored encrypted and never shown again", async () 
   expect([status, body.detail]).toEqual([400, expect.stringContaining("EVALD_SECRET_KEY")]);
 });
 
-test("a Slack message stays within the bounds of Slack, and its text is escaped", () => {
+test("a Slack message stays within Slack's limits, and its text is escaped", () => {
   const long = `<!channel> & ${"x".repeat(2_000)}`;
   const friction = {
     ...{ fingerprint: "a", severity: "high", category: "dead_link", title: long, pageUrl: null, lostPoints: null },
@@ -155,7 +155,7 @@ test("a Slack message stays within the bounds of Slack, and its text is escaped"
   }
 });
 
-test("old deliveries are deleted with their logs, pending ones and what is sent once are not", async () => {
+test("old deliveries are deleted with their logs, except for pending ones and events that are sent once", async () => {
   const days = 24 * hourMs;
   const app = setUp({ env: { EVALD_KEEP_SESSIONS_DAYS: "30" } });
   const { id } = await app.addWebhook(["run.completed", "budget.reached"]);

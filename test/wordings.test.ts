@@ -62,7 +62,7 @@ test("a report compares what each wording of the goal finds, and exports keep th
   expect((await other.send("GET", `/api/v1/reports/${slug}`)).body.wordings).toEqual(report.wordings);
 });
 
-test("without other wordings there is nothing to compare", async () => {
+test("a report without other wordings has nothing to compare", async () => {
   const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` };
   const app = testApp({ agent: createExplorer({ version: "test" }), env });
   const { id } = createPrompt(app.service.ctx, app.a.org, { text: `Revoke an access token. ${site.url}/` });

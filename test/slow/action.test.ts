@@ -154,7 +154,7 @@ test("several prompts get one comment, which the next call updates, a status, a 
   ]);
 });
 
-test("not judged and no verdict are neutral and say why, unless they are to fail; usage errors have 2", async () => {
+test("a gate without a verdict is neutral and says why, unless it is set to fail; usage errors have exit code 2", async () => {
   const { github, run, app } = await setUp();
   const inputs = { prompts: "First", ...preview };
   const scoped = await run({ ...inputs, "min-score": "1" }, ofPull);
@@ -202,7 +202,7 @@ test("not judged and no verdict are neutral and say why, unless they are to fail
   expect(listGates(app.service.ctx, app.a.org, {}, { limit: 10, offset: 0 }).total).toBe(1);
 });
 
-test("the preview and the pull request come from the event of the workflow", async () => {
+test("the preview and the pull request come from the workflow event", async () => {
   const { github, run } = await setUp();
   const inputs = { prompts: "First", mode: "run", "docs-host": "docs.acme.example" };
   const mapOf = async (more: Record<string, string>, event: unknown) => {
@@ -242,7 +242,7 @@ test("the preview and the pull request come from the event of the workflow", asy
   ]);
 });
 
-test("the result of a fork is posted as text: no links, mentions or markup of its own, cut at GitHub's limit", async () => {
+test("the result of a fork is posted as text without links, mentions or markup of its own, cut at GitHub's limit", async () => {
   const { github, run, url } = await setUp();
   const folder = mkdtempSync(join(tmpdir(), "evald-result-"));
   const path = join(folder, "result.json");
@@ -328,7 +328,7 @@ test("the documented workflows for forks judge a preview without a key or a serv
   expect([output.verdict, github.comments.length, github.statuses.length]).toEqual(["passed", 1, 1]);
 }, 300_000);
 
-test("without permission, and for a rejected comment, the verdict stays and a warning names the reason", async () => {
+test("without permission, or if the comment is rejected, the verdict stays and a warning names the reason", async () => {
   const { github, run } = await setUp();
   const inputs = { prompts: "First", ...preview };
   const [comments, statuses] = ["POST /issues/7/comments", `POST /statuses/${sha}`];

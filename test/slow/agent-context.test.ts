@@ -72,7 +72,7 @@ async function runOf(
   return { run, report, events, markdown };
 }
 
-test("a report shows what was given, what the model received, and what was used", async () => {
+test("a report shows the given context, what the model received, and what was used", async () => {
   const { run, report, markdown } = await runOf({
     instructions: "Be brief.",
     env: { REGION: "eu-1" },
@@ -112,7 +112,7 @@ test("the agent with a model gets a list of its skills, and reads them", async (
   expect(JSON.stringify(fake.requests.at(-1)?.body)).toContain("Explains spare.");
 });
 
-test("the agent with a model uses MCP servers: remote ones through the proxy, and local ones in the sandbox", async () => {
+test("the agent with a model uses remote MCP servers through the proxy, and local ones in the sandbox", async () => {
   const mcp = serveMcp();
   fake.add("looks", {
     turns: [
@@ -193,7 +193,7 @@ test("an agent over ACP gets skills and MCP servers, and their use is measured",
   ).toBe(true);
 });
 
-describe("skills that can't be read fail the run before the agent starts, and the reason says why", () => {
+describe("a run fails before the agent starts, with the reason, if its skills are", () => {
   test.each<[string, Record<string, unknown>, Record<string, string>, RegExp]>([
     ["a folder of 100 MB", { setup: "head -c 100000000 /dev/zero > skills/big" }, folders, /95 MiB.*limit of 10 MiB/],
     ["a folder that doesn't exist", {}, { "a.txt": "a" }, /the folder skills does not exist/],
@@ -213,7 +213,7 @@ describe("skills that can't be read fail the run before the agent starts, and th
   );
 });
 
-test("an agent without MCP support is refused when the prompt is saved, and when a run names it", async () => {
+test("an agent without MCP support is rejected when the prompt is saved and when a run names it", async () => {
   const { send } = setUp();
   const workspace = { mcpServers: { acme: { url: "https://mcp.acme.test/mcp" } } };
   const prompt = { text: "See https://docs.test/", agent: "fake", workspace };

@@ -160,7 +160,7 @@ test("an agent that is installed while a process waits for the next run works in
   await service.stop();
 }, 120_000);
 
-test.if(asRoot)("the doctor rejects a data directory that sandboxes show", async () => {
+test.if(asRoot)("the doctor rejects a data directory that sandboxes can see", async () => {
   const cwd = emptyFolder();
   for (const [data, state] of [
     ["/usr/local/evald", "fault"],

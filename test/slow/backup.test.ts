@@ -73,7 +73,7 @@ async function backedUp() {
   return { cwd, key };
 }
 
-test("a backup of a busy service is complete, and a new folder restored from it has every run acknowledged before", async () => {
+test("a backup of a busy service is complete, and a folder restored from it has every run that was acknowledged before", async () => {
   const cwd = emptyFolder();
   const { key, promptId } = await furnish(cwd);
   const service = await serve({ cwd, file: instant, env: { EVALD_CONCURRENCY: "16", EVALD_RUNS_PER_HOST: "16" } });
@@ -185,7 +185,7 @@ test("a run that was active during the backup is executed again after the restor
   site.stop(true);
 });
 
-test("a harmful backup is rejected, with the remedy", async () => {
+test("a backup that would do harm is rejected with the remedy", async () => {
   const { cwd } = await backedUp();
   const refused = async (...args: string[]) => {
     const { code, stdout, stderr } = await call(args, { cwd });
@@ -228,7 +228,7 @@ test("a database of an older version is copied unchanged", async () => {
     expect(new Database(file).query("select hash from __drizzle_migrations").all()).toEqual(applied);
 });
 
-test("a command of a newer version leaves the database unchanged while a service of the older one runs", async () => {
+test("a command of a newer version leaves the database unchanged while a service of an older one runs", async () => {
   const cwd = emptyFolder();
   const data = join(cwd, "data");
   const lock = lockData(data, { pid: process.pid, since: "now" });
@@ -249,7 +249,7 @@ test("a command of a newer version leaves the database unchanged while a service
   db.close();
 });
 
-describe("an invalid backup is not restored, and changes nothing", () => {
+describe("a restore changes nothing if the backup is", () => {
   let cwd = "";
   beforeAll(async () => {
     ({ cwd } = await backedUp());
@@ -267,11 +267,15 @@ describe("an invalid backup is not restored, and changes nothing", () => {
   const cases: [name: string, damage: (file: string) => void, says: RegExp][] = [
     ["damaged", overwrite, /^error: wrong is damaged/],
     ["cut short", (file) => truncateSync(file, 40_000), /^error: wrong is damaged/],
-    ["a text", (file) => writeFileSync(file, "hello\n"), /^error: wrong is damaged or not a database /],
+    ["a text file", (file) => writeFileSync(file, "hello\n"), /^error: wrong is damaged or not a database /],
     ["empty", (file) => truncateSync(file, 0), /^error: wrong is not an evald database/],
-    ["of another program", change("drop table __drizzle_migrations"), /^error: wrong is not an evald database/],
     [
-      "of a newer version",
+      "the database of another program",
+      change("drop table __drizzle_migrations"),
+      /^error: wrong is not an evald database/,
+    ],
+    [
+      "from a newer version",
       change("insert into __drizzle_migrations (hash, created_at) values ('new', 9999999999999)"),
       /^error: wrong .* newer version of evald/,
     ],
@@ -299,7 +303,7 @@ describe("an invalid backup is not restored, and changes nothing", () => {
     }
   });
 
-  test("while another command uses the database", async () => {
+  test("opened while another command uses the database", async () => {
     const db = new Database(join(cwd, "data", "evald.db"));
     db.run("pragma journal_mode = wal");
     db.run("begin");
@@ -319,7 +323,7 @@ test.each([
   ["rename", 1],
   ["fsync", 6],
 ])(
-  "killed at the %s number %d, a backup leaves a complete file or none, and the next one cleans up",
+  "a backup killed at %s number %d leaves a complete file or none, and the next one cleans up",
   async (syscall, nth) => {
     const { cwd } = await backedUp();
     const killed = await call(["backup", "copy"], { cwd, under: killedAt(syscall, nth) });
@@ -339,7 +343,7 @@ test.each([
   ["rename", 1],
   ["fsync", 11],
 ])(
-  "killed at the %s number %d, a restore leaves the old database or the new one, and the next one works",
+  "a restore killed at %s number %d leaves the old or the new database, and the next one works",
   async (syscall, nth) => {
     const { cwd, key } = await backedUp();
     // In a WAL that a killed process left behind.
@@ -365,7 +369,7 @@ test.each([
   },
 );
 
-test("a backup in the data folder is restored and stays, whatever its name", async () => {
+test("a backup in the data folder can be restored and is kept, whatever its name", async () => {
   const { cwd } = await backedUp();
   const data = join(cwd, "data");
   const names: [string, (file: string) => void][] = [

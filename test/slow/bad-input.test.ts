@@ -58,7 +58,7 @@ const failed = (failureReason: RegExp) => ({
 const categories = (report: { frictionPoints: { category: string }[] }) =>
   new Set(report.frictionPoints.map(({ category }) => category));
 
-test("nobody listens at the address", async () => {
+test("a run fails with the cause if nobody listens at the address", async () => {
   const gone = serveSite({});
   gone.stop();
   const { run } = await runAt(`${gone.url}/`);
@@ -66,25 +66,25 @@ test("nobody listens at the address", async () => {
   expect(run.attempt).toBe(1);
 });
 
-test("the host name does not exist", async () => {
+test("a run fails with the cause if the host name does not exist", async () => {
   const { run } = await runAt("http://docs.acme.invalid/");
   expect(run).toMatchObject(failed(/^infrastructure: .*docs\.acme\.invalid/));
 });
 
-test("the host accepts the request and never responds", async () => {
+test("a run fails with the cause if the host never responds", async () => {
   const silent = site({ "/": () => new Promise<Response>(() => {}) });
   const { run } = await runAt(`${silent.url}/`, { env: { EVALD_RUN_TIMEOUT_SECONDS: "1" } });
   expect(run).toMatchObject(failed(/^infrastructure: 127\.0\.0\.1:\d+ did not respond completely within/));
 });
 
-test("50 MB in a small gzip", async () => {
+test("a run fails with the cause if a small gzip contains 50 MB", async () => {
   const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024, 97));
   const bombs = site({ "/": { body: bomb, headers: { "content-encoding": "gzip" } } });
   const { run } = await runAt(`${bombs.url}/`);
   expect(run).toMatchObject(failed(/^infrastructure: .*127\.0\.0\.1:\d+ sent a body larger than/));
 });
 
-test("a redirect loop", async () => {
+test("a redirect loop scores 0", async () => {
   const loop = site({ "/": () => new Response(null, { status: 302, headers: { location: "/" } }) });
   const { run } = await runAt(`${loop.url}/`);
   expect(run).toMatchObject({ status: "completed", report: { scope: "docs_only", score: 0 } });
@@ -108,7 +108,7 @@ test("an error page with status 200 is not taken for documentation", async () =>
   expect(report.score).toBeLessThan(50);
 });
 
-test("docs that need JavaScript can't be read, and the report says so", async () => {
+test("docs that need JavaScript are reported as unreadable", async () => {
   const shell = `<!doctype html><title>Docs</title><div id="root"></div><script>${"x();".repeat(5000)}</script>`;
   const empty = site({ "/": { body: shell } });
   const { run, report } = await runAt(`${empty.url}/`);
@@ -125,7 +125,7 @@ test("a goal in another language than the docs doesn't lower the score", async (
   expect(discoverability.unmeasured).toEqual(["Path to the goal"]);
 });
 
-test("a goal in the script of the docs that no page answers lowers the score", async () => {
+test("a goal in the script of the docs lowers the score if no page answers it", async () => {
   const docs = site({ "/": { body: good } });
   const { report } = await runAt(`${docs.url}/`, { endGoal: "Die Rechnung stornieren" });
   const discoverability = report.dimensions.find(({ name }: { name: string }) => name === "Docs discoverability");
@@ -153,7 +153,7 @@ test("an empty goal is rejected with the field's name", async () => {
   });
 });
 
-test("a file: URL is rejected when it is set", async () => {
+test("a file: URL is rejected on creation", async () => {
   const { send } = testApp({ agent });
   const file = await send("POST", "/api/v1/prompts", {
     body: { text: "Upload.", additionalUrls: [{ url: "file:///etc/passwd" }] },
@@ -186,7 +186,7 @@ test.each([
   expect(run.attempt).toBe(1);
 });
 
-test("a page that links to the metadata address is read, the address is not", async () => {
+test("a page that links to the metadata address is read, and the address is not", async () => {
   const trap = site({
     "/": { body: `${good}<a href="/meta">upload file sdk</a>` },
     "/meta": () => Response.redirect("http://169.254.169.254/", 302),
@@ -260,14 +260,19 @@ test("a blocked start URL is skipped if another can be read", async () => {
 });
 
 test.each([
-  ["a start", "http://10.0.0.1/", {}, /^infrastructure: http:\/\/10\.0\.0\.1\/ is not allowed: .*EVALD_ALLOW_PRIVATE/],
   [
-    "a mapped address",
+    "a start URL",
+    "http://10.0.0.1/",
+    {},
+    /^infrastructure: http:\/\/10\.0\.0\.1\/ is not allowed: .*EVALD_ALLOW_PRIVATE/,
+  ],
+  [
+    "a mapped URL",
     "https://docs.acme.example/a",
     { "docs.acme.example": "http://10.0.0.1" },
     /^infrastructure: https:\/\/docs\.acme\.example\/a is not allowed: 10\.0\.0\.1 .*EVALD_ALLOW_PRIVATE.*urlMap/,
   ],
-])("%s, if blocked, fails the run if nothing else can be read", async (_, url, urlMap, reason) => {
+])("%s fails the run if it is blocked and nothing else can be read", async (_, url, urlMap, reason) => {
   const bare = site({});
   for (const also of [[], [`${bare.url}/gone`]]) {
     const { run } = await runAt(url, { urlMap, also });

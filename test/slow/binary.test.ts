@@ -56,7 +56,7 @@ const uploadPrompt = {
   endGoal: "A file was uploaded with the SDK and its address was printed.",
 };
 
-test("from an empty folder: a key, a prompt, a run with a urlMap, and a report as specified", async () => {
+test("an empty folder is enough for a key, a prompt, a run with a urlMap, and a report as specified", async () => {
   const cwd = emptyFolder();
   const site = docsSite();
   const service = await serve({ cwd, env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` } });
@@ -102,7 +102,7 @@ test("from an empty folder: a key, a prompt, a run with a urlMap, and a report a
   expect(readdirSync(cwd)).toEqual(["data"]);
 });
 
-test("killed during a run and started again, it finishes the run", async () => {
+test("a service that is killed during a run finishes the run after a restart", async () => {
   const cwd = emptyFolder();
   let release = () => {};
   const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
@@ -127,7 +127,7 @@ test("killed during a run and started again, it finishes the run", async () => {
   site.stop();
 });
 
-test("SIGTERM: not ready at once, the active run is requeued without counting, exit 0", async () => {
+test("after SIGTERM, the service is immediately not ready, requeues the active run without counting it, and exits with 0", async () => {
   const cwd = emptyFolder();
   let release = () => {};
   const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
@@ -169,7 +169,7 @@ test("a second process on the same data folder names the holder; a port in use i
   await service.stop();
 });
 
-test("an invalid setting stops the start with its name, its value and valid values", async () => {
+test("an invalid setting prevents the start and is reported with its name, its value and valid values", async () => {
   const cwd = emptyFolder();
   const wrong = async (args: string[], env: Record<string, string> = {}) => await call(args, { cwd, env });
   expect(await wrong(["serve"], { EVALD_PORT: "http" })).toEqual({
@@ -204,7 +204,7 @@ test("an invalid setting stops the start with its name, its value and valid valu
 test.each([
   ["text", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ INFO {2}stopping signal=SIGTERM graceMs=0$/m],
   ["json", /^\{"level":30,.*"signal":"SIGTERM","graceMs":0,"msg":"stopping"\}$/m],
-])("the log as %s: a line with time, level, message and facts", async (format, line) => {
+])("a line of the %s log has time, level, message and facts", async (format, line) => {
   const service = await serve({ cwd: emptyFolder(), env: { EVALD_LOG_FORMAT: format, EVALD_DRAIN_SECONDS: "0" } });
   expect(await service.stop()).toBe(0);
   expect(service.stderr()).toMatch(line);
@@ -253,7 +253,7 @@ test("a first start prints only a key on stdout, once, and reports what to fix i
   expect(again.stdout()).toBe("");
 });
 
-test("an unfinished first start, by a fault or a kill, leaves nothing; the next one is a first start", async () => {
+test("a first start that is interrupted by a fault or a kill leaves nothing, and the next one is a first start", async () => {
   const cwd = emptyFolder();
   const organizations = async () => (await call(["org", "list", "--json"], { cwd })).stdout;
   expect(await organizations()).toBe("[]\n");
@@ -292,7 +292,7 @@ test("an unfinished first start, by a fault or a kill, leaves nothing; the next 
   await service.stop();
 });
 
-test("killed right after printing its key, a first start leaves a valid key, or the next one prints another", async () => {
+test("a first start that is killed after printing its key leaves a valid key, or the next one prints another", async () => {
   const cwd = emptyFolder();
   const killed = await serve({ cwd, env: firstStart });
   const printed = (await killed.printed(aKey))[0];
@@ -320,7 +320,7 @@ test("the welcome message uses the public URL before a proxy serves it", async (
   await service.stop();
 });
 
-test("eval: progress on stderr, the report on stdout, exit 1 below the minimum, 2 for bad usage, 3 without a report", async () => {
+test("eval prints progress on stderr and the report on stdout, and exits with 1 below the minimum, 2 for bad usage, 3 without a report", async () => {
   const cwd = emptyFolder();
   const site = docsSite();
   const goal = "Upload a file with the SDK";

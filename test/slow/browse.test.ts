@@ -201,7 +201,7 @@ test("a model opens a page that needs scripts, clicks, fills in a form, reads th
     expect((await t.send("GET", path, stranger)).status).toBe(404);
 });
 
-test("pages can't reach hosts outside of the run, and only their own requests are sent", async () => {
+test("pages can reach only hosts of the run, and only their own requests are sent", async () => {
   const t = await sessionOf([
     open("http://169.254.169.254/latest/meta-data/"),
     open(other.url),
@@ -301,7 +301,7 @@ describe("a misbehaving page", () => {
     expect(String(outputs[11].text)).toContain("Half a page");
   }, 300_000);
 
-  test("that takes the browser with it is reported too, and the next URL has a new one", async () => {
+  test("is also reported if it crashes the browser, and the next URL gets a new browser", async () => {
     const go = browse("click", { ref: 'button "Go"' });
     const t = await sessionOf([open("/alerts"), go, open("/hang"), go, open("/to/next"), open("/"), open("/")]);
     const heard = t.results.map(({ ok, output }: { ok: boolean; output: Record<string, unknown> }) =>
@@ -328,7 +328,7 @@ function browsers(): number[] {
   return descendantsOf(process.pid).filter((pid) => processFile(pid, "cmdline").includes("--remote-debugging-pipe"));
 }
 
-test("a killed browser is reported, and the session continues; in the end no process is left", async () => {
+test("a killed browser is reported, the session continues, and no process is left at the end", async () => {
   const killed = Promise.withResolvers<void>();
   const victim = serveSite({
     "/": () => {

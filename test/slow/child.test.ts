@@ -43,30 +43,33 @@ describe("the output of a process", () => {
   test.each([
     ["in one piece", `echo '${thought}'; echo '${end}'`],
     ["in pieces", `printf '%s' '${end.slice(0, 20)}'; sleep 0.05; printf '%s\\n' '${end.slice(20)}'`],
-    ["with more to say on stderr than a pipe holds", `yes complaint | head -c 1000000 >&2; echo '${end}'`],
-  ])("%s, is the session", async (_, script) => {
+    ["with more output on stderr than a pipe holds", `yes complaint | head -c 1000000 >&2; echo '${end}'`],
+  ])("is the session: %s", async (_, script) => {
     expect(await runOf(shell(script))).toMatchObject({ status: "completed", attempt: 1, failureReason: null });
   });
 
-  test.if(existsSync("/proc/self/autogroup"))("has a lower priority than everything else on the machine", async () => {
-    const script = `until grep -q "nice 19" /proc/self/autogroup; do sleep 0.1; done; test "$(nice)" = 19 && echo '${end}'`;
-    expect(await runOf(shell(script))).toMatchObject({ status: "completed", failureReason: null });
-  });
+  test.if(existsSync("/proc/self/autogroup"))(
+    "comes from a process with a lower priority than everything else on the machine",
+    async () => {
+      const script = `until grep -q "nice 19" /proc/self/autogroup; do sleep 0.1; done; test "$(nice)" = 19 && echo '${end}'`;
+      expect(await runOf(shell(script))).toMatchObject({ status: "completed", failureReason: null });
+    },
+  );
 
   test.each([
-    ["a status", "echo boom >&2; exit 3", "exited with code 3 without a result; stderr: boom"],
-    ["a status after its end", `echo '${end}'; exit 4`, "exited with code 4 without a result"],
+    ["an exit status", "echo boom >&2; exit 3", "exited with code 3 without a result; stderr: boom"],
+    ["an exit status after its end", `echo '${end}'; exit 4`, "exited with code 4 without a result"],
     ["no end", `echo '${thought}'`, "exited with code 0 without a result"],
-    ["a line cut off", `printf '%s' '${end}'`, "exited with code 0 without a result"],
+    ["a truncated line", `printf '%s' '${end}'`, "exited with code 0 without a result"],
     ["a signal", "kill -SEGV $$", "was killed by SIGSEGV without a result"],
     ["garbage", "echo hello", 'wrote an invalid event: "hello"'],
     ["an empty line", "echo", 'wrote an invalid event: ""'],
     ["null", "echo null", 'wrote an invalid event: "null"'],
     ["an unknown event", `echo '{"type":"joy"}'`, String.raw`wrote an invalid event: "{\"type\":\"joy\"}"`],
     ["an unknown outcome", `echo '{"type":"end"}'`, String.raw`wrote an invalid event: "{\"type\":\"end\"}"`],
-    ["bytes that are no text", String.raw`printf '\377\376\n'`, 'wrote an invalid event: "��"'],
-    ["a line without end", "yes | tr -d '\\n'", "wrote a line longer than 1 MiB"],
-  ])("%s is a crash, tried three times", async (_, script, reason) => {
+    ["bytes that aren't text", String.raw`printf '\377\376\n'`, 'wrote an invalid event: "��"'],
+    ["an endless line", "yes | tr -d '\\n'", "wrote a line longer than 1 MiB"],
+  ])("is a crash that is tried three times: %s", async (_, script, reason) => {
     const run = await runOf(shell(script));
     expect(run).toMatchObject({ status: "failed", attempt: 3, failureReason: `agent_crashed: its process ${reason}` });
   });
@@ -79,13 +82,13 @@ describe("the output of a process", () => {
       `const used = () => process.cpuUsage().user + process.cpuUsage().system; for (let i = 1; i <= 4; i++) { while (used() < i * 6e5); console.log(${JSON.stringify(thought)}); await Bun.sleep(50); } console.log(${JSON.stringify(end)})`,
       "completed",
     ],
-  ])("the limit of CPU time %s", async (_, script, status) => {
+  ])("is limited in CPU time, and the limit %s", async (_, script, status) => {
     const run = await runOf(bun(script), {}, 2000);
     expect(run).toMatchObject({ status, attempt: 1 });
     if (status === "failed") expect(run.failureReason).toStartWith("budget: the agent used 2 s of CPU time");
   });
 
-  test("a milestone that is unknown or malformed is kept as it was sent", async () => {
+  test("keeps a milestone that is unknown or malformed as it was sent", async () => {
     const odd = [{ name: "celebrated", detail: {} }, { name: "page_read" }];
     const lines = odd.map((fields) => `echo '${JSON.stringify({ type: "milestone", ...fields })}'; `).join("");
     const { send, run } = await appWithRun(shell(`${lines}echo '${end}'`));
@@ -94,13 +97,13 @@ describe("the output of a process", () => {
     expect(body.events).toMatchObject(odd.map((raw) => ({ name: null, raw })));
   });
 
-  test("an event that is nested too deeply is a crash", async () => {
+  test("is a crash if an event is nested too deeply", async () => {
     const depth = 200_000;
     const deep = `console.log('{"type":"tool_call","input":' + "[".repeat(${depth}) + "]".repeat(${depth}) + "}")`;
     expect((await runOf(bun(deep))).failureReason).toStartWith("agent_crashed: ");
   });
 
-  test("on stderr is reported, the last 4 KiB", async () => {
+  test("on stderr is reported up to its last 4 KiB", async () => {
     const { failureReason } = await runOf(shell("yes complaint | head -c 100000 >&2; echo last words >&2; exit 1"));
     expect(failureReason).toEndWith("complaint\nlast words");
     expect(failureReason.length).toBeWithin(4000, 4300);
@@ -120,7 +123,7 @@ describe("the output of a process", () => {
     expect((await told(failure("boredom", {})))[2]).toStartWith("agent_crashed: its process wrote an invalid event");
   });
 
-  test("a process that can't be started is the service's fault", async () => {
+  test("is missing by the service's fault if the process can't be started", async () => {
     const { attempt, failureReason } = await runOf(["/nowhere/evald"]);
     expect([attempt, failureReason]).toEqual([
       1,
@@ -129,7 +132,7 @@ describe("the output of a process", () => {
   });
 });
 
-describe("limits", () => {
+describe("a process", () => {
   const order = {
     task: {
       text: "",
@@ -143,7 +146,7 @@ describe("limits", () => {
     context: { now: () => 0, startedAt: 0, allow: [], means: null },
   };
 
-  test("a flood waits in its process, and ends", async () => {
+  test("that floods the service with events waits, and is stopped", async () => {
     const text = "x".repeat(4000);
     const agent = createChildAgent(instantAgent, {
       start: () => startProcess(["yes", JSON.stringify({ type: "message", text })], {}),
@@ -171,7 +174,7 @@ describe("limits", () => {
     expect(most / 1024 ** 2).toBeLessThan(100);
   });
 
-  test("a flood that is stored as it arrives doesn't block the service, and ends", async () => {
+  test("whose flood of events is stored as it arrives is stopped without blocking the service", async () => {
     let beats = 0;
     const beat = setInterval(() => beats++, 5);
     const { attempt, failureReason } = await runOf(["yes", thought]);
@@ -180,25 +183,25 @@ describe("limits", () => {
     expect(beats).toBeGreaterThan(100);
   });
 
-  test("memory", async () => {
+  test("that uses too much memory is stopped", async () => {
     const greedy = bun(`globalThis.kept = Buffer.alloc(400 * 1024 ** 2, 1); setInterval(() => {}, 1000)`);
     const { attempt, failureReason } = await runOf(greedy, { EVALD_AGENT_MEMORY_MB: "256" });
     expect([attempt, failureReason]).toEqual([1, "budget: the agent used more than 256 MiB of memory and was stopped"]);
   });
 });
 
-describe("a process leaves nothing behind", () => {
+describe("a process leaves nothing behind if it", () => {
   /** Three that a shell starts: in its group, out of its group, and out of its group by one that has exited. */
   const litter = (file: string) =>
     `sleep 1000 & echo $! >> ${file}; setsid sleep 1001 & echo $! >> ${file}; sh -c 'setsid sleep 1002 & echo $! >> ${file}';`;
   const pidsIn = (file: string) => readFileSync(file, "utf8").trim().split("\n").map(Number);
 
   test.each([
-    ["that has ended", `echo '${end}'`, {}, "completed"],
-    ["that has crashed", "exit 1", {}, "failed"],
-    ["that has killed itself", "kill -KILL $$", {}, "failed"],
+    ["has ended", `echo '${end}'`, {}, "completed"],
+    ["has crashed", "exit 1", {}, "failed"],
+    ["has killed itself", "kill -KILL $$", {}, "failed"],
     [
-      "that heeds no signal when its time has run out",
+      "ignores signals when its time is up",
       `trap "" TERM; echo '${thought}'; while :; do sleep 0.1; done`,
       // Long enough for the shell to write all IDs.
       { EVALD_RUN_TIMEOUT_SECONDS: "4" },
@@ -239,7 +242,7 @@ async function served(url: string, count: number, env: Record<string, string> = 
 }
 
 describe("the explorer in the executable", () => {
-  test("has no key or data, and exits with the service, even if it doesn't get CPU time", async () => {
+  test("has no key or data, and exits with the service even if it doesn't get CPU time", async () => {
     const { promise: asked, resolve: arrived } = Promise.withResolvers<void>();
     const site = serveSite({
       "/": () => {
@@ -273,7 +276,7 @@ describe("the explorer in the executable", () => {
     site.stop();
   });
 
-  test("runs in a sandbox: without the machine's files, processes, privileges and keyrings, and ends with the service", async () => {
+  test("runs in a sandbox without the machine's files, processes, privileges and keyrings, and ends with the service", async () => {
     const { promise: asked, resolve: arrived } = Promise.withResolvers<void>();
     const site = serveSite({
       "/": () => {
@@ -336,7 +339,7 @@ describe("the explorer in the executable", () => {
     site.stop();
   });
 
-  test("a process waits for the next run, and serves only that one", async () => {
+  test("waits for the next run, and serves only that one", async () => {
     const site = serveSite({ "/": { body: "<title>Acme</title><h1>Acme</h1>" } });
     const { service, ask, runIds } = await served(`${site.url}/`, 1);
     const untilWaiting = async (other?: number): Promise<number> => {
@@ -359,7 +362,7 @@ describe("the explorer in the executable", () => {
     site.stop();
   });
 
-  test("a process waits for every three runs at once, and each serves one of the next runs", async () => {
+  test("waits in one process for every three concurrent runs, and each process serves one of the next runs", async () => {
     const site = serveSite({ "/": { body: "<title>Acme</title><h1>Acme</h1>" } });
     const { service, ask, runIds } = await served(`${site.url}/`, 1, { EVALD_CONCURRENCY: "9" });
     const waiting = () => childrenOf(service.pid).filter(isWaiting);
@@ -378,7 +381,7 @@ describe("the explorer in the executable", () => {
     site.stop();
   });
 
-  test("50 at once: none is lost or left behind, and the service stays small", async () => {
+  test("runs 50 times concurrently without losing a run or leaving one behind, and the service stays small", async () => {
     const guide =
       '<!doctype html><html lang="en"><title>Acme</title><main><h1>Upload a file</h1><p>Upload a file with the SDK.</p><pre><code class="language-js">await acme.upload("a.txt");</code></pre></main></html>';
     const headers = { "content-type": "text/html" };

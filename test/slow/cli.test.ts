@@ -37,7 +37,7 @@ test("a failure of a command with --json is JSON on stdout", async () => {
   expect([away.code, JSON.parse(away.stdout).error]).toEqual([3, "unavailable"]);
 });
 
-test("an organization, a key, a provider and a prompt are created, listed and archived; IDs on stdout, messages on stderr", async () => {
+test("an organization, a key, a provider and a prompt are created, listed and archived, with IDs on stdout and messages on stderr", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => await call(args, { cwd });
   const org = await run("org", "create", "Acme", "--time-zone", "Europe/Berlin");
@@ -178,7 +178,7 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
   expect((await run("prompt", "list", "--archived")).stdout).toContain(`${prompt.id}  archived  First query`);
 });
 
-test("an organization is changed; a scheduled prompt shows its next runs", async () => {
+test("an organization can be changed, and a scheduled prompt shows its next runs", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]): Promise<[code: number | null, stdout: string, stderr: string]> => {
     const { code, stdout, stderr } = await call(args, { cwd });
@@ -240,7 +240,7 @@ test("an organization is changed; a scheduled prompt shows its next runs", async
   expect(listed).toContain(prompt.trim());
 });
 
-test("only an archived prompt is unarchived, and shows its warnings and next runs", async () => {
+test("only an archived prompt is unarchived, and it shows its warnings and next runs", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => await call(args, { cwd });
   await run("org", "create", "Acme");
@@ -334,7 +334,7 @@ test("failures print the reason on stderr, with exit code 2", async () => {
   ]);
 });
 
-test("a wrong path is a usage error that names it, in a sentence", async () => {
+test("a wrong path is a usage error that names it in a sentence", async () => {
   const cwd = emptyFolder();
   await call(["org", "create", "Acme"], { cwd });
   await Bun.write(join(cwd, "file"), "x");
@@ -366,7 +366,7 @@ test("a wrong path is a usage error that names it, in a sentence", async () => {
   expect([doctor.code, JSON.parse(doctor.stdout)[0]]).toMatchObject([1, { what: "data directory", state: "fault" }]);
 });
 
-test("a wrong setting is named as it was given", async () => {
+test("an invalid setting is named as it was entered", async () => {
   const cwd = emptyFolder();
   for (const [args, env, named] of [
     [["agent", "list"], { EVALD_AGENTS: "/nope.json" }, "EVALD_AGENTS"],
@@ -391,7 +391,7 @@ describe("output", () => {
     return [code, stdout, stderr];
   };
 
-  test("that nobody reads ends a command quietly", async () => {
+  test("ends a command quietly if nobody reads it", async () => {
     const cwd = emptyFolder();
     await call(["org", "create", "Acme"], { cwd });
     for (const command of ["runs --json", "--help", "completion bash"])
@@ -401,7 +401,7 @@ describe("output", () => {
       ]);
   });
 
-  test("that can't be written is an error, never a missed requirement", async () => {
+  test("is an error if it can't be written, and never a missed requirement", async () => {
     const cwd = emptyFolder();
     await call(["org", "create", "Acme"], { cwd });
     const oneLine = expect.stringMatching(/^error: [^\n]*stdout[^\n]*\n$/);
@@ -409,14 +409,14 @@ describe("output", () => {
       expect([command, await shell(cwd, `"$0" ${command} >/dev/full`)]).toEqual([command, [3, "", oneLine]]);
   });
 
-  test("reaches a slow reader in full, also if the command fails", async () => {
+  test("reaches a slow reader in full, even if the command fails", async () => {
     const cwd = emptyFolder();
     const option = "x".repeat(100_000);
     const [code, stdout] = await shell(cwd, `"$0" org list --${option} --json | (read -r line; echo "$line"; cat)`);
     expect([code, JSON.parse(String(stdout)).error]).toEqual([2, "bad_request"]);
   });
 
-  test("that can't be written doesn't stop the service", async () => {
+  test("doesn't stop the service if it can't be written", async () => {
     const child = Bun.spawn([executable, "serve"], {
       cwd: emptyFolder(),
       env: { PATH: process.env.PATH, EVALD_PORT: "0", EVALD_WELCOME: "1", EVALD_DRAIN_SECONDS: "0" },
@@ -436,7 +436,7 @@ describe("output", () => {
   });
 });
 
-test("commands that start at once on a new data folder all succeed", async () => {
+test("commands that start at the same time on a new data folder all succeed", async () => {
   for (let round = 0; round < 10; round++) {
     const cwd = emptyFolder();
     const names = ["A", "B", "C", "D"];
@@ -449,7 +449,7 @@ test("commands that start at once on a new data folder all succeed", async () =>
   }
 });
 
-test("of commands that create one organization at once, one succeeds and the others say so", async () => {
+test("one of several commands that create the same organization succeeds, and the others say so", async () => {
   const cwd = emptyFolder();
   const made = await Promise.all([1, 2, 3, 4].map(() => call(["org", "create", "Acme"], { cwd })));
   const refused = /^error: .*"Acme"/;

@@ -95,7 +95,7 @@ describe("a coding agent", () => {
     await until("the agent is gone", () => running(mark) === 0);
   });
 
-  test("that reports another cost than the gateway has the difference shown", async () => {
+  test("whose reported cost differs from the gateway's has the difference shown", async () => {
     const { report } = await runOf(custom("model"));
     expect(report.metrics).toMatchObject({ costUsd: 0.003 });
     expect(report.metrics.costDetail).toContain("$0.50");
@@ -107,7 +107,7 @@ describe("a coding agent", () => {
     await until("its processes are gone", () => running("4321.5") === 0);
   });
 
-  test("that writes no JSON continues, and the lines are reported", async () => {
+  test("that writes something other than JSON continues, and the lines are reported", async () => {
     const { run, of } = await runOf(custom("garbage"));
     expect(run.status).toBe("completed");
     expect(of("message").at(-1)?.text).toMatch(/2 lines.*this is not JSON/);
@@ -156,7 +156,7 @@ describe("a coding agent", () => {
     ["model", { model: "payment" }, /^credentials: openai-compatible requires payment \(402\)/],
     ["model", { model: "limited" }, /^infrastructure: .*(429|no)/],
     ["acp-crash", {}, /^agent_crashed: fake exited with code 4/],
-  ] as const)("%s %j fails with its cause", async (mode, options, reason) => {
+  ] as const)("that has the fault %s %j fails with its cause", async (mode, options, reason) => {
     const { run } = await runOf(custom(mode), options);
     expect(run.status).toBe("failed");
     expect(run.failureReason).toMatch(reason);
@@ -223,8 +223,8 @@ describe("an installation", () => {
 
   test.each([
     ["another package", () => installed("codex-of-others", "1.0.0"), /belongs to codex-of-others/],
-    ["none", () => "/nowhere", /not installed; install it with: npm install -g @openai\/codex@/],
-  ])("%s: a prompt that names the agent is refused", async (_, pathOf, detail) => {
+    ["no package", () => "/nowhere", /not installed; install it with: npm install -g @openai\/codex@/],
+  ])("can't be named by a prompt if it is of %s", async (_, pathOf, detail) => {
     const agent = createCodingAgent(codex, { path: pathOf() });
     const { send } = appOf(codex, { agent, env: model });
     const { status, body } = await send("POST", "/api/v1/prompts", {

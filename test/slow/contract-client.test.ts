@@ -67,7 +67,7 @@ async function start({ file }: { file?: string } = {}) {
   return { service, create, client: contractClient(`${service.url}/api/v1`, key) };
 }
 
-test("a client of the public contract triggers, polls, compares and reports a run without knowing evald", async () => {
+test("a client that knows only the public contract triggers, polls, compares and reports a run", async () => {
   const { service, create, client } = await start();
   const task = ["--text", `Upload a {{what}}. ${site.url}/`, "--goal", "Upload a file with the SDK"];
   const promptId = await create(...task, "--success-bar", "docs_only=1");
@@ -101,7 +101,7 @@ test("a client of the public contract triggers, polls, compares and reports a ru
   expect(await service.stop()).toBe(0);
 }, 300_000);
 
-test("a newer run of the same preview supersedes the older one for a client that doesn't ask for it", async () => {
+test("a newer run of a preview supersedes the older one for a client that doesn't request it", async () => {
   const { service, create, client } = await start({ file: instant });
   const gate = join(emptyFolder(), "go");
   const promptId = await create("--text", `Upload until ${gate} ${site.url}/`, "--goal", "Upload");

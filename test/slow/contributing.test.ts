@@ -45,7 +45,7 @@ function withDiff(text: string, { file, code }: Step): string {
   return text.replace(old, () => fresh);
 }
 
-test("every worked example applies and passes, with the stated number of files", async () => {
+test("every example applies and passes, with the stated number of files", async () => {
   const files = (await Bun.$`git ls-files -co --exclude-standard`.cwd(root).text()).trim().split("\n");
   for (const file of files) cpSync(join(root, file), join(copy, file), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));

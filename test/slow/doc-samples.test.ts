@@ -92,7 +92,7 @@ const samples: Record<string, RegExp[]> = {
   "people.md": [/^[0-9a-f-]{36}\nhttp\S+\/setup\/\S+\n$/, /^$/, /^$/],
 };
 
-test("every bash sample prints what it should, page by page, with the executable", async () => {
+test("every bash sample prints the expected output, page by page, with the executable", async () => {
   const cwd = emptyFolder();
   // Only the samples are tested here, so short runs are enough.
   const short = { EVALD_MAX_PAGES: "3", EVALD_MAX_REQUESTS: "20" };

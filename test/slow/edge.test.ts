@@ -40,7 +40,7 @@ function exchange(port: number, bytes: string, more: (socket: Socket) => void = 
   });
 }
 
-describe("the gate checks the same path that is served", () => {
+describe("the gate checks the path that is served", () => {
   let service: Awaited<ReturnType<typeof started>>;
   beforeAll(async () => {
     service = await started();
@@ -64,7 +64,7 @@ describe("the gate checks the same path that is served", () => {
     "\xff",
     "",
   ];
-  test.each(hosts.map((host) => [JSON.stringify(host), host]))("Host: %s", async (_, host) => {
+  test.each(hosts.map((host) => [JSON.stringify(host), host]))("with the Host %s", async (_, host) => {
     const asked: [target: string, status: number][] = [
       ["/api/v1/runs", 401],
       ["/api/v1/prompts?limit=1", 401],
@@ -83,7 +83,7 @@ describe("the gate checks the same path that is served", () => {
     }
   });
 
-  test("HTTP/1.0 without a Host, HTTP/1.1 without one, targets of other forms", async () => {
+  test("with HTTP/1.0, without a Host, and with targets of other forms", async () => {
     const asked: [line: string, status: number][] = [
       ["GET /api/v1/runs HTTP/1.0", 401],
       ["GET /xx/api/v1/runs HTTP/1.0", 404],
@@ -96,7 +96,7 @@ describe("the gate checks the same path that is served", () => {
     expect((await ask("CONNECT a:80 HTTP/1.1", ["Host: a:80"])).status).toBe(404);
   });
 
-  test("a key works under every Host, bodies included", async () => {
+  test("and accepts a key under every Host, with a body too", async () => {
     for (const host of ["a", "[", "a b", "localhost:3000"]) {
       const headers = [`Host: ${host}`, `Authorization: Bearer ${service.key}`];
       const read = await ask("GET /api/v1/runs?limit=1 HTTP/1.1", headers);
@@ -131,12 +131,12 @@ describe("a large body, or one without a length", () => {
     ["POST", "/api/v1/nothing"],
     ["POST", "/healthz"],
     ["GET", "/docs"],
-  ])("%s %s: one without a length or an end is cut off", async (method, path) => {
+  ])("is cut off if it has no length or end: %s %s", async (method, path) => {
     await exchange(service.port, head(method, path), endless);
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
   });
 
-  test("one above 1 MiB returns 413 with an Error body, with and without a length; without one the connection closes", async () => {
+  test("returns 413 with an Error body above 1 MiB; without a length the connection closes", async () => {
     const error = { error: "too_large", detail: expect.any(String) };
     const untold = await exchange(service.port, head("POST", "/api/v1/prompts") + chunk.repeat(17));
     expect([untold.status, JSON.parse(untold.body)]).toEqual([413, error]);
@@ -149,7 +149,7 @@ describe("a large body, or one without a length", () => {
     expect([told.status, await told.json()]).toEqual([413, error]);
   });
 
-  test("one with a length above 16 MiB is rejected before it is sent, whatever the route", async () => {
+  test("with a length above 16 MiB is rejected before it is sent, whatever the route", async () => {
     const size = 16 * 1024 * 1024 + 1;
     const answer = await exchange(
       service.port,
@@ -158,7 +158,7 @@ describe("a large body, or one without a length", () => {
     expect(answer.status).toBe(413);
   });
 
-  test("one without a length that was read leaves the connection open", async () => {
+  test("leaves the connection open if it has no length and was read", async () => {
     const body = '{"text":"x"}';
     const post = `${head("POST", "/api/v1/prompts")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
     const { head: first, body: rest } = await exchange(
@@ -170,7 +170,7 @@ describe("a large body, or one without a length", () => {
   });
 });
 
-test("a last use that can't be stored is logged and ends nothing", async () => {
+test("a last use that can't be stored is logged and doesn't end the service", async () => {
   const service = await started();
   expect((await client(service.url, service.key)("GET", "/api/v1/whoami")).status).toBe(200);
   const db = new Database(join(service.cwd, "data", "evald.db"));
@@ -182,7 +182,7 @@ test("a last use that can't be stored is logged and ends nothing", async () => {
   );
 });
 
-test.each(["/dev/full", "a pipe that nobody reads"])("stderr is %s: it continues to serve", async (where) => {
+test.each(["/dev/full", "a pipe that nobody reads"])("the service continues if stderr is %s", async (where) => {
   const cwd = emptyFolder();
   const child = Bun.spawn([executable, "serve"], {
     cwd,
@@ -206,7 +206,7 @@ test.each(["/dev/full", "a pipe that nobody reads"])("stderr is %s: it continues
 const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
 test.each([...(hasIpv6 ? [["::", "[::1]"] as const] : []), ["0.0.0.0", "127.0.0.1"]])(
-  "EVALD_HOST=%s: it uses a reachable URL for itself, and reads its own pages there",
+  "a service with EVALD_HOST=%s uses a reachable URL for itself, and reads its own pages there",
   async (host, own) => {
     const service = await serve({ cwd: emptyFolder(), env: { EVALD_HOST: host, EVALD_WELCOME: "1" } });
     expect(new URL(service.url).hostname).toBe(own);
@@ -218,7 +218,7 @@ test.each([...(hasIpv6 ? [["::", "[::1]"] as const] : []), ["0.0.0.0", "127.0.0.
   300_000,
 );
 
-test("an unusable data folder is named with the remedy", async () => {
+test("an unusable data folder is reported with the remedy", async () => {
   const cwd = emptyFolder();
   const noise = "this is no database, and longer than a header would be".repeat(50);
   for (const name of ["evald.db", "evald.lock"]) {
@@ -237,7 +237,7 @@ test("an unusable data folder is named with the remedy", async () => {
   expect(await said("/proc/self")).toMatch(/^error: \/proc\/self\/evald\.lock cannot be opened for writing\. .*--data/);
 });
 
-test("each request is logged with its status: reads that succeed or find nothing at debug, the rest at info", async () => {
+test("each request is logged with its status, at debug level if it reads, else at info", async () => {
   const lines: { level: number; path: string; status: number }[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const app = testApp({ log });

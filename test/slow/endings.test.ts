@@ -57,7 +57,7 @@ async function setUp(agent?: Agent, env: Record<string, string> = {}) {
 const cancelled = 'cancelled: by the API key "test"';
 
 describe("cancelling", () => {
-  test("a pending run never starts", async () => {
+  test("prevents a pending run from starting", async () => {
     const { send, run, get, attempts, runJobs, db } = await setUp();
     const [doomed, other] = [await run(), await run()];
     const { status, body } = await send("POST", `/api/v1/runs/${doomed}/cancel`);
@@ -78,7 +78,7 @@ describe("cancelling", () => {
     expect(await attempts(doomed)).toEqual([]);
   });
 
-  test("a run in progress ends at once; its session stops, its result is discarded, its cost kept", async () => {
+  test("ends an active run immediately: its session stops, its result is discarded, its cost is kept", async () => {
     const { agent, seen, letGo } = patientAgent();
     const { send, run, get, attempts, service, db } = await setUp(agent);
     const runId = await run();
@@ -105,7 +105,7 @@ describe("cancelling", () => {
     ]);
   });
 
-  test("a run cancelled by another process stops at the next check", async () => {
+  test("by another process stops the run at its next check", async () => {
     const { agent, seen } = patientAgent();
     const { run, service, db } = await setUp(agent);
     const runId = await run();
@@ -116,7 +116,7 @@ describe("cancelling", () => {
     await service.runner.stop(0);
   });
 
-  test("an ended run is unchanged; a run of another organization does not exist", async () => {
+  test("leaves an ended run unchanged, and can't find a run of another organization", async () => {
     const { send, run, get, runJobs, b } = await setUp();
     const runId = await run();
     await runJobs();
@@ -174,7 +174,7 @@ describe("superseding", () => {
     expect((await get(earlier)).status).toBe(isSame ? "superseded" : "pending");
   });
 
-  test("a repeated request with one Idempotency-Key doesn't end its own run", async () => {
+  test("doesn't end the request's own run if it is repeated with its Idempotency-Key", async () => {
     const { run, get } = await setUp();
     const key = { "idempotency-key": "commit-1" };
     const body = { ...preview(1), supersede: true };
@@ -201,7 +201,7 @@ test("a rerun is a new run with the same parameters", async () => {
   expect((await send("POST", `/api/v1/runs/${first}/rerun`)).status).toBe(409);
 });
 
-test("a repeated rerun with one Idempotency-Key creates one run; the key of another request is rejected", async () => {
+test("a rerun that is repeated with one Idempotency-Key creates one run, and the key of another request is rejected", async () => {
   const { send, run } = await setUp();
   const key = { "idempotency-key": "once" };
   const [first, other] = [await run({}, undefined, key), await run()];
@@ -215,8 +215,8 @@ test("a repeated rerun with one Idempotency-Key creates one run; the key of anot
   expect((await rerun(first, "two words")).status).toBe(400);
 });
 
-describe("attempts", () => {
-  test("the cost of a lost attempt is kept, with the reason for its end", async () => {
+describe("an attempt", () => {
+  test("that is lost keeps its cost, with the reason for its end", async () => {
     let begun = 0;
     const agent = scriptedAgent(async function* () {
       yield usage(++begun === 2 ? null : begun / 4);
@@ -243,7 +243,7 @@ describe("attempts", () => {
     expect(page).toMatch(/data-outcome="retried">.*agent_crashed: crash 1/);
   });
 
-  test("costs right before the service stops are kept", async () => {
+  test("keeps the cost from right before the service stops", async () => {
     let waits = false;
     const agent = scriptedAgent(async function* (signal) {
       yield usage(0.25);
@@ -259,7 +259,7 @@ describe("attempts", () => {
     expect(await attempts(runId)).toMatchObject([{ outcome: "released", costUsd: 0.25 }]);
   });
 
-  test("an idle agent is stopped, an active one is not", async () => {
+  test("is stopped if its agent is idle, and not if it is active", async () => {
     const env = { EVALD_IDLE_TIMEOUT_SECONDS: "3" };
     const silent = scriptedAgent(async function* (signal) {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -312,7 +312,7 @@ test("a timeout ends a run, whether or not the agent reacts to the signal", asyn
   expect(await Promise.all(endings)).toEqual([failed, failed]);
 }, 300_000);
 
-describe("limits", () => {
+describe("a limit applies to", () => {
   async function most(env: Record<string, string>, ask: (t: Awaited<ReturnType<typeof setUp>>) => Promise<unknown>) {
     let running = 0;
     let highest = 0;
@@ -349,7 +349,7 @@ describe("limits", () => {
     expect(both).toBe(4);
   });
 
-  test("runs that an organization starts within 24 hours: the rest wait", async () => {
+  test("runs that an organization starts within 24 hours, and the rest wait", async () => {
     const { run, get, service } = await setUp(undefined, { EVALD_RUNS_A_DAY: "2" });
     const ids = [await run(), await run(), await run()];
     await service.runner.start();
@@ -364,7 +364,7 @@ describe("limits", () => {
   });
 });
 
-test("a holder that stopped responding is found although the service is never idle", async () => {
+test("a process that stopped responding is detected although the service is never idle", async () => {
   const { run, get, service, db } = await setUp();
   const lost = await run();
   const held = { state: "running", owner: "another", attempt: 1, attemptStartedAt: 1, leaseUntil: 1 } as const;

@@ -57,7 +57,7 @@ async function visit(pages: Shown[]): Promise<string[]> {
   return wrong;
 }
 
-test("no page has barriers, overflows, complaints, or requests to another host, in light and dark, on desktops and phones", async () => {
+test("no page has barriers, overflows, complaints or requests to another host, in light and dark, on desktops and phones", async () => {
   const pages = await everyPage(app);
   expect(pages.length).toBeGreaterThan(50);
   expect((await Promise.all([visit(pages), visit(pages)])).flat()).toEqual([]);

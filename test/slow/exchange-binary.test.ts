@@ -37,7 +37,7 @@ async function newFolder() {
   return { cwd, run: (...args: string[]) => call(args, { cwd }) };
 }
 
-test("an export of one instance is imported by another, next to running services; each error names its remedy", async () => {
+test("an export of one instance is imported by another, next to running services, and each error names its remedy", async () => {
   const { cwd, run } = await newFolder();
   const service = await serve({ cwd });
   const sized = /^Exported \d+\.\d MiB\.\n$/;
@@ -98,7 +98,7 @@ test("an export of one instance is imported by another, next to running services
   expect(readdirSync(cwd).filter((name) => name.includes("unfinished"))).toEqual([]);
 });
 
-test("while 100 MB are exported, requests of another organization are answered in between", async () => {
+test("an export of 100 MB doesn't delay requests of another organization", async () => {
   const { cwd, run } = await newFolder();
   await run("import", file);
   await run("org", "create", "Other");
@@ -139,7 +139,7 @@ test("while 100 MB are exported, requests of another organization are answered i
 });
 
 test.each([5, 30, 200])(
-  "an import killed at its write %i resumes when requested again",
+  "an import that is killed at write %i resumes when it is requested again",
   async (nth) => {
     const { cwd, run } = await newFolder();
     const under = [
@@ -205,7 +205,7 @@ describe("a regrade from the command line", () => {
     [["--since", "2026-01-01", "--max-usd", "much"], /maxUsd: must be a number/],
     [["--since", "2026-01-01", "--prompt", "x"], /promptId: must be a UUID/],
     [["--since", "2026-01-01", "--methodology", "9"], /methodology: "9"/],
-  ])("%p is rejected", async (args, words) => {
+  ])("is rejected for the options %p", async (args, words) => {
     const { run } = await newFolder();
     const { code, stderr } = await run("regrade", ...args);
     expect([code > 0, stderr]).toEqual([true, expect.stringMatching(words)]);

@@ -96,7 +96,7 @@ beforeAll(async () => {
 afterAll(() => source.stop());
 
 describe("an export as JSON lines", () => {
-  test("contains everything of the organization that has ended, and nothing of another one or secret", () => {
+  test("contains everything of the organization that has ended, and no secrets or rows of others", () => {
     const rows = rowsIn(text);
     const counts: Record<string, number | undefined> = Object.fromEntries(
       [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
@@ -122,7 +122,7 @@ describe("an export as JSON lines", () => {
     expect(JSON.stringify(rows)).not.toContain(source.a.key);
   });
 
-  test("becomes the same in another instance, byte for byte; nothing runs", async () => {
+  test("becomes the same in another instance, byte for byte, and nothing runs", async () => {
     const other = testApp();
     const done = importInto(other, text);
     expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 9, report: 7, gate: 2, regrade: 2 } });
@@ -161,7 +161,7 @@ describe("an export as JSON lines", () => {
     expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 7 });
   });
 
-  test("imported twice, or in a newer version, adds missing rows and changes nothing", async () => {
+  test("adds missing rows and changes nothing if it is imported twice, or in a newer version", async () => {
     const other = testApp();
     importInto(other, text, other.a.org, { check: true });
     expect(count(other, "runs")).toBe(0);
@@ -320,7 +320,7 @@ describe("a rejected file stores nothing", () => {
     throw new Error("the file was imported");
   };
 
-  test("truncated anywhere", () => {
+  test("if it is truncated anywhere", () => {
     const app = testApp();
     const bytes = Buffer.from(text);
     const step = Math.floor(bytes.length / 150);
@@ -332,7 +332,7 @@ describe("a rejected file stores nothing", () => {
     expect(importInto(app, bytes).rows.run).toBe(9);
   });
 
-  test("damaged by a single bit anywhere after the header", () => {
+  test("if it is damaged by a single bit anywhere after the header", () => {
     const app = testApp();
     const bytes = Buffer.from(text);
     const start = bytes.indexOf(10) + 1;
@@ -359,16 +359,16 @@ describe("a rejected file stores nothing", () => {
       () => "slug,score\n",
       /line 1: this is not an evald export; pass a file created by evald export, uncompressed/,
     ],
-    ["a packed one", () => Bun.gzipSync(new TextEncoder().encode(text)), /line 1: this is not an evald export/],
+    ["compressed content", () => Bun.gzipSync(new TextEncoder().encode(text)), /line 1: this is not an evald export/],
     ["a backup", () => `SQLite format 3\0${"\0".repeat(100)}\n`, /line 1: this is not an evald export/],
-    ["empty", () => "", /line 1: the file is truncated here/],
+    ["no content", () => "", /line 1: the file is truncated here/],
     [
-      "a newer one",
+      "a newer version",
       () => sealed([], { type: "evald export", version: 2, evald: "9.0.0" }),
       /line 1: the file has format 2, written by evald 9.0.0, but this version reads formats up to 1;/,
     ],
     [
-      "rows that were left out",
+      "missing rows",
       () => text.split("\n").toSpliced(4, 1).join("\n"),
       /the file is damaged, export it again$|must come earlier in the file/,
     ],
@@ -380,7 +380,7 @@ describe("a rejected file stores nothing", () => {
     ["deep JSON", () => `{"type":"evald export","version":1}\n${deep(100)}\n`, /line 2: .*64 levels/],
     ["very deep JSON", () => `{"type":"evald export","version":1}\n${deep(500_000)}\n`, /line 2: .* nested/],
     [
-      "no UTF-8",
+      "text that isn't UTF-8",
       () => Buffer.concat([Buffer.from('{"type":"evald export","version":1}\n'), Buffer.from([0xff, 0xfe, 10])]),
       /line 2: the line is not valid UTF-8/,
     ],
@@ -389,15 +389,15 @@ describe("a rejected file stores nothing", () => {
       () => sealed([{ type: "api_key", row: {} }]),
       /line 2: "api_key" is not a known row type/,
     ],
-    ["a row of nothing", () => sealed([{ type: "prompt" }]), /line 2: prompt: row is required/],
+    ["a row without content", () => sealed([{ type: "prompt" }]), /line 2: prompt: row is required/],
     [
       "__proto__",
       () => '{"type":"evald export","version":1}\n{"type":"prompt","row":{"__proto__":{}}}\n',
       /line 2: .*__proto__/,
     ],
-    ["something behind the end", () => `${text}{}\n`, /unexpected data after the end/],
+    ["content after the end", () => `${text}{}\n`, /unexpected data after the end/],
     ["a path in a slug", () => at("report", { slug: "../../etc/passwd-0123abcd" }), /report: Invalid slug: /],
-    ["an id that is none", () => at("run", { id: "1' or 1" }), /run: Invalid id: /],
+    ["an invalid ID", () => at("run", { id: "1' or 1" }), /run: Invalid id: /],
     ["an organization in a row", () => at("prompt", { orgId: source.b.org }), /prompt: Invalid orgId/],
     [
       "a run that would be executed",
@@ -431,17 +431,17 @@ describe("a rejected file stores nothing", () => {
       /only a completed run has a report, and it must have one/,
     ],
     [
-      "a time beyond all",
+      "a time out of range",
       () => at("report", { createdAt: 9e15 }),
       /report: Invalid createdAt: must be an integer from 0 to/,
     ],
     [
-      "a frequency that never comes",
+      "a frequency that never occurs",
       () => at("prompt", { frequency: "0 0 30 2 *", status: "active" }),
       /frequency: "0 0 30 2 \*"/,
     ],
     [
-      "variables that are not there",
+      "variables that don't exist",
       () => at("prompt", { templateVars: ["other"] }),
       /templateVars must match the variables in text and endGoal/,
     ],
@@ -465,9 +465,9 @@ describe("a rejected file stores nothing", () => {
       () => at("event", { data: { source: "runner" } }),
       /source is not allowed in the data of an event/,
     ],
-    ["a score above all", () => at("report", { score: 101 }), /report: Invalid score: must be a number from 0 to 100/],
+    ["a score above 100", () => at("report", { score: 101 }), /report: Invalid score: must be a number from 0 to 100/],
     [
-      "advice for nothing",
+      "a fix for nothing",
       () => at("recommendation", { frictionIds: ["0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"] }),
       /its friction point 0199f3a2-.* is missing/,
     ],
@@ -491,8 +491,8 @@ describe("a rejected file stores nothing", () => {
       /gate: Invalid status: must be one of passed, failed, error/,
     ],
     ["a gate without an end", () => at("gate", { completedAt: null }), /an unfinished gate cannot be imported/],
-    ["a gate that says nothing", () => at("gate", { reason: null }), /a gate must have a reason/],
-    ["a gate of anything", () => at("gate", { comparison: {} }), /gate: comparison\.\w+ is required/],
+    ["a gate without a reason", () => at("gate", { reason: null }), /a gate must have a reason/],
+    ["a gate with an invalid comparison", () => at("gate", { comparison: {} }), /gate: comparison\.\w+ is required/],
     [
       "a gate of a foreign head",
       () => at("gate", { headRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
@@ -505,11 +505,11 @@ describe("a rejected file stores nothing", () => {
     ],
     ["a regrade without its end", () => at("regrade", { completedAt: null }), /an unfinished regrade cannot/],
     ["events out of order", () => at("event", { seq: 7 }), /the events of a run must be in order/],
-  ])("%s", (_, body, expected) => {
+  ])("if it has %s", (_, body, expected) => {
     expect(refused(testApp(), body())).toMatch(expected);
   });
 
-  test("a file with IDs of another organization", async () => {
+  test("if it has IDs of another organization", async () => {
     const app = testApp();
     importInto(app, text, app.b.org);
     const before = await exported(app, "", app.b.key);
@@ -528,7 +528,7 @@ describe("a rejected file stores nothing", () => {
   });
 });
 
-describe("for other programs", () => {
+describe("an export for other programs", () => {
   /** The results of three prompts, created at one moment, with IDs and slugs as they came. */
   function told() {
     const app = testApp({ now: () => Date.UTC(2026, 10, 21, 9, 30) });
@@ -550,7 +550,7 @@ describe("for other programs", () => {
     };
   }
 
-  test("CSV has a line per report, and nothing that a spreadsheet would calculate", async () => {
+  test("as CSV has a line per report, and nothing that a spreadsheet would calculate", async () => {
     const { app, id, runs } = told();
     const body = await exported(app, "?format=csv");
     const [met, missed, below, none] = runs;
@@ -602,7 +602,7 @@ describe("for other programs", () => {
     ]);
   });
 
-  test("JUnit reports missed goals, scores below the minimum, and failed runs", async () => {
+  test("as JUnit reports missed goals, scores below the minimum, and failed runs", async () => {
     const { app, runs } = told();
     const [met, missed, below, none, broken] = runs.map(({ slug, runId }) => slug || runId);
     const name = "=1+1 &#34;quoted&#34; &#60;b&#62;";
@@ -639,7 +639,7 @@ describe("for other programs", () => {
     expect([left.includes('tests="4" failures="0" errors="2"'), left.includes(`"${missed}"`)]).toEqual([true, false]);
   });
 
-  test("Markdown equals the page of each report", async () => {
+  test("as Markdown equals the page of each report", async () => {
     const { app, runs } = told();
     const headers = { authorization: `Bearer ${app.a.key}` };
     const pages = await Promise.all(
@@ -649,7 +649,7 @@ describe("for other programs", () => {
   });
 });
 
-test("hostile text in a file stays text, on the page too", async () => {
+test("hostile text in a file stays text, even on the page", async () => {
   const script = "<script>alert(1)</script>";
   const rows = rowsIn(text).map(({ type, row }) => {
     if (type === "report") return { type, row: { ...row, keyFinding: script, verdict: script } };

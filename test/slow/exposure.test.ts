@@ -55,7 +55,7 @@ test("the log contains no link tokens", async () => {
   expect(lines.filter((line) => line.includes("/[redacted]")).length).toBeGreaterThan(8);
 });
 
-test("the files of the data directory are accessible only for their owner, also those of an older version", async () => {
+test("the files of the data directory are accessible only to their owner, even if an older version created them", async () => {
   const folder = emptyFolder();
   chmodSync(folder, 0o755);
   const before = process.umask(0o022);
@@ -156,7 +156,7 @@ test("IDs of another organization's keys and share links are not revealed", asyn
   expect(() => createKey(ctx, app.a.org, "x", { id })).toThrow(expect.objectContaining({ code: "conflict" }));
 });
 
-test("a mail server that repeats what it is sent doesn't put it into the log", async () => {
+test("a mail server's echo of what it was sent is not logged", async () => {
   const server = Bun.listen({
     hostname: "127.0.0.1",
     port: 0,

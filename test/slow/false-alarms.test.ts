@@ -57,7 +57,7 @@ function adaptive(grown: ReturnType<typeof sides>): Verdict | null {
 const gates = 200;
 
 test.each(designs.map((design) => [design.name, design] as const))(
-  "of gates of %s without a change, at most 5 %% fail",
+  "at most 5 %% of gates of %s fail without a change",
   (_, design) => {
     // Prompts that each change by chance don't count as one change per run.
     const { failed } = measureFalseFails(design, gates, design.prompts > 1 && design.args > 1 ? 6 : 0);
@@ -81,8 +81,8 @@ test.each(changes.filter(({ points = 99 }) => points > 10).map((change) => [chan
 
 const countOf = (verdicts: (Verdict | null)[], wanted: Verdict) => verdicts.filter((each) => each === wanted).length;
 
-describe("of pairs without a change", () => {
-  test.each([4, 8])("at most 5 %% are called worse by five runs per side (standard deviation %d)", (sd) => {
+describe("without a change", () => {
+  test.each([4, 8])("at most 5 %% of pairs of five runs per side are called worse (standard deviation %d)", (sd) => {
     const random = randomOf(sd);
     const verdicts = Array.from({ length: pairs }, () => judgeSides(...sides(random, sd)(5), []).verdict);
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
@@ -91,7 +91,7 @@ describe("of pairs without a change", () => {
     expect(worse / pairs).toBeWithin(sd === 4 ? 0.003 : 0.015, 0.03);
   });
 
-  test("at most 5 % are called worse or better by an adaptive gate, which tests four times", () => {
+  test("at most 5 % of adaptive gates, which test four times, call a side worse or better", () => {
     const random = randomOf(11);
     // At this spread, 5 points are nothing: only the levels limit the rate, to three standard errors.
     const count = 3_000;
@@ -144,7 +144,7 @@ function noisy(seed: number, pageAt: (task: Task) => string) {
   };
 }
 
-describe("a model agent that varies, judged by a model", () => {
+describe("for a model agent that varies, judged by a model", () => {
   async function gates(seed: number, preview: string, rounds: number) {
     const pages: Record<string, string> = { "https://preview.acme.dev": preview };
     const site = (task: Task) => pages[task.urlMap["docs.acme.dev"] ?? ""] ?? docs.good;

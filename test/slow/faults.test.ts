@@ -80,7 +80,7 @@ test.each([
   ["pwrite64:error=EIO:when=300..310"],
   ["pwrite64:error=EIO:when=301+"],
 ])(
-  "%s: the response is 503, the process ends with 74, and all acknowledged work is there",
+  "after %s, the response is 503, the process exits with 74, and no acknowledged work is lost",
   async (fault) => {
     const { cwd, key, service, ask, acknowledged, refused, post, isWhole } = await setUp();
     while (acknowledged.length < 5) await post();
@@ -112,7 +112,7 @@ test.each([
 
 // Each commit of a run in turn: it is accepted, claimed, its session is stored, it is settled.
 test.each([9, 10, 11, 12])(
-  "a single failed fsync, the %dth, ends the process, whatever caused it",
+  "a single failed fsync ends the process, whatever caused it: number %d",
   async (nth) => {
     const { cwd, key, service, ask, acknowledged, post, isWhole } = await setUp();
     const detach = await inject(service.pid, `fsync,fdatasync:error=EIO:when=${nth}`);
@@ -135,7 +135,7 @@ test.each([
   // Nothing can be rescued.
   ["evald.db", null],
 ])(
-  "%s is deleted: the service ends with 74 instead of accepting rows that disappear",
+  "the service exits with 74 when %s is deleted, and doesn't accept rows that would disappear",
   async (file, lost) => {
     const { cwd, key, service, acknowledged, refused, post, isWhole } = await setUp();
     while (acknowledged.length < 5) await post();
@@ -156,7 +156,7 @@ test.each([
   300_000,
 );
 
-test("a failed read: the response is 503, and the process ends with 74", async () => {
+test("a failed read returns 503, and the process exits with 74", async () => {
   const { cwd, key, service, acknowledged, post, isWhole } = await setUp();
   while (acknowledged.length < 100) await post();
   await service.stop();
@@ -177,7 +177,7 @@ test.each([
   ["read-only", ["pwrite64:error=EROFS:when=20+"]],
   ["full for a quota", ["pwrite64:error=EDQUOT:when=20+"]],
 ])(
-  "a disk that has become %s: reads continue, writes return 503, and it recovers by itself",
+  "a disk that becomes %s still allows reads, writes return 503, and the service recovers by itself",
   async (_, faults) => {
     const { service, ask, acknowledged, refused, post, untilTaken, isWhole } = await setUp();
     while (acknowledged.length < 5) await post();
@@ -197,7 +197,7 @@ test.each([
 );
 
 test.each(["EROFS", "EDQUOT"])(
-  "%s: a write outside of a transaction returns 503 too, and the one at the end does no harm",
+  "%s also makes a write outside of a transaction return 503, and the write at the end does no harm",
   async (name) => {
     const { service, ask } = await setUp();
     const detach = await inject(service.pid, `pwrite64:error=${name}`);
@@ -233,7 +233,7 @@ async function hold(dataDir: string) {
   };
 }
 
-test("a database held by another process: reads are answered meanwhile, writes wait for it, at most 5 seconds", async () => {
+test("a database that another process holds still answers reads, and writes wait for it at most 5 seconds", async () => {
   const { cwd, ask, post, service, acknowledged, isWhole } = await setUp();
   expect(await post()).toBe(200);
   const [prompt] = (await ask("GET", "/api/v1/prompts")).body;
@@ -301,7 +301,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 32 MB", () => {
     return { cwd, data, fill, empty: () => rmSync(ballast) };
   }
 
-  test("filled up three times: no crash, reads 200, writes 503, and all acknowledged work is completed", async () => {
+  test("that fills up three times causes no crash: reads return 200, writes 503, and all acknowledged work is completed", async () => {
     const { cwd, fill, empty } = smallDisk();
     const { service, ask, acknowledged, refused, post, untilTaken, isWhole } = await setUp(cwd);
     for (let round = 1; round <= 3; round++) {
@@ -322,7 +322,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 32 MB", () => {
     expect(await service.stop()).toBe(0);
   });
 
-  test("full at the end, and at the start: it stops cleanly, and doesn't start, with the reason; read-only commands work", async () => {
+  test("that is full lets the service stop cleanly but not start, with the reason, and read-only commands work", async () => {
     const { cwd, fill, empty } = smallDisk();
     // Unstored results are waited for as long as a stop may take.
     const { service, acknowledged, post, key } = await setUp(cwd, { EVALD_DRAIN_SECONDS: "1" });
@@ -353,7 +353,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 32 MB", () => {
     await again.stop();
   });
 
-  test("read-only at the start: it doesn't start, with the reason; writable again, it does", async () => {
+  test("that is read-only prevents the start, with the reason, until it is writable again", async () => {
     const { cwd, data } = smallDisk();
     const { service, ask, acknowledged, post, key } = await setUp(cwd);
     await post();

@@ -99,7 +99,7 @@ test("forms with more than 2,000 fields are rejected for members and strangers",
   expect(wrong).toEqual([]);
 }, 300_000);
 
-test("the answer to a form with 2,000 fields is not much larger than the form", async () => {
+test("the response to a form with 2,000 fields is not much larger than the form", async () => {
   const wrong: unknown[] = [];
   let sent = 0;
   for (const { path, names } of forms)
@@ -126,7 +126,7 @@ test.each([
   ["also.agent=llm&also.model=a&", 500_000],
   ["check.target=a&", 60_000],
   ["default.a=b&", 80_000],
-])("a form for a prompt of %j %i times is rejected", async (piece, count) => {
+])("a prompt form with %j %i times is rejected", async (piece, count) => {
   const owner = await signedIn(app);
   const body = piece.repeat(count);
   for (const [person, path] of [
@@ -140,7 +140,7 @@ test.each([
   }
 });
 
-test("a part of a form for a prompt that is not one of its files counts as text", async () => {
+test("a part of a prompt form that is not one of its files counts as text", async () => {
   const owner = await signedIn(app);
   const sized = (disposition: string, size: number, content = "x") =>
     `--x\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n${content.repeat(size)}\r\n--x--\r\n`;

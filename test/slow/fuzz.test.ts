@@ -8,7 +8,7 @@ const count = isLong ? 50_000 : 1_000;
 
 // To repeat one: bun test/support/fuzz.ts --seed SEED --count COUNT. If a seed finds a bug, add it to fuzz-seeds.json.
 test.each([...kept, { seed: fresh, count }])(
-  "requests derived from openapi.json get responses that it describes: $seed",
+  "random requests derived from openapi.json get responses that it describes: $seed",
   async ({ seed, count }) => {
     const { wrong, requests, checked, statuses } = await fuzz({ seed, count });
     console.log(`fuzz: seed ${seed}, ${requests} requests, ${checked} bodies checked, ${JSON.stringify(statuses)}`);

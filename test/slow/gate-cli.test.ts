@@ -52,7 +52,7 @@ async function furnished() {
   return { cwd, run, key, promptId: made.stdout.trim() };
 }
 
-test("in an unused data folder it executes the runs itself, reports the result and fails if the preview is worse", async () => {
+test("the gate command executes the runs itself in an unused data folder, and fails if the preview is worse", async () => {
   const { cwd, run, promptId } = await furnished();
   const [markdown, junit] = [join(cwd, "gate.md"), join(cwd, "gate.xml")];
   const found = await run("gate", "Upload", ...worse, "--markdown", markdown, "--junit", junit);
@@ -84,7 +84,7 @@ test("in an unused data folder it executes the runs itself, reports the result a
   expect(untested.code).toBe(3);
 }, 300_000);
 
-test("with a service, and over REST, the service executes the runs; a gate survives a restart", async () => {
+test("the service executes the runs of a gate from the CLI or REST, and the gate survives a restart", async () => {
   const { cwd, run, key, promptId } = await furnished();
   const first = await serve({ cwd, env });
   expect((await run("gate", "Upload", ...worse)).code).toBe(1);
@@ -126,7 +126,7 @@ test("with a service, and over REST, the service executes the runs; a gate survi
   expect([gone.code, gone.stderr]).toEqual([3, expect.stringContaining(`Cannot reach ${again.url}`)]);
 }, 300_000);
 
-test("whose service exits continues by itself", async () => {
+test("a gate continues by itself after its service exits", async () => {
   const { cwd, run, key } = await furnished();
   const first = await serve({ cwd, env });
   const ask = client(first.url, key);

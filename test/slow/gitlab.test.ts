@@ -53,7 +53,7 @@ async function runJob(server: { url: URL }, { markdown, code }: { markdown: stri
   return { code: await shell.exited, stderr };
 }
 
-test("the documented GitLab job adds one note, updates it later, and has the exit code of the gate", async () => {
+test("the documented GitLab job adds one note, updates it later, and exits with the code of the gate", async () => {
   // More than one page of other notes, one of which quotes another job's marker.
   const others = Array.from({ length: 130 }, (_, i) => ({
     id: i + 1,

@@ -184,7 +184,7 @@ test("no text in a field, a query or a tool takes long", async () => {
   expectNothingWrong(300);
 }, 3_600_000);
 
-test("many words in the search of the docs, and a long URL in a urlMap, don't take long", async () => {
+test("many words in the docs search and a long URL in a urlMap don't take long", async () => {
   for (const part of ["a.", "a@", "1."]) await send(part, `/docs/search?q=${encodeURIComponent(fill(part, 1990))}`);
   const [promptId] = ids.promptId ?? [];
   const body = JSON.stringify({ urlMap: { "docs.acme.dev": fill("http://", 700_000) } });

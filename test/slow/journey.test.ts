@@ -56,7 +56,7 @@ async function keys(page: Page, ...strokes: string[]): Promise<void> {
   for (const stroke of strokes) await page.keyboard.press(stroke);
 }
 
-test("from the first start to a report shared by link", async () => {
+test("a first start leads to a report shared by link", async () => {
   const cwd = emptyFolder();
   const env = {
     EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}`,

@@ -98,7 +98,7 @@ async function tabTo(page: Page, what: Locator): Promise<void> {
   throw new Error(`the Tab key does not reach ${what}`);
 }
 
-test("from the setup link to the first report about your own docs: at most 6 clicks, by keyboard only", async () => {
+test("a new owner gets from the setup link to the first report in at most 6 clicks, by keyboard only", async () => {
   const org = createOrg(service.ctx, "Newcomers").id;
   const { page, button, link } = await open(setupPath(service.ctx, org), await newPage());
   let presses = 0;
@@ -134,14 +134,14 @@ test("from the setup link to the first report about your own docs: at most 6 cli
   await link("Home").waitFor();
 });
 
-test("from a report to the line to change: no click", async () => {
+test("a report shows the line to change without a click", async () => {
   const { page } = await open(`/reports/${report.slug}`);
   const fix = page.locator("#fix-1");
   for (const shown of [fix.getByText("line 7"), fix.locator(`a[href="${guide}"]`), fix.locator("ins")])
     expect(await isInView(shown)).toBe(true);
 });
 
-test("where the agent went wrong: 1 click from the report", async () => {
+test("a report is 1 click away from where the agent went wrong", async () => {
   const journey = await open(`/reports/${report.slug}`);
   await journey.click(journey.page.locator(".step-of-failed a"));
   await journey.page.locator("details.failed[open]").first().waitFor();
@@ -171,7 +171,7 @@ test("friction labels on one event don't overlap, and each is at least 24 pixels
   await owners.setViewportSize({ width: 1440, height: 900 });
 });
 
-test("from last week's change to the verdict and the friction behind it: at most 2 clicks", async () => {
+test("last week's change is at most 2 clicks away from the verdict and the friction behind it", async () => {
   const journey = await open("/");
   await journey.click(journey.page.locator(".change-regressed"));
   expect(await isInView(journey.page.locator(".verdict-card"))).toBe(true);
@@ -179,7 +179,7 @@ test("from last week's change to the verdict and the friction behind it: at most
   expect(journey.clicks).toBeLessThanOrEqual(2);
 });
 
-test("an evaluation compared with the one before: at most 2 clicks", async () => {
+test("an evaluation is compared with the previous one in at most 2 clicks", async () => {
   const [last] = findLatest(service.ctx, a.org, prompt.id)?.points.slice(-1) ?? [];
   const journey = await open(`/evals/${last?.evalRequestId}`);
   await journey.click(journey.link("Compare with previous"));
@@ -188,7 +188,7 @@ test("an evaluation compared with the one before: at most 2 clicks", async () =>
   expect(journey.clicks).toBeLessThanOrEqual(2);
 });
 
-test("the cause of a failed run: no click, on Home and on its page", async () => {
+test("Home and the run's page show the cause of a failed run without a click", async () => {
   const { page } = await open("/");
   const cause = page.locator('[data-cause="timeout"]');
   expect(await isInView(cause)).toBe(true);
@@ -196,7 +196,7 @@ test("the cause of a failed run: no click, on Home and on its page", async () =>
   expect(await isInView(cause)).toBe(true);
 });
 
-test("a schedule: 2 clicks from the prompt", async () => {
+test("a schedule is set 2 clicks after the prompt", async () => {
   const journey = await open(`/prompts/${prompt.id}`);
   await journey.click(journey.link("Add schedule"));
   await journey.page.getByLabel("Frequency").selectOption("daily");
@@ -205,7 +205,7 @@ test("a schedule: 2 clicks from the prompt", async () => {
   expect(journey.clicks).toBeLessThanOrEqual(2);
 });
 
-test("inviting a viewer: at most 3 clicks, and one to join", async () => {
+test("a viewer is invited in at most 3 clicks, and joins in one", async () => {
   const journey = await open("/");
   await journey.click(journey.link("Settings"));
   await journey.click(journey.link("Members"));
@@ -226,7 +226,7 @@ test("inviting a viewer: at most 3 clicks, and one to join", async () => {
   expect(await isInView(reader.page.locator("#fix-1 ins"))).toBe(true);
 });
 
-test("an API key with the setup of an MCP client: 3 clicks", async () => {
+test("an API key with the setup of an MCP client takes 3 clicks", async () => {
   const journey = await open("/");
   await journey.click(journey.link("Settings"));
   await journey.click(journey.link("API keys"));
@@ -240,7 +240,7 @@ test("an API key with the setup of an MCP client: 3 clicks", async () => {
   expect(journey.clicks).toBeLessThanOrEqual(3);
 });
 
-test("a report shared by link: at most 3 clicks, and the link is in view to copy", async () => {
+test("a report is shared by link in at most 3 clicks, and the link is visible to copy", async () => {
   const journey = await open(`/reports/${report.slug}`);
   await journey.click(journey.page.getByText("Share", { exact: true }));
   await journey.click(journey.button("Create link"));
@@ -252,7 +252,7 @@ test("a report shared by link: at most 3 clicks, and the link is in view to copy
   expect(await isInView(reader.page.locator("#fix-1 ins"))).toBe(true);
 });
 
-test("help: the docs are searched without leaving the organization", async () => {
+test("the docs are searched without leaving the organization", async () => {
   const journey = await open("/docs");
   await journey.page.getByRole("searchbox").first().fill("webhook");
   await journey.page.keyboard.press("Enter");
@@ -276,7 +276,7 @@ test("selected runs stay selected while the list updates", async () => {
   expect(await button("Export").isEnabled()).toBe(true);
 });
 
-test("the color scheme changes at once, keeps what was typed, and stays", async () => {
+test("the color scheme changes immediately, keeps what was typed, and stays", async () => {
   const { page, button } = await open("/prompts/new");
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await background();
@@ -288,6 +288,6 @@ test("the color scheme changes at once, keeps what was typed, and stays", async 
   expect(await background()).toBe(dark);
 });
 
-test("the browser reported no problem", () => {
+test("the browser reports no problem", () => {
   expect(complaints.flat()).toEqual([]);
 });

@@ -16,23 +16,23 @@ describe("a judge that fails", () => {
   const cases: [string, Turn[], number, number | null, RegExp][] = [
     ["prose", [says("I think it went well.")], 2, 0.004, /its response could not be used: /],
     ["another schema", [says('{"grade": "A+", "met": true}')], 2, 0.004, /could not be used: .*parts is required/],
-    ["half an answer", [says(half)], 2, 0.004, /its response could not be used/],
-    ["a huge answer", [says(`{"parts": "${"x".repeat(3_000_000)}"}`)], 2, 0.004, /its response could not be used/],
-    ["a refused key", [{ fail: { status: 401, message: "invalid key" } }], 1, 0, /rejected the API key \(401\)/],
-    ["a model that is not there", [{ fail: { status: 404, message: "no such model" } }], 1, 0, /no such model/],
-    ["an error for ever", [{ fail: { status: 500, message: "something broke" } }], 4, 0, /something broke/],
-    ["too many requests for ever", [{ fail: { status: 429, message: "slow down" } }], 4, 0, /slow down/],
+    ["half a response", [says(half)], 2, 0.004, /its response could not be used/],
+    ["a huge response", [says(`{"parts": "${"x".repeat(3_000_000)}"}`)], 2, 0.004, /its response could not be used/],
+    ["a rejected key", [{ fail: { status: 401, message: "invalid key" } }], 1, 0, /rejected the API key \(401\)/],
+    ["a model that doesn't exist", [{ fail: { status: 404, message: "no such model" } }], 1, 0, /no such model/],
+    ["a permanent error", [{ fail: { status: 500, message: "something broke" } }], 4, 0, /something broke/],
+    ["permanent rate limiting", [{ fail: { status: 429, message: "slow down" } }], 4, 0, /slow down/],
     ["no JSON at all", [{ garbage: "<html>It works!</html>" }], 4, null, /./],
-    ["an answer that is cut", [says(answer(), { cut: "half" })], 4, null, /./],
+    ["a response that is cut", [says(answer(), { cut: "half" })], 4, null, /./],
     [
-      "a first answer that is useless and then an error",
+      "a useless first response and then an error",
       [says("no"), { fail: { status: 500, message: "broke" } }],
       5,
       0.002,
       /broke/,
     ],
   ];
-  test.each(cases)("%s: no score, the reason and what it cost", async (_, turns, calls, costUsd, reason) => {
+  test.each(cases)("leaves no score but the reason and its cost: %s", async (_, turns, calls, costUsd, reason) => {
     const app = judged({ turns: turns.map((turn) => ({ ...used, ...turn })) });
     const { run, report } = await app.run();
     expect(run.status).toBe("completed");
@@ -45,14 +45,14 @@ describe("a judge that fails", () => {
     expect(JSON.stringify(report)).not.toContain("sk-judge-key");
   });
 
-  test("a silent call is stopped and retried", async () => {
+  test("by not responding is stopped and retried", async () => {
     const app = judged({ turns: [{ silent: true }, says(answer())], env: { EVALD_IDLE_TIMEOUT_SECONDS: "2" } });
     const { report, attempts } = await app.run();
     expect(report.outcome).toBe("succeeded");
     expect(attempts.map(({ outcome }) => outcome)).toEqual(["retried", "done"]);
   });
 
-  test("a fault is retried without running the agent again, and each attempt has its own cost", async () => {
+  test("is retried without running the agent again, and each attempt has its own cost", async () => {
     const app = judged({ turns: [says("no"), { fail: { status: 503, message: "busy" } }, says(answer())] });
     const { run, report, attempts } = await app.run();
     expect(app.sent()).toBe(1);
@@ -68,7 +68,7 @@ describe("a judge that fails", () => {
     ]);
   });
 
-  test("a service that stops during judging continues after a restart; the cost of the lost call is unknown", async () => {
+  test("because the service stops continues after a restart, and the cost of the lost call is unknown", async () => {
     const app = judged({ turns: [{ silent: true }, says(answer())] });
     const running = app.run();
     while (app.model.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -83,7 +83,7 @@ describe("a judge that fails", () => {
     ]);
   });
 
-  test("a judge without a key says so", async () => {
+  test("for lack of a key says so", async () => {
     const { report } = await judged({ turns: [says(answer())], judge: "anthropic/claude-opus-4-8" }).run();
     expect(report.nullNotice).toContain("ANTHROPIC_API_KEY");
   });
@@ -104,7 +104,7 @@ describe("a page that addresses the judge", () => {
     metrics: { errors, toolCalls, interruptions },
   }: Report) => ({ score, grade, outcome, coverage, dimensions, errors, toolCalls, interruptions });
 
-  test("is one of thirty or more", () => expect(attacksOn(page).length).toBeGreaterThanOrEqual(30));
+  test("is one of at least thirty", () => expect(attacksOn(page).length).toBeGreaterThanOrEqual(30));
 
   test("changes no number even if the judge obeys, and adds no URL", async () => {
     const clean = await judged({ turns: [says(unclear)], sessions: [modelSession({ page, works: false })] }).run();
@@ -130,7 +130,7 @@ describe("a page that addresses the judge", () => {
     expect(app.model.requests).toHaveLength(turns.length);
   });
 
-  test("makes no difference to a judge that works properly: the report is that of the clean session", async () => {
+  test("makes no difference to a judge that works properly, and the report equals the clean session's", async () => {
     const clean = await runOnce(answer(), modelSession({ page }));
     const app = judged({
       turns: [says(answer())],

@@ -67,7 +67,7 @@ test("friction that only a judge can find is included, with evidence and a recom
   ]);
 });
 
-test("a judge changes the severity of a finding by one step, with its own explanation", async () => {
+test("a judge changes the severity of a finding by at most one step, with its own explanation", async () => {
   const plain = await runOnce(answer({ frictions: [] }));
   const [found] = plain.report.frictionPoints;
   expect(found).toMatchObject({ severity: "medium", events: [4, 7] });
@@ -94,25 +94,25 @@ test.each([
   expect(app.model.requests).toHaveLength(1);
 });
 
-describe("the choice of the judge", () => {
+describe("the judge of a run", () => {
   const key = "sk-judge-key-0123456789";
   const every = { ANTHROPIC_API_KEY: key, OPENAI_API_KEY: key, GOOGLE_GENERATIVE_AI_API_KEY: key };
 
   test.each<[string, { agent: string; own?: string[]; env?: object }, string]>([
-    ["the first of another family than the agent's", { agent: "anthropic/claude-x" }, "openai/judge"],
-    ["the first in the list where that is of another", { agent: "google/gemini-x" }, "anthropic/judge"],
+    ["the first of a different model family than the agent", { agent: "anthropic/claude-x" }, "openai/judge"],
+    ["the first in the list if the agent's family differs", { agent: "google/gemini-x" }, "anthropic/judge"],
     [
-      "the first that can be called, if the others cannot",
+      "the first that can be called",
       { agent: "anthropic/claude-x", env: { OPENAI_API_KEY: "", GOOGLE_GENERATIVE_AI_API_KEY: "" } },
       "anthropic/judge",
     ],
     ["the organization's own", { agent: "anthropic/claude-x", own: ["google/judge"] }, "google/judge"],
     [
-      "the organization's own of another family",
+      "the organization's own of a different family",
       { agent: "google/gemini-x", own: ["google/judge", "openai/judge"] },
       "openai/judge",
     ],
-  ])("%s", async (_, { agent, own, env }, judge) => {
+  ])("is %s", async (_, { agent, own, env }, judge) => {
     const model = serveFakeModel({ scenarios: { judge: { turns: [says(answer())] } } });
     const { anthropic, openai, google } = model.baseUrls;
     const urls = { ANTHROPIC_BASE_URL: anthropic, OPENAI_BASE_URL: openai, GOOGLE_GENERATIVE_AI_BASE_URL: google };
@@ -133,13 +133,13 @@ describe("the choice of the judge", () => {
     model.stop();
   });
 
-  test("a judge with an invalid model name is rejected", () => {
+  test("can't have an invalid model name", () => {
     const { service, a } = judged({ turns: [says(answer())] });
     expect(() => updateOrg(service.ctx, a.org, { judgeModels: ["gpt-5"] })).toThrow('Invalid model "gpt-5"');
   });
 });
 
-test("a judge spends what is left of its run's budget, and is not called without any", async () => {
+test("a judge spends what is left of the run's budget, and is not called if nothing is left", async () => {
   const app = judged({ turns: [says(answer())] });
   updateOrg(app.service.ctx, app.a.org, { maxUsdAMonth: 0.001 });
   const { report } = await app.run();
@@ -177,20 +177,20 @@ describe("the outcome", () => {
       50,
     ],
     [
-      "a part not met beside an unclear one",
+      "a missed part and an unclear one",
       [part(1, "unclear", [], ""), part(2, "no", [9], "TypeError: query is not")],
       "goal_not_met",
       0,
     ],
-    ["a part that is unclear", [part(1, "yes", [7], "E404"), part(2, "unclear", [], "")], "not_judged", undefined],
-  ])("with %s", async (_, parts, outcome, goal) => {
+    ["an unclear part", [part(1, "yes", [7], "E404"), part(2, "unclear", [], "")], "not_judged", undefined],
+  ])("is decided by the parts, if the judge finds %s", async (_, parts, outcome, goal) => {
     const { report } = await runOnce(answer({ parts }), modelSession({ works: goal === 50 }));
     expect(report.outcome).toBe(outcome);
     expect(dimension(report, "Goal achievement")?.score).toBe(goal as number);
     if (outcome === "goal_not_met") expect(report.score).toBeLessThanOrEqual(55);
   });
 
-  test("without a judge is not judged, whatever the agent claims; everything else is graded", async () => {
+  test("is not judged without a judge, whatever the agent claims, and everything else is graded", async () => {
     const app = judged({ turns: [says(answer())], judge: null });
     const { report, trace } = await app.run();
     expect(report).toMatchObject({ outcome: "not_judged", judge: null, methodology: { judge: null }, coverage: 0.55 });
@@ -236,20 +236,20 @@ describe("the outcome", () => {
     expect(dimension(report, "Goal achievement")?.score).toBe(goal);
   });
 
-  test("of a rule-based agent is not judged", async () => {
+  test("is not judged for a rule-based agent", async () => {
     const app = judged({ turns: [says(answer())], kind: "rules" });
     expect((await app.run()).report).toMatchObject({ outcome: "not_judged", judge: null });
     expect(app.model.requests).toEqual([]);
   });
 
-  test.each(["no_creds", "excluded"] as const)("%s is not judged: there is nothing to judge", async (outcome) => {
+  test.each(["no_creds", "excluded"] as const)("is not judged if the session ended with %s", async (outcome) => {
     const app = judged({ turns: [says(answer())], sessions: [modelSession({ outcome })] });
     const { report } = await app.run();
     expect(report).toMatchObject({ outcome, score: null, judge: null });
     expect(app.model.requests).toEqual([]);
   });
 
-  test("without an end goal, the task itself is judged", async () => {
+  test("is judged by the task itself if there is no end goal", async () => {
     const said = answer({ parts: [part(1, "yes", [9], rows)] });
     const { report } = await judged({ turns: [says(said)] }).run({
       endGoal: null,
@@ -259,7 +259,7 @@ describe("the outcome", () => {
   });
 });
 
-describe("a claim that the session doesn't support", () => {
+describe("the response of the judge", () => {
   const odd: AgentEvent[] = [
     {
       type: "tool_result",
@@ -270,24 +270,24 @@ describe("a claim that the session doesn't support", () => {
     },
   ];
   const cases: [string, [number[], string], string][] = [
-    ["an event that is not there", [[99], rows], "it cites events that do not exist"],
-    ["an event that is there and one that is not", [[9, 99], rows], "it cites events that do not exist"],
+    ["an event that doesn't exist", [[99], rows], "it cites events that do not exist"],
+    ["one event that exists and one that doesn't", [[9, 99], rows], "it cites events that do not exist"],
     ["an event of the judging itself", [[14], "openai-compatible"], "it cites events that do not exist"],
-    ["a quote that stands nowhere", [[9], "4 rows"], "none of its events contains the quote"],
+    ["a quote that is nowhere", [[9], "4 rows"], "none of its events contains the quote"],
     ["a quote of another event", [[7], rows], "none of its events contains the quote"],
     ["no quote", [[9], ""], "its quote is too short"],
     ["the agent's own thought", [[1], rows], "the quote is only in events that prove nothing"],
     ["the agent's own words at the end", [[10, 13], rows], "the quote is only in events that prove nothing"],
-    ["a page", [[4], "Install it"], "the quote is only in events that prove nothing"],
-    ["what failed", [[7], "E404 acme"], "the quote is only in events that prove nothing"],
+    ["a page as its proof", [[4], "Install it"], "the quote is only in events that prove nothing"],
+    ["a failure as its proof", [[7], "E404 acme"], "the quote is only in events that prove nothing"],
     [
-      "a command that ended with 1 while its agent says it worked",
+      "a command that exited with 1, although the agent says it worked",
       [[12], "printed at last"],
       "the quote is only in events that prove nothing",
     ],
-    ["what the agent had printed itself", [[9], "all went well"], "the quote is only in events that prove nothing"],
+    ["text that the agent printed itself", [[9], "all went well"], "the quote is only in events that prove nothing"],
   ];
-  test.each(cases)("%s is dropped, after one retry", async (_, [events, quote], why) => {
+  test.each(cases)("loses a claim after one retry: %s", async (_, [events, quote], why) => {
     const claims = [part(1, "yes", [9], "added 1 package"), part(2, "yes", events, quote)];
     const app = judged({ turns: [says(answer({ parts: claims }))], sessions: [modelSession({ more: odd })] });
     const { report } = await app.run();
@@ -305,7 +305,7 @@ describe("a claim that the session doesn't support", () => {
     expect(JSON.stringify(app.model.requests[1]?.body)).toContain(why);
   });
 
-  test("a corrected claim is accepted", async () => {
+  test("is accepted with a corrected claim", async () => {
     const wrong = answer({ parts: [part(1, "yes", [99], "x"), part(2, "yes", [9], rows)] });
     const { report } = await judged({ turns: [says(wrong), says(answer())] }).run();
     expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, dropped: [] } });
@@ -314,18 +314,18 @@ describe("a claim that the session doesn't support", () => {
   test.each([
     ["in a fence", "```json\n$\n```\nThat is all."],
     ["after its thoughts", "<think>Is {this} the answer? No.</think>\n$"],
-  ])("a judge that isn't forced to follow a schema is read %s, on its first try", async (_, around) => {
+  ])("is understood %s on its first try, even if no schema can be enforced", async (_, around) => {
     const { report } = await runOnce(around.replace("$", () => JSON.stringify(answer())));
     expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 1, confidence: 0.9, dropped: [] } });
   });
 
-  test("a page can't prove that a part was missed", async () => {
+  test("can't prove by a page that a part was missed", async () => {
     const parts = [part(1, "no", [4], "Install it"), part(2, "yes", [9], rows)];
     const { report } = await runOnce(answer({ parts }));
     expect(report).toMatchObject({ outcome: "not_judged", judge: { parts: [{ met: "unclear" }, { met: "yes" }] } });
   });
 
-  test("two verdicts on one part count as none", async () => {
+  test("has no verdict on a part if it has two", async () => {
     const parts = [...answer().parts, part(2, "no", [7], "E404 acme")];
     const { report } = await runOnce(answer({ parts }));
     expect(report).toMatchObject({
@@ -334,7 +334,7 @@ describe("a claim that the session doesn't support", () => {
     });
   });
 
-  test("a friction point without evidence is dropped and counted", async () => {
+  test("loses a friction point without evidence, which is counted", async () => {
     const [said] = answer().frictions as [Answer["frictions"][number]];
     const { report } = await runOnce(
       answer({
@@ -354,7 +354,7 @@ describe("the input of the judge", () => {
   const promptOf = (app: ReturnType<typeof judged>) =>
     JSON.stringify((app.model.requests[0] as { body: { messages: unknown } }).body.messages);
 
-  test("is the task, the parts of the goal, the findings of the rules, and the schema; no tools and no key", async () => {
+  test("contains the task, the parts of the goal, the findings of the rules and the schema, but no tools or key", async () => {
     const app = judged({ turns: [says(answer())] });
     await app.run();
     const prompt = promptOf(app);
@@ -409,7 +409,7 @@ test("stored events give the same report to the bit, without another call", asyn
   expect(app.model.requests).toHaveLength(1);
 });
 
-test("a session is read once for all URLs of a judge, and at most a hundred different ones are checked", async () => {
+test("a session is read once for all URLs of a judge, of which at most a hundred are checked", async () => {
   const addresses = Array.from({ length: 240 }, (_, i) => `${i}.io/`);
   const text = (from: number) => addresses.slice(from, from + 80).join(" ");
   const summary = { whatWorked: text(0), whatDidnt: text(80) };
@@ -427,7 +427,7 @@ test("a session is read once for all URLs of a judge, and at most a hundred diff
   expect(calls).toBeLessThan(1000);
 });
 
-test("another judge, or none, is another methodology; no agent can claim that it was judged", async () => {
+test("another judge, or none, is another methodology, and no agent can claim that it was judged", async () => {
   const app = judged({ turns: [says(answer())] });
   const { run } = await app.run();
   const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });

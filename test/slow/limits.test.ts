@@ -47,18 +47,18 @@ const limited = (name: string, limits: Record<string, unknown>, env = {}) =>
   modelRuns(fake).runOf(name, { prompt: { limits }, env });
 type Limit = { type: string; limit: string; value: number; unit: string; source: string; near?: true };
 
-describe("limits of a prompt's runs", () => {
+describe("a prompt's runs are limited", () => {
   test.each<[string, string, Record<string, unknown>, unknown[]]>([
-    ["the whole time", "sleeps", { wallClockSeconds: 3 }, ["wall_clock", 3000, "ms", "runner"]],
-    ["calls of the model", "asks", { modelCalls: 5 }, ["model_calls", 5, "calls", "gateway"]],
+    ["total time", "sleeps", { wallClockSeconds: 3 }, ["wall_clock", 3000, "ms", "runner"]],
+    ["model calls", "asks", { modelCalls: 5 }, ["model_calls", 5, "calls", "gateway"]],
     ["tokens", "asks", { tokens: 1200 }, ["model_tokens", 1200, "tokens", "gateway"]],
     ["money", "asks", { costUsd: 0.03 }, ["model_cost", 0.03, "USD", "gateway"]],
-    ["calls of tools", "asks", { toolCalls: 10 }, ["tool_calls", 10, "calls", "runner"]],
-    ["requests of every tool", "roams", { requests: 5 }, ["requests", 5, "requests", "runner"]],
-    ["bytes sent out", "uploads", { bytesOut: 500 }, ["bytes_out", 500, "bytes", "runner"]],
-    ["room for files", "fills", { workspaceBytes: 40 * mib }, ["workspace_bytes", 40 * mib, "bytes", "runner"]],
+    ["tool calls", "asks", { toolCalls: 10 }, ["tool_calls", 10, "calls", "runner"]],
+    ["requests of all tools", "roams", { requests: 5 }, ["requests", 5, "requests", "runner"]],
+    ["bytes sent", "uploads", { bytesOut: 500 }, ["bytes_out", 500, "bytes", "runner"]],
+    ["file space", "fills", { workspaceBytes: 40 * mib }, ["workspace_bytes", 40 * mib, "bytes", "runner"]],
   ])(
-    "%s: near it the agent is warned, beyond it the run ends with its work so far",
+    "in %s: near the limit the agent is warned, beyond it the run ends with its work so far",
     async (_, name, limits, [limit, value, unit, source]) => {
       const before = fake.requests.length;
       const { run, report, events } = await limited(name, limits);
@@ -76,7 +76,7 @@ describe("limits of a prompt's runs", () => {
     300_000,
   );
 
-  test("bytes sent by a command are cut off, and the run ends", async () => {
+  test("in bytes sent by a command, which are cut off before the run ends", async () => {
     const { report, events, notes } = await limited("pours", { bytesOut: 100_000 });
     expect(notes).toEqual([]);
     expect(report.outcome).toBe("goal_not_met");
@@ -84,7 +84,7 @@ describe("limits of a prompt's runs", () => {
     expect(told).toEqual(["egress_bytes_out", "bytes_out"]);
   });
 
-  test("memory: each command that uses more is stopped and the agent informed, the third ends the run", async () => {
+  test("in memory: a command that exceeds it is stopped, and the third one ends the run", async () => {
     const { report, events } = await limited("hoards", { memoryBytes: 256 * mib });
     expect(report.outcome).toBe("goal_not_met");
     const told = events.filter((event: Limit) => event.type === "limit");
@@ -95,7 +95,7 @@ describe("limits of a prompt's runs", () => {
     expect(events.at(-1).reason).toBe("The run reached its limit: 268435456 bytes (memory).");
   });
 
-  test("idle time: a warning, then the run fails with its cause", async () => {
+  test("in idle time: after a warning, the run fails with its cause", async () => {
     const { run } = await limited("thinks", { idleSeconds: 1 });
     expect(run).toMatchObject({
       status: "failed",
@@ -103,7 +103,7 @@ describe("limits of a prompt's runs", () => {
     });
   });
 
-  test("before any work was done give no result but the cause", async () => {
+  test("and have no result but the cause if no work was done", async () => {
     const { run } = await limited("quick", { tokens: 100, modelCalls: 1 });
     expect(run.status).toBe("completed");
     fake.add("dear", { turns: [{ text: "Let me think." }] });
@@ -115,7 +115,7 @@ describe("limits of a prompt's runs", () => {
   });
 });
 
-describe("limits of a prompt over REST", () => {
+describe("the limits of a prompt over REST", () => {
   const app = testApp({ env: { EVALD_MAX_TOOL_CALLS: "50", EVALD_MAX_COST_USD: "0" } });
   const create = (limits: unknown) => app.send("POST", "/api/v1/prompts", { body: { text: "x", limits } });
 
@@ -140,7 +140,7 @@ describe("limits of a prompt over REST", () => {
     [{ costUsd: -1 }, "Invalid limits.costUsd: must be"],
     [{ tokens: "many" }, "Invalid limits.tokens: must be"],
     ["none", "Invalid limits: must be"],
-  ])("%j is rejected", async (limits, detail) => {
+  ])("can't be %j", async (limits, detail) => {
     expect(await create(limits)).toMatchObject({ status: 400, body: { detail: expect.stringContaining(detail) } });
   });
 });

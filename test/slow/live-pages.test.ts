@@ -107,6 +107,6 @@ test("reports can be compared as soon as two are selected, next to the filters",
   await page.getByRole("heading", { name: /^Comparison of 2/ }).waitFor();
 });
 
-test("the browser reported no problem", () => {
+test("the browser reports no problem", () => {
   expect(complaints).toEqual([]);
 });

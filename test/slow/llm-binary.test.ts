@@ -122,7 +122,7 @@ test("a session uses each provider's own protocol", async () => {
   expect(await service.stop()).toBe(0);
 });
 
-test("killed during a session, nothing of it is left; the run is executed again, and its cost is kept", async () => {
+test("a kill during a session leaves nothing behind, the run is executed again, and its cost is kept", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const first = await serve({ cwd, env: envOf() });
@@ -152,7 +152,7 @@ test("killed during a session, nothing of it is left; the run is executed again,
   expect(await second.stop()).toBe(0);
 });
 
-test("a session in the browser stores a screenshot, in the data and in a backup", async () => {
+test("a browser session stores a screenshot, in the data and in a backup", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/browses" } });
@@ -172,7 +172,7 @@ test("a session in the browser stores a screenshot, in the data and in a backup"
   expect(await service.stop()).toBe(0);
 });
 
-test("killed while a page loads, no browser is left", async () => {
+test("a kill while a page loads leaves no browser behind", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/browsing" } });
@@ -188,7 +188,7 @@ test("killed while a page loads, no browser is left", async () => {
   await until("its processes are gone", () => below.every(isGone));
 });
 
-test("cancelled during a command, nothing of it is left", async () => {
+test("cancelling a run during a command leaves nothing behind", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/cancelled" } });
@@ -213,7 +213,7 @@ test("evald eval runs the model agent, prints its progress, and ends", async () 
   expect(readdirSync(cwd)).toEqual([]);
 });
 
-test("evald eval, when stopped or killed, leaves no process or folder, and writes no terminal control sequences", async () => {
+test("evald eval leaves no process or folder when it is stopped or killed, and writes no terminal control sequences", async () => {
   const env = { ...envOf(), TMPDIR: emptyFolder() };
   const begin = async () => {
     const cwd = emptyFolder();
@@ -241,7 +241,7 @@ test("evald eval, when stopped or killed, leaves no process or folder, and write
   }
 });
 
-test("without a sandbox, the agent has no commands and files, and says so", async () => {
+test("an agent without a sandbox has no commands and files, and says so", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), PATH: "/nonexistent" } });

@@ -163,7 +163,7 @@ test("a model reads the docs, writes code, runs it in the sandbox, calls the pro
   expect(readdirSync(join(dataDir, "workspaces"))).toEqual([]);
 });
 
-test("if the docs mislead, the goal is missed: the score is capped, and the events show where", async () => {
+test("misleading docs lead to a missed goal and a capped score, and the events show where", async () => {
   const { run, report, events, notes } = await runOf("missed", { path: "/v1/notes" });
   expect(run).toMatchObject({ status: "completed" });
   expect(notes).toEqual([]);
@@ -188,28 +188,28 @@ const results = (
 
 describe("a model that fails", () => {
   test.each([
-    ["is asked again where it is busy", "busy"],
-    ["is asked again where its answer breaks off", "halved"],
-  ])("%s", async (_, name) => {
+    ["after it was busy", "busy"],
+    ["after its response was cut off", "halved"],
+  ])("is retried: %s", async (_, name) => {
     const { run } = await runOf(name);
     expect(run).toMatchObject({ status: "completed", attempt: 1 });
   });
 
   test.concurrent.each([
     ["garbage", "garbage", /^infrastructure: openai-compatible sent an incomplete response: .*5 failures in a row/],
-    ["500 for ever", "down", /^infrastructure: openai-compatible returned 500: an error \(5 failures in a row\)/],
-    ["429 for ever", "throttled", /^infrastructure: openai-compatible returned 429: an error \(5 failures in a row\)/],
+    ["permanent 500", "down", /^infrastructure: openai-compatible returned 500: an error \(5 failures in a row\)/],
+    ["permanent 429", "throttled", /^infrastructure: openai-compatible returned 429: an error \(5 failures in a row\)/],
     [
-      "half an answer for ever",
+      "permanent half responses",
       "halves",
       /^infrastructure: openai-compatible sent an incomplete response: .*5 failures/,
     ],
     [
-      "a refused key",
+      "a rejected key",
       "unauthorized",
       /^credentials: openai-compatible rejected the API key \(401\): invalid key; set a valid key in OPENAI/,
     ],
-    ["nothing at all", "silent", /^timeout: the model .* 4 seconds$/],
+    ["no response", "silent", /^timeout: the model .* 4 seconds$/],
   ])(
     "ends the run with its cause: %s",
     async (_, name, cause) => {
@@ -222,7 +222,7 @@ describe("a model that fails", () => {
     300_000,
   );
 
-  test("stops calling tools, calls unknown tools or with invalid input: the goal is missed", async () => {
+  test("misses the goal if it calls no tools, unknown tools, or tools with invalid input", async () => {
     const silent = await runOf("talks");
     expect(silent.report.outcome).toBe("goal_not_met");
     expect(silent.events.at(-1).reason).toContain("finish");
@@ -237,12 +237,12 @@ describe("a model that fails", () => {
 
 describe("a limit", () => {
   test.each([
-    ["calls of tools", { EVALD_MAX_TOOL_CALLS: "10" }, ["tool_calls", 10, "calls", "runner"], 10],
-    ["calls of the model", { EVALD_MAX_MODEL_CALLS: "5" }, ["model_calls", 5, "calls", "gateway"], 5],
+    ["tool calls", { EVALD_MAX_TOOL_CALLS: "10" }, ["tool_calls", 10, "calls", "runner"], 10],
+    ["model calls", { EVALD_MAX_MODEL_CALLS: "5" }, ["model_calls", 5, "calls", "gateway"], 5],
     ["tokens", { EVALD_MAX_TOKENS: "1200" }, ["model_tokens", 1200, "tokens", "gateway"], 10],
     ["money", { EVALD_MAX_COST_USD: "0.03" }, ["model_cost", 0.03, "USD", "gateway"], 12],
   ])(
-    "of %s ends the work after a warning, and the work so far counts",
+    "on %s ends the work after a warning, and the work so far counts",
     async (_, env, limit, calls) => {
       const before = fake.requests.length;
       const { run, report, events } = await runOf("endless", { env });
@@ -258,7 +258,7 @@ describe("a limit", () => {
     300_000,
   );
 
-  test("of time does so too", async () => {
+  test("on time ends it in the same way", async () => {
     const slow = await runOf("slow-tool", { env: { EVALD_RUN_TIMEOUT_SECONDS: "3" } });
     expect(slow.run.status).toBe("completed");
     expect(slow.report.outcome).toBe("goal_not_met");
@@ -267,7 +267,7 @@ describe("a limit", () => {
 });
 
 describe("a command", () => {
-  test("that hangs, forks endlessly, fills the disk or the memory is stopped, and the model continues", async () => {
+  test("is stopped if it hangs, forks endlessly, or fills the disk or the memory, and the model continues", async () => {
     const messages: unknown[] = [];
     for (const name of ["hangs", "forks", "fills", "eats"]) {
       const { run, events } = await runOf(name, { env: { EVALD_AGENT_MEMORY_MB: "512", EVALD_WORKSPACE_MB: "64" } });
@@ -284,12 +284,12 @@ describe("a command", () => {
     ]);
   }, 300_000);
 
-  test("that prints nothing for long is no idle agent", async () => {
+  test("that prints nothing for a long time doesn't make the agent idle", async () => {
     const { run, report } = await runOf("quiet", { env: { EVALD_IDLE_TIMEOUT_SECONDS: "1" } });
     expect([run.failureReason, report?.metrics.errors]).toEqual([null, 0]);
   });
 
-  test("and a file can't leave the workspace, and a request can't leave the hosts of the run", async () => {
+  test("can't leave the workspace with a file, or the hosts of the run with a request", async () => {
     const { run, events } = await runOf("roams");
     expect(run.status).toBe("completed");
     expect(results(events).map(({ tool, ok }) => [tool, ok])).toEqual([
@@ -360,7 +360,7 @@ test("no secret is stored, logged or returned, however it is written and whateve
   expect(found).toEqual([]);
 });
 
-test("many sessions at once: none is lost, and each has its own events, cost and folder", async () => {
+test("many concurrent sessions are all kept, and each has its own events, cost and folder", async () => {
   const many = 24;
   const { runs, notes } = await runsOf("met", {
     many,
@@ -387,7 +387,7 @@ describe("the agent of a prompt", () => {
 
   test.each<[string, Record<string, string>, object, unknown[]]>([
     ["nothing is set", {}, {}, ["explorer", null]],
-    ["a model is set, and its key", { ...openai, EVALD_AGENT_MODEL: "openai/gpt-5" }, {}, ["llm", "openai/gpt-5"]],
+    ["a model and its key are set", { ...openai, EVALD_AGENT_MODEL: "openai/gpt-5" }, {}, ["llm", "openai/gpt-5"]],
     ["a model is set without its key", { EVALD_AGENT_MODEL: "openai/gpt-5" }, {}, ["explorer", null]],
     ["the prompt names a model", openai, { model: "openai/o3" }, ["llm", "openai/o3"]],
     [
@@ -397,9 +397,9 @@ describe("the agent of a prompt", () => {
       ["explorer", null],
     ],
     ["the model has no key", {}, { model: "openai/o3" }, [400, expect.stringMatching(/openai\/o3.* OPENAI_API_KEY/)]],
-    ["the model is none", openai, { model: "gpt-5" }, [400, expect.stringMatching(/^Invalid model "gpt-5"/)]],
+    ["the model is invalid", openai, { model: "gpt-5" }, [400, expect.stringMatching(/^Invalid model "gpt-5"/)]],
     [
-      "the explorer is to have a model",
+      "the explorer is given a model",
       openai,
       { agent: "explorer", model: "openai/o3" },
       [400, expect.stringMatching(/^Invalid model: .* explorer .* llm/)],
@@ -411,12 +411,12 @@ describe("the agent of a prompt", () => {
       [400, expect.stringMatching(/^Invalid agent: llm .* EVALD_AGENT_MODEL/)],
     ],
     [
-      "the model that is set has no key",
+      "the configured model has no key",
       { EVALD_AGENT_MODEL: "openai/gpt-5" },
       { agent: "llm" },
       [400, expect.stringMatching(/openai\/gpt-5.* OPENAI_API_KEY/)],
     ],
-  ])("if %s", async (_, env, body, expected) => {
+  ])("is chosen or rejected if %s", async (_, env, body, expected) => {
     expect(await create(env, body)).toEqual(expected);
   });
 });
@@ -432,7 +432,7 @@ test("old tool results make room for new ones", async () => {
   expect(JSON.stringify(fake.requests.at(-1)?.body)).toContain("Omitted to save space");
 });
 
-test("a model with a small context gets less to read, and the run continues; if even the task is too long, it says so", async () => {
+test("a model with a small context gets less to read and the run continues, and the run reports a task that is too long", async () => {
   const before = fake.requests.length;
   const { run, report } = await runOf("small");
   expect([run.status, run.failureReason]).toEqual(["completed", null]);

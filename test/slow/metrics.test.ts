@@ -67,7 +67,7 @@ test("judgings are counted by result", async () => {
   ]);
 });
 
-test("an address that can't be used is named", async () => {
+test("an unusable metrics address is named in the error", async () => {
   const { code, stderr } = await call(["serve"], { cwd, env: { EVALD_METRICS_ADDRESS: "nowhere.invalid:9464" } });
   expect(code).not.toBe(0);
   expect(stderr).toContain("EVALD_METRICS_ADDRESS");

@@ -9,7 +9,7 @@ const secretKey = Buffer.alloc(32, 7).toString("base64");
 const envKey = "sk-ant-from-the-environment";
 const orgKey = "sk-ant-of-the-organization";
 
-describe("keys of an organization", () => {
+describe("an organization's keys", () => {
   const env = { EVALD_SECRET_KEY: secretKey, ANTHROPIC_API_KEY: envKey };
 
   test("take precedence over the environment's, and can be removed", () => {
@@ -41,7 +41,7 @@ describe("keys of an organization", () => {
     expect(() => removeModelKey(ctx, a.org, "anthropic")).toThrow("has no API key for anthropic");
   });
 
-  test("are listed with their source and last characters, never whole", () => {
+  test("are listed with their source and last characters, and never whole", () => {
     const { service, a } = testApp({ env: { ...env, OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:11434/v1" } });
     setModelKey(service.ctx, a.org, "openai", "sk-proj-0123456789abcd");
     expect(listModels(service.ctx, a.org)).toEqual([
@@ -83,7 +83,7 @@ describe("keys of an organization", () => {
     ["openai-compatible", "x", undefined, env, /openai-compatible .*--base-url/],
     ["openai", "x", "file:///etc/passwd", env, /^bad_request: Invalid base URL: /],
     ["openai", "x", "https://user:word@example.com/v1", env, /^bad_request: Invalid base URL: /],
-  ] as const)("%s with an invalid key or URL is rejected", (provider, key, baseUrl, settings, message) => {
+  ] as const)("can't be invalid or have an invalid URL: %s", (provider, key, baseUrl, settings, message) => {
     const { service, a } = testApp({ env: settings });
     expect(() => setModelKey(service.ctx, a.org, provider, key, baseUrl)).toThrow(message);
     expect(listModels(service.ctx, a.org).filter(({ source }) => source === "organization")).toEqual([]);
@@ -95,7 +95,7 @@ describe("keys of an organization", () => {
     ["google/../../files", /Invalid model "google/],
     ["openai/gpt-5", /openai\/gpt-5.* OPENAI_API_KEY /],
     ["openai-compatible/llama3", / OPENAI_COMPATIBLE_BASE_URL /],
-  ])("%s can't be called, and the error says what to do", (id, message) => {
+  ])("are needed: %s can't be called, and the error says what to do", (id, message) => {
     const { service, a } = testApp({ env });
     expect(() => getModel(service.ctx, a.org, id)).toThrow(message);
   });
@@ -139,7 +139,7 @@ describe("evald model", () => {
     return { code: await child.exited, stdout, stderr };
   };
 
-  test("a key is set from stdin, listed, tested over each protocol, and removed; it is never printed", async () => {
+  test("sets a key from stdin, lists, tests and removes it, and never prints it", async () => {
     const cwd = emptyFolder();
     const env = {
       EVALD_SECRET_KEY: secretKey,

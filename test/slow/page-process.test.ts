@@ -117,9 +117,9 @@ const programs = {
   compiled: () => ({ ...compiledProgram(executable), argv: ["/usr/bin/env", "BUN_BE_BUN=1", "/run/evald/evald"] }),
 };
 
-describe.each(kinds)("in the place of the process of an agent (%s)", (kind) => {
+describe.each(kinds)("in place of the process of an agent (%s)", (kind) => {
   test.if(problems[kind] === null).each(Object.keys(programs) as (keyof typeof programs)[])(
-    "%s, nothing of the machine can be reached",
+    "a program can reach nothing of the machine (%s)",
     async (form) => {
       const socket = egress.socketPath;
       const own = join(home, "run");
@@ -176,7 +176,7 @@ describe.each(kinds)("in the place of the process of an agent (%s)", (kind) => {
 });
 
 test.if(problems.model === null)(
-  "the process of an agent with a model limits its sandboxes as the service would, and changes no control groups of others",
+  "the process of an agent with a model limits its sandboxes like the service, and changes no control groups of others",
   async () => {
     const group = createOwnCgroup(process.getuid?.() === 0 ? nobody : null);
     const code = `
@@ -246,7 +246,7 @@ test.if(problems.model === null)(
 );
 
 test.if(hasSandbox)(
-  "the explorer has no network, a redirect to a private address is refused by the service, and its process ends with the service",
+  "the explorer has no network, the service refuses a redirect to a private address, and the process ends with the service",
   async () => {
     const held = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();

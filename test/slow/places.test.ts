@@ -140,7 +140,7 @@ describe.each([
     expect(body).toMatchObject([{ outcome: "released" }]);
   });
 
-  test("an agent that is idle is stopped", async () => {
+  test("an idle agent is stopped", async () => {
     const { get, pid, service } = await startWaiting({ EVALD_IDLE_TIMEOUT_SECONDS: "3" });
     await until("the run has failed", async () => (await get()).status === "failed");
     expect((await get()).failureReason).toStartWith("timeout: ");
@@ -154,7 +154,7 @@ describe.each([
     expect(run).toMatchObject({ status: "failed", failureReason: expect.stringMatching(/^budget: .*memory/) });
   });
 
-  test("files that the agent made are kept", async () => {
+  test("files that the agent created are kept", async () => {
     const artifact = { name: "note.txt", bytes: 5, data: Buffer.from("hello").toString("base64") };
     const event = { type: "milestone", name: "workspace_changed", detail: { files: 1, isCut: false }, artifact };
     const { run, send } = await runOf(`echo '${JSON.stringify(event)}'; echo '${end}'`);
@@ -238,7 +238,7 @@ describe.each([
     ]);
   });
 
-  test("the money of a run ends it", async () => {
+  test("a run ends when its money is used up", async () => {
     const { events } = await modelRun("spends", { ...options, env: { EVALD_MAX_COST_USD: "3" } });
     expect(
       events.some(({ type, limit }: { type: string; limit?: string }) => type === "limit" && limit === "model_cost"),

@@ -158,7 +158,7 @@ test("an agent over ACP works through a whole session", async () => {
   await until("its processes are gone", () => running() === 0);
 }, 300_000);
 
-test("without a sandbox a coding agent is not run", async () => {
+test("a coding agent is not run without a sandbox", async () => {
   const cwd = emptyFolder();
   // Everything but bubblewrap.
   symlinkSync(Bun.which("node", { PATH }) ?? "", join(cwd, "node"));
@@ -172,7 +172,7 @@ test("without a sandbox a coding agent is not run", async () => {
   ]);
 });
 
-test("an agent of a file with a relative path is run", async () => {
+test("an agent that is defined in a file with a relative path is run", async () => {
   const cwd = emptyFolder();
   const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
   const fake = { id: "fake", command: program, stream: "claude", provider: "openai" };
@@ -183,7 +183,7 @@ test("an agent of a file with a relative path is run", async () => {
   expect(JSON.parse(stdout).agent.id).toBe("fake");
 }, 300_000);
 
-test("agent list and doctor show them; agent try runs one", async () => {
+test("agent list and doctor show the agents, and agent try runs one", async () => {
   const cwd = emptyFolder();
   const listed = JSON.parse((await call(["agent", "list", "--json"], { cwd, env })).stdout);
   for (const [id] of agents)

@@ -115,7 +115,7 @@ const evidence: [RegExp, (name: Name, point: Point & { url: string }, match: Reg
 ];
 
 describe.each(Object.keys(realDocs) as Name[])("the documentation of %s", (name) => {
-  test("has only findings that are true on disk", () => {
+  test("gets only findings that are true on disk", () => {
     for (const point of reports[name][0].frictionPoints) {
       const found = evidence
         .map(([title, check]) => ({ match: title.exec(point.title), check }))
@@ -128,7 +128,7 @@ describe.each(Object.keys(realDocs) as Name[])("the documentation of %s", (name)
     }
   });
 
-  test("gives the same report a second time, except for times and IDs", () => {
+  test("gets the same report a second time, except for times and IDs", () => {
     expect(stripped(reports[name][1])).toEqual(stripped(reports[name][0]));
   });
 });

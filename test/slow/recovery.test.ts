@@ -23,7 +23,7 @@ function startWorker(redisUrl: string) {
   return child;
 }
 
-test("on another machine, a restored service continues with the runs of a backup and the same workers", async () => {
+test("a service restored on another machine continues the runs of a backup with the same workers", async () => {
   const redis = await startRedis();
   closings.push(redis.kill);
   await until("Redis answers", async () => (await redis.command("ping")) === "PONG");

@@ -107,7 +107,7 @@ describe("another methodology", () => {
     expect(app.model.requests).toHaveLength(1);
   });
 
-  test("the same one changes nothing, to the bit", async () => {
+  test("changes nothing, to the bit, if it is the same one", async () => {
     const app = judged();
     const { report, run } = await app.run();
     const before = JSON.stringify(await get(app, `/api/v1/reports/${report.slug}`));
@@ -118,7 +118,7 @@ describe("another methodology", () => {
     expect(JSON.stringify(one)).toBe(JSON.stringify(two));
   });
 
-  test("the trend continues with the new one, and excludes and keeps what could not be regraded", async () => {
+  test("continues the trend, and what could not be regraded is kept apart", async () => {
     const app = judged({ env: own });
     const [first, second] = [await app.run(), await app.run()];
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
@@ -129,7 +129,7 @@ describe("another methodology", () => {
     expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("1");
   });
 
-  test("only the selection is regraded: one prompt, one period, one organization", async () => {
+  test("regrades only the selected prompt, period and organization", async () => {
     const app = judged({ env: own });
     const [first, second] = [await app.run(), await app.run()];
     const { report } = first;
@@ -167,7 +167,7 @@ describe("another judge", () => {
     keyFinding: "The query never ran.",
   });
 
-  test("its cost is stored while another process is writing, once that has finished", async () => {
+  test("has its cost stored once another writing process has finished", async () => {
     const dataDir = emptyFolder();
     const lock = () => {
       other.run("begin immediate");
@@ -225,7 +225,7 @@ describe("another judge", () => {
     expect(await regrade(app, { methodology: "1" })).toMatchObject({ unchanged: 1 });
   });
 
-  test("doesn't pay twice for the same sessions at once", async () => {
+  test("doesn't pay twice for concurrent regrades of the same sessions", async () => {
     const app = judged();
     const { run } = await app.run();
     const judge = { since: "2020-01-01", judge: "openai-compatible/agent", maxUsd: 1 };
@@ -245,7 +245,7 @@ describe("another judge", () => {
     expect(await ask({})).toEqual(free);
   });
 
-  test("an unusable answer changes nothing, and is paid for", async () => {
+  test("changes nothing with an unusable response, which is paid for", async () => {
     const app = judged({ again: [says("no JSON")] });
     const { report } = await app.run();
     const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });
@@ -253,7 +253,7 @@ describe("another judge", () => {
     expect(await get(app, `/api/v1/reports/${report.slug}`)).toEqual(report);
   });
 
-  test("it stops before it exceeds its limit, and continues where it stopped", async () => {
+  test("stops before it exceeds its limit, and continues where it stopped", async () => {
     const app = judged();
     const runs = [await app.run(), await app.run(), await app.run()];
     const judge = "openai-compatible/agent";
@@ -267,7 +267,7 @@ describe("another judge", () => {
       expect((await get(app, `/api/v1/reports/${report.slug}`)).methodology.judge).toBe(judge);
   });
 
-  test("its cost counts towards the organization's month, and is limited by it too", async () => {
+  test("counts towards the organization's month, and is limited by it too", async () => {
     const app = judged({ again: [says(answer()), says(answer())] });
     await app.run();
     await app.run();
@@ -282,7 +282,7 @@ describe("another judge", () => {
     expect(spent()).toBeCloseTo(before + 0.002, 9);
   });
 
-  test("sessions of the explorer are graded by rules, whatever the judge", async () => {
+  test("doesn't affect sessions of the explorer, which are graded by rules", async () => {
     const app = judged({ kind: "rules", env: own });
     await app.run();
     const done = await regrade(app, { methodology: "1", judge: "openai-compatible/agent", maxUsd: 1 });
@@ -298,7 +298,7 @@ describe("a session judged several times", () => {
     return says(answer({ parts: [part(1, "yes", [9], "added 1 package"), part(2, second, [event], quote)] }));
   };
 
-  test("has a variance of the judge per part, apart from that of runs", async () => {
+  test("has the judge's variance per part, apart from the variance of runs", async () => {
     const turns = [met("yes"), met("yes"), met("no"), met("yes"), met("no"), met("unclear"), met("yes")];
     const app = judged({ turns });
     const { report } = await app.run();
@@ -362,22 +362,25 @@ describe("a session judged several times", () => {
       { sessions: 2, judgeSd: 1.41, runSd: null },
     ],
     [
-      "a judge that explains all",
+      "a judge that explains everything",
       [
         ["a", [60, 80]],
         ["a", [61, 79]],
       ],
       { sessions: 2, judgeSd: 13.45, runSd: 0 },
     ],
-  ] as [string, [string, number[]][], object][])("variance is split: %s", (_, sessions, expected) => {
-    expect(splitVariance(sessions.map(([evalRequestId, scores]) => ({ evalRequestId, scores })))).toEqual(
-      expected as ReturnType<typeof splitVariance>,
-    );
-  });
+  ] as [string, [string, number[]][], object][])(
+    "has its variance split by the sessions: %s",
+    (_, sessions, expected) => {
+      expect(splitVariance(sessions.map(([evalRequestId, scores]) => ({ evalRequestId, scores })))).toEqual(
+        expected as ReturnType<typeof splitVariance>,
+      );
+    },
+  );
 });
 
 describe("a regrade", () => {
-  test("in a dry run only reports what it would do and cost", async () => {
+  test("only reports in a dry run what it would do and cost", async () => {
     const app = judged({ env: own });
     const [first] = [await app.run(), await app.run(), await app.run()];
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
@@ -411,7 +414,7 @@ describe("a regrade", () => {
     for (const { report } of runs) expect((await listed(app, report.slug)).gradings).toHaveLength(2);
   });
 
-  test("that is cancelled stops, and its results are kept", async () => {
+  test("stops when it is cancelled, and its results are kept", async () => {
     const app = judged();
     const { report } = await app.run();
     const { body } = await ask(app, { judge: "openai-compatible/agent", maxUsd: 1 });
@@ -459,12 +462,12 @@ describe("a regrade", () => {
     [{ judge: "gpt", maxUsd: 1 }, 400, 'Invalid model "gpt"'],
     [{ repeats: 21 }, 400, "Invalid repeats: must be an integer from 1 to 20"],
     [{ promptId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }, 404, "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"],
-  ])("%p is rejected", async (body, status, detail) => {
+  ])("is rejected with %p", async (body, status, detail) => {
     const answered = await ask(judged({ env: own }), body);
     expect([answered.status, answered.body.detail]).toEqual([status, expect.stringContaining(detail)]);
   });
 
-  test("errors name an unknown grading and a methodology that the report doesn't have", async () => {
+  test("names in its errors an unknown grading and a methodology that the report doesn't have", async () => {
     const app = judged();
     const { report } = await app.run();
     const path = `/api/v1/reports/${report.slug}`;

@@ -27,7 +27,7 @@ afterAll(() => {
   site.stop();
 });
 
-test("a mapped https host costs the docs of a command as little as an http host", async () => {
+test("a mapped HTTPS host costs the docs of a command no more than an HTTP host", async () => {
   const cwd = emptyFolder();
   const temporary = emptyFolder();
   const { key: apiKey } = await furnish(cwd);

@@ -89,10 +89,10 @@ async function open(run: Run = {}) {
   return { shell, https, pages, home, relay };
 }
 
-describe("programs fetch an https page of a mapped host", () => {
+describe("a program fetches an HTTPS page of a mapped host", () => {
   test.each([
     ["curl", "curl -sS https://docs.acme.test/text"],
-    ["curl, by a plain tunnel", "curl -sSp http://docs.acme.test/text"],
+    ["curl with a plain tunnel", "curl -sSp http://docs.acme.test/text"],
     ["wget", "wget -qO- https://docs.acme.test/text"],
     [
       "Python",
@@ -103,14 +103,14 @@ describe("programs fetch an https page of a mapped host", () => {
       `node -e "fetch('https://docs.acme.test/text').then((r) => r.text()).then((t) => process.stdout.write(t))"`,
     ],
     [
-      "Node, without a proxy",
+      "Node without a proxy",
       `env -u NODE_USE_ENV_PROXY node -e "require('https').get('https://docs.acme.test/text', (r) => r.pipe(process.stdout))"`,
     ],
     [
-      "Node, by http",
+      "Node over HTTP",
       `node -e "fetch('http://docs.acme.test/text').then((r) => r.text()).then((t) => process.stdout.write(t))"`,
     ],
-  ])("%s", async (_, command) => {
+  ])("if it is %s", async (_, command) => {
     const { shell, https } = await open();
     expect(await shell(command)).toMatchObject({ exitCode: 0, out: "hello\n" });
     expect(https()).toMatchObject([
@@ -144,7 +144,7 @@ test("responses of the product are not pages", async () => {
   expect(pages()).toEqual([]);
 });
 
-test("the run's own port on loopback is reached, and the program's own servers as well", async () => {
+test("a program reaches the run's own port on loopback, and its own servers as well", async () => {
   const { shell, https } = await open({ startUrls: [`${site.url}/a`], urlMap: {} });
   const own =
     "python3 -m http.server 8765 >/dev/null 2>&1 & echo mine >mine; until curl -s http://localhost:8765/mine; do sleep 0.1; done";
@@ -187,7 +187,7 @@ test.if(Bun.which("javac") !== null)(
   300_000,
 );
 
-test("one connection carries many requests, in HTTP/1.1 only", async () => {
+test("one connection carries many requests, only over HTTP/1.1", async () => {
   const { shell, https } = await open();
   const text = "https://docs.acme.test/text";
   const { out } = await shell(`curl -s --http2 -w '%{num_connects} %{http_version} ' ${text} ${text} ${text}`);
@@ -195,7 +195,7 @@ test("one connection carries many requests, in HTTP/1.1 only", async () => {
   expect(https()).toHaveLength(3);
 });
 
-test("git clones a repository by https", async () => {
+test("git clones a repository over HTTPS", async () => {
   const repositories = mkdtempSync(join(folder, "git-"));
   const git = (...args: string[]) => Bun.spawnSync(["git", "-C", repositories, ...args], { stderr: "pipe" });
   git("init", "-q", "--bare", "acme.git");
@@ -214,7 +214,7 @@ test("git clones a repository by https", async () => {
   expect(https()[0]).toMatchObject({ url: "https://docs.acme.test/acme.git/info/refs?service=git-upload-pack" });
 });
 
-test("a WebSocket works, and one that the server refuses gets its response", async () => {
+test("a WebSocket works, and if the server refuses one, its response is passed on", async () => {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -247,7 +247,7 @@ test("a WebSocket works, and one that the server refuses gets its response", asy
   ]);
 });
 
-test("a program that does not trust the authority, or speaks no TLS, gets no response, and others still do", async () => {
+test("a program that doesn't trust the authority or speak TLS gets no response, and others still do", async () => {
   const { shell, https } = await open();
   const distrusting = await shell("curl -sS --cacert /dev/null --capath /nonexistent https://docs.acme.test/text");
   expect(distrusting).toMatchObject({ exitCode: 77, out: "" });
@@ -264,7 +264,7 @@ test("a program that does not trust the authority, or speaks no TLS, gets no res
   expect((await shell("curl -sS https://docs.acme.test/text")).out).toBe("hello\n");
 });
 
-test("a server that is down is an error with its name", async () => {
+test("a server that is down is reported by name", async () => {
   const gone = serveSite({});
   gone.stop();
   const { shell, https } = await open({ urlMap: { "docs.acme.test": gone.url } });

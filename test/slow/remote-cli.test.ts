@@ -167,7 +167,7 @@ test("destinations, archives, trusts, exports and regrades work from another mac
   expect(await Bun.file(join(away, "other.jsonl")).exists()).toBe(false);
 }, 300_000);
 
-test("an unknown result has exit code 3, an error of the caller 2, both as JSON with --json", async () => {
+test("an unknown result has exit code 3 and a caller's error 2, both as JSON with --json", async () => {
   const { service, away, env, run } = await remote({ base: "/ax" });
   const at = async (more: Record<string, string>, ...args: string[]) => {
     const { code, stdout } = await call([...args, "--json"], { cwd: away, env: { ...env, ...more } });
@@ -203,7 +203,7 @@ test("an unknown result has exit code 3, an error of the caller 2, both as JSON 
     expect(await at({}, ...args)).toEqual([3, "unavailable"]);
 });
 
-test("without a service, run --wait executes the run itself, and run queues it", async () => {
+test("run --wait executes the run itself if there is no service, and run queues it", async () => {
   const cwd = emptyFolder();
   const run = (...args: string[]) => call(args, { cwd, env: allowed });
   await run("org", "create", "Acme");

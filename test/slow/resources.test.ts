@@ -46,7 +46,7 @@ function knock({ url }: Service, bytes: string) {
 const get = (path: string, key: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`;
 const repeat = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
 
-describe("connections whose request never ends", () => {
+describe("connections with an endless request", () => {
   const kinds = (key: string): Record<string, [start: string, more?: string]> => {
     const post = `POST /api/v1/prompts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`;
     const form = "Content-Type: application/x-www-form-urlencoded\r\n";
@@ -64,7 +64,7 @@ describe("connections whose request never ends", () => {
     };
   };
 
-  test("others are served meanwhile, and each connection is closed", async () => {
+  test("are closed, and others are served meanwhile", async () => {
     const cwd = emptyFolder();
     const { key } = await furnish(cwd);
     const service = await serve({ cwd, env: { EVALD_LOG_LEVEL: "warn" } });
@@ -91,7 +91,7 @@ describe("connections whose request never ends", () => {
     expect(await service.stop()).toBe(0);
   }, 300_000);
 
-  test("more connections than file descriptors delay requests, but lose nothing, and runs work afterwards", async () => {
+  test("delay requests if there are more than file descriptors, but lose nothing, and runs work afterwards", async () => {
     const cwd = emptyFolder();
     const { key, promptId } = await furnish(cwd);
     const file = join(cwd, "few-descriptors.sh");
@@ -181,7 +181,7 @@ describe("clients that stop reading large sessions", () => {
     expect(growth).toBeLessThan(perOrg * organizations * 1.5 * mib);
   }, 300_000);
 
-  test("10 exports per organization use bounded memory, and further ones return 429 until one has ended", async () => {
+  test("make 10 exports per organization use bounded memory, and further ones return 429 until one has ended", async () => {
     const requests = orgs.flatMap(({ key }) => repeat(20, () => get("/api/v1/export", key)));
     const { counts, growth } = await stalled(requests);
     console.log(`exports: ${JSON.stringify(counts)}, ${Math.round(growth / mib)} MiB`);
@@ -192,7 +192,7 @@ describe("clients that stop reading large sessions", () => {
     expect(JSON.parse(whole.trimEnd().split("\n").at(-1) ?? "").type).toBe("end");
   }, 300_000);
 
-  test("sessions at the largest page size don't block other requests", async () => {
+  test("don't block other requests with sessions at the largest page size", async () => {
     const readers = isLong ? 200 : 40;
     const [org] = orgs;
     const requests = repeat(readers, () => get(`/api/v1/reports/${org?.slug}/trace?limit=500`, org?.key ?? ""));

@@ -77,7 +77,7 @@ describe("the isolation level", () => {
     expect(sandboxOf(stdout).state).toBe("ok");
   });
 
-  test("without bubblewrap or user namespaces is none, and the doctor says why", async () => {
+  test("is none without bubblewrap or user namespaces, and the doctor says why", async () => {
     const missing = await call(["doctor", "--json"], { cwd: folder, env: { PATH: "/nonexistent" } });
     expect(sandboxOf(missing.stdout)).toEqual({
       what: "sandbox",
@@ -95,7 +95,7 @@ describe("the isolation level", () => {
   });
 });
 
-test("with a sandbox but no browser: the doctor says how to fix it", async () => {
+test("the doctor says how to fix a sandbox without a browser", async () => {
   const bare = mkdtempSync(join(tmpdir(), "evald-bare-"));
   for (const name of ["bwrap", "true"]) symlinkSync(Bun.which(name) ?? "", join(bare, name));
   const { stdout } = await call(["doctor", "--json"], { cwd: folder, env: { PATH: bare } });
@@ -111,7 +111,7 @@ test("with a sandbox but no browser: the doctor says how to fix it", async () =>
   ]);
 });
 
-describe("isolation", () => {
+describe("a command in the sandbox can't", () => {
   let host: Record<string, string> = {};
   let victim: ReturnType<typeof Bun.spawn>;
   let listener: { stop(): void };
@@ -144,30 +144,30 @@ describe("isolation", () => {
 
   // Each exits with 0 if the escape succeeds.
   test.each<[string, string[]]>([
-    ["read the passwords of the machine", shell("cat /etc/shadow")],
-    ["read the home of root", shell("ls /root || ls /home | grep -v '^agent$'")],
+    ["read the machine's passwords", shell("cat /etc/shadow")],
+    ["read root's home", shell("ls /root || ls /home | grep -v '^agent$'")],
     ["read another run's workspace", shell('cat "$OTHER/secret" || ls "$OTHER"')],
     ["read the data folder", shell('cat "$DATA/evald.db" || ls "$DATA"')],
     ["read keys of TLS servers", shell("ls /etc/ssl/private")],
     [
-      "write outside",
+      "write outside its folders",
       shell("for to in / /usr /etc /bin /lib /dev /run /run/evald /proc; do touch $to/x && exit 0; done; exit 1"),
     ],
     [
       "change the kernel's settings",
       shell("echo core >/proc/sys/kernel/core_pattern || echo 1 >/proc/sys/vm/drop_caches"),
     ],
-    ["reach the loopback of the machine", connect("", '("127.0.0.1", int(os.environ["PORT"]))')],
+    ["reach the machine's loopback", connect("", '("127.0.0.1", int(os.environ["PORT"]))')],
     ["reach cloud metadata", connect("", '("169.254.169.254", 80)')],
-    ["reach cloud metadata by the proxy", shell("curl -sf http://169.254.169.254/")],
+    ["reach cloud metadata through the proxy", shell("curl -sf http://169.254.169.254/")],
     [
-      "reach the loopback of the machine by the proxy",
+      "reach the machine's loopback through the proxy",
       shell('curl -sf --noproxy "" "http://127.0.0.1:$PORT/" || curl -sfp --noproxy "" "http://127.0.0.1:$PORT/"'),
     ],
     ["open a TCP connection out", connect("", '("203.0.113.80", 443)')],
     ["send UDP out", connect("socket.AF_INET, socket.SOCK_DGRAM", '("8.8.8.8", 53)', 'b"x"')],
     ["resolve a name", python("import socket; socket.getaddrinfo('registry.npmjs.org', 443)")],
-    ["reach a unix socket of the machine", connect("socket.AF_UNIX", 'os.environ["UNIX"]')],
+    ["reach a Unix socket of the machine", connect("socket.AF_UNIX", 'os.environ["UNIX"]')],
     ["open a raw socket", connect("socket.AF_INET, socket.SOCK_RAW, 1", '("127.0.0.1", 0)')],
     ["close the way out to others", shell("chmod 0 /run/evald/egress.sock || rm /run/evald/egress.sock")],
     ["kill or see a process of the machine", shell('kill -9 "$VICTIM" || ls "/proc/$VICTIM"')],
@@ -175,8 +175,8 @@ describe("isolation", () => {
       "trace a process of the machine",
       python("import ctypes, os, sys; sys.exit(ctypes.CDLL(None).ptrace(16, int(os.environ['VICTIM']), 0, 0) != 0)"),
     ],
-    ["mount", shell("mount -t tmpfs x /tmp || mount -o remount,rw /usr || umount /usr")],
-    ["make a user namespace", shell("unshare --user --map-root-user true")],
+    ["mount a file system", shell("mount -t tmpfs x /tmp || mount -o remount,rw /usr || umount /usr")],
+    ["create a user namespace", shell("unshare --user --map-root-user true")],
     ["become root", shell("setpriv --reuid 0 true || su -c true || sudo -n true")],
     [
       "find a secret of the service",
@@ -194,11 +194,11 @@ describe("isolation", () => {
     expect({ escaped: exitCode === 0, sawSecret: out.includes(canary) }).toEqual({ escaped: false, sawSecret: false });
   });
 
-  test("processes that can't be killed from inside still run", () => {
+  test("kill processes outside, which still run", () => {
     expect(victim.exitCode).toBeNull();
   });
 
-  test("no command line contains the token of the run", async () => {
+  test("see the token of the run in a command line", async () => {
     const sandboxed = runSandboxed({
       argv: shell("echo up; read line"),
       sockets: { egress: { path: egress.socketPath, token: session.token } },
@@ -213,7 +213,7 @@ describe("isolation", () => {
   });
 });
 
-describe("limits", () => {
+describe("the sandbox limits", () => {
   const hogs = {
     memory: python("held = []\nwhile True: held.append(bytearray(8 << 20))"),
     processes: python(
@@ -221,7 +221,7 @@ describe("limits", () => {
     ),
   };
 
-  test("a memory hog is stopped", async () => {
+  test("a memory hog, which is stopped", async () => {
     const { exitCode, limit } = await inSandbox({ argv: hogs.memory, limits: { memoryBytes: 256 * MiB } });
     expect({ exitCode, limit }).toEqual({
       exitCode: 137,
@@ -229,7 +229,7 @@ describe("limits", () => {
     });
   });
 
-  test("folders in memory are limited", async () => {
+  test("folders in memory", async () => {
     const { out } = await inSandbox({
       argv: shell(
         'for at in /tmp /home /dev/shm; do head -c 100M /dev/zero 2>/dev/null >"$at/x"; wc -c <"$at/x"; rm "$at/x"; done',
@@ -239,14 +239,14 @@ describe("limits", () => {
     expect(out).toBe(`${32 * MiB}\n`.repeat(3));
   });
 
-  test("a fork bomb is limited", async () => {
+  test("a fork bomb", async () => {
     const { exitCode, out } = await inSandbox({ argv: hogs.processes, limits: { processes: 64 } });
     expect(exitCode).toBe(0);
     expect(Number(out)).toBeGreaterThan(30);
     expect(Number(out)).toBeLessThan(64);
   });
 
-  test("filling the disk is stopped, with many files and with one", async () => {
+  test("the disk, which neither many files nor one can fill", async () => {
     const limits = { workspaceBytes: 20 * MiB };
     const limit = { limit: "workspace_bytes", value: 20 * MiB, unit: "bytes" } as const;
     const many = await inSandbox({
@@ -271,7 +271,7 @@ describe("limits", () => {
       "mapped",
       "f = os.open(name, os.O_RDWR | os.O_CREAT)\n  os.write(f, bytes(1 << 20))\n  maps.append(mmap.mmap(f, 1 << 20))\n  os.unlink(name)\n  os.close(f)",
     ],
-  ])("a filler of the disk is ended when its files are deleted but %s", async (_, step) => {
+  ])("a process that fills the disk with deleted files that are still %s", async (_, step) => {
     const code = `import mmap, os, time\nmaps = []\nfor i in range(200):\n  name = str(i)\n  ${step}\ntime.sleep(60)`;
     const filled = await inSandbox({
       argv: python(code),
@@ -284,7 +284,7 @@ describe("limits", () => {
     });
   });
 
-  describe("of a workspace that is a file system", () => {
+  describe("a workspace that is a file system, where", () => {
     const bytes = 20 * MiB;
     const limits = { workspaceBytes: bytes };
     const limit = { limit: "workspace_bytes", value: bytes, unit: "bytes" } as const;
@@ -299,7 +299,7 @@ for i in range(40):
       ["many files", shell("for i in $(seq 20); do head -c 3M /dev/zero >$i || exit 1; done"), limit],
       // Their space is free again when the command has ended.
       ["deleted files that stay open", python(openFiles), null],
-    ])("%s beyond the limit fail at once, and are not on the disk", async (_, argv, hit) => {
+    ])("%s beyond the limit fail immediately, and are not on the disk", async (_, argv, hit) => {
       await using mounted = await openWorkspace(workspace().path, bytes);
       const { exitCode, err, limit: reached } = await inSandbox({ argv, workspace: mounted, limits });
       expect([exitCode, reached]).toEqual([1, hit]);
@@ -307,7 +307,7 @@ for i in range(40):
       expect(statSync(pathOf(mounted)).dev).not.toBe(statSync(folder).dev);
     });
 
-    test("files stay for the next command, and the host sees them in the workspace only", async () => {
+    test("files stay for the next command, and the host sees them only in the workspace", async () => {
       const at = workspace().path;
       const mounted = await openWorkspace(at, bytes);
       await inSandbox({ argv: shell("echo kept >note"), workspace: mounted, limits });
@@ -318,7 +318,7 @@ for i in range(40):
       await until("the holder is gone", () => !existsSync(`/proc/${holder}`));
     });
 
-    test("near the limit there is a warning, and too many files are stopped", async () => {
+    test("the model is warned near the limit, and too many files are stopped", async () => {
       await using mounted = await openWorkspace(workspace().path, bytes);
       let near: unknown = null;
       const onNear = (hit: unknown) => {
@@ -331,7 +331,7 @@ for i in range(40):
       expect(await inSandbox({ argv: files, ...run })).toMatchObject({ exitCode: 137, limit });
     });
 
-    test("files in it don't count as memory of a command", async () => {
+    test("files don't count as memory of a command", async () => {
       await using mounted = await openWorkspace(workspace().path, 200 * MiB);
       const run = { workspace: mounted, limits: { memoryBytes: 128 * MiB, workspaceBytes: 200 * MiB } };
       const both = shell("head -c 190M /dev/zero >x; python3 -c 'bytearray(60 << 20)'; rm x");
@@ -340,7 +340,7 @@ for i in range(40):
       expect(hog).toMatchObject({ exitCode: 137, limit: { limit: "memory", value: 128 * MiB } });
     });
 
-    test("a command whose workspace is closed ends", async () => {
+    test("a command ends when its workspace is closed", async () => {
       const mounted = await openWorkspace(workspace().path, bytes);
       const sandboxed = runSandboxed({ argv: shell("echo up; read line"), workspace: mounted, limits });
       await sandboxed.stdout.getReader().read();
@@ -349,7 +349,7 @@ for i in range(40):
       expect(await sandboxed.ended).toEqual({ exitCode: 137, limit: null });
     });
 
-    test("it stays on disk if there is not enough memory", async () => {
+    test("files stay on disk if there is not enough memory", async () => {
       const at = workspace().path;
       const { path, holder, problem } = await openWorkspace(at, 2 ** 50);
       expect([path, holder, problem]).toEqual([realpathSync(at), null, expect.stringContaining("memory")]);
@@ -367,7 +367,7 @@ for i in range(40):
     });
   });
 
-  test("without control groups, rlimits and monitoring apply", async () => {
+  test("commands by rlimits and monitoring if there are no control groups", async () => {
     const run = (argv: string[]) => {
       const script = [process.execPath, join(root, "test/support/sandboxed.ts")];
       const limits = { memoryBytes: 256 * MiB, processes: 64 };
@@ -421,12 +421,12 @@ print([family(each) for each in (1, 2, 10, 16)], [family(each) for each in (17, 
   },
 );
 
-describe("the end", () => {
+describe("a sandboxed command", () => {
   /** A number of seconds of sleep that identifies a process. */
   const markOf = (n: number) => String(process.pid * 10 + 1_000_000 + n);
   const marks = [markOf(1), markOf(2), markOf(3), markOf(4), markOf(5)] as const;
 
-  test("processes that a command leaves behind with setsid die with it", async () => {
+  test("ends with all processes that it leaves behind with setsid", async () => {
     const { exitCode } = await inSandbox({
       argv: shell(`setsid sleep ${marks[0]} & until pgrep -x sleep; do sleep 0.01 & wait $!; done`),
     });
@@ -437,7 +437,7 @@ describe("the end", () => {
   test.each([
     ["a kill", marks[1], (sandboxed: Sandboxed, _abort: AbortController) => sandboxed.kill()],
     ["an abort", marks[2], (_sandboxed: Sandboxed, abort: AbortController) => abort.abort()],
-  ])("%s ends everything inside", async (_, mark, end) => {
+  ])("ends with everything inside after %s", async (_, mark, end) => {
     const abort = new AbortController();
     const sandboxed = runSandboxed({ argv: shell(`setsid sleep ${mark} & echo up; wait`), signal: abort.signal });
     await sandboxed.stdout.getReader().read();
@@ -446,7 +446,7 @@ describe("the end", () => {
     await untilGone(mark);
   });
 
-  test("a kill at any moment of its start ends everything inside", async () => {
+  test("ends with everything inside after a kill at any moment of its start", async () => {
     const random = randomOf(1);
     for (let i = 0; i < 100; i++) {
       const sandboxed = runSandboxed({ argv: shell(`setsid sleep ${marks[4]} & wait`) });
@@ -458,7 +458,7 @@ describe("the end", () => {
     await untilGone(marks[4]);
   });
 
-  test("killing the service ends everything below it", async () => {
+  test("ends with everything below it when the service is killed", async () => {
     const run = { argv: shell(`setsid sleep ${marks[3]} & echo up; wait`), workspace: workspace() };
     const service = Bun.spawn(
       [process.execPath, join(root, "test/support/sandboxed.ts"), JSON.stringify(run), "follow"],
@@ -470,7 +470,7 @@ describe("the end", () => {
     await untilGone(marks[3]);
   });
 
-  test("no control group is left behind", async () => {
+  test("leaves no control group behind", async () => {
     // Other test files run in this process as well, and may have left theirs.
     const groups = () =>
       Bun.spawnSync(["find", "/sys/fs/cgroup", "-name", `evald-${process.pid}-*`])
@@ -485,7 +485,7 @@ describe("the end", () => {
   test.each([
     ["alone", false],
     ["behind the bridge", true],
-  ])("%s, a command gets signals, input and arguments, and returns its exit code", async (_, bridged) => {
+  ])("gets signals, input and arguments, and returns its exit code: %s", async (_, bridged) => {
     const sockets = bridged ? { egress: { path: egress.socketPath, token: session.token } } : undefined;
     const run = (argv: string[]) => inSandbox({ argv, sockets, program: compiledProgram(executable) });
     expect((await run(shell("exit 7"))).exitCode).toBe(7);
@@ -505,7 +505,7 @@ describe("the end", () => {
     expect((await sandboxed.ended).exitCode).toBe(3);
   });
 
-  test("the output of a command after it used the network is complete, however long", async () => {
+  test("returns its complete output after it used the network, however long", async () => {
     const { exitCode, out, err } = await inSandbox({
       argv: shell("curl -s http://docs.test/ >&2; head -c 5000000 /dev/zero; head -c 3000000 /dev/zero >&2"),
       sockets: { egress: { path: egress.socketPath, token: session.token } },
@@ -515,7 +515,7 @@ describe("the end", () => {
     expect(err.length).toBeGreaterThan(3_000_000);
   });
 
-  test("the bridge ends with its command, whatever that left open", async () => {
+  test("ends with its bridge, whatever it left open", async () => {
     const hold =
       "import socket, time; s = socket.create_connection(('127.0.0.1', 3128)); print('up', flush=True); time.sleep(60)";
     const { exitCode } = await inSandbox({
@@ -526,14 +526,14 @@ describe("the end", () => {
     expect(exitCode).toBe(0);
   });
 
-  test("a missing program is reported by name", async () => {
+  test("is reported by name if its program is missing", async () => {
     const sockets = { egress: { path: egress.socketPath, token: session.token } };
     const { exitCode, err } = await inSandbox({ argv: ["no-such-program"], sockets });
     expect({ exitCode, err }).toEqual({ exitCode: 127, err: expect.stringContaining("no-such-program cannot be run") });
   });
 });
 
-describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
+describe.each([["from source"], ["compiled"]])("in a sandbox, %s", (how) => {
   const run = (code: string) =>
     inSandbox({
       argv: shell(code),
@@ -542,7 +542,7 @@ describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
       program: how === "compiled" ? compiledProgram(executable) : undefined,
     });
 
-  test("a package of npm is installed through the proxy, and node, python and git run", async () => {
+  test("an npm package is installed through the proxy, and node, python and git run", async () => {
     const { exitCode, out, err } = await run(
       "npm install --no-audit --no-fund --no-update-notifier ms@2.1.3 >&2 && node -p 'require(\"ms\")(1000)' && python3 -c 'print(6 * 7)' && git init -q . && ls -d .git && id -un",
     );
@@ -600,7 +600,7 @@ describe.if(asRoot)("an ordinary user", () => {
     expect(ran).toMatchObject({ uid: 65533, exitCode: 0, out: "1000\nhere\n", limit: null });
   });
 
-  test("has one in which nothing can be hidden: filling a closed folder is stopped as well", () => {
+  test("has a sandbox in which nothing can be hidden, so filling a closed folder is stopped as well", () => {
     const limit = { limit: "workspace_bytes", value: 4 * MiB, unit: "bytes" };
     const fill = "mkdir -p a/b; chmod 300 a/b a; head -c 3M /dev/zero >a/b/1; head -c 3M /dev/zero >a/b/2; sleep 20";
     expect(byUser(shell(fill), { workspaceBytes: 4 * MiB })).toMatchObject({ uid: 65533, exitCode: 137, limit });

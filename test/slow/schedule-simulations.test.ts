@@ -56,7 +56,7 @@ test("a thousand prompts with a preset are spread over its period", () => {
 });
 
 describe("ten thousand schedules", () => {
-  test("a check without due evaluations reads two rows of an index; the first check of a process doesn't block others", async () => {
+  test("are checked by reading two rows of an index if nothing is due, and a process's first check doesn't block others", async () => {
     const prepare = spyOn(Database.prototype, "prepare");
     const { service, a, tickAt, db } = scheduledApp("2026-01-01T00:00:00Z");
     const frequencies = ["hourly", "daily", "weekly", "monthly", "0 6 * * 1-5"];
@@ -95,7 +95,7 @@ describe("ten thousand schedules", () => {
 
 describe("a change of the clock", () => {
   test.each(seeds(5))(
-    "at random, with restarts: no evaluation runs twice, and none is lost while the clock goes on (seed %d)",
+    "at random, with restarts, runs no evaluation twice and loses none while the clock goes on (seed %d)",
     async (seed) => {
       const random = randomOf(seed);
       const { create, tickAt, restart, finish, db, clock } = scheduledApp("2026-03-28T00:30:00Z", {
@@ -138,7 +138,7 @@ describe("a change of the clock", () => {
   );
 });
 
-describe("a year", () => {
+describe("a year of schedules", () => {
   const ofEach = [
     "daily",
     "weekly",
@@ -173,7 +173,7 @@ describe("a year", () => {
   type Kept = { id: string; due: number[]; dealtWith: number; busyUntil: number; expected: string[] };
 
   test.each(seeds(1))(
-    "of schedules in three time zones, with restarts and downtimes: every evaluation has one row, with the right outcome (seed %d)",
+    "in three time zones, with restarts and downtimes, has one row per evaluation with the right outcome (seed %d)",
     async (seed) => {
       const random = randomOf(seed);
       const base = scheduledApp(iso(from - 1));

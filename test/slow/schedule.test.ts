@@ -40,7 +40,7 @@ async function timesBetween(frequency: string, zone: string, from: string, to: s
   }
 }
 
-describe("times of a schedule", () => {
+describe("the times of a schedule", () => {
   const spring = ["2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"] as const;
   const autumn = ["2026-10-24T22:00:00.000Z", "2026-10-25T23:00:00.000Z"] as const;
   const times = (date: string, ...clock: string[]) => clock.map((time) => `2026-${date}T${time}:00.000Z`);
@@ -51,22 +51,57 @@ describe("times of a schedule", () => {
   };
   const twiceTwo = times("10-25", "00:00", "00:15", "00:30", "00:45", "01:00", "01:15", "01:30", "01:45");
   const cases: [frequency: string, when: string, day: readonly [string, string], times: string[]][] = [
-    ["30 2 * * *", "a time that the clock leaps over comes at the end of the leap", spring, times("03-29", "01:00")],
-    ["30 2 * * *", "a time that comes twice is taken once, the first", autumn, times("10-25", "00:30")],
-    ["15,45 2 * * *", "several times that are leapt over come once", spring, times("03-29", "01:00")],
-    ["0 2,14 * * *", "a list is of times of day, in spring", spring, times("03-29", "01:00", "12:00")],
-    ["0 2,14 * * *", "a list is of times of day, in autumn", autumn, times("10-25", "00:00", "13:00")],
-    ["0 1-3 * * *", "so is a range", autumn, [...times("10-24", "23:00"), ...times("10-25", "00:00", "02:00")]],
+    [
+      "a time that the clock skips comes at the end of the gap",
+      "a time that the clock leaps over comes at the end of the leap",
+      spring,
+      times("03-29", "01:00"),
+    ],
+    [
+      "a time that occurs twice is used once, the first time",
+      "a time that comes twice is taken once, the first",
+      autumn,
+      times("10-25", "00:30"),
+    ],
+    ["several skipped times come once", "several times that are leapt over come once", spring, times("03-29", "01:00")],
+    [
+      "a list has times of day, in spring",
+      "a list is of times of day, in spring",
+      spring,
+      times("03-29", "01:00", "12:00"),
+    ],
+    [
+      "a list has times of day, in autumn",
+      "a list is of times of day, in autumn",
+      autumn,
+      times("10-25", "00:00", "13:00"),
+    ],
+    [
+      "a range has times of day, too",
+      "so is a range",
+      autumn,
+      [...times("10-24", "23:00"), ...times("10-25", "00:00", "02:00")],
+    ],
     ["0 * * * *", "every hour, in spring", spring, everyHour(spring)],
     ["0 * * * *", "every hour, in autumn", autumn, everyHour(autumn)],
-    ["*/15 2 * * *", "steps go by the clock on the wall: not at all in spring", spring, []],
-    ["*/15 2 * * *", "steps go by the clock on the wall: in both hours in autumn", autumn, twiceTwo],
+    [
+      "steps follow the wall clock: not at all in spring",
+      "steps go by the clock on the wall: not at all in spring",
+      spring,
+      [],
+    ],
+    [
+      "steps follow the wall clock: in both hours in autumn",
+      "steps go by the clock on the wall: in both hours in autumn",
+      autumn,
+      twiceTwo,
+    ],
   ];
-  test.each(cases)("in Berlin %s: %s", async (frequency, _, [from, to], expected) => {
+  test.each(cases)("follow the clock changes in Berlin (%s): %s", async (frequency, _, [from, to], expected) => {
     expect(await timesBetween(frequency, "Europe/Berlin", from, to)).toEqual(expected);
   });
 
-  test("a day that a month doesn't have is skipped; one that never occurs is rejected", async () => {
+  test("skip a day that a month doesn't have, and one that never occurs is rejected", async () => {
     const found = await timesBetween("0 0 31 * *", "UTC", "2026-01-01T00:00:00.000Z", "2027-01-01T00:00:00.000Z");
     expect(found.map((at) => at.slice(5, 10))).toEqual(["01-31", "03-31", "05-31", "07-31", "08-31", "10-31", "12-31"]);
     const { send } = scheduledApp("2026-01-01");
@@ -75,7 +110,7 @@ describe("times of a schedule", () => {
     ).toStartWith('Invalid frequency: "0 0 30 2 *" ');
   });
 
-  test("a preset keeps its time: the same minute, hour, weekday or day in its time zone", async () => {
+  test("stay the same for a preset: the same minute, hour, weekday or day in its time zone", async () => {
     const { create, nextRuns, clock, change } = scheduledApp("2026-01-05T00:00:00Z", { zone: "America/New_York" });
     const id = await create({ frequency: "hourly" });
     const local = (at: string) => {
@@ -100,8 +135,8 @@ describe("times of a schedule", () => {
   });
 });
 
-describe("the outcome of a scheduled evaluation", () => {
-  test("is one row, with the evaluation and its runs; they use the prompt at that time", async () => {
+describe("a scheduled evaluation", () => {
+  test("is one row with its runs, which use the prompt at that time", async () => {
     const { create, change, tickAt, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({
       text: "Use {{language}}. https://x.test/",
@@ -133,7 +168,7 @@ describe("the outcome of a scheduled evaluation", () => {
     expect(db.select().from(jobs).all().length).toBe(3);
   });
 
-  test("a disk that fills up stores neither the evaluation nor its runs, and it runs once there is room", async () => {
+  test("isn't stored, nor its runs, if the disk fills up, and runs once there is room", async () => {
     const { create, tickAt, outcomes, service, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
     const { newId } = service.ctx;
@@ -152,7 +187,7 @@ describe("the outcome of a scheduled evaluation", () => {
     expect([rows(), await outcomes(id)]).toEqual([[1, 1, 2, 2], ["2026-01-01T01:00 ran"]]);
   });
 
-  test("an internal error fails its evaluation, stores nothing of it, and doesn't delay others", async () => {
+  test("fails on an internal error, stores nothing else, and doesn't delay others", async () => {
     const { create, tickAt, outcomes, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const bad = await create({
       frequency: "0 * * * *",
@@ -171,7 +206,7 @@ describe("the outcome of a scheduled evaluation", () => {
     expect(db.select().from(runs).all().length).toBe(1);
   });
 
-  test("a failed request is stored with the reason, and retried at the next time", async () => {
+  test("whose request fails is stored with the reason, and retried at the next time", async () => {
     const { create, tickAt, send, service, a, db, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const provider = createProvider(service.ctx, a.org, { name: "Tool", docsUrl: "https://x.test/" });
     const id = await create({
@@ -195,7 +230,7 @@ describe("the outcome of a scheduled evaluation", () => {
     expect((await outcomes(id)).map((line) => line.slice(11))).toEqual(["01:00 failed", "02:00 failed", "03:00 ran"]);
   });
 
-  test("an evaluation is skipped while runs of the last scheduled evaluation are unfinished; other runs don't count", async () => {
+  test("is skipped while runs of the last scheduled evaluation are unfinished; other runs don't count", async () => {
     const { create, tickAt, finish, outcomes, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
     await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
@@ -217,7 +252,7 @@ describe("the outcome of a scheduled evaluation", () => {
     });
   });
 
-  test("after a downtime, the latest evaluation runs if it is at most 24 hours old; all others are missed", async () => {
+  test("runs after a downtime if it is the latest and at most 24 hours old; all others are missed", async () => {
     const { create, change, tickAt, restart, outcomes, send, finish } = scheduledApp("2026-01-01T00:00:00Z");
     const minutely = await create({ frequency: "* * * * *" });
     const daily = await create({ frequency: "0 6 * * *" });
@@ -293,7 +328,7 @@ describe("a change of a schedule", () => {
     expect(await nextRuns(await create({}))).toBeNull();
   });
 
-  test("applies from the next evaluation on; those during a pause don't run later", async () => {
+  test("applies from the next evaluation on, and evaluations during a pause don't run later", async () => {
     const { create, change, tickAt, restart, outcomes, clock, finish } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *" });
     const at = async (time: string) => {
@@ -321,7 +356,7 @@ describe("a change of a schedule", () => {
     expect(await outcomes(id)).toEqual(ran.map((time) => `${time} ran`));
   });
 
-  test("of the organization's time zone moves it; an evaluation that is due stays", async () => {
+  test("by a new time zone of the organization moves it, but an evaluation that is due stays", async () => {
     const { create, nextRuns, service, a, tickAt, outcomes, clock } = scheduledApp("2026-01-01T00:00:00Z");
     const id = await create({ frequency: "0 6 * * *" });
     updateOrg(service.ctx, a.org, { timeZone: "America/New_York" });
@@ -333,7 +368,7 @@ describe("a change of a schedule", () => {
     expect(await outcomes(id)).toEqual(["2026-01-01T11:00 ran"]);
   });
 
-  test("takes effect in a running service: at once if made there, within 30 seconds if by another process", async () => {
+  test("takes effect in a running service, immediately if made there, within 30 seconds if made by another process", async () => {
     jest.useFakeTimers();
     try {
       const { service, a, clock, create, change, finish, outcomes, db } = scheduledApp("2026-01-01T00:59:50Z", {
@@ -410,7 +445,7 @@ describe("a change of the clock", () => {
   const everyHour = { frequency: "0 * * * *" };
   const lines = (outcome: string, ...clock: string[]) => clock.map((time) => `2026-01-01T${time} ${outcome}`);
 
-  test("back: evaluations that ran don't run again, and later ones run at their time", async () => {
+  test("back doesn't run evaluations again, and later ones run at their time", async () => {
     const { create, tickAt, finish, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     for (const time of ["01:00", "02:00", "03:00"]) {
@@ -426,7 +461,7 @@ describe("a change of the clock", () => {
   });
 
   test.each(isThorough ? [false, true] : [true])(
-    "forward by a year and back: no evaluation is lost that did not run (restarts: %p)",
+    "forward by a year and back loses no evaluation that did not run (restarts: %p)",
     async (isRestarted) => {
       const { create, tickAt, restart, finish, outcomes, nextRuns } = scheduledApp("2026-01-01T00:30:00Z");
       const id = await create(everyHour);
@@ -449,7 +484,7 @@ describe("a change of the clock", () => {
     300_000,
   );
 
-  test("back shortly before the next check: evaluations due in between are not skipped", async () => {
+  test("back shortly before the next check doesn't skip evaluations that are due in between", async () => {
     const { create, tickAt, finish, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "*/10 * * * *" });
     let elapsedMs = 0;
@@ -464,7 +499,7 @@ describe("a change of the clock", () => {
     expect(await outcomes(id)).toEqual(lines("ran", "00:40", "01:30"));
   });
 
-  test("forward while an evaluation is processed, and back before the next check", async () => {
+  test("forward while an evaluation is processed, and back before the next check, loses nothing", async () => {
     const { create, tickAt, finish, outcomes, service, clock } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     await create({ frequency: "0 * * * *" });
@@ -480,7 +515,7 @@ describe("a change of the clock", () => {
     expect((await outcomes(id)).slice(0, 2)).toEqual(lines("ran", "01:00", "02:00"));
   });
 
-  test("during downtime: a prompt and a time zone from the false future don't wait for it", async () => {
+  test("during downtime doesn't make a prompt and a time zone wait for the false future", async () => {
     const { create, tickAt, restart, outcomes, service, a, clock } = scheduledApp("2027-01-01T00:30:00Z");
     const id = await create(everyHour);
     clock.at = Date.parse("2028-01-01T00:00:00Z");
@@ -491,7 +526,7 @@ describe("a change of the clock", () => {
     expect(await outcomes(id)).toEqual(lines("ran", "00:30"));
   });
 
-  test("on a machine that starts in 1970 adds no evaluations from before a prompt was created", async () => {
+  test("from 1970 at startup adds no evaluations from before a prompt was created", async () => {
     const { create, tickAt, restart, outcomes, finish } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     await restart();
@@ -507,7 +542,7 @@ describe("a change of the clock", () => {
   });
 });
 
-test("a prompt whose scheduled evaluations can only fail is warned about, and paused after five failures in a row", async () => {
+test("a prompt whose scheduled evaluations can only fail gets a warning, and is paused after five failures in a row", async () => {
   const smtp = startSmtp();
   const env = { EVALD_SMTP_URL: smtp.url, EVALD_MAIL_FROM: "evald <evald@example.com>" };
   const app = scheduledApp("2026-01-01T00:30:00Z", { env });

@@ -85,7 +85,7 @@ beforeAll(() => {
 afterAll(() => fake.stop());
 
 test.each(["leaks", "fails", "refuses", "hides"])(
-  "12 kinds of secret in a page, a command, a model and an error (%s): none is stored, logged or returned",
+  "12 kinds of secrets in a page, a command, a model and an error (%s) are not stored, logged or returned",
   async (name) => {
     const dataDir = emptyFolder();
     const log: string[] = [];

@@ -208,7 +208,7 @@ describe("a stored event", () => {
   };
   const cap = 32 * 1024;
 
-  test("has at most 32 KiB; beyond that, the longest texts are cut, and the cut is recorded", async () => {
+  test("has at most 32 KiB, and beyond that the longest texts are cut, and the cut is recorded", async () => {
     const fields = { id: "1", tool: "t", ok: true };
     const overhead = JSON.stringify({ ...fields, output: { text: "" } }).length;
     const whole = await stored(result({ text: "a".repeat(cap - overhead) }));
@@ -230,7 +230,7 @@ describe("a stored event", () => {
     expect(event.output.text).toBe(`a${"𝕏".repeat(4095)}\ufffd…`);
   });
 
-  test("with many texts and multi-byte characters fits as well", async () => {
+  test("fits even if it has many texts and multi-byte characters", async () => {
     const many = await stored(result({ list: Array.from({ length: 100 }, () => "é".repeat(5000)) }));
     expect(many.bytes).toBeLessThanOrEqual(cap);
     expect(many.event.output.list.length).toBe(100);
@@ -267,7 +267,7 @@ describe("a stored event", () => {
   });
 });
 
-test("is written in batches of a hundred, and the rest at the end", async () => {
+test("a session is written in batches of a hundred, and the rest at the end", async () => {
   const counts: [said: number, stored: number][] = [];
   let stored = () => 0;
   const agent = scriptedAgent(async function* () {
@@ -311,7 +311,7 @@ const shot = (name: string, data: Buffer): AgentEvent => ({
 });
 
 describe("screenshots", () => {
-  test("are stored apart from the events that name them; missing ones are reported", async () => {
+  test("are stored apart from the events that name them, and missing ones are reported", async () => {
     const kib = 1024;
     const many = Array.from({ length: 20 }, (_, i) => shot(`screenshot-${i + 10}.webp`, picture(20)));
     const { trace, path, send, a, b, app, baseUrl, db } = await sessionOf([
@@ -389,7 +389,7 @@ describe("screenshots", () => {
   });
 });
 
-test("sessions older than the setting are deleted, except of active runs; trace and pages say so, the report stays", async () => {
+test("sessions older than the setting are deleted unless their run is active; trace and pages say so, and the report stays", async () => {
   let time = 1_790_000_000_000;
   const gate = Promise.withResolvers<void>();
   const agent = scriptedAgent(async function* () {
@@ -459,7 +459,7 @@ test("sessions older than the setting are deleted, except of active runs; trace 
   expect(stored(open)).toBe(0);
 });
 
-test("a long WAL is truncated once no reader needs it; nobody waits for that", async () => {
+test("a long WAL is truncated once no reader needs it, and nobody waits for that", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "evald-wal-"));
   const { db, service } = testApp({ dataDir });
   const walBytes = () => statSync(join(dataDir, "evald.db-wal")).size;
@@ -535,7 +535,7 @@ describe("while the disk is full", () => {
   test.each([
     ["20,000 events", 20_101, "short"],
     ["32 MiB", 1_200, "x".repeat(30_000)],
-  ])("more than %s in memory ends the attempt as a fault, which doesn't count", async (_, most, text) => {
+  ])("an attempt with more than %s in memory ends as a fault that doesn't count", async (_, most, text) => {
     let tries = 0;
     let said = 0;
     const { run, attempts, stop, empty } = await fullDuring(async function* ({ fill }) {

@@ -97,22 +97,18 @@ test("null or a list in an optional field of a tool is accepted", async () => {
 
 test.each([
   [
-    "a provider that wants to be paid first",
+    "a provider that requires payment",
     "unpaid",
     /^credentials: openai-compatible requires payment \(402\): no credits; /,
   ],
+  ["an unknown model", "unknown", /^infrastructure: openai-compatible returned 404: no such model; check that http:/],
   [
-    "a model that its provider does not know",
-    "unknown",
-    /^infrastructure: openai-compatible returned 404: no such model; check that http:/,
-  ],
-  [
-    "a model that does not say what it used, under a limit of money",
+    "a model that doesn't report its usage under a money limit",
     "uncounted",
     /^budget: uncounted does not report token usage, so the spending limit cannot be enforced; /,
   ],
 ])(
-  "%s ends the run at once, with its cause",
+  "%s ends the run immediately, with its cause",
   async (_, name, reason) => {
     const { run, attempts } = await modelRuns(fake).runOf(name, { prompt: { limits: { costUsd: 1 } } });
     expect([run.status, run.report, attempts.length]).toEqual(["failed", null, 1]);

@@ -34,7 +34,7 @@ const capped = (patch: Parameters<typeof updateOrg>[2], also = (_: App) => {}) =
 const spendingOf = async ({ send }: App) => (await send("GET", "/api/v1/spending")).body;
 
 describe("the monthly budget", () => {
-  test("50 concurrent runs don't spend the same money: they use what is left in turn, and then fail with the cause", async () => {
+  test("isn't spent twice by 50 concurrent runs, which use what is left in turn and then fail with the cause", async () => {
     const cap = 0.6;
     const { app, runs } = await modelRuns(fake).runsOf("short", {
       many: 50,
@@ -54,7 +54,7 @@ describe("the monthly budget", () => {
     ]);
   }, 300_000);
 
-  test("once it is spent, requests are rejected, and scheduled evaluations have the reason", async () => {
+  test("leads to rejected requests once it is spent, and scheduled evaluations have the reason", async () => {
     let at = Date.UTC(2026, 10, 21, 9, 30);
     const app = testApp({
       now: () => at,
@@ -113,7 +113,7 @@ describe("the monthly budget", () => {
   });
 });
 
-test("is freed at once by a cancelled run; its last call is counted when known", async () => {
+test("a cancelled run frees its slot immediately, and its last call is counted when its cost is known", async () => {
   const app = testApp({
     agents: { llm: createModelAgent({ version: "test" }) },
     env: {
@@ -153,10 +153,10 @@ describe("the budget of one run", () => {
   });
 
   test.each([
-    ["an organization's cap of a run", { maxUsdARun: 1 }, {}],
-    ["an organization's cap of a month", { maxUsdAMonth: 1 }, {}],
+    ["an organization's limit per run", { maxUsdARun: 1 }, {}],
+    ["an organization's limit per month", { maxUsdAMonth: 1 }, {}],
     ["a prompt's limit", { maxRunsAtOnce: 4 }, { limits: { costUsd: 1 } }],
-  ])("%s rejects a model without a known price, because it can't be enforced", async (_, patch, prompt) => {
+  ])("rejects a model without a known price for %s, which couldn't be enforced", async (_, patch, prompt) => {
     const { run } = await modelRuns(fake).runOf("short", {
       ...capped(patch),
       prompt,
@@ -169,7 +169,7 @@ describe("the budget of one run", () => {
     });
   });
 
-  test("of the operator allows it, within its tokens, and says so", async () => {
+  test("of the operator allows such a model within its tokens, and says so", async () => {
     const { run, events } = await modelRuns(fake).runOf("short", { env: { EVALD_MODEL_PRICES: "" } });
     expect(run.status).toBe("completed");
     const words = events.filter(({ type }: { type: string }) => type === "message");

@@ -69,7 +69,7 @@ test("the URL of a page works whichever of their organizations a person selected
   expect((await onlyA.get(`/prompts/${id}`)).status).toBe(404);
 });
 
-test("values of a form survive signing out meanwhile", async () => {
+test("values of a form survive signing out in the meantime", async () => {
   const app = testApp();
   const ada = await signedIn(app);
   const form: Record<string, string> = {
@@ -176,7 +176,7 @@ test("a live list stays in the organization of its page", async () => {
   expect(await listen(stream)).toBe(403);
 });
 
-test("a key and a share link requested twice are created once", async () => {
+test("a key and a share link that are requested twice are created once", async () => {
   const app = testApp();
   const ada = await signedIn(app);
   const named = (body: string, action: string) => ({
@@ -257,7 +257,7 @@ test("an invitation for another email address can be accepted after signing out,
     expect((await ada.post("/sign-out", { next })).location).toBe("/sign-in");
 });
 
-test("a filter that is blank, or only spaces, is ignored", async () => {
+test("a filter that is blank or has only spaces is ignored", async () => {
   const app = testApp();
   const ada = await signedIn(app);
   const { slug } = runWithReport(app, niceGrade);

@@ -22,7 +22,7 @@ test("there are enough goals about real docs, of every kind, with answers in the
   expect(listUnproven(all)).toEqual([]);
 });
 
-test("every finding of medium or higher about real docs was reviewed, and at most 5% are false", async () => {
+test("every finding of medium or higher severity about real docs was reviewed, and at most 5% are false", async () => {
   const goals = readGoals("tuning").filter(
     ({ corpus }, at, all) => all.findIndex((each) => each.corpus === corpus) === at,
   );

@@ -103,7 +103,7 @@ describe("a receiver that", () => {
     expect(Date.parse((await app.lastOf(id)).nextTryAt) - app.now()).toBe(24 * hourMs);
   });
 
-  test("is gone is disabled at once, and nothing more is sent until it is enabled", async () => {
+  test("is gone is disabled immediately, and nothing more is sent until it is enabled", async () => {
     const app = setUp({ answer: (_, n) => new Response(null, { status: n === 1 ? 410 : 204 }) });
     const { id } = await app.addWebhook(["run.completed"]);
     for (let i = 0; i < 2; i++) await app.post(`/api/v1/destinations/${id}/test`);
@@ -137,7 +137,7 @@ describe("a receiver that", () => {
     });
   });
 
-  test("is slow times out, and keeps nobody waiting", async () => {
+  test("is slow times out and delays nobody", async () => {
     const held = Promise.withResolvers<Response>();
     const app = setUp({
       answer: ({ path }) => (path === "/hook" ? held.promise : new Response()),
@@ -156,7 +156,7 @@ describe("a receiver that", () => {
     held.resolve(new Response());
   });
 
-  test("answers with 20 MB is read in part", async () => {
+  test("responds with 20 MB is read only in part", async () => {
     const app = setUp({ answer: () => new Response("y".repeat(20 * 1024 * 1024)) });
     const { id } = await app.addWebhook(["run.completed"]);
     await app.post(`/api/v1/destinations/${id}/test`);
@@ -269,7 +269,7 @@ test("a deleted destination takes its deliveries and secrets with it", async () 
 
 const typesOf = (app: ReturnType<typeof setUp>) => app.receiver.received.map(({ body }) => JSON.parse(body));
 
-test("every event is sent by what it reports, once", async () => {
+test("every event is sent once by its cause", async () => {
   const app = setUp({ agents: noisy });
   const { id } = await app.addWebhook([
     ...["run.failed", "gate.decided", "evaluation.completed", "friction.opened", "friction.regressed"],
@@ -389,7 +389,7 @@ test("the weekly digest is sent once on Monday morning, to Slack, by webhook and
   smtp.close();
 });
 
-test("in Settings, an admin adds, tests, rotates and deletes a webhook, and replays a delivery", async () => {
+test("an admin adds, tests, rotates and deletes a webhook in Settings, and replays a delivery", async () => {
   const app = setUp();
   const admin = await signedIn(app, { role: "admin" });
   const path = "/settings/notifications";

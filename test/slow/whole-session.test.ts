@@ -160,7 +160,7 @@ async function session(model: string, docs: string) {
   return { report, events: trace.events, asked: product.asked };
 }
 
-test("docs are read, a package is installed, code calls the product, the goal is reached, and the report proves it", async () => {
+test("a session reads docs, installs a package, calls the product and reaches the goal, and the report proves it", async () => {
   const { report, events, asked } = await session("anthropic/claude-opus-4-8", sqliteDocs);
   expect(asked.map((sql) => sql.split(" ")[0])).toEqual(["CREATE", "INSERT", "SELECT"]);
   expect(report).toMatchObject({
@@ -187,7 +187,7 @@ test("docs are read, a package is installed, code calls the product, the goal is
   ]);
 }, 300_000);
 
-test("if the docs name something that doesn't exist, the goal is missed whatever the agent claims: friction with events, the score capped", async () => {
+test("docs that name something missing lead to a missed goal whatever the agent claims, with friction and a capped score", async () => {
   const { report, events, asked } = await session("anthropic/claude-sonnet-4-5", misleadingDocs());
   expect(asked.at(-1)).toContain(`${wrong}(mail)`);
   expect(events.at(-1)).toMatchObject({ type: "milestone", name: "judged" });

@@ -114,7 +114,7 @@ async function startSessions() {
   return { one, other, service, readRdb, readRedis, release: () => fake.release("held"), data: join(cwd, "data") };
 }
 
-test("a worker knows nothing but its own session: no provider key, no database and no other run", async () => {
+test("a worker knows only its own session: no provider key, no database and no other run", async () => {
   const { one, other, service, readRdb, readRedis, release, data } = await startSessions();
   const secrets = { operatorKey, orgKey, masterKey, database: data };
   const texts = Object.values(secrets);

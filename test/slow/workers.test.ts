@@ -155,7 +155,7 @@ test("sessions that start together use the slots of all workers", async () => {
   await Promise.all(workers.map(runs));
 });
 
-test("a session goes on after a crash of Redis", async () => {
+test("a session continues after a crash of Redis", async () => {
   const worker = startWorker();
   const run = await startRun();
   await runs(worker);
@@ -169,7 +169,7 @@ test("a session goes on after a crash of Redis", async () => {
   expect(await worker.exited).toBe(0);
 });
 
-test("a session goes on after Redis lost everything", async () => {
+test("a session continues after Redis lost everything", async () => {
   const worker = startWorker();
   const run = await startRun();
   await runs(worker);
@@ -183,7 +183,7 @@ test("a session goes on after Redis lost everything", async () => {
   expect(await next()).toMatchObject({ status: "completed", attempt: 1 });
 });
 
-test("a session starts again after Redis was away for too long, and so does what was accepted meanwhile", async () => {
+test("a session starts again after Redis was away for too long, and so do runs accepted meanwhile", async () => {
   const own = await startRedis();
   closings.push(own.kill);
   await until("Redis answers", async () => (await own.command("ping")) === "PONG");
@@ -246,7 +246,7 @@ test("a run goes only to a worker with its labels, and says that it waits for on
   expect(plain.said()).not.toContain("session started");
 });
 
-test("runs that wait for a certain worker do not keep others from starting", async () => {
+test("runs that wait for a certain worker don't prevent others from starting", async () => {
   const worker = startWorker("--slots", "1");
   const run = await startRun({ workerLabels: ["gpu"] });
   const other = await run.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/ for 1 ms" } });
@@ -270,7 +270,7 @@ test("a run fails when no worker has its labels for too long", async () => {
   });
 });
 
-test("a run with worker labels fails at once on a service without workers", async () => {
+test("a run with worker labels fails immediately on a service without workers", async () => {
   const app = testApp();
   const prompt = await app.send("POST", "/api/v1/prompts", {
     body: { text: "See https://docs.test/", workerLabels: ["gpu"] },
@@ -496,13 +496,13 @@ test("workers are drained and upgraded one by one", async () => {
   await until("the upgraded worker is ready", () => states(after).includes("2 ready"));
 });
 
-test("a run fails at once if it may not wait for a worker", async () => {
+test("a run fails immediately if it must not wait for a worker", async () => {
   const { get, untilOver } = await startRun({ waitMs: 0 });
   await untilOver();
   expect((await get()).failureReason).toMatch(/^infrastructure: .*no worker is connected/);
 });
 
-test("a worker of another version is refused, and names both versions", async () => {
+test("a worker with a different version is refused, with both versions in the message", async () => {
   await startRun();
   const place = createLocalPlace({ agents, now: Date.now, folder: emptyFolder(), operatorHosts: [] });
   const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, place, log, newId };

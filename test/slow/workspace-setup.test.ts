@@ -79,7 +79,7 @@ const outputOf = (events: Event[]) =>
   events.find(({ type, tool }) => type === "tool_result" && tool === "run_command")?.output.stdout ?? "";
 const milestone = (events: Event[], name: string) => events.find((event) => event.name === name)?.detail;
 
-test("an agent finds the files of an archive, AGENTS.md, its variables and what the setup command made", async () => {
+test("an agent finds the files of an archive, AGENTS.md, its variables and the results of the setup command", async () => {
   const setup = "echo $REGION > made.txt";
   const { events } = await runWith(
     "looks",
@@ -123,7 +123,7 @@ test("the context of a run is the commit, the instructions and the names of vari
   expect(await contextOf({ repository, env: { REGION: "eu-1" }, instructions: "Be brief." })).not.toBe(digest);
 });
 
-test("what an agent changed is kept as a diff, without secrets and without what tools installed", async () => {
+test("what an agent changed is kept as a diff, without secrets and what tools installed", async () => {
   const { events, report, app } = await runWith("edits", {}, { archive: files });
   expect(milestone(events, "workspace_changed")).toEqual({ files: 2, isCut: false });
   const answer = await app.send("GET", `/api/v1/reports/${report.slug}/artifacts/workspace.diff`);
@@ -139,7 +139,7 @@ test("an agent that changed nothing leaves no diff", async () => {
   expect(milestone(events, "workspace_changed")).toBeUndefined();
 });
 
-describe("a workspace that can't be set up fails the run before the agent starts, and says why", () => {
+describe("a run fails before the agent starts, with the reason, because of", () => {
   test.each<[string, Record<string, unknown>, RegExp]>([
     [
       "a setup command that fails",
@@ -147,12 +147,12 @@ describe("a workspace that can't be set up fails the run before the agent starts
       /^infrastructure: the setup command failed: exit code 3: no disk$/,
     ],
     [
-      "a repository that isn't there",
+      "a repository that doesn't exist",
       { repository: { url: "GIT/none.git", ref: "main" } },
       /^infrastructure: checking out main of .*none\.git failed/,
     ],
     [
-      "a ref that isn't there",
+      "a ref that doesn't exist",
       { repository: { url: "GIT/repo.git", ref: "v9" } },
       /^infrastructure: checking out v9 of .* failed: .*v9/,
     ],

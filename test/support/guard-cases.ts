@@ -62,7 +62,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
   const refused = (url: string, message: string) => ({ kind: "refused", url, message });
   const answered = (url: string) => ({ url, mappedUrl: null, status: 200, redirects: [] });
 
-  describe("addresses", () => {
+  describe("an address", () => {
     let home: Site;
     beforeAll(() => {
       home = site({ "/": { body: "home" } });
@@ -86,7 +86,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       ["http://[2002:7f00:1::]/", "2002:7f00:1:: is a 6to4 address"],
       ["http://[fd00:ec2::254]/", "fd00:ec2::254 is a unique local address"],
       ["http://[fe80::1]/", "fe80::1 is a link-local address"],
-    ])("%s is blocked", async (url, what) => {
+    ])("such as %s is blocked", async (url, what) => {
       expect(await outcome(guard([]), url)).toEqual(refused(new URL(url).href, `${what}; ${remedy}`));
     });
 
@@ -100,12 +100,12 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
         "https://example.com:8443/",
         "example.com cannot be reached on port 8443: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE",
       ],
-    ])("%s is blocked without a DNS lookup", async (url, message) => {
+    ])("such as %s is blocked without a DNS lookup", async (url, message) => {
       const lookup = () => Promise.reject(new Error("looked up"));
       expect(await outcome(guard([], { lookup }), url)).toEqual(refused(url, message));
     });
 
-    test("a rule allows one port, a host name, an address or a range", async () => {
+    test("is allowed by a rule for one port, a host name, an address or a range", async () => {
       const { port } = home;
       const lookup = async () => [{ address: "127.0.0.1", family: 4 }];
       const named = `http://docs.test:${port}/`;
@@ -138,7 +138,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       });
     });
 
-    test("metadata requires a rule for its exact address and port", async () => {
+    test("for metadata requires a rule for its exact address and port", async () => {
       const lookup = async () => [{ address: "169.254.169.254", family: 4 }];
       const kind = async (rule: AllowRule, url: string, timeoutMs?: number) =>
         (await outcome(guard([rule], { lookup }), url, { timeoutMs })).kind;
@@ -151,7 +151,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       expect(await kind({ host: "169.254.169.254", port: 80 }, "http://169.254.169.254/", 1)).not.toBe("refused");
     });
 
-    test("one private address among public ones is enough to block", async () => {
+    test("that is private is blocked even among public ones", async () => {
       const lookup = async () => [
         { address: "93.184.216.34", family: 4 },
         { address: "10.0.0.7", family: 4 },
@@ -161,7 +161,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       );
     });
 
-    test("a port that is allowed for a private host is not allowed everywhere", async () => {
+    test("isn't allowed on a port just because a private host is", async () => {
       const lookup = async () => [{ address: "93.184.216.34", family: 4 }];
       expect(
         await outcome(guard([{ host: "10.0.0.0/8", port: null }], { lookup }), "http://public.test:8080/"),
@@ -173,7 +173,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       );
     });
 
-    test("a name is resolved once per request, and the connection uses the result", async () => {
+    test("is resolved once per request, and the connection uses the result", async () => {
       let lookups = 0;
       const lookup = async () => [{ address: lookups++ === 0 ? "127.0.0.1" : "10.0.0.7", family: 4 }];
       const guarded = guard([{ host: "127.0.0.1", port: home.port }], { lookup, keepsAlive: false });
@@ -187,7 +187,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       );
     });
 
-    test("an invalid range is rejected at once", () => {
+    test("in an invalid range is rejected immediately", () => {
       expect(() => guard([{ host: "10.0.0.0/99", port: null }])).toThrow(
         "10.0.0.0/99 is not a valid range: the prefix length must be 0 to 32",
       );
@@ -297,7 +297,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       });
     });
 
-    test("change the method like browsers", async () => {
+    test("change the method like browsers do", async () => {
       const back = (status: number) => (request: Request) =>
         request.method === "GET"
           ? new Response("done")
@@ -322,7 +322,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
     });
   });
 
-  describe("urlMap", () => {
+  describe("a urlMap", () => {
     test("maps a host, and reports under the original name", async () => {
       const preview: Site = site({
         "/preview/guide?v=2": { body: "guide" },
@@ -395,13 +395,13 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       ["DÖCS.example.com", ["https://xn--dcs-sna.example.com/", "http://döcs.example.com/"], []],
       ["my_docs.internal", ["http://my_docs.internal/"], []],
     ];
-    test.each(keys)("a key however it is written: %s", (key, mapped, notMapped) => {
+    test.each(keys)("accepts a key however it is written: %s", (key, mapped, notMapped) => {
       const guarded = guard(own, { urlMap: { [key]: "http://127.0.0.1:9/preview" } });
       for (const url of mapped) expect([url, guarded.mapped(url)]).toEqual([url, "http://127.0.0.1:9/preview/"]);
       for (const url of notMapped) expect([url, guarded.mapped(url)]).toEqual([url, null]);
     });
 
-    test("the query of a value is sent to the preview, and not shown", async () => {
+    test("sends the query of a value to the preview without showing it", async () => {
       const asked: string[] = [];
       const preview = site({
         "/base/a": (request) => {
@@ -424,7 +424,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       expect(guarded.mapped("https://docs.test/a")).toEndWith("/base/a");
     });
 
-    test("the most specific key wins", () => {
+    test("prefers the most specific key", () => {
       const at = (n: number) => `http://127.0.0.1:${n}`;
       const urlMap = { "a.test": at(1), "a.test:8443": at(2), "https://a.test:8443": at(3), "a.test:443": at(4) };
       for (const ordered of [urlMap, Object.fromEntries(Object.entries(urlMap).reverse())]) {
@@ -435,10 +435,10 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
     });
   });
 
-  describe("limits", () => {
+  describe("a request", () => {
     const head = "HTTP/1.1 200 OK\r\n";
 
-    test("an endless gzip bomb is stopped on the way", async () => {
+    test("is stopped on the way if its response is an endless gzip bomb", async () => {
       const member = zlib.gzipSync(Buffer.alloc(1024 * 1024));
       const { promise: closed, resolve: close } = Promise.withResolvers<number>();
       const { url } = await rawServer((socket) => {
@@ -460,13 +460,13 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       expect(await closed).toBeLessThan(16 * 1024 * 1024);
     });
 
-    test("50 MiB in 50 KiB of gzip are not unpacked", async () => {
+    test("doesn't unpack 50 MiB from 50 KiB of gzip", async () => {
       const bomb = new Uint8Array(zlib.gzipSync(Buffer.alloc(50 * 1024 * 1024)));
       const { url } = site({ "/": () => new Response(bomb, { headers: { "content-encoding": "gzip" } }) });
       expect((await outcome(guard(), url)).kind).toBe("too_large");
     });
 
-    test("a body can be as long as maxBytes and no longer", async () => {
+    test("reads a body as long as maxBytes and no longer", async () => {
       const { url } = site({
         "/": { body: "12345" },
         "/chunked": () => new Response(new Blob(["12345"]).stream()),
@@ -477,14 +477,14 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       expect(kinds).toEqual(["whole", "too_large", "whole", "too_large"]);
     });
 
-    test("an announced length above the limit is rejected at once", async () => {
+    test("is rejected immediately if the announced length exceeds the limit", async () => {
       const { url } = await rawServer((socket) => {
         socket.once("data", () => socket.write(`${head}Content-Length: 99999999\r\n\r\n`));
       });
       expect((await outcome(guard(), url, { timeoutMs: 2000 })).kind).toBe("too_large");
     });
 
-    test("64 KiB of headers", async () => {
+    test("accepts at most 64 KiB of headers", async () => {
       const { url } = await rawServer((socket) => {
         socket.once("data", () => socket.end(`${head}X-Big: ${"x".repeat(65 * 1024)}\r\n\r\n`));
       });
@@ -495,7 +495,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       });
     });
 
-    test("a slow response, or none, ends at the deadline", async () => {
+    test("ends at its deadline if the response is slow or missing", async () => {
       const drip = await rawServer((socket) => {
         socket.write(`${head}\r\n`);
         const timer = setInterval(() => socket.write("x"), 10);
@@ -513,7 +513,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       expect((await outcome(guard([], { lookup }), "http://slow.test/", { timeoutMs: 20 })).kind).toBe("timeout");
     });
 
-    test("abort ends a request in progress, a DNS lookup and one that hasn't started", async () => {
+    test("can be aborted in progress, during its DNS lookup and before it starts", async () => {
       const controller = new AbortController();
       const { url } = await rawServer((socket) => {
         socket.once("data", () => controller.abort());
@@ -535,7 +535,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       );
     });
 
-    test("at most four concurrent requests per host, the others wait", async () => {
+    test("waits while four others to the same host are active", async () => {
       let held: (() => void)[] = [];
       let most = 0;
       let four = Promise.withResolvers<void>();
@@ -564,7 +564,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       expect({ done: (await all).length, most }).toEqual({ done: 12, most: 4 });
     });
 
-    test("waiting ends with abort and doesn't count as the request's own time", async () => {
+    test("doesn't count waiting as its own time, and waiting ends with an abort", async () => {
       const { promise: never } = Promise.withResolvers<Response>();
       const controller = new AbortController();
       const home = site({ "/never": () => never, "/": { body: "home" } });
@@ -590,8 +590,8 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
     });
   });
 
-  describe("hosts that fail", () => {
-    test("are distinguished", async () => {
+  describe("a host", () => {
+    test("fails in distinguishable ways", async () => {
       const broken = {
         garbage: "hello\r\n\r\n",
         cut: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
@@ -619,7 +619,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       });
     });
 
-    test("an unknown name is named", async () => {
+    test("with an unknown name is named", async () => {
       expect(await outcome(guard(), "https://nothing.invalid/docs")).toEqual({
         kind: "dns",
         url: "https://nothing.invalid/docs",
@@ -627,7 +627,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       });
     });
 
-    test("an untrusted certificate is rejected", async () => {
+    test("with an untrusted certificate is rejected", async () => {
       const folder = mkdtempSync(join(tmpdir(), "evald-tls-"));
       stops.push(() => rmSync(folder, { recursive: true }));
       const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
@@ -644,7 +644,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       });
     });
 
-    test("a kept-alive connection that the host closed is reopened", async () => {
+    test("that closed a kept-alive connection is connected again", async () => {
       const { url, sockets } = await rawServer((socket) => {
         socket.once("data", () => {
           socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
@@ -663,7 +663,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
     });
   });
 
-  describe("bodies", () => {
+  describe("a body", () => {
     const text = "Grüße aus dem Netz. ".repeat(2000);
     const encodings = {
       gzip: zlib.gzipSync(text),
@@ -673,7 +673,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       "gzip, br": zlib.brotliCompressSync(zlib.gzipSync(text)),
     };
 
-    test("are decompressed, and a cut one is reported", async () => {
+    test("is decompressed, and reported if it is cut", async () => {
       const routes = Object.entries(encodings).flatMap(([encoding, body]) => {
         const headers = { "content-encoding": encoding };
         const path = encodeURIComponent(encoding);
@@ -707,39 +707,44 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
     });
 
     test.each([
-      ["header", "text/html; charset=ISO-8859-1", Buffer.from("caf\xe9", "latin1"), "café"],
-      ["quoted header", 'text/html; charset="windows-1252"', Buffer.from("\x80 5", "latin1"), "€ 5"],
+      ["the header", "text/html; charset=ISO-8859-1", Buffer.from("caf\xe9", "latin1"), "café"],
+      ["a quoted header", 'text/html; charset="windows-1252"', Buffer.from("\x80 5", "latin1"), "€ 5"],
       [
-        "meta",
+        "a meta tag",
         "text/html",
         Buffer.from('<meta charset="iso-8859-15"><p>\xa4', "latin1"),
         '<meta charset="iso-8859-15"><p>€',
       ],
       [
-        "old meta",
+        "an old meta tag",
         "text/html",
         Buffer.from('<meta http-equiv=x content="text/html; charset=Shift_JIS">\x93\xfa', "latin1"),
         '<meta http-equiv=x content="text/html; charset=Shift_JIS">日',
       ],
       [
-        "meta too late",
+        "UTF-8 if the meta tag comes too late",
         "text/html",
         Buffer.from(`${" ".repeat(1024)}<meta charset=latin1>é`),
         `${" ".repeat(1024)}<meta charset=latin1>é`,
       ],
-      ["UTF-16 by its mark", "text/html; charset=utf-8", Buffer.from("\ufeffgrün", "utf16le"), "grün"],
-      ["UTF-8 by its mark", "text/html; charset=latin1", Buffer.from("\ufeffgrün"), "grün"],
-      ["a meta tag that cannot be true", "text/html", Buffer.from("<meta charset=utf-16>é"), "<meta charset=utf-16>é"],
-      ["unknown label", "text/html; charset=klingon", Buffer.from("grün"), "grün"],
-      ["nothing said", "text/html", Buffer.from("grün"), "grün"],
-    ])("text by %s", async (_name, type, bytes, expected) => {
+      ["UTF-16 by its byte order mark", "text/html; charset=utf-8", Buffer.from("\ufeffgrün", "utf16le"), "grün"],
+      ["UTF-8 by its byte order mark", "text/html; charset=latin1", Buffer.from("\ufeffgrün"), "grün"],
+      [
+        "UTF-8 if the meta tag can't be true",
+        "text/html",
+        Buffer.from("<meta charset=utf-16>é"),
+        "<meta charset=utf-16>é",
+      ],
+      ["UTF-8 if the label is unknown", "text/html; charset=klingon", Buffer.from("grün"), "grün"],
+      ["UTF-8 by default", "text/html", Buffer.from("grün"), "grün"],
+    ])("is decoded by %s", async (_name, type, bytes, expected) => {
       const { url } = site({ "/": () => new Response(new Uint8Array(bytes), { headers: { "content-type": type } }) });
       const guarded = guard();
       expect(guarded.text(await guarded.request(url))).toBe(expected);
     });
   });
 
-  test("robots.txt is read once per origin, and obeyed", async () => {
+  test("robots.txt is read once per origin and obeyed", async () => {
     const asked: string[] = [];
     const files: Record<string, { status: number; text: string } | null> = {
       "https://a.test/robots.txt": {

@@ -45,7 +45,7 @@ function createClock() {
 const jumps = Math.max(4, times(4));
 
 test(
-  "whatever the clock is set to, accepted runs are executed at once and once, by the process that started them",
+  "accepted runs start immediately and exactly once, whatever the clock is set to",
   async () => {
     const world = await createWorld("Work for 200 ms.", "At once.");
     const load = createLoad(world, createRandom());

@@ -41,7 +41,7 @@ async function freeze(world: World, service: Process, most: number): Promise<num
 }
 
 test(
-  `of two processes, one is frozen ${freezes} times past its lease: the other takes over, and late writes don't count`,
+  `one of two processes is frozen ${freezes} times past its lease, the other takes over, and late writes don't count`,
   async () => {
     const world = await createWorld("Work for 300 ms.", "At once.");
     const load = createLoad(world, createRandom());
@@ -97,7 +97,7 @@ test("a session that continues after its run was taken over stores nothing more"
 });
 
 test(
-  "alone and frozen past its lease, it continues its jobs",
+  "a single process that was frozen past its lease continues its jobs",
   async () => {
     const world = await createWorld("Work for 500 ms.", "At once.");
     const load = createLoad(world, createRandom());

@@ -9,7 +9,7 @@ afterEach(endAll);
 const kills = times(100);
 
 test(
-  `killed ${kills} times under load, it loses no accepted run and creates no second report`,
+  `a service killed ${kills} times under load loses no accepted run and creates no second report`,
   async () => {
     const random = createRandom();
     const world = await createWorld("At once.", "At once, too.", "Work for 60 ms.");
@@ -44,7 +44,7 @@ test(
 );
 
 test(
-  "stopped under load, it is not ready at once, starts nothing more and ends in time; the next start finishes its requeued runs",
+  "a service stopped under load is immediately not ready, starts nothing more and ends in time, and the next start finishes its requeued runs",
   async () => {
     const drains = times(10);
     const world = await createWorld("Work for 100 ms.");
@@ -81,7 +81,7 @@ test(
 );
 
 test(
-  "a cancelled run under load is stopped, and never completed",
+  "a run cancelled under load is stopped and never completed",
   async () => {
     const random = createRandom();
     const world = await createWorld("Work for 50 ms.");
