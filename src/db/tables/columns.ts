@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { type AnySQLiteColumn, integer, text } from "drizzle-orm/sqlite-core";
+import { type AnySQLiteColumn, foreignKey, integer, text } from "drizzle-orm/sqlite-core";
 
 /** The check that a column has one of these values. */
 export const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =>
@@ -13,3 +13,10 @@ export const date = (name: string) => integer(name, { mode: "timestamp_ms" });
 export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
 /** A boolean. */
 export const yes = (name: string) => integer(name, { mode: "boolean" });
+
+/** The reference to a row of the same organization. `own`: the columns of the organization and of the row's ID. */
+export const ownReference = (
+  name: string,
+  own: [orgId: AnySQLiteColumn, id: AnySQLiteColumn],
+  other: { orgId: AnySQLiteColumn; id: AnySQLiteColumn },
+) => foreignKey({ name, columns: own, foreignColumns: [other.orgId, other.id] });

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import { check, foreignKey, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { frictionCategories } from "../../grading/kinds.ts";
-import { at, json, oneOf } from "./columns.ts";
+import { at, json, oneOf, ownReference } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 
 /** `regressed`: reported again after it was resolved. */
@@ -56,10 +56,6 @@ export const fieldReports = sqliteTable(
   },
   (table) => [
     index("field_reports_of_friction").on(table.orgId, table.frictionId, table.id),
-    foreignKey({
-      name: "field_reports_friction",
-      columns: [table.orgId, table.frictionId],
-      foreignColumns: [fieldFriction.orgId, fieldFriction.id],
-    }),
+    ownReference("field_reports_friction", [table.orgId, table.frictionId], fieldFriction),
   ],
 );

@@ -13,7 +13,7 @@ import {
 import type { Evidence, Visit } from "../../grading/grade.ts";
 import { frictionCategories, frictionStates, phases, severities } from "../../grading/kinds.ts";
 import type { Life } from "../../stats/lifecycle.ts";
-import { at, json, oneOf, yes } from "./columns.ts";
+import { at, json, oneOf, ownReference, yes } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 import { prompts } from "./prompts.ts";
 import { reports } from "./reports.ts";
@@ -48,11 +48,7 @@ export const frictionPoints = sqliteTable(
     unique("friction_points_of_org").on(table.orgId, table.id),
     unique("friction_points_of_report").on(table.reportId, table.fingerprint),
     index("friction_points_by_prompt").on(table.orgId, table.promptId, table.fingerprint),
-    foreignKey({
-      name: "friction_points_report",
-      columns: [table.orgId, table.reportId],
-      foreignColumns: [reports.orgId, reports.id],
-    }),
+    ownReference("friction_points_report", [table.orgId, table.reportId], reports),
     check("friction_points_severity", oneOf(table.severity, severities)),
     check("friction_points_phase", oneOf(table.phase, phases)),
     check("friction_points_category", oneOf(table.category, frictionCategories)),
@@ -78,11 +74,7 @@ export const recommendations = sqliteTable(
   },
   (table) => [
     unique("recommendations_of_report").on(table.reportId, table.priority),
-    foreignKey({
-      name: "recommendations_report",
-      columns: [table.orgId, table.reportId],
-      foreignColumns: [reports.orgId, reports.id],
-    }),
+    ownReference("recommendations_report", [table.orgId, table.reportId], reports),
     check("recommendations_frictions", sql`json_array_length(${table.frictionIds}) > 0`),
   ],
 );
@@ -98,13 +90,7 @@ export const exposures = sqliteTable(
     isComplete: yes("is_complete").notNull(),
     byRules: yes("by_rules").notNull(),
   },
-  (table) => [
-    foreignKey({
-      name: "exposures_report",
-      columns: [table.orgId, table.reportId],
-      foreignColumns: [reports.orgId, reports.id],
-    }),
-  ],
+  (table) => [ownReference("exposures_report", [table.orgId, table.reportId], reports)],
 );
 
 /** A friction point over the published runs of a prompt, with its lifecycle. Updated whenever a report is published or withdrawn. */
@@ -138,16 +124,8 @@ export const frictionLifecycles = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.promptId, table.place, table.fingerprint] }),
-    foreignKey({
-      name: "friction_lifecycles_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
-    foreignKey({
-      name: "friction_lifecycles_report",
-      columns: [table.orgId, table.reportId],
-      foreignColumns: [reports.orgId, reports.id],
-    }),
+    ownReference("friction_lifecycles_prompt", [table.orgId, table.promptId], prompts),
+    ownReference("friction_lifecycles_report", [table.orgId, table.reportId], reports),
     index("friction_lifecycles_by_fingerprint").on(table.orgId, table.fingerprint),
     check("friction_lifecycles_state", oneOf(table.state, frictionStates)),
     check("friction_lifecycles_severity", oneOf(table.severity, severities)),
@@ -173,21 +151,9 @@ export const fixes = sqliteTable(
   },
   (table) => [
     index("fixes_by_prompt").on(table.orgId, table.promptId, table.id),
-    foreignKey({
-      name: "fixes_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
-    foreignKey({
-      name: "fixes_before",
-      columns: [table.orgId, table.beforeId],
-      foreignColumns: [evalRequests.orgId, evalRequests.id],
-    }),
-    foreignKey({
-      name: "fixes_after",
-      columns: [table.orgId, table.afterId],
-      foreignColumns: [evalRequests.orgId, evalRequests.id],
-    }),
+    ownReference("fixes_prompt", [table.orgId, table.promptId], prompts),
+    ownReference("fixes_before", [table.orgId, table.beforeId], evalRequests),
+    ownReference("fixes_after", [table.orgId, table.afterId], evalRequests),
   ],
 );
 

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import { check, foreignKey, index, integer, real, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { check, index, integer, real, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { scopes } from "../../grading/kinds.ts";
-import { at, json, oneOf, yes } from "./columns.ts";
+import { at, json, oneOf, ownReference, yes } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 import { evalRequests } from "./runs.ts";
 
@@ -64,21 +64,9 @@ export const gates = sqliteTable(
     unique("gates_of_request").on(table.orgId, table.headRequestId),
     index("gates_by_prompt").on(table.orgId, table.promptId, table.id),
     index("gates_running").on(table.id).where(sql`${table.status} = 'running'`),
-    foreignKey({
-      name: "gates_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
-    foreignKey({
-      name: "gates_head",
-      columns: [table.orgId, table.headRequestId],
-      foreignColumns: [evalRequests.orgId, evalRequests.id],
-    }),
-    foreignKey({
-      name: "gates_base",
-      columns: [table.orgId, table.baseRequestId],
-      foreignColumns: [evalRequests.orgId, evalRequests.id],
-    }),
+    ownReference("gates_prompt", [table.orgId, table.promptId], prompts),
+    ownReference("gates_head", [table.orgId, table.headRequestId], evalRequests),
+    ownReference("gates_base", [table.orgId, table.baseRequestId], evalRequests),
     check("gates_scope", oneOf(table.scope, scopes)),
     check("gates_status", oneOf(table.status, gateStatuses)),
     check("gates_completed", sql`(${table.status} = 'running') = (${table.completedAt} is null)`),

@@ -1,16 +1,6 @@
 import { sql } from "drizzle-orm";
-import {
-  blob,
-  check,
-  foreignKey,
-  index,
-  integer,
-  primaryKey,
-  sqliteTable,
-  text,
-  unique,
-} from "drizzle-orm/sqlite-core";
-import { at, json, oneOf } from "./columns.ts";
+import { blob, check, index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { at, json, oneOf, ownReference } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 
 export const destinationKinds = ["webhook", "slack", "email"] as const;
@@ -93,16 +83,8 @@ export const deliveries = sqliteTable(
     unique("deliveries_of_org").on(table.orgId, table.id),
     index("deliveries_by_destination").on(table.orgId, table.destinationId, table.id),
     index("deliveries_by_notification").on(table.orgId, table.notificationId),
-    foreignKey({
-      name: "deliveries_notification",
-      columns: [table.orgId, table.notificationId],
-      foreignColumns: [notifications.orgId, notifications.id],
-    }),
-    foreignKey({
-      name: "deliveries_destination",
-      columns: [table.orgId, table.destinationId],
-      foreignColumns: [destinations.orgId, destinations.id],
-    }),
+    ownReference("deliveries_notification", [table.orgId, table.notificationId], notifications),
+    ownReference("deliveries_destination", [table.orgId, table.destinationId], destinations),
     check("deliveries_status", oneOf(table.status, deliveryStatuses)),
     check("deliveries_completed", sql`(${table.status} = 'pending') = (${table.completedAt} is null)`),
     check("deliveries_failure", sql`(${table.status} = 'failed') = (${table.failure} is not null)`),
@@ -127,10 +109,6 @@ export const deliveryTries = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.deliveryId, table.attempt] }),
-    foreignKey({
-      name: "delivery_tries_delivery",
-      columns: [table.orgId, table.deliveryId],
-      foreignColumns: [deliveries.orgId, deliveries.id],
-    }),
+    ownReference("delivery_tries_delivery", [table.orgId, table.deliveryId], deliveries),
   ],
 );

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
-import { blob, check, foreignKey, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { blob, check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
 import type { Scope } from "../../grading/grade.ts";
-import { at, json, oneOf, yes } from "./columns.ts";
+import { at, json, oneOf, ownReference, yes } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
@@ -80,11 +80,7 @@ export const prompts = sqliteTable(
     index("prompts_by_status").on(table.orgId, table.status, table.id),
     index("prompts_by_provider").on(table.orgId, table.targetProviderId, table.id),
     index("prompts_due").on(table.nextEvaluationAt).where(sql`${table.nextEvaluationAt} is not null`),
-    foreignKey({
-      name: "prompts_provider",
-      columns: [table.orgId, table.targetProviderId],
-      foreignColumns: [providers.orgId, providers.id],
-    }),
+    ownReference("prompts_provider", [table.orgId, table.targetProviderId], providers),
     check("prompts_status", oneOf(table.status, promptStatuses)),
     check("prompts_runs_per_eval", sql`${table.runsPerEval} between 1 and 50`),
   ],

@@ -1,20 +1,9 @@
 import { sql } from "drizzle-orm";
-import {
-  blob,
-  check,
-  foreignKey,
-  index,
-  integer,
-  primaryKey,
-  real,
-  sqliteTable,
-  text,
-  unique,
-} from "drizzle-orm/sqlite-core";
+import { blob, check, index, integer, primaryKey, real, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { failureCauses, outcomes, type SessionEvent } from "../../agents/agent.ts";
 import type { Dimension, Friction, Grade, LostPoints, Metrics, Recommendation, Wordings } from "../../grading/grade.ts";
 import { scopes } from "../../grading/kinds.ts";
-import { at, json, oneOf, yes } from "./columns.ts";
+import { at, json, oneOf, ownReference, yes } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 import { prompts } from "./prompts.ts";
 import { runs } from "./runs.ts";
@@ -138,7 +127,7 @@ export const reports = sqliteTable(
       ] as const),
       ...[table.agent, table.agentVersion],
     ),
-    foreignKey({ name: "reports_run", columns: [table.orgId, table.runId], foreignColumns: [runs.orgId, runs.id] }),
+    ownReference("reports_run", [table.orgId, table.runId], runs),
     check("reports_status", oneOf(table.status, reportStatuses)),
     check("reports_outcome", oneOf(table.outcome, outcomes)),
     check("reports_score", sql`${table.score} between 0 and 100`),
@@ -162,11 +151,7 @@ export const shareLinks = sqliteTable(
   },
   (table) => [
     index("share_links_by_report").on(table.orgId, table.reportId, table.id),
-    foreignKey({
-      name: "share_links_report",
-      columns: [table.orgId, table.reportId],
-      foreignColumns: [reports.orgId, reports.id],
-    }),
+    ownReference("share_links_report", [table.orgId, table.reportId], reports),
     check("share_links_hash", sql`length(${table.tokenHash}) = 32`),
   ],
 );
@@ -190,11 +175,7 @@ export const gradings = sqliteTable(
     unique("gradings_of_org").on(table.orgId, table.id),
     unique("gradings_of_report").on(table.reportId, table.hash, table.repeat),
     index("gradings_by_hash").on(table.orgId, table.hash, table.reportId),
-    foreignKey({
-      name: "gradings_report",
-      columns: [table.orgId, table.reportId],
-      foreignColumns: [reports.orgId, reports.id],
-    }),
+    ownReference("gradings_report", [table.orgId, table.reportId], reports),
   ],
 );
 
@@ -236,11 +217,7 @@ export const regrades = sqliteTable(
   },
   (table) => [
     index("regrades_newest").on(table.orgId, table.id),
-    foreignKey({
-      name: "regrades_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
+    ownReference("regrades_prompt", [table.orgId, table.promptId], prompts),
     check("regrades_status", oneOf(table.status, regradeStatuses)),
     check(
       "regrades_terminal",

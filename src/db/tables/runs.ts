@@ -3,7 +3,6 @@ import {
   type AnySQLiteColumn,
   blob,
   check,
-  foreignKey,
   index,
   integer,
   primaryKey,
@@ -16,7 +15,7 @@ import { eventSources, eventTypes } from "../../agents/agent.ts";
 import { endCauses } from "../../agents/failure.ts";
 import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
-import { at, json, oneOf } from "./columns.ts";
+import { at, json, oneOf, ownReference } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
@@ -68,11 +67,7 @@ export const evalRequests = sqliteTable(
     unique("eval_requests_of_org").on(table.orgId, table.id),
     index("eval_requests_by_prompt").on(table.orgId, table.promptId, table.id),
     index("eval_requests_by_trigger").on(table.orgId, table.trigger, table.id),
-    foreignKey({
-      name: "eval_requests_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
+    ownReference("eval_requests_prompt", [table.orgId, table.promptId], prompts),
     check("eval_requests_trigger", oneOf(table.trigger, triggers)),
   ],
 );
@@ -131,16 +126,8 @@ export const runs = sqliteTable(
     index("runs_by_idempotency_key")
       .on(table.orgId, table.idempotencyKey)
       .where(sql`${table.idempotencyKey} is not null`),
-    foreignKey({
-      name: "runs_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
-    foreignKey({
-      name: "runs_eval_request",
-      columns: [table.orgId, table.evalRequestId],
-      foreignColumns: [evalRequests.orgId, evalRequests.id],
-    }),
+    ownReference("runs_prompt", [table.orgId, table.promptId], prompts),
+    ownReference("runs_eval_request", [table.orgId, table.evalRequestId], evalRequests),
     check("runs_status", oneOf(table.status, runStatuses)),
     check(
       "runs_terminal",
@@ -171,11 +158,7 @@ export const sessionEvents = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.runId, table.attempt, table.seq] }),
     index("session_events_usage").on(table.runId, table.attempt).where(sql`${table.type} = 'usage'`),
-    foreignKey({
-      name: "session_events_run",
-      columns: [table.orgId, table.runId],
-      foreignColumns: [runs.orgId, runs.id],
-    }),
+    ownReference("session_events_run", [table.orgId, table.runId], runs),
     check("session_events_type", oneOf(table.type, eventTypes)),
     check("session_events_source", oneOf(table.source, eventSources)),
   ],
@@ -193,7 +176,7 @@ export const artifacts = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.runId, table.attempt, table.name] }),
-    foreignKey({ name: "artifacts_run", columns: [table.orgId, table.runId], foreignColumns: [runs.orgId, runs.id] }),
+    ownReference("artifacts_run", [table.orgId, table.runId], runs),
     check("artifacts_data", sql`length(${table.data}) between 1 and 524288`),
   ],
 );

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import { check, foreignKey, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { at, oneOf } from "./columns.ts";
+import { check, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { at, oneOf, ownReference } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 import { evalRequests } from "./runs.ts";
 
@@ -22,16 +22,8 @@ export const scheduledEvaluations = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.promptId, table.scheduledAt] }),
-    foreignKey({
-      name: "scheduled_evaluations_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
-    foreignKey({
-      name: "scheduled_evaluations_eval_request",
-      columns: [table.orgId, table.evalRequestId],
-      foreignColumns: [evalRequests.orgId, evalRequests.id],
-    }),
+    ownReference("scheduled_evaluations_prompt", [table.orgId, table.promptId], prompts),
+    ownReference("scheduled_evaluations_eval_request", [table.orgId, table.evalRequestId], evalRequests),
     check("scheduled_evaluations_outcome", oneOf(table.outcome, scheduleOutcomes)),
     check("scheduled_evaluations_ran", sql`(${table.outcome} = 'ran') = (${table.evalRequestId} is not null)`),
     check("scheduled_evaluations_reason", sql`(${table.outcome} = 'ran') = (${table.reason} is null)`),

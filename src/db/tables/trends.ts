@@ -1,7 +1,7 @@
-import { foreignKey, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Grade } from "../../grading/grade.ts";
 import { scopes } from "../../grading/kinds.ts";
-import { at, json } from "./columns.ts";
+import { at, json, ownReference } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 
 /**
@@ -46,11 +46,7 @@ export const scoreDays = sqliteTable(
         table.scope,
       ],
     }),
-    foreignKey({
-      name: "score_days_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
+    ownReference("score_days_prompt", [table.orgId, table.promptId], prompts),
   ],
 );
 
@@ -80,11 +76,7 @@ export const pageMonths = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.promptId, table.month, table.agent, table.page] }),
-    foreignKey({
-      name: "page_months_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
+    ownReference("page_months_prompt", [table.orgId, table.promptId], prompts),
   ],
 );
 
@@ -102,10 +94,6 @@ export const namedPages = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.promptId, table.page] }),
-    foreignKey({
-      name: "named_pages_prompt",
-      columns: [table.orgId, table.promptId],
-      foreignColumns: [prompts.orgId, prompts.id],
-    }),
+    ownReference("named_pages_prompt", [table.orgId, table.promptId], prompts),
   ],
 );
