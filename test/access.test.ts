@@ -68,9 +68,9 @@ const isPublic = (path: string) =>
   /^\/($|style\.css|client\.js|inter\.woff2|theme$|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|example|setup\/|invite\/|reset\/|shared\/|results\/)/.test(
     path,
   );
-/** Streams until the client disconnects. */
+/** The body streams until the client disconnects. */
 const isStream = (path: string) => path.endsWith("/live");
-/** Pages of a person, in any organization. */
+/** These pages are about a person, in any organization. */
 const isOwn = (path: string) => /^\/account\b/.test(path);
 
 /** Forms that a member may submit besides their own account. All others require an admin or an owner. */
@@ -108,7 +108,7 @@ beforeAll(async () => {
   for (const role of ["owner", "admin", "member"] as const) people[role] = await signedIn(app, { role });
   people.foreigner = await signedIn(app, { org: app.b.org });
 });
-/** Routes of pages that were shown. */
+/** Routes of pages that responded with 200. */
 const shown = new Set<string>();
 const names = (routes: { path: string }[]) => routes.map(({ path }) => [path] as const);
 
@@ -127,7 +127,7 @@ describe.each(names(reads))("GET %s", (path) => {
   });
 });
 
-/** Media types of the pages that are not, or not only, HTML. */
+/** Media types of pages that are not only HTML. */
 const mediaTypes: Record<string, string[]> = {
   "/style.css": ["text/css"],
   "/client.js": ["text/javascript"],
@@ -164,7 +164,7 @@ const queries: Record<string, string> = {
   "/runs/selected/export": `?select=${runId}`,
 };
 
-/** A response as the headers show it. The body of a stream is not read. */
+/** The status, type and ETag of a response. The body of a stream is not read. */
 async function ask(path: string, headers: Record<string, string>) {
   const response = await app.app.handle(new Request(new URL(path, app.baseUrl), { headers }));
   await response.body?.cancel();
@@ -250,7 +250,7 @@ describe.each(names(forms))("POST %s", (path) => {
       const { status } = await people.foreigner.post(pathOf(path));
       expect([400, 404]).toContain(status);
     }
-    // Last, because it may succeed: a person with the role is not rejected for it.
+    // This comes last because it may succeed: a person with the role is not rejected.
     const who = (["member", "admin", "owner"] as const)[least] ?? "owner";
     expect((await people[who].post(pathOf(path))).status).not.toBe(403);
   });

@@ -47,8 +47,8 @@ test.each(presets.map(({ id }) => id))("%s: every line of a recorded session is 
   expect(events.findLast(({ type }) => type === "message")).toMatchObject({ text: "DONE. It is all done." });
   expect(events.some(({ type }) => type === "thought")).toBe(id !== "gemini");
 
-  // Gemini CLI shows a failed command as a success, without an exit code; these come from the record of the model's
-  // calls.
+  // Gemini CLI shows a failed command as a success, without an exit code. These calls come from the gateway's record
+  // of model calls.
   const isSilent = id === "gemini";
   const fetches = ["codex", "pi"].includes(id)
     ? { tool: "run_command", on: "curl -sS http://docs.test/guide", ok: true, exitCode: 0 }

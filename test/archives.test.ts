@@ -26,7 +26,7 @@ function hostile({
   type?: string;
   link?: string;
   size?: number;
-  /** Only the header. */
+  /** Keeps only the header. */
   isCut?: boolean;
 }) {
   const block = Buffer.alloc(512);
@@ -181,7 +181,7 @@ describe("the prompt form", () => {
   const app = testApp();
   const { send, service, a } = app;
 
-  /** A new prompt with files, by a person or by a browser without a session. */
+  /** Creates a prompt with files, as a person or as a browser without a session. */
   const submit = async (person: ReturnType<typeof browse>, path: string, fields: Record<string, string | Blob>) => {
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) form.append(name, value);
@@ -236,7 +236,7 @@ describe("the prompt form", () => {
   test("keeps the archive if the sign-in has expired, and rejects archives from strangers", async () => {
     const person = await signedIn(app);
     const action = actionOf((await person.get("/prompts/new")).body);
-    // Random bytes, larger than the forms that everyone may send.
+    // The random bytes are larger than the forms that everyone may send.
     const data = await packed({
       "data.bin": Buffer.from(crypto.getRandomValues(new Uint8Array(64 * 1024))).toString("base64"),
     });
@@ -251,7 +251,7 @@ describe("the prompt form", () => {
     expect(readArchive(service.ctx, a.org, prompt.workspace?.archive ?? "").equals(data)).toBe(true);
   });
 
-  /** The fields that the page for signing in again has kept. */
+  /** The fields that the page for signing in again keeps. */
   const keptIn = (body: string) =>
     Object.fromEntries(
       [...body.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(([, name = "", value = ""]) => [
@@ -302,7 +302,7 @@ describe("the prompt form", () => {
     expect(await send()).toBe(413);
     at -= 2 * 3600_000;
     expect(await send()).toBe(401);
-    // In another organization, the person could open another form.
+    // Otherwise, the person could open another form in another organization.
     becomeMember(other, other.b.org, "admin", email);
     const owner = await signedIn(other);
     const { memberId } = listMembers(other.service.ctx, other.a.org).find((each) => each.email === email) ?? {};

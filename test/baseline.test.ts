@@ -206,7 +206,7 @@ describe("a comparison of two sides", () => {
     // Equal arguments are paired, in any order of their names.
     const [mixed, again] = [of("Python", 60, 61, 62, 63), of("Rust", 70, 71, 72, 73)];
     const paired = await app.compare(`${python.id},${rust.id}`, `${again.id},${mixed.id}`);
-    // They belong to one prompt: its runs are exchanged within their arguments.
+    // Both belong to one prompt, so its runs are permuted within their arguments.
     expect([paired.comparability.same, paired.verdict]).toEqual([true, "no_change"]);
     expect(paired.evidence.method).toStartWith("two-sided permutation test of the mean scores (all 4900 splits)");
     // A run is never compared with itself.
@@ -215,7 +215,7 @@ describe("a comparison of two sides", () => {
       detail: expect.stringContaining("base"),
     });
     expect((await app.compare(promptId, again.id)).base.evalRequestIds).toEqual([rust.id]);
-    // The most recent variant of the prompt: Rust's.
+    // The most recent variant of the prompt is Rust's.
     expect(await app.compare(python.id, promptId)).toMatchObject({
       head: { evalRequestIds: [again.id, rust.id], runs: 8 },
     });
@@ -249,8 +249,8 @@ describe("a comparison of two sides", () => {
       "two-sided sign-flip test of the differences of 6 prompts (all 64 signs); t 95% interval of their mean",
     );
     const five = await app.compare(before.slice(1).join(), after.slice(1).join());
-    // Every run of the head is worse than those of the base of its prompt: the extreme of 6^5 splits, and its mirror
-    // image.
+    // Every run of the head is worse than the base runs of its prompt. That is the most extreme of 6^5 splits, with its
+    // mirror image.
     expect([five.verdict, five.evidence.withinP, five.evidence.smallestP]).toEqual(["regressed", 0.0003, 0.0003]);
     expect(five.evidence.causes).toEqual(["score", "success"]);
   });
@@ -276,7 +276,7 @@ describe("the baseline", () => {
     const [second = ""] = app.evaluate(scores(40)).slugs;
     expect([await baselineOf(app, first), await baselineOf(app, second)]).toEqual([null, null]);
     app.evaluate(scores(...Array.from({ length: 10 }, (_, i) => 70 + (i % 2) * 2)));
-    // None of these counts: of a preview, archived, a draft, without a score, by another methodology.
+    // None of these counts: they are of a preview, archived, a draft, without a score, or of another methodology.
     app.evaluate(scores(1, 1), app.promptId, { urlMap: { "docs.example.com": "https://preview.example.com" } });
     const { slugs } = app.evaluate([
       scored(2),

@@ -167,7 +167,7 @@ describe("the verdict on two evaluations", () => {
     const { verdict, evidence } = await call("compare_reports", {
       slugs: [evaluate(twelve(20)), evaluate(twelve(80))],
     });
-    // 1 of 20,001, the smallest possible with random splits.
+    // 1 of 20,001 is the smallest possible p with random splits.
     expect([verdict, evidence.p, evidence.smallestP, evidence.seed]).toEqual(["improved", 0.00005, 0.00005, 1]);
     expect(evidence.reason).toContain("p < 0.001; a change needs");
   });
@@ -193,7 +193,7 @@ describe("the verdict on two evaluations", () => {
     const [discoverability] = niceGrade.dimensions as [(typeof niceGrade.dimensions)[number]];
     const only = (score: number) => scored(10, { dimensions: [{ ...discoverability, score }] });
     const comparison = await compare([88, 88.1, 88.2, 88.3].map(only), base);
-    // Both have 88.2 there, whatever their scores.
+    // Both have 88.2 on the common dimensions, whatever their scores.
     expect(comparison.evidence.method).toEndWith("; on the dimensions common to all runs: Docs discoverability");
     expect(comparison.verdict).toBe("no_change");
   });

@@ -33,7 +33,7 @@ describe("superseding by default", () => {
       [compatible, newPrompt(), true],
     ] as const) {
       const first = await start(ask, id);
-      // Another preview and the live docs are others.
+      // Another preview and the live docs are not superseded.
       const others = [
         await start(ask, id, { urlMap: { "api.example.com": "https://x.example.com" } }),
         await start(ask, id, { urlMap: {} }),
@@ -44,7 +44,7 @@ describe("superseding by default", () => {
       const third = await start(ask, id, { supersede: false });
       expect([await statusOf(second), await statusOf(third)]).toEqual(["pending", "pending"]);
     }
-    // Only runs that are requested over REST: an evaluation has several.
+    // The default applies only to runs that are requested over REST: an evaluation has several.
     const id = newPrompt({ supersedesByDefault: true });
     const { runIds } = await requestEval(app.service.ctx, app.a.org, id, { ...preview, ...args, trigger: "mcp" });
     await requestEval(app.service.ctx, app.a.org, id, { ...preview, ...args, trigger: "schedule" });

@@ -238,7 +238,7 @@ test.each([
 });
 
 test.each([
-  // Clients of an open Redis can start agents on workers.
+  // Clients of an open Redis server can start agents on workers.
   "redis://redis.example:6379",
   "redis://user@10.0.0.1",
   "http://127.0.0.1:6379",

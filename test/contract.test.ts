@@ -298,7 +298,7 @@ describe("query parameters", () => {
   });
 
   test("default to at most 100 rows, newest first, and pages don't overlap", async () => {
-    // With a stopped clock, all 120 are of the same millisecond.
+    // The clock is stopped, so all 120 have the same time.
     const still = testApp({ now: () => 1_790_000_000_000 });
     const ids: string[] = [];
     for (let i = 0; i < 120; i++)

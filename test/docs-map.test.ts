@@ -93,7 +93,7 @@ test("the docs map counts published runs on the live docs by month and agent, an
   evaluation(app, id, [guessing], { urlMap: { "docs.example.com": "https://preview.example.com" } });
   const url = "https://docs.example.com/quickstart";
   const sdk = "https://docs.example.com/sdk";
-  // September to November: August only on request.
+  // The default is September to November; August is shown only on request.
   expect(await told()).toEqual({ runs: 2, pages: [[url, 2, 2]], guessed: [{ url: sdk, misses: 4 }] });
   expect(await told("?since=2026-08-31")).toMatchObject({ runs: 3, pages: [[url, 3, 3]] });
   expect(await told("?since=2026-08-01&until=2026-10-31")).toEqual({ runs: 1, pages: [[url, 1, 1]], guessed: [] });

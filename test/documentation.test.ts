@@ -241,7 +241,7 @@ test("under a base path, nothing responds outside of it", async () => {
   expect(robots).toContain("Sitemap: https://example.com/evals/sitemap.xml\n");
 });
 
-/** A value without fields that are missing in its schema, to detect additional ones. */
+/** A value without the fields that are missing in its schema, to detect undocumented ones. */
 function expectShape(schema: TSchema, value: unknown): void {
   expect([...Value.Errors(schema, value)].map(({ path, message }) => `${path}: ${message}`)).toEqual([]);
   expect(Value.Clean(schema, structuredClone(value))).toEqual(value);
@@ -556,6 +556,6 @@ test("the example docs are HTML and Markdown, have an index for agents, and are 
   const index = (await get(app, "/example/llms.txt")).body;
   for (const path of paths) expect(index).toContain(`(${path})`);
   expect((await get(app, "/example.md")).headers.get("content-type")).toStartWith("text/markdown");
-  // The problem that the first report finds.
+  // This is the problem that the first report finds.
   expect((await get(app, "/example/authentication")).status).toBe(404);
 });

@@ -56,7 +56,7 @@ async function rawServer(talk: (socket: net.Socket) => void, host = "127.0.0.1",
   return (server.address() as net.AddressInfo).port;
 }
 
-/** A run that may reach `*.docs.test`, all on this machine; `told` waits for this many events and returns all. */
+/** A run that may reach `*.docs.test`, all on this machine. `told` waits for this many events and returns all. */
 function open(run: Partial<EgressRun> = {}) {
   const events: AgentEvent[] = [];
   let heard = () => {};
@@ -475,7 +475,7 @@ describe("a run is limited", () => {
     const first = [1, 2].map(() => ask(session, `${url}/held`));
     await both.promise;
     const third = ask(session, `${url}/free`);
-    // Another run has slots of its own, which shows that there was time enough.
+    // Another run has its own slots, which shows that there was enough time.
     const other = open();
     for (let i = 0; i < 3; i++) expect((await ask(other, `${url}/free?other`)).body).toBe("free");
     expect(served.requests).not.toContain("GET /free");

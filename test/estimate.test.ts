@@ -71,7 +71,7 @@ test("an estimate for a coding agent is at least the cost of its first request",
   const codex = presets.find(({ id }) => id === "codex") as Preset;
   const coding: Agent = {
     ...createCodingAgent(codex, { path: "" }),
-    // As if it were installed.
+    // The agent counts as installed.
     preflight: () => [],
   };
   const app = testApp({

@@ -488,7 +488,7 @@ describe("the explorer", () => {
   test("stops immediately when it is aborted, with the reason", async () => {
     const controller = new AbortController();
     const reason = new Error("called off");
-    // Cancelled once its request has arrived, while it waits for the response.
+    // The run is cancelled once its request has arrived, while it waits for the response.
     const silent = () => {
       controller.abort(reason);
       return new Promise<Response>(() => {});
@@ -939,7 +939,7 @@ test("a page of Bun's docs in Markdown is found from the guides", async () => {
     });
   });
   expect(likely(events).map(({ url }) => url.includes("websocket"))).toEqual([true]);
-  // The one invalid JSON sample of these pages: a comma before its closing brace.
+  // These pages have one invalid JSON sample, with a comma before its closing brace.
   const broken = checksOf(events).filter(({ id, status }) => id === "sample-parses" && status === "fail");
   expect(broken.map(({ url, line }) => [url.replace(site.url, ""), line])).toEqual([
     ["/docs/runtime/environment-variables", 52],

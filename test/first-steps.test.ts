@@ -45,7 +45,7 @@ test("a prompt without any URL is rejected at its docs URL; with one it is creat
   expect(getRunTask(app.service.ctx, app.a.org, run?.runId ?? "").task.startUrls).toEqual([docs]);
   const prompt = getPrompt(app.service.ctx, app.a.org, run?.promptId ?? "");
   expect(prompt.additionalUrls as unknown).toEqual([{ url: docs, kind: "docs" }]);
-  // Values of variables are asked for on the page of the prompt.
+  // The page of the prompt asks for the values of variables.
   expect((await person.post("/prompts", { ...form, docsUrl: docs, text: "{{a}}" })).location).toStartWith("/prompts/");
 });
 
@@ -59,7 +59,7 @@ test("owners see the first steps, checked one by one, until they are done or hid
   const shown = createPrompt(service.ctx, a.org, { text: "x", targetProviderId: example.id });
   const [{ slug } = {}] = evaluation(app, shown.id, [niceGrade]);
   expect(await done()).toBe(0);
-  // The example is no reason to hide the form for one's own docs.
+  // The example must not hide the form for one's own docs.
   const home = (await owner.get("/")).body;
   expect([home.includes('name="docsUrl"'), home.includes(`/reports/${slug}"`)]).toEqual([true, true]);
   const { id } = createPrompt(service.ctx, a.org, { text: docs });

@@ -31,7 +31,7 @@ describe("the friction of a prompt", () => {
     const { body } = await app.send("GET", "/friction");
     expect(titles(body)).toEqual([print, hostile.fingerprint]);
     expect(body).toContain("3 of 4");
-    // The mean cost of a run, not the sum of all.
+    // The mean cost of a run is shown, not the sum of all.
     expect(body.split(">4.1 points, 1.4 s<")).toHaveLength(3);
     expect(body).toContain("&lt;img src=x>");
     const of = async (query: string) => titles((await app.send("GET", `/friction?${query}`)).body);
@@ -122,7 +122,7 @@ describe("a provider", () => {
     evaluation(app, id, [{ ...niceGrade, exposure, frictions }]);
     const { status, body } = await app.send("GET", `/providers/${provider.id}`);
     expect(status).toBe(200);
-    // Labels say what the issue is, not only how severe.
+    // Labels say what the issue is, not only how severe it is.
     expect(body).toMatch(/<a class="pill severity severity-high"[^>]*>Dead link on/);
     for (const shown of [
       `<th scope="row" title="${docs}/start">/start</th>`,

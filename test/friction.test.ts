@@ -114,7 +114,7 @@ test("a link that breaks, is fixed and breaks again is one friction point with a
     ],
   });
   expect(body.cost.points).toBeGreaterThan(0);
-  // All reports agree, the oldest too.
+  // All reports agree, including the oldest.
   const report = (await app.send("GET", `/api/v1/reports/${slugs[0]}`)).body;
   expect(report.frictionPoints.find((each: Thing) => each.category === "dead_link")).toMatchObject({
     fingerprint: thing?.fingerprint,
@@ -136,7 +136,7 @@ test("friction that only previews have is marked, and listed after friction of t
   expect(things.at(-1)).toEqual(link as Thing);
   const pages = [`/friction?promptId=${prompt.id}`, `/friction/${link?.fingerprint}?promptId=${prompt.id}`];
   for (const path of pages) expect((await app.send("GET", path)).body).toContain('data-preview="true"');
-  // Once it is live, it is no longer a preview's.
+  // Once it is live, it no longer belongs to a preview.
   await run();
   expect((await dead()).map(previewed)).toEqual([false]);
 });
@@ -200,7 +200,7 @@ describe("the state of friction", () => {
   test("of a model agent changes only after enough runs to keep chance below 5 %", async () => {
     const { evaluate, told } = prompted();
     evaluate(byModel(withPoint));
-    // 1 of 1 counts as 1 of 2: four misses are .0625, five .031.
+    // 1 of 1 counts as 1 of 2: the p of four misses is .0625, of five .031.
     evaluate(...Array.from({ length: 4 }, () => byModel(without)));
     expect(await told()).toEqual(["new", 1, 5]);
     evaluate(byModel(without));

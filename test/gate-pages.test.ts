@@ -26,7 +26,7 @@ test("a gate has a page with its verdict and both sides, reached from lists and 
   const done = (await person.get(path)).body;
   expect(done).toContain('data-status="failed"');
   expect(done).toContain("verdict-regressed");
-  // The sentence of the verdict is there once.
+  // The sentence of the verdict appears once.
   expect(done.split("a change needs at least")).toHaveLength(2);
   // Runs of both sides were requested in turn, and each evaluation is one group of the list.
   const groups = [...(await person.get("/runs")).body.matchAll(/data-eval="([^"]+)"/g)].map(([, of]) => of);

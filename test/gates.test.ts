@@ -11,7 +11,7 @@ import { evaluation, finishRuns, judge, niceGrade } from "./support/reports.ts";
 
 const preview = { "docs.example.com": "https://preview.example.com" };
 
-/** A prompt whose runs end as a test sets: with a score, or with a failure. `side`: head has a urlMap. */
+/** A prompt whose runs end as a test sets: with a score, or with a failure. The head has a urlMap. */
 function setUp(
   end: (side: "base" | "head", nth: number) => number | string | Grade,
   costUsd: number | null = 0,
@@ -156,7 +156,7 @@ describe("a gate", () => {
     const other = createPrompt(app.service.ctx, app.a.org, { agent: "noisy", title: "Download", text }).id;
     const promptIds = [app.promptId, other];
     const warnings = async (id: string) => (await app.send("GET", `/api/v1/prompts/${id}`)).body.warnings.length;
-    // Their published runs are the baselines: two each.
+    // The published runs of both prompts are the baselines, two each.
     for (const id of promptIds)
       evaluation(
         app,
@@ -232,7 +232,7 @@ describe("a gate", () => {
       reason: expect.stringMatching(/20% of the runs of the head .*: infrastructure: the host is gone$/),
       comparison: { friction: { shared: [{ after: { runs: 3, of: 3 } }], gone: [], new: [] } },
     });
-    // An adaptive one detects it at its first evaluation.
+    // An adaptive gate detects it at its first interim evaluation.
     expect(await setUp(lost).gate({ urlMap: preview, adaptive: true })).toMatchObject({
       status: "error",
       progress: { of: 6 },

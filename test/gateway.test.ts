@@ -119,7 +119,7 @@ const tools = {
   weather: tool({ inputSchema: z.object({ city: z.string() }), execute: ({ city }) => `sunny in ${city}` }),
 };
 
-/** One call by hand, as any client could send it. */
+/** Makes one call by hand, as any client could send it. */
 const call = (session: GatewaySession, path: string, body: unknown, headers: Record<string, string> = {}) =>
   fetch(`http://gateway${path}`, {
     unix: session.socketPath,
@@ -493,7 +493,7 @@ describe("a budget", () => {
 });
 
 describe("the price of a call", () => {
-  // Opus: $5 in, $0.50 from the cache, $6.25 into it, $25 out. Flash: 0.3, 0.03, 2.5. Mini: 0.4, 0.1, 1.6.
+  // Opus costs $5 in, $0.50 from the cache, $6.25 into it, $25 out; Flash 0.3, 0.03, 2.5; Mini 0.4, 0.1, 1.6.
   test.each([
     ["anthropic", "opus", 600 * 5 + 400 * 0.5 + 100 * 25],
     ["anthropic", "written", 400 * 5 + 400 * 0.5 + 200 * 6.25 + 100 * 25],

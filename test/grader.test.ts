@@ -48,7 +48,7 @@ test("a thread grades a stored session like the service, at a lower priority, wh
   const again = await grader.grade({ ...order, judging: judging.slice(0, 1) });
   expect([one.judge?.confidence, again.judge?.notice === null]).toEqual([0.9, false]);
 
-  // What a judge is asked, and the check of its answer, come from the same thread.
+  // The judge's input and the check of its response come from the same thread.
   const about = { session, goal: "It holds 3 rows, e.g. Ada." };
   const { session: own } = splitJudging(events);
   const asked = await grader.promptJudge({ ...about, text: "Fill the table" });
@@ -62,7 +62,7 @@ test("a thread grades a stored session like the service, at a lower priority, wh
   clearInterval(others);
   expect(turns).toBeGreaterThan(0);
 
-  // Not `rejects`, which would keep the messages of the thread from arriving.
+  // This doesn't use `rejects`, which would keep the messages of the thread from arriving.
   const failure = (wrong: Promise<unknown>) => wrong.then(() => null).catch((error: unknown) => error);
   expect(await failure(grader.grade({ ...order, methodology: null as never }))).toBeInstanceOf(Error);
   // A failure of one session does not affect the next.

@@ -80,7 +80,7 @@ test("a recorded session gets the expected grade", () => {
     [
       ...["Docs quality", 0.15, 54.5, "F", ["Code samples", "Sample labels", "API description"]],
       [
-        // 1 of 3 could not be read: 100 - 100 × √(1/3), of which the checks of pages are worth 3/4
+        // 1 of 3 could not be read: 100 - 100 × √(1/3), of which the checks of pages weigh 3/4.
         ["Pages", 0.667, 0.75, "share", 31.7],
         ["Links", 0.333, 1, "share", 100],
       ],
@@ -119,7 +119,7 @@ test("a recorded session gets the expected grade", () => {
     ]),
   ).toEqual([
     [1, 17.5, ["dead_link"]],
-    // The path 100 instead of 40: Docs discoverability 85.8
+    // The path scores 100 instead of 40, and Docs discoverability 85.8.
     [2, 13.3, ["other"]],
     [3, 5.6, ["other"]],
     [4, 3, ["slow"]],
@@ -196,7 +196,7 @@ test("requests that the service blocked count against nobody", () => {
   expect([metrics.errors, metrics.errorsDetail]).toEqual([0, without.errorsDetail]);
 });
 
-/** A session of an agent with a model that reads its start page, then makes these calls. */
+/** A session of a model agent that reads its start page and then makes these calls. */
 const ofModel = (...events: AgentEvent[]) => session(started("model"), ...startPage, ...events, end("not_judged"));
 
 test.each([
@@ -336,7 +336,7 @@ test.each([
   [8, 40],
   [500, 40],
 ])("an answer %i clicks away scores %i for the path", (pages, points) => {
-  // 50 of 70 for the path, 20 of 70 for the request that didn't fail
+  // 50 of 70 are for the path, 20 of 70 for the request that didn't fail.
   const expected = Math.round((points * 50 + 100 * 20) / 7) / 10;
   expect(dimensionOf(rules(...startPage, covered(pages)), "Docs discoverability")).toBe(expected);
 });
@@ -397,7 +397,7 @@ test("pages that are read after the nearest one don't make up for failed request
       rules(...startPage, http("t2", "/x", { status: 404 }), http("t3", "/b"), ...more, answer),
       "Docs discoverability",
     );
-  // 50 of 70 for the path, 20 of 70 for 2 of 3 requests
+  // 50 of 70 are for the path, 20 of 70 for 2 of 3 requests.
   expect(of()).toBe(90.5);
   expect(of(http("t4", "/c"), http("t5", "/d"))).toBe(90.5);
   // 2 of 4
@@ -411,9 +411,9 @@ test("repeats and useless pages are waste, but a page that links to a useful one
   const a = [http("t2", "/a"), read("/a", "A")];
   const b = [http("t3", "/b", { foundOn: `${site}/a` }), read("/b", "B"), matched];
   expect(way(...a, ...b)).toBe(100);
-  // 1 of 2, of the 2/3 that waste weighs
+  // 1 of 2 is waste, which weighs 2/3.
   expect(way(...a)).toBe(66.7);
-  // 1 repeat of 4
+  // 1 of 4 is a repeat.
   expect(way(...a, ...b, http("t4", "/a/"))).toBe(83.3);
 });
 
@@ -440,7 +440,7 @@ test("a failure reported by several events is one error", () => {
     errors: 3,
     errorsDetail: "2 requests on the path to the goal failed (1 × 403, 1 × without a response) and 1 other error.",
   });
-  // A silent model is no failure of the target.
+  // A silent model is not the target's failure.
   const told = rules(error("/a"), error("/c"));
   const last = told.findLastIndex(({ type }) => type === "error");
   told[last] = { ...(told[last] as (typeof told)[number]), source: "gateway" };

@@ -6,7 +6,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** How often memory is released in 20 looks of a process that has used so many milliseconds of CPU time and rests. */
+/** How often memory is released in 20 checks of an idle process that has used this much CPU time, in milliseconds. */
 function releasesAfter(workMs: number): number {
   spyOn(process, "cpuUsage").mockReturnValue({ user: workMs * 1000, system: 0 });
   let released = 0;

@@ -5,7 +5,7 @@ import { invalidInput } from "../src/schema.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 
-// Of a JSON schema, as far as requests use it.
+// The part of a JSON schema that requests use.
 type Schema = {
   type?: string;
   properties?: Record<string, Schema>;
@@ -24,7 +24,7 @@ type Wrong = { keyword: string; limit?: unknown; value: unknown; place: string[]
 
 const uuid = "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11";
 const hex = "0123456789abcdef";
-/** For each pattern, a text that fits it and, at the end, one that doesn't. */
+/** For each pattern, a text that matches it and, at the end, one that doesn't. */
 const texts = [
   "a",
   "https://docs.test/",
@@ -125,7 +125,7 @@ function* wrongObjects(
       yield { ...each, value: { ...base, [name]: each.value }, place: [name, ...each.place] };
 }
 
-/** What is wrong with an error: it must name the place, say what the keyword allows in words, and be true. */
+/** What is wrong with an error: it must name the place, say in words what the keyword allows, and be true. */
 function objectionTo(detail: string, { keyword, limit, place }: Wrong): string | null {
   const name = place.join(".") || "body";
   if (!detail.startsWith(`Invalid ${name}: `) && !detail.startsWith(`${name} is required: `)) return "another place";
@@ -201,7 +201,7 @@ describe("an error says in words what is allowed", () => {
     const sent: Failure[] = [];
     for (const { name, inputSchema } of tools as { name: string; inputSchema: Schema }[])
       for (const wrong of wrongs(inputSchema)) {
-        // Other fields than the tool takes are refused by its name.
+        // Fields that a tool doesn't have are rejected by the tool's name.
         if (["", "!"].includes(wrong.place.join())) continue;
         const { isError, content } = (await ask("tools/call", { name, arguments: wrong.value })).result;
         const { error, detail } = JSON.parse(content[0].text);

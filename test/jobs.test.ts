@@ -492,7 +492,7 @@ describe("the runner", () => {
     let begun = 0;
     const agent = scriptedAgent(async function* (signal) {
       yield { type: "thought", text: `begun ${++begun}`, by: "rule" };
-      // A full batch, so that part of the interrupted attempt is stored.
+      // This is a full batch, so that part of the interrupted attempt is stored.
       for (let i = 0; i < 100; i++) yield { type: "thought", text: "filler", by: "rule" };
       if (begun === 1) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
       yield end;
@@ -602,7 +602,7 @@ describe("the runner", () => {
 
   test("blames the service, not the agent, if the database can't store the session", async () => {
     const agent = scriptedAgent(async function* () {
-      // The same event ID twice: the database rejects the row.
+      // The same event ID occurs twice, so the database rejects the row.
       yield { type: "tool_call", id: "1", tool: "x".repeat(10), input: {} };
       for (let i = 0; i < 100; i++) yield { type: "nonsense" } as never;
       yield end;

@@ -47,17 +47,17 @@ test("the explorer shows where a dead link should lead, in the line of the page"
   const report: Report = (await app.send("GET", `/api/v1/reports/${slug}`)).body;
   const at = site.url.href.slice(0, -1);
   expect(editsOf(report).sort()).toEqual([
-    // Nearly the same name in the same folder.
+    // This page has nearly the same name in the same folder.
     ["/docs/", 5, "First [install the client](install), then read [the basics](start) and [the API](/docs/api)."],
-    // The same name in another folder.
+    // This page has the same name in another folder.
     ["/docs/api", 5, "See [this page](/docs/webhooks), [Rate limits](/docs/quotas) and [events](webhooks)."],
-    // Another link with the same text, without the fragment.
+    // This is another link with the same text, without the fragment.
     ["/docs/start", 5, "See [Rate limits](/docs/quotas#day), [Install](install) and [Home](/docs/)."],
-    // A page with this title.
+    // This page has the title of the link.
     ["/docs/webhooks", 5, `Deliveries: [Events and deliveries](${at}/docs/reference).`],
     ["/llms.txt", 6, "- [All](/docs/reference): as a list"],
   ]);
-  // Nothing that was read is like the price list.
+  // No page that was read resembles the price list.
   const prices = report.frictionPoints.find(({ title }) => title.includes("/docs/prices"));
   const fix = report.recommendations.find(({ frictionIds }) => frictionIds.includes(prices?.id ?? ""));
   expect(fix).toMatchObject({ evidence: { expected: null } });

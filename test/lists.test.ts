@@ -12,7 +12,7 @@ import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
 
 const app = testApp();
 const page = async (path: string) => (await app.send("GET", path)).body as string;
-/** The rows of the table of a page, as far as `pattern` finds them. */
+/** The rows of the table of a page that match `pattern`. */
 const found = (html: string, pattern: RegExp) => [...html.matchAll(pattern)].map(([, value = ""]) => value);
 const headOf = (html: string, label: string) =>
   /<th[^>]*?(?:aria-sort="(\w+)")?><a class="sort" href="([^"]+)">/
@@ -26,7 +26,7 @@ const headOf = (html: string, label: string) =>
     ?.slice(1)
     .map((each) => each?.replaceAll("&amp;", "&"));
 
-// Three prompts; each has two evaluations, and the scores of the last ones are 60, 95 and 78.4.
+// Each of the three prompts has two evaluations. The last ones score 60, 95 and 78.4.
 const prompts = ["Bravo", "alpha", "Charlie"].map(
   (title) => createPrompt(app.service.ctx, app.a.org, { title, text: "Do it. https://docs.example.com" }).id,
 );
@@ -228,7 +228,7 @@ test("providers and members are sorted by column, and a second click reverses th
 test("lists find reports by index as soon as a new database has grown", async () => {
   const app = testApp();
   runWithReport(app, niceGrade);
-  // As when the service stops.
+  // This also happens when the service stops.
   app.db.$client.run("analyze");
   const readsAll = () =>
     app.db.$client

@@ -22,7 +22,7 @@ test("an invitation is emailed, and its link can still be copied", async () => {
   const { to, text } = await smtp.first();
   expect(to).toBe("bea@example.com");
   expect(text).toContain("Subject: A owner invited you to A on evald\n");
-  // The page never shows the link that the email has.
+  // The page never shows the link in the email.
   const mailed = /http:\/\/localhost:3000(\/invite\/\S+)/.exec(text)?.[1] ?? "";
   expect(body).not.toContain(mailed);
   await browse(app).post(mailed, { name: "Bea", password });

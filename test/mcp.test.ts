@@ -49,7 +49,7 @@ describe("the tools", () => {
     const { tools } = (await ask("tools/list")).result;
     expect(tools.map(({ name }: { name: string }) => name)).toEqual(nine);
     expect(tools).toMatchSnapshot();
-    // Every client pays for them in every conversation: 6,000 tokens of four characters.
+    // Every client pays for them in every conversation: at most 6,000 tokens of four characters.
     expect(JSON.stringify({ tools }).length).toBeLessThan(24_000);
   });
 
@@ -236,7 +236,7 @@ describe("request_eval", () => {
   test("waits for the runs, and reports progress to a client that requests it", async () => {
     const { app, promptId } = asking();
     await app.service.runner.start();
-    /** Messages of one call to a client that accepts streams, the response last. */
+    /** Messages of one call to a client that accepts streams; the response is last. */
     async function hear() {
       const params = {
         name: "request_eval",
@@ -264,7 +264,7 @@ describe("request_eval", () => {
     const end = { progressToken: "mine", progress: 2, total: 2, message: "2 of 2 runs finished" };
     expect(first.said.at(-1)).toEqual(end);
     expect([first.result.status, first.result.runs[0].report.outcome]).toEqual(["completed", "not_judged"]);
-    // The same evaluation, after it ended.
+    // This is the same evaluation after it ended.
     const again = await hear();
     const { estimate } = again.result;
     expect(again).toEqual({ said: [first.said[0], end], result: { ...first.result, estimate } });
@@ -374,13 +374,13 @@ describe("friction over the reports of a prompt", () => {
     ).toEqual([
       ["lasting", "open", { runs: 3, of: 3 }, 2],
       ["back", "regressed", { runs: 2, of: 3 }, 2],
-      // A fixed point is no longer updated, and a new one counts from its first evaluation.
+      // A fixed friction point is no longer updated, and a new one counts from its first evaluation.
       ["fixed", "fixed", { runs: 1, of: 2 }, 0],
       ["fresh", "new", { runs: 1, of: 1 }, 2],
     ]);
     const fixed = await call("get_friction_points", { promptId, state: "fixed" });
     expect(fixed.frictionPoints.map(({ title }: Point) => title)).toEqual(["fixed"]);
-    // Its current state.
+    // This is its current state.
     const first = await call("get_friction_points", { slug: slugs[0] });
     expect(first.frictionPoints.map(({ title, state }: Point) => [title, state])).toEqual([
       ["fixed", "fixed"],
@@ -415,7 +415,7 @@ describe("friction over repeats", () => {
       old: ["open", { runs: 4, of: 8 }],
       new: ["new", { runs: 3, of: 4 }],
       gone: ["fixed", { runs: 3, of: 8 }],
-      // The chance that four runs in a row miss what one in four meets: (3/4)⁴ is .32.
+      // The chance that four runs in a row miss friction that one in four hits is (3/4)⁴ = .32.
       rare: ["new", { runs: 1, of: 8 }],
     });
     expect(await states({ slug: second[2]?.slug })).toEqual({ new: ["new", { runs: 3, of: 4 }] });

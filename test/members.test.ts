@@ -346,7 +346,7 @@ test("expired sign-ins, failed attempts and used tokens are deleted, and nothing
   expect(await after(1)).toEqual([1, 0, 1]);
   const { email: later } = await signedIn(app);
   const left = findPerson(app.service.ctx, later)?.id ?? "none";
-  // As if they had used it since.
+  // The time of last use is set as if they had been used since.
   app.db.$client.run("update sign_ins set expires_at = expires_at + ? where person_id = ?", [dayMs, left]);
   expect(await after(30 * dayMs)).toEqual([1, 0, 0]);
   expect(app.db.$client.query("select person_id from sign_ins").all()).toEqual([{ person_id: left }]);

@@ -12,7 +12,7 @@ const toAgentEvent = ({ seq: _, at: __, tMs: ___, source: ____, ...event }: Sess
 
 const sound = bad.map(toAgentEvent);
 const unknown = { name: "celebrated", detail: { cake: "<b>two</b>" } };
-// Guessing the missing fields would replace the goal's answer and add a page.
+// If missing fields were guessed, the goal's answer would be replaced and a page added.
 const malformed = [
   { name: "goal_answer", detail: { state: "unclear", pages: "many" } },
   { name: "page_read", detail: { url: "http://docs.acme.dev/never" } },

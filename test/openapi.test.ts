@@ -50,8 +50,8 @@ test("the five operations of the specification have the statuses that it lists",
   const statuses = (name: string) => Object.keys(operations.find((each) => each.name === name)?.responses ?? {});
   expect(statuses("GET /api/v1/prompts")).toEqual(["200", "400", "401", "403", "500", "503"]);
   expect(statuses("GET /api/v1/prompts/{promptId}")).toEqual(["200", "400", "401", "403", "404", "500", "503"]);
-  // Added: 400 for a repeated query key, 403 for a key with other scopes, 409 for an archived prompt, 413 for a body above 1 MiB, 503 for a full
-  // disk.
+  // These are added: 400 for a repeated query key, 403 for a key with other scopes, 409 for an archived prompt, 413 for
+  // a body above 1 MiB, 503 for a full disk.
   expect(statuses("POST /api/v1/prompts/{promptId}/run")).toEqual([
     "200",
     "400",
@@ -107,7 +107,7 @@ test("every field of an update can also be set on creation", () => {
   expect(updates).toEqual([
     { path: "/api/v1/prompts/{promptId}", missing: [] },
     { path: "/api/v1/providers/{providerId}", missing: [] },
-    // What is created there is a report of an agent, which has no state.
+    // The operation creates an agent's report, which has no state.
     { path: "/api/v1/field-friction/{fieldId}", missing: ["state", "reason"] },
     { path: "/api/v1/destinations/{destinationId}", missing: [] },
   ]);

@@ -18,7 +18,7 @@ describe("the first owner", () => {
     expect((await browser.get(path)).body).toContain(`action="${path}"`);
     const hash = spyOn(Bun.password, "hash");
     const made = await browser.post(path, ada);
-    // At the default cost.
+    // The hash has the default cost.
     expect(hash.mock.calls).toEqual([[password]]);
     hash.mockRestore();
     expect([made.status, made.location]).toEqual([303, "/"]);

@@ -55,7 +55,7 @@ test("a prompt is created from the given fields, and the rest is null", async ()
     hasPublicBadge: false,
     badgeUrl: null,
     baselineRequestId: null,
-    // Accepted, because a run may bring a urlMap, but without one it fails.
+    // This is accepted, because a run may have a urlMap; without one it fails.
     warnings: [expect.stringContaining("targetProviderId")],
     createdAt: "2026-09-21T14:13:20.000Z",
     nextRunsAt: null,
@@ -189,7 +189,7 @@ test("a prompt is created with all fields, partly changed, and cleared by null",
     workerLabels: ["gpu", "eu-1"],
     hasPublicBadge: true,
   });
-  // Empty changes change nothing; read-only fields are ignored.
+  // Empty changes have no effect, and read-only fields are ignored.
   const untouched = await change(made.id, { id: "x", createdAt: "x", orgId: "x", templateVars: ["x"] });
   expect([untouched.status, untouched.body]).toEqual([200, emptied.body]);
 });
@@ -291,7 +291,7 @@ test("a schedule that could only fail is rejected", async () => {
   });
   const refused = refusedFor("frequency");
   expect(await create({ text: "Look around", frequency: "daily" })).toMatchObject(refused);
-  // A competitor's page or the product is no place to start.
+  // A competitor's page or the product can't be the start URL.
   const competitor = [{ url: "https://other.test/", kind: "competitor" }];
   expect(await create({ text: "Look", frequency: "daily", additionalUrls: competitor })).toMatchObject(refused);
   const { body: provider } = await send("POST", "/api/v1/providers", { body: { name: "Acme" } });
@@ -303,13 +303,13 @@ test("a schedule that could only fail is rejected", async () => {
     frequency: "daily",
     templateDefaults: { where: "https://x.test/" },
   });
-  // The error names what was sent.
+  // The error names the field that was sent.
   expect(await change(scheduled, { templateDefaults: { where: "there" } })).toMatchObject(
     refusedFor("templateDefaults"),
   );
   expect(await change(scheduled, { text: "Look around", title: "New" })).toMatchObject(refusedFor("text"));
   expect(await change(scheduled, { text: "See {{what}}" })).toMatchObject(refusedFor("text"));
-  // Without a schedule, or while paused, it is saved; resuming is refused.
+  // It is saved without a schedule or while paused, and can't be resumed.
   expect((await change(scheduled, { templateDefaults: { where: "there" }, status: "paused" })).status).toBe(200);
   expect(await change(scheduled, { status: "active" })).toMatchObject(refusedFor("status"));
   expect(await change(scheduled, { status: "active", frequency: "weekly" })).toMatchObject(refused);
@@ -555,7 +555,7 @@ test("a prompt has at most 200 variables", async () => {
   expect([status, body.templateVars?.length]).toEqual([201, 200]);
   expect((await create({ text: text(150), endGoal: text(201) })).status).toBe(400);
   expect((await change(body.id, { text: text(201) })).status).toBe(400);
-  // Prompts of an older version may have more, and can still be archived.
+  // Prompts of an older version may have more variables, and can still be archived.
   db.$client.run("update prompts set text = ?, template_vars = ?", [
     text(201),
     JSON.stringify(Array.from({ length: 201 }, (_, i) => `v${i}`)),

@@ -17,7 +17,7 @@ const page = (url: string, text: string) => uses("browse", { action: "open", url
 const graded = (steps: Steps, claim: string = id, product: string | null = api) =>
   gradeSession(productSession([home, ...steps, finishes("succeeded")], { met: "yes", claim, product }));
 
-/** Each ends with the event that a judge cites; `claim` is its quote, by default the ID. */
+/** Each ends with the event that a judge cites. `claim` is the judge's quote, by default the ID. */
 const forgeries: [string, Steps, claim?: string][] = [
   ["a file that the agent wrote, read with cat", [write("out.json", answer), runs("cat out.json", answer)]],
   ["printf of the whole answer", [runs(`printf '${answer}'`, answer)]],
@@ -124,7 +124,8 @@ test.each(everyForgery)("%s proves nothing", (_, steps, claim) => {
   expect(dimensions.map(({ name }) => name)).not.toContain("Goal achievement");
 });
 
-// If no product is known, any host except the docs' may be it, and the output of a command may count: these must not.
+// If no product is known, any host except the docs' may be the product, and a command's output may count. These must not
+// count.
 const isElsewhere = (text: string) => [api, "echo.example", "registry.npmjs"].some((host) => text.includes(host));
 const local = everyForgery.filter(([, steps]) => !isElsewhere(JSON.stringify(steps.map((step) => step("t")))));
 test.each(local)("%s proves nothing if no product is known", (_, steps, claim) => {

@@ -1,7 +1,7 @@
 // The queue and the group commit against models, over random histories. `TORTURE=20 bun test test/queue.test.ts` runs
-// twenty times as many. A failing history is printed shrunk, with its seed and path; add it to `past`, which is tried
-// first each time. (The history rather than the seed, because a seed produces another history as soon as a step is
-// added.)
+// twenty times as many. A failing history is printed in its shortest form, with seed and path. Add it to `past`, which
+// is tried first each time. (The history rather than the seed, because a seed produces another history as soon as a
+// step is added.)
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
@@ -17,7 +17,7 @@ const numRuns = (isThorough ? 600 : 40) * Number(process.env.TORTURE ?? 1);
 const dayMs = 24 * 3600_000;
 const leaseMs = 30_000;
 
-/** Numbers that select a lease or a job count from the newest. */
+/** Numbers that select a lease or a job, counted from the newest. */
 type Step =
   | { do: "enqueue"; org: string; host: string; maxAttempts: number; rank: number }
   | { do: "claim"; most: number; owner: string }
@@ -80,7 +80,7 @@ const histories = fc.array(fc.oneof(...weighted.map(([weight, arbitrary]) => ({ 
 });
 
 const past: Step[][] = [
-  // A daily limit was exceeded by jobs started before the clock was set back.
+  // Jobs that started before the clock was set back exceeded a daily limit.
   [
     { do: "limit", org: "a", atOnce: null, aDay: 1 },
     { do: "enqueue", org: "a", host: "", maxAttempts: 1, rank: 0 },
@@ -89,7 +89,7 @@ const past: Step[][] = [
     { do: "pass", ms: -dayMs },
     { do: "claim", most: 1, owner: "me" },
   ],
-  // A job that was started and requeued waited for a day if its organization had reached its limit.
+  // A job that was started and requeued waited for a day because its organization had reached its limit.
   [
     { do: "limit", org: "a", atOnce: null, aDay: 1 },
     { do: "enqueue", org: "a", host: "", maxAttempts: 1, rank: 0 },
@@ -109,7 +109,7 @@ const past: Step[][] = [
 type Job = typeof jobs.$inferSelect;
 type Attempt = typeof attempts.$inferSelect;
 
-/** The specification of the queue in its simplest form: each claim looks at everything. */
+/** The specification of the queue in its simplest form: each claim looks at all jobs. */
 function createModel(clock: { now: number }) {
   const all = new Map<string, Job>();
   const history: Attempt[] = [];
@@ -117,7 +117,7 @@ function createModel(clock: { now: number }) {
   const limitsOf = (name: string) => limits.org.get(name) ?? { atOnce: null, aDay: null };
   const running = () => [...all.values()].filter(({ state }) => state === "running");
   const busy = (name: string) => running().filter(({ orgId }) => orgId === name).length;
-  /** Started within 24 hours; starts in the future, from a fast clock, don't count. */
+  /** Jobs that started within 24 hours. Starts in the future, from a fast clock, don't count. */
   const isOfToday = ({ startedAt: at }: Job) => at !== null && at > clock.now - dayMs && at <= clock.now;
   const begunToday = (name: string) => [...all.values()].filter((job) => job.orgId === name && isOfToday(job)).length;
 
@@ -240,7 +240,7 @@ describe("the queue equals its model over any history", () => {
     const queue = queueOf(queueContext(db, { now: () => clock.now, newId: () => nextId }));
     const model = createModel(clock);
     const limits = { org: model.limitsOf, host: model.limits.host };
-    /** All leases so far, newest first: most have expired. */
+    /** All leases so far, newest first; most have expired. */
     const leases: Lease[] = [];
     const ids: string[] = [];
     const holders = () => leases.filter((each) => queue.holds(each)).map(({ id }) => id);
@@ -378,7 +378,7 @@ const work = fc.record<Work>({
 const batches = fc.array(fc.array(work, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 6 });
 
 const pastBatches: Work[][][] = [
-  // Work after a lost transaction was stored outside of any.
+  // Work after a lost transaction was stored outside of any transaction.
   [
     [
       { rows: 1, deed: "loses the transaction" },

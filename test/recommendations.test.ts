@@ -123,7 +123,7 @@ test("a few misses of a model, which may be chance, decide nothing, nor do runs 
   const [point] = niceGrade.frictions as [Grade["frictions"][number]];
   const mark = (runs: number) =>
     markFixDone(app.service.ctx, app.a.org, point.fingerprint, { promptId: id, runs }, { by: "Ada", trigger: "web" });
-  /** The runs of the newest evaluation end with this grade, without an agent. */
+  /** Ends the runs of the newest evaluation with this grade, without an agent. */
   const end = (grade: Grade, model: string | null = null) => {
     const [done] = evaluation(app, id, [grade, grade, grade]);
     app.db.$client.run("update runs set model = ? where eval_request_id = ?", [model, done?.evalRequestId ?? ""]);

@@ -359,7 +359,7 @@ describe("a share link", () => {
     expect((await stranger.post(newest ?? "")).status).toBe(404);
     expect((await owner.post(newest ?? "", {}, { origin: "https://evil.example" })).status).toBe(403);
     expect((await look(links[2] ?? "")).status).toBe(200);
-    // It asks first, and names what is lost.
+    // The page asks first, and names what is lost.
     const asked = await owner.post(newest ?? "");
     expect([asked.status, (await look(links[2] ?? "")).status]).toEqual([200, 200]);
     expect(asked.body).toContain("the report");

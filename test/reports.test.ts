@@ -6,7 +6,7 @@ import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
 
 type Listed = { slug: string };
 
-/** Five reports of A, one day apart: four of one prompt, with scores from 60 to 90 and none, and one of another. */
+/** Five reports of A, one day apart: four of one prompt with scores from 60 to 90 or none, and one of another prompt. */
 function listed() {
   let now = Date.UTC(2026, 10, 1, 12);
   const app = testApp({ now: () => now });

@@ -17,7 +17,7 @@ const promptOf = (app: App, title = "Upload") =>
 const ask = async (app: App, promptId: string, more = {}) =>
   (await requestEval(app.service.ctx, app.a.org, promptId, { urlMap: {}, trigger: "api", ...more })).runIds;
 
-/** An agent that says one thing for each time that it is released, then ends. */
+/** An agent that writes one message each time it is released, and then ends. */
 function steps() {
   const gates = Array.from({ length: 10 }, () => Promise.withResolvers<void>());
   let next = 0;

@@ -7,7 +7,7 @@ import { answer, judgedApps, says } from "./support/judged.ts";
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const hexDigits = "0123456789abcdef";
 let seed = 20261122;
-/** Characters as in a real secret. Made here, because a scanner of this repository would report them. */
+/** Characters like those in a real secret. They are made here because a scanner of this repository would report them. */
 const some = (count: number, from = letters + hexDigits.slice(0, 10)) =>
   Array.from({ length: count }, () => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -16,7 +16,7 @@ const some = (count: number, from = letters + hexDigits.slice(0, 10)) =>
 const hex = (count: number) => some(count, hexDigits);
 const word = some(20);
 
-/** What surrounds a secret, `*` its place, and the secret. */
+/** The text around a secret, with `*` in its place, and the secret. */
 const kinds: Record<string, [text: string, secret: string]> = {
   "GitHub personal": ["GITHUB_TOKEN=*", `ghp_${some(36)}`],
   "GitHub OAuth": ["git clone https://*@github.com/acme/app", `gho_${some(36)}`],
@@ -115,7 +115,7 @@ const kinds: Record<string, [text: string, secret: string]> = {
 
 const { judged } = judgedApps();
 
-/** A run of an agent that ended. */
+/** A completed run of an agent. */
 async function ran(agent: ReturnType<typeof scriptedAgent>) {
   const app = testApp({ agent });
   const { id } = (await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;

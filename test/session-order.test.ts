@@ -12,7 +12,7 @@ const create = sends("POST", `${api}/v1/jobs`, 201, answer, { body: '{"name":"ni
 const refuse = (n: number) => sends("POST", `${api}/v1/jobs`, 422, `{"error":"${n}"}`, { body: `{"nam":${n}}` });
 const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i));
 
-/** The sessions of each agent; the last call of those that claim success says so. */
+/** The sessions of each agent. The last call of an agent that claims success says so. */
 const sessions = {
   success: [home, jobs, create, finishes("succeeded")],
   wrongPages: [
@@ -48,7 +48,7 @@ describe("the ranking of sessions", () => {
     const scores = Object.fromEntries((Object.keys(sessions) as Name[]).map((name) => [name, judged(name)]));
     const score = (name: Name) => scores[name]!.score ?? Number.NaN;
     expect(score("success")).toBe(100);
-    // Twenty useless pages: part of Efficiency, and of nothing else.
+    // Twenty useless pages affect part of Efficiency and nothing else.
     expect(score("success") - score("wrongPages")).toBeGreaterThanOrEqual(3);
     expect(score("wrongPages")).toBeGreaterThanOrEqual(90);
     expect(score("wrongPages") - score("errors")).toBeGreaterThanOrEqual(2);
@@ -265,7 +265,7 @@ describe("a success check", () => {
     ];
     const grade = gradeSession(productSession(steps));
     expect(grade).toMatchObject({ outcome, scope });
-    // The service's own checks are no calls of the agent.
+    // The service's own checks don't count as calls of the agent.
     expect(grade.metrics.toolCalls).toBe(2);
   });
 });

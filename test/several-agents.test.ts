@@ -55,7 +55,7 @@ describe("a prompt with two agents", () => {
     const patch = async (change: object) =>
       (await send("PATCH", `/api/v1/prompts/${body.id}`, { body: change })).body as typeof body;
     expect((await patch({ title: "Kept" })).agents).toEqual(body.agents);
-    // A single agent replaces the list, and a list of one is a single agent.
+    // A single agent replaces the list, and a list with one agent is a single agent.
     expect(await patch({ agent: "blue" })).toMatchObject({ agent: "blue", agents: null });
     expect(await patch({ agents: [{ agent: "red" }] })).toMatchObject({ agent: "red", agents: null });
     expect(await patch({ agents: both })).toMatchObject({ agent: "red", agents: body.agents });
@@ -228,7 +228,7 @@ describe("a prompt with two agents", () => {
       ["red", "passed", "no_change"],
       ["blue", "failed", "regressed"],
     ]);
-    // The agent that decided.
+    // This is the agent that decided.
     expect([worse.head.score.mean, worse.comparison.verdict]).toEqual([60, "regressed"]);
     // A gain of one agent does not hide the loss of another.
     expect((await gateOf({ red: 100, blue: 60 })).status).toBe("failed");

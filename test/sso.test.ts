@@ -64,7 +64,7 @@ test("an invited person who signs in without the link finds the invitation if th
   provider.signsInAs({ sub: "1", email: "bea@example.com", email_verified: true, name: "Bea" });
   const bea = browse(app);
   await comeBy(bea);
-  // A page of a visitor would ask to sign in again.
+  // The page of a visitor would ask to sign in again.
   expect((await bea.get("/")).location).toBe("/account");
   expect((await bea.get("/account")).body).toContain(`href="${link}"`);
   app.db.$client.run("update people set email_verified = 0 where email = 'bea@example.com'");
@@ -184,7 +184,7 @@ test("people can't give their organization the name that people of the domain jo
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, name: "Cy" });
   await comeBy(browse(app));
   expect(await take()).toEqual(none);
-  // The operator.
+  // The person is the operator.
   const { id } = updateOrg(app.service.ctx, app.a.org, { name: "Acme" });
   expect(await take()).toEqual(none);
   const ada = await signedIn(app, { email: "ada@example.com" });

@@ -3,7 +3,7 @@ import { createGuard, GuardError } from "../src/net/guarded.ts";
 import { checkHttpUrl } from "../src/schema.ts";
 import { serveSite } from "./support/site.ts";
 
-/** Addresses that no request of a run may connect to, as they can be written in a URL. */
+/** Addresses that no request of a run may connect to, in every spelling that a URL can have. */
 const written = [
   ...[
     "127.0.0.1",

@@ -28,7 +28,7 @@ import { isThorough } from "./support/thorough.ts";
 
 const rounded = (value: number | null, digits = 2) => (value === null ? null : Number(value.toFixed(digits)));
 
-// Newcombe, Statistics in Medicine 17 (1998) 857–872, table I, has 81/263, 15/148, 0/20 and 1/29; the rest is the formula by hand.
+// Table I of Newcombe, Statistics in Medicine 17 (1998) 857–872, has 81/263, 15/148, 0/20 and 1/29. The rest was computed by hand.
 test.each([
   [81, 263, 0.2553, 0.3662],
   [15, 148, 0.0624, 0.1605],
@@ -79,7 +79,7 @@ test("Welch's interval equals the textbook example", () => {
   const two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
   const { value, low, high } = welch(one, two);
   expect([rounded(value, 4), rounded(low, 4), rounded(high, 4)]).toEqual([1.58, -0.2055, 3.3655]);
-  // The same ten people took both, as in Student's own analysis: 0.7001 to 2.4599.
+  // The same ten people took both drugs, as in Student's own analysis: 0.7001 to 2.4599.
   const paired = pairedInterval(one.map((value, i) => (two[i] as number) - value));
   expect([rounded(paired.low, 4), rounded(paired.high, 4)]).toEqual([0.7001, 2.4599]);
   expect(welch([1], [2, 3])).toEqual({ value: 1.5, low: null, high: null });
@@ -96,7 +96,7 @@ test("Fisher's tests equal Fisher's own examples", () => {
 });
 
 test("Holm's correction equals the textbook example", () => {
-  // 4 × .005, 3 × .01, 2 × .03, and the last not below the one before.
+  // These are 4 × .005, 3 × .01, 2 × .03, and the last is not below the one before.
   expect(holm([0.01, 0.04, 0.03, 0.005]).map((p) => rounded(p))).toEqual([0.03, 0.06, 0.06, 0.02]);
   expect(holm([0.6, 0.9])).toEqual([1, 1]);
   expect(holm([])).toEqual([]);
@@ -127,7 +127,7 @@ test.each([
   });
 });
 
-// Runs per side that all pass, and how many of as many must fail to be detected.
+// The runs per side that all pass, and how many of the same number must fail to be detected.
 test.each([
   [4, 4],
   [5, 4],
@@ -147,14 +147,14 @@ test("a permutation test handles ties, unequal sides, and random splits, with id
   const drawn = permutationTest(a, up(20));
   expect([drawn.seed, drawn.splits, drawn.p, drawn.smallest]).toEqual([1, 20_000, 1 / 20_001, 1 / 20_001]);
   expect(permutationTest(a, up(2))).toEqual(permutationTest(a, up(2)));
-  // As many sign assignments are drawn; of all 65,536, 2 are as extreme.
+  // 20,000 sign assignments are drawn. Of all 65,536, 2 are as extreme.
   const flipped = signFlipTest(Array.from({ length: 16 }, () => 1));
   expect([flipped.seed, flipped.splits]).toEqual([1, 20_000]);
   expect(flipped.p).toBeLessThan(3 / 20_001);
 });
 
-// Exact, by the noncentral t: runs per side for changes of 3, 5, 8, 10 and 15 points, and the change that 3, 5 and 10
-// runs per side detect.
+// These are exact values from the noncentral t: runs per side for changes of 3, 5, 8, 10 and 15 points, and the change
+// that 3, 5 and 10 runs per side detect.
 test.each([
   [4, [29, 12, 6, 4, 3], [12.3, 8.1, 5.3]],
   [6, [64, 24, 10, 7, 4], [18.4, 12.1, 7.9]],
@@ -204,7 +204,7 @@ const ours: Record<string, (row: Record<string, Cell>) => [number | null, number
     [wilson(k!, n!).high, high],
   ],
   fisher: ({ a, b, p }) => [[fisherTest({ k: a![0]!, n: a![1]! }, { k: b![0]!, n: b![1]! }), p]],
-  // Wilcoxon's tests are these on ranks.
+  // Wilcoxon's tests are the same tests on ranks.
   ranks: ({ a, b, p }) => {
     const all = [...a!, ...b!].sort((x, y) => x - y);
     const rank = (value: number) => all.indexOf(value) + 1;

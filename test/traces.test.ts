@@ -26,7 +26,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop();
 });
 
-/** A collector that answers with these statuses in turn; the last one repeats. `body`: of its responses. */
+/** A collector that responds with these statuses in turn, of which the last one repeats. `body` is the body of its responses. */
 function collector(...statuses: number[]) {
   return answeringCollector("{}", ...statuses);
 }
@@ -84,7 +84,7 @@ const withBytes = (text: string) =>
     /^(trace|span|parentSpan)Id$/.test(key) ? Buffer.from(value, "hex").toString("base64") : value,
   );
 
-/** Throws unless the message has only fields and types of the schema: all of it survives the binary encoding. */
+/** Throws unless the message has only fields and types of the schema, so that all of it survives the binary encoding. */
 function checkSchema(text: string): void {
   const message = withBytes(text);
   const parsed = ExportTraceServiceRequest.fromObject(message);

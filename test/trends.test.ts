@@ -91,7 +91,7 @@ test("each interval has its repeats, intervals without a run are omitted, and ot
     ],
     points: [
       {
-        // Monday to Sunday.
+        // The weeks run from Monday to Sunday.
         from: "2026-11-02T00:00:00.000Z",
         prompts: 1,
         n: 3,
@@ -127,7 +127,7 @@ test("each interval has its repeats, intervals without a run are omitted, and ot
     { from: "2026-11-01T12:00:00.000Z", n: 1, infraFailures: 1 },
   ]);
   expect((await trends({ interval: "eval" })).detail).toMatch(/^Invalid interval: .*promptId/);
-  // The week, the month, in which the time shown begins is shown as a whole.
+  // The week or month in which the selected time begins is shown as a whole.
   setNow(Date.parse("2028-11-25T12:00:00Z"));
   expect((await trends({ interval: "month" })).points[0].n).toBe(5);
   setNow(Date.parse("2027-06-30T00:00:00Z"));
@@ -143,7 +143,7 @@ test("each prompt counts the same in a trend over all prompts, and canaries are 
   at("2026-11-03", [won(90)], other);
   at("2026-11-03", [scored(10)], canary);
   const { points } = await trends();
-  // Of runs it would be 58, and 2 of 5.
+  // Over runs, it would be 58, and 2 of 5.
   expect(points).toMatchObject([
     { prompts: 2, n: 5, score: { mean: 70, low: 0, high: 100 }, successRate: { value: 0.625, of: 5 } },
   ]);
@@ -201,7 +201,7 @@ test("long results continue on earlier pages, and each run is on one of them", a
 });
 
 describe("a change of a line", () => {
-  /** Runs a day over 20 days, the last ten of another level; the canary's by `canary`. */
+  /** Runs on each of 20 days, with another level for the last ten. `canary` gives the scores of the canary prompt. */
   function moved(canary: (i: number) => number | null) {
     const world = dated();
     const id = world.newPrompt(true);
@@ -270,7 +270,7 @@ describe("a change of a line", () => {
     const { app, at, trends, promptId } = dated();
     const ran = (score: number, column: string, value: string) => {
       const [{ slug, runId } = { slug: "", runId: "" }] = at("2026-11-02", [scored(score)]);
-      // Withdrawn and published again, so that it counts with its changed properties.
+      // They are withdrawn and published again, so that they count with their changed properties.
       setReportStatus(app.service.ctx, app.a.org, slug, "draft");
       app.db.$client.run(`update runs set ${column} = ? where id = ?`, [value, runId]);
       setReportStatus(app.service.ctx, app.a.org, slug, "published");
@@ -310,7 +310,7 @@ describe("a change of a line", () => {
 });
 
 describe("a change point", () => {
-  /** Normal values of a fixed seed: Box and Muller's transform of a Lehmer generator. */
+  /** Normal values from a fixed seed: the Box-Muller transform of a Lehmer generator. */
   function normal(seed: number) {
     let state = seed;
     const uniform = () => {
@@ -325,7 +325,7 @@ describe("a change point", () => {
     const draw = normal(7);
     const series = Array.from({ length: 400 }, () => Array.from({ length: 40 }, () => draw(75, 8)));
     const alarms = series.filter((values) => changePoints(values).length > 0).length;
-    // 400 draws of .05: more than 29 come by chance in one of fifty.
+    // Of 400 draws at .05, more than 29 come by chance in one of fifty cases.
     expect(alarms).toBeLessThan(29);
     expect(alarms).toBeGreaterThan(5);
   });
@@ -352,13 +352,13 @@ test("the series with the most runs is shown by default, and changes over all pr
   const shown = getTrends(service.ctx, a.org, {});
   expect(shown.agent).toBe("explorer");
   const levels = shown.changes.filter(({ what }) => what === "score").flatMap(({ from, to }) => [from, to].map(Number));
-  // Centred on zero, they would lie between -10 and 10.
+  // On a scale centered on zero, they would be between -10 and 10.
   expect([levels.length > 0, Math.min(...levels) >= 50, Math.max(...levels) <= 70]).toEqual([true, true, true]);
 });
 
 test("days, weeks and months begin in the time zone of the organization, even after it changed", async () => {
   const { app, at, trends, promptId, setNow } = dated();
-  // 22:30 to 23:30 in UTC on the last day before winter time in Paris, then a Sunday.
+  // The times are 22:30 to 23:30 UTC on the last day before winter time in Paris, then a Sunday.
   const late = Date.UTC(2026, 9, 24, 22, 30);
   const hour = 3600_000;
   at(late - hour, [scored(60)]);
@@ -392,7 +392,7 @@ test("days, weeks and months begin in the time zone of the organization, even af
     ["2026-09-30T22:00", 70],
     ["2026-10-31T23:00", 90],
   ]);
-  // A date begins at midnight there.
+  // A date begins at midnight in that time zone.
   expect(await shown("day", { since: "2026-10-25", until: "2026-10-26" })).toEqual([["2026-10-24T22:00", 70]]);
   const { body: listed } = await app.send("GET", "/api/v1/reports?since=2026-10-25&until=2026-10-26");
   expect(listed.map(({ score }: { score: number }) => score)).toEqual([70]);

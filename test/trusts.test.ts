@@ -83,7 +83,7 @@ describe("the ID token of a CI job", () => {
       [token({ environment, aud: "https://elsewhere.example" }), base],
       [token({ environment, aud: undefined }), base],
       [other.token({ environment, aud: base }), other.issuer],
-      // Claims to be of the trusted issuer.
+      // The token claims to be from the trusted issuer.
       [other.token({ environment, aud: base, iss: ci.issuer }), ci.issuer],
       [token({ environment, repository: "acme/other" }), "acme/other"],
       [token({ environment, repository: undefined }), "repository"],
@@ -254,7 +254,7 @@ describe("the ID token of a CI job", () => {
     const { app, exchange, token, trust } = await setUp({ provider });
     const of = (value: unknown) => token({ repository: undefined, [name]: "acme/docs", [id]: value });
     const pinned = async () => (await app.send("GET", "/api/v1/oidc/trusts")).body.at(-1).repositoryId;
-    // The first job with an ID pins it.
+    // The first job with a repository ID pins it.
     expect((await exchange(of(undefined))).status).toBe(200);
     expect([trust.repositoryId, await pinned()]).toEqual([null, null]);
     expect((await exchange(of("74321905"))).status).toBe(200);
@@ -264,7 +264,7 @@ describe("the ID token of a CI job", () => {
       const { status, body } = await exchange(of(other));
       expect([status, body.detail]).toEqual([401, expect.stringContaining("74321905")]);
     }
-    // An owner who knows the ID pins it from the start; the two trusts don't open each other's door.
+    // An owner who knows the ID pins it from the start. Neither trust accepts the other's tokens.
     const body = { provider, issuer: trust.issuer, repository: "acme/docs", repositoryId: "9" };
     expect((await app.send("POST", "/api/v1/oidc/trusts", { body })).body.repositoryId).toBe("9");
     expect((await exchange(of("9"))).status).toBe(200);

@@ -23,7 +23,7 @@ function usedFolder(): { folder: string; client: Database } {
   return { folder, client: new Database(join(folder, "evald.db")) };
 }
 
-/** The migrations of a later version: those of this one, and one with these statements. */
+/** The migrations of a later version: the current ones, and one with these statements. */
 const withLater = (...statements: string[]): Migration[] => [
   ...readMigrations(),
   { sql: statements, hash: "later", folderMillis: 9_000_000_000_000 },
@@ -32,7 +32,7 @@ const addColumn = "alter table runs add later text";
 const addIndex = "create index runs_later on runs (org_id, agent_version)";
 
 const schemaOf = (client: Database) => client.query("select type, name, sql from sqlite_master order by name").all();
-/** The rows of each table of the schema, except those of the planner's statistics. */
+/** The rows of each table of the schema, except for the planner's statistics. */
 const rowsIn = (client: Database) =>
   client
     .query<{ name: string }, []>(
@@ -51,7 +51,7 @@ test("an upgrade applies the pending migrations, keeps every row and records wha
   expect(client.query("select later from runs").all()).toEqual([{ later: null }]);
   expect(appliedIn(client)).toEqual([...applied, { hash: "later", created_at: 9_000_000_000_000 }]);
   expect(client.query("pragma foreign_key_check").all()).toEqual([]);
-  // Once applied, nothing is pending.
+  // Once it is applied, nothing is pending.
   closeDb(openDb(folder, { migrations, mayMigrate: () => expect.unreachable() }));
   client.close();
 });

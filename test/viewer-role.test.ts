@@ -21,7 +21,7 @@ test("a viewer reads every page and submits no form of the organization", async 
   const all = ["settings/keys", "settings/models", `runs/${runId}`, `reports/${slug}`, `evals/${evalRequestId}`];
   for (const path of [...paths, ...all, `prompts/${promptId}`]) {
     const { status, body } = await viewer.get(`/${path}`);
-    // Only the forms of the account, of filters and of dialogs.
+    // Only forms of the account, filters and dialogs are there.
     const forms = [...body.matchAll(/<form\b[^>]*method="post"[^>]*action="([^"]+)"/g)].map(([, action]) => action);
     expect([path, status, forms]).toEqual([path, 200, ["/theme", "/sign-out"]]);
   }

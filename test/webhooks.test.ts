@@ -176,7 +176,7 @@ test("old deliveries are deleted with their logs, except for pending ones and ev
   app.pass(30 * days);
   await app.service.upkeep.runOnce();
   expect(stored()).toEqual(before);
-  // Not delivered yet.
+  // This delivery is still pending.
   await app.post(`/api/v1/destinations/${id}/test`);
   app.pass(1);
   await app.service.upkeep.runOnce();

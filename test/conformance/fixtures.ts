@@ -3,10 +3,10 @@ import type { Surface } from "../../src/mcp/endpoint.ts";
 import type { Call } from "../../src/mcp/tool.ts";
 import { invalidParams, RpcError } from "../../src/mcp/tool.ts";
 
-// What the conformance suite calls beside what it lists: tools, resources and prompts that have a name and an answer in its descriptions.
+// Tools, resources and prompts that the conformance suite calls. Their names and responses are in its descriptions.
 
 type Json = Record<string, unknown>;
-/** The SDK's own context, of the older or the newer one. */
+/** The context of the older or the newer SDK. */
 type Sdk = {
   sendNotification?: (notification: Json) => Promise<void>;
   sendRequest?: (request: Json, schema: unknown) => Promise<Json>;
@@ -30,7 +30,7 @@ const embedded = (uri: string, mimeType: string, words: string) => ({
 });
 const moment = () => new Promise((resolve) => setTimeout(resolve, 50));
 
-/** Anything that the client answered. */
+/** A response of the client, of any shape. */
 const anything = { safeParse: (data: unknown) => ({ success: true, data }), parse: (data: unknown) => data };
 
 const elicitation = (message: string, properties: Json, required: string[] = Object.keys(properties)) => ({
@@ -54,7 +54,7 @@ const asks =
 
 const elicited = (answer: Json) => `action=${answer.action}, content=${JSON.stringify(answer.content ?? {})}`;
 
-/** Asks by a result, as 2026-07-28 does: until all is answered, then `done`. */
+/** Asks through a result, as 2026-07-28 does, until everything is answered; then calls `done`. */
 const needs = (inputRequests: Json, requestState?: string) => ({
   resultType: "input_required",
   inputRequests,

@@ -138,12 +138,12 @@ test("several prompts get one comment, which the next call updates, a status, a 
   ]);
   expect(first.output["comment-url"]).toBe("https://github.com/acme/docs/pull/7#issuecomment-1");
 
-  // One below the bar fails all, and the comment is updated.
+  // One prompt below the bar fails the action, and the comment is updated.
   const bar = { "min-score": "100", scope: "docs_only" };
   const second = await run({ ...inputs, prompts: "First", ...bar }, ofPull);
   expect([second.code, second.output.verdict, github.comments.length]).toEqual([1, "failed", 1]);
   expect([github.comments[0]?.body.includes("❌ Failed"), github.statuses.at(-1)?.state]).toEqual([true, "failure"]);
-  // Another name has a comment of its own; a stranger's comment with the marker isn't taken for ours.
+  // Another name has its own comment. A stranger's comment with the marker isn't taken for ours.
   const user = { login: "mallory", type: "User" };
   github.comments.push({ id: 2, body: "<!-- evald:other -->", user, author_association: "NONE" });
   await run({ ...inputs, prompts: "First", name: "other" }, ofPull);
@@ -228,7 +228,7 @@ test("the preview and the pull request come from the workflow event", async () =
     true,
     true,
   ]);
-  // A push has no pull request: no comment, but a status.
+  // A push has no pull request, so there is a status but no comment.
   expect(await mapOf({ "preview-url": "https://{sha}.preview.example" }, {})).toEqual([
     "https://merge.preview.example",
     false,
@@ -272,7 +272,7 @@ test("the result of a fork is posted as text without links, mentions or markup o
     "`x`",
   ])
     expect([active, body.includes(active)]).toEqual([active, false]);
-  // A link to our own server is one.
+  // This is a link to our own server.
   await post({ ...evil, pageUrl: `${url}/gates/1` });
   expect(github.comments[0]?.body).toContain(`](${url}/gates/1)`);
   expect(github.statuses.at(-1)?.target_url).toBe(`${url}/gates/1`);
@@ -341,7 +341,7 @@ test("without permission, or if the comment is rejected, the verdict stays and a
     expect(stdout.match(new RegExp(`::warning::Could not .*status ${status}`, "g"))).toHaveLength(2);
   }
   expect([github.comments.length, github.statuses.length]).toEqual([0, 0]);
-  // Without the pull request, there is only a status.
+  // There is only a status without the pull request.
   github.fail(`GET /commits/${sha}/pulls`, "forbidden");
   const deployed = { deployment: { sha, ref: "feature" }, deployment_status: { environment_url: same.url } };
   const alone = await run({ prompts: "First", "docs-host": live.url }, deployed);

@@ -9,7 +9,7 @@ import { serveFakeModel } from "../support/fake-model.ts";
 import { serveMcp } from "../support/mcp-server.ts";
 import { call, finish, modelRuns } from "../support/model-runs.ts";
 
-// Skills and MCP servers, given to a fake agent and to the agent with a model. test/slow/real-agent-context.test.ts has real agents.
+// A fake agent and the agent with a model get skills and MCP servers here. Real agents are tested in test/slow/real-agent-context.test.ts.
 
 const key = "sk-the-real-key-0123456789";
 const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");

@@ -17,7 +17,7 @@ let program = "";
 
 beforeAll(async () => {
   await buildExecutable();
-  // Where the user can read it, and a script that runs it as them.
+  // A folder that the user can read, and a script that runs a command as that user.
   folder = emptyFolder();
   chmodSync(folder, 0o755);
   copyFileSync(executable, join(folder, "evald"));
@@ -90,7 +90,7 @@ test.each(["root", "an ordinary user"].slice(asRoot ? 0 : 1))(
     expect(readlinkSync(`/proc/${agent}/ns/net`)).not.toBe(readlinkSync(`/proc/${service.pid}/ns/net`));
     expect(processFile(agent, "net/route").trim().split("\n").length).toBe(1);
     const seen = (path: string) => readdirSync(`/proc/${agent}/root${path}`);
-    // Of all that the service stores, the workspace of its run.
+    // Of all that the service stores, the process sees only the workspace of its run.
     expect(seen(join(cwd, "data"))).toEqual(["workspaces"]);
     expect(seen(join(cwd, "data", "workspaces")).length).toBe(1);
     expect(seen("/")).not.toContain("root");

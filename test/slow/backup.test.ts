@@ -156,7 +156,7 @@ test("a run that was active during the backup is executed again after the restor
     2,
     expect.stringMatching(new RegExp(`^error: .* ./data is in use by evald process ${service.pid}, `)),
   ]);
-  // Killed: the latest writes are only in the WAL.
+  // The service was killed, so the latest writes are only in the WAL.
   await service.stop("SIGKILL");
   release();
   const restored = await call(["restore", "copy", "--json"], { cwd });
@@ -207,7 +207,7 @@ test("a backup that would do harm is rejected with the remedy", async () => {
   expect(existsSync(join(cwd, "other"))).toBe(false);
   expect((await call(["backup", "backup", "--force"], { cwd })).code).toBe(0);
 
-  // A row that refers to a missing one, which only the check of the copy finds.
+  // Only the check of the copy finds this row, which refers to a missing one.
   const db = new Database(join(cwd, "data", "evald.db"));
   db.run("pragma foreign_keys = off");
   db.run("delete from prompts");
@@ -234,7 +234,7 @@ test("a command of a newer version leaves the database unchanged while a service
   const lock = lockData(data, { pid: process.pid, since: "now" });
   const db = new Database(join(data, "evald.db"));
   db.run("create table __drizzle_migrations (id serial primary key, hash text not null, created_at numeric)");
-  // As if the first migration had been an earlier one without tables, so that all are pending.
+  // The first migration is recorded as an earlier one without tables, so that all are pending.
   db.run("insert into __drizzle_migrations (hash, created_at) values (?, 1)", [readMigrations()[0]?.hash ?? ""]);
   const applied = () => db.query("select hash from __drizzle_migrations").all().length;
   expect(await call(["org", "create", "Acme"], { cwd })).toEqual({
@@ -346,7 +346,7 @@ test.each([
   "a restore killed at %s number %d leaves the old or the new database, and the next one works",
   async (syscall, nth) => {
     const { cwd, key } = await backedUp();
-    // In a WAL that a killed process left behind.
+    // The row is in a WAL that a killed process left behind.
     const service = await serve({ cwd });
     expect((await client(service.url, key)("POST", "/api/v1/prompts", { text: "Not in the backup" })).status).toBe(201);
     await service.stop("SIGKILL");
@@ -374,7 +374,7 @@ test("a backup in the data folder can be restored and is kept, whatever its name
   const data = join(cwd, "data");
   const names: [string, (file: string) => void][] = [
     ["evald.db.restoring-2026-11-20", (file) => copyFileSync(join(cwd, "backup"), file)],
-    // A second name of the database, as a killed restore leaves it.
+    // The database has a second name, as after a killed restore.
     ["evald.db.before-restore-2026-11-20", (file) => linkSync(join(data, "evald.db"), file)],
   ];
   for (const [name, make] of names) {

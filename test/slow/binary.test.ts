@@ -190,7 +190,7 @@ test("an invalid setting prevents the start and is reported with its name, its v
   expect(await wrong(["serve"], { EVALD_HOST: "nowhere.invalid", EVALD_PORT: "0" })).toEqual({
     code: 2,
     stdout: "",
-    // Whether the resolver knows no such name, can't be reached, or invents an address.
+    // The resolver may not know the name, be unreachable, or invent an address.
     stderr: expect.stringMatching(/^error: .*"nowhere\.invalid": .*EVALD_HOST .*127\.0\.0\.1/),
   });
   expect(await wrong(["serve", "--data", "/dev/null/data"])).toEqual({
@@ -263,7 +263,8 @@ test("a first start that is interrupted by a fault or a kill leaves nothing, and
   expect(failed).toMatchObject({ code: 3, stdout: "", stderr: expect.stringMatching(/^error: no room$/m) });
   expect(await organizations()).toBe("[]\n");
   db.run("drop trigger fault");
-  // The job is the last row to be written: before it, holding the lock, the process counts to a billion and is killed.
+  // The job is the last row of a start. Before it is written, the process counts to a billion with the lock held, and is
+  // killed.
   db.run(
     "create view billion as with recursive c(n) as (select 1 union all select n + 1 from c limit 1e9) select n from c",
   );

@@ -21,7 +21,7 @@ const finish: Turn = {
   toolCalls: [{ name: "finish", input: { outcome: "goal_not_met", summary: "That was all." } }],
 };
 
-/** All of it is created by its script. */
+/** The script of the page creates all of its content. */
 const app = `<title>Loading</title><div id="root"></div><script type="module">
   const root = document.getElementById("root");
   const show = async () => {
@@ -61,7 +61,7 @@ beforeAll(() => {
     "/to/file": script(`location.href = "file:///etc/passwd"`),
     "/to/chrome": script(`location.href = "chrome://version"`),
     "/to/itself": { status: 302, headers: { location: "/to/itself" } },
-    // A response without a page is faster than a page, so that even a busy machine sees the loop within one action.
+    // A response without a page arrives faster than a page, so even a busy machine sees the loop within one action.
     "/to/next": script(`setInterval(() => { location.href = "/nothing?" + Math.random() }, 20)`),
     "/nothing": { status: 204 },
     "/said": () => {
@@ -113,7 +113,7 @@ afterAll(() => {
 
 let sessions = 0;
 
-/** The stored session of a model with these turns. */
+/** The stored session of a model that answers with these turns. */
 async function sessionOf(turns: Turn[], env: Record<string, string> = {}) {
   const name = `browses-${++sessions}`;
   fake.add(name, { turns: [...turns, finish] });
@@ -165,7 +165,7 @@ test("a model opens a page that needs scripts, clicks, fills in a form, reads th
     .slice(1, 4)
     .map(({ output }: { output: { text: string } }) => /"Text" \[(e\d+)\]/.exec(output.text)?.[1]);
   expect(new Set(refs).size).toBe(1);
-  // Requests of the browser are the page's, reported by the proxy, and no steps of the agent.
+  // The browser's requests are reported by the proxy as the page's, and are no steps of the agent.
   const asked: string[][] = t
     .of("http")
     .map((event: Record<string, string>) => [event.source, event.purpose, event.method, event.url]);
@@ -332,7 +332,7 @@ test("a killed browser is reported, the session continues, and no process is lef
   const killed = Promise.withResolvers<void>();
   const victim = serveSite({
     "/": () => {
-      // The processes of the last one have exited like those of the first.
+      // The processes of the last browser have exited, like those of the first.
       for (const pid of browsers()) Bun.spawnSync(["kill", "-9", String(pid)]);
       killed.resolve();
       return new Promise(() => {});

@@ -21,7 +21,7 @@ const end = JSON.stringify({ type: "end", outcome: "not_judged", reason: "script
 const failure = (cause: string, options: object) =>
   JSON.stringify({ type: "failure", cause, detail: "so it is", ...options });
 
-/** One run over REST, whose agent is the process of a command. */
+/** One run over REST whose agent is the process of a command. */
 async function runOf(command: string[], env: Record<string, string> = {}, silentCpuMs?: number) {
   return (await appWithRun(command, env, silentCpuMs)).run;
 }
@@ -76,7 +76,7 @@ describe("the output of a process", () => {
 
   test.each([
     ["stops a run that computes without an event", `console.log(${JSON.stringify(thought)}); for (;;);`, "failed"],
-    // More than the limit in total.
+    // The total is more than the limit.
     [
       "starts again with each event",
       `const used = () => process.cpuUsage().user + process.cpuUsage().system; for (let i = 1; i <= 4; i++) { while (used() < i * 6e5); console.log(${JSON.stringify(thought)}); await Bun.sleep(50); } console.log(${JSON.stringify(end)})`,
@@ -191,7 +191,7 @@ describe("a process", () => {
 });
 
 describe("a process leaves nothing behind if it", () => {
-  /** Three that a shell starts: in its group, out of its group, and out of its group by one that has exited. */
+  /** Three processes started by a shell: one in its group, one outside of it, and one outside whose parent has exited. */
   const litter = (file: string) =>
     `sleep 1000 & echo $! >> ${file}; setsid sleep 1001 & echo $! >> ${file}; sh -c 'setsid sleep 1002 & echo $! >> ${file}';`;
   const pidsIn = (file: string) => readFileSync(file, "utf8").trim().split("\n").map(Number);
@@ -303,7 +303,7 @@ describe("the explorer in the executable", () => {
     expect(status.Uid).not.toStartWith("0\t");
     expect(status.NSpid.split("\t").length).toBeGreaterThan(1);
     const seen = (path: string) => readdirSync(`/proc/${agent}/root${path}`).sort();
-    // The folder of the network proxy's socket.
+    // This is the folder of the network proxy's socket.
     expect(seen("/tmp")).toEqual([expect.stringMatching(/^evald-egress-/)]);
     expect(seen("/home")).toEqual(["agent"]);
     expect(seen("/")).not.toContain("root");

@@ -359,7 +359,7 @@ test("a wrong path is a usage error that names it in a sentence", async () => {
   ] as const) {
     const { code, stdout, stderr } = await call([...args], { cwd });
     expect([args, code, stdout, stderr]).toEqual([args, 2, "", expect.stringContaining(named)]);
-    // The name of the system's error at the start would be all that it says.
+    // Otherwise, the error would only have the system's error name at the start.
     expect(stderr).toMatch(/^error: (?!E[A-Z]+:)[^\n]+\n$/);
   }
   const doctor = await call(["doctor", "--data", "file", "--json"], { cwd });

@@ -16,7 +16,7 @@ import { until } from "../support/until.ts";
 const key = "sk-the-real-key-0123456789";
 const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
 const path = process.env.PATH ?? "";
-/** On the command line of every process of the fake agent, to tell it from those of other tests. */
+/** An argument of every process of the fake agent, to distinguish it from those of other tests. */
 const mark = crypto.randomUUID();
 let fake: ReturnType<typeof serveFakeModel>;
 
@@ -63,7 +63,7 @@ function appOf(
   });
 }
 
-/** One run, with what is to be read of it; a crash is not tried again, to see it as it was. */
+/** One run and its results. A crash is not retried, so that it can be seen. */
 async function runOf(preset: Preset, { limits, workspace, ...options }: Options = {}) {
   const { send, runJobs, service } = appOf(preset, options);
   const { body: prompt } = await send("POST", "/api/v1/prompts", {

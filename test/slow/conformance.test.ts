@@ -10,7 +10,7 @@ import { niceGrade, runWithReport } from "../support/reports.ts";
 
 const root = join(import.meta.dir, "..", "..");
 const suite = join(root, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
-// From the suite's own list for each revision.
+// The numbers are from the suite's own list for each revision.
 const revisions = [
   ["2025-11-25", 30],
   ["2026-07-28", 37],

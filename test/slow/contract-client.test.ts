@@ -91,11 +91,11 @@ test("a client that knows only the public contract triggers, polls, compares and
     report: { score: report.score },
   });
 
-  // Without a bar, nothing passed: red.
+  // Without a bar, nothing passed, so the status is red.
   const strict = await create(...task);
   expect(stateOf(await client.poll(await client.trigger(strict, body)))).toBe("failure");
 
-  // Its log has only the field error.
+  // The action logs only the field error.
   const error = await client.trigger(promptId, { urlMap: {} }).catch(({ message }) => message);
   expect(error).toMatch(/^missing_template_vars: .*\bwhat\b/);
   expect(await service.stop()).toBe(0);

@@ -10,7 +10,8 @@ import { buildExecutable, call, client, emptyFolder, executable, serve } from ".
 import { niceGrade, runWithReport } from "../support/reports.ts";
 import { until } from "../support/until.ts";
 
-// Everything between the network, the operator and the service: sockets, headers, settings, folders, the log.
+// This file tests everything between the network, the operator and the service: sockets, headers, settings, folders, the
+// log.
 
 beforeAll(buildExecutable, 300_000);
 

@@ -27,7 +27,7 @@ function patientAgent() {
       resolve();
     });
     yield usage(0.25);
-    // A full batch, so that the cost is stored.
+    // This is a full batch, so that the cost is stored.
     for (let i = 0; i < 100; i++) yield { type: "thought", text: "hm", by: "rule" };
     open.push(resolve);
     await promise;
@@ -369,7 +369,7 @@ test("a process that stopped responding is detected although the service is neve
   const lost = await run();
   const held = { state: "running", owner: "another", attempt: 1, attemptStartedAt: 1, leaseUntil: 1 } as const;
   db.update(jobs).set(held).where(eq(jobs.subject, lost)).run();
-  // Not at the start, which requeues everything: its holder stops responding later.
+  // The start requeues everything, so the holder stops responding only later.
   const asked = setInterval(() => void run(), 1);
   db.update(jobs).set({ state: "queued", leaseUntil: null, availableAt: Number.MAX_SAFE_INTEGER }).run();
   await service.runner.start();

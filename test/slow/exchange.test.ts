@@ -146,7 +146,7 @@ describe("an export as JSON lines", () => {
     expect(getSpending(other.service.ctx, other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
     expect(getSpending(source.service.ctx, source.a.org).spentUsd).toBeGreaterThan(0);
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
-    // Two of the other one have not ended.
+    // Two runs of the other organization have not ended.
     expect([await runs(other), await runs(source)]).toEqual(["9", "11"]);
     const prompts = listPrompts(other.service.ctx, other.a.org, { limit: 10, offset: 0, includeArchived: true });
     const nightly = getPrompt(other.service.ctx, other.a.org, prompts.items[0]?.id ?? "");
@@ -217,7 +217,7 @@ describe("an export as JSON lines", () => {
       headers: { authorization: `Bearer ${app.a.key}` },
     });
     const before = withoutHeader(await exported(app));
-    // Later than the start of the export.
+    // This run ends after the start of the export.
     const response = await app.app.handle(request);
     app.service.ctx.now = () => Date.now() + 1000;
     const reader = response.body?.getReader();
@@ -298,7 +298,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
     each.type === "artifact" ? { ...each, row: { ...each.row, data: btoa("<svg onload='alert(1)'/>") } } : each,
   );
   expect(() => importInto(testApp(), sealed(bad))).toThrow(/data must be a WebP image/);
-  // A partial export has nothing that doesn't belong to it.
+  // A partial export has only rows that belong to it.
   const part = await exported(app, `?promptId=${id}&until=2020-01-01`);
   expect([...new Set(rowsIn(part).map(({ type }) => type))]).toEqual(["provider", "prompt", "named_page"]);
   importInto(testApp(), part);
@@ -529,7 +529,7 @@ describe("a rejected file stores nothing", () => {
 });
 
 describe("an export for other programs", () => {
-  /** The results of three prompts, created at one moment, with IDs and slugs as they came. */
+  /** The results of three prompts that were created at one moment, with IDs and slugs in random order. */
   function told() {
     const app = testApp({ now: () => Date.UTC(2026, 10, 21, 9, 30) });
     const { id } = createPrompt(app.service.ctx, app.a.org, {
@@ -633,7 +633,7 @@ describe("an export for other programs", () => {
       true,
       2,
     ]);
-    // An archived report is nobody's failure.
+    // An archived report counts as nobody's failure.
     await app.send("PATCH", `/api/v1/reports/${missed}`, { body: { status: "archived" } });
     const left = await exported(app, "?format=junit");
     expect([left.includes('tests="4" failures="0" errors="2"'), left.includes(`"${missed}"`)]).toEqual([true, false]);

@@ -17,7 +17,7 @@ import { emptyFolder } from "../support/executable.ts";
 import { browse, signedIn } from "../support/people.ts";
 import { evaluation, niceGrade } from "../support/reports.ts";
 
-/** What another process gets that takes the lock of a data directory. */
+/** What another process that takes the lock of a data directory gets. */
 function lockIn(folder: string): string {
   const program = `const { lockData } = await import(${JSON.stringify(join(import.meta.dir, "../../src/db/open.ts"))});
     try { lockData(${JSON.stringify(folder)}, { pid: 1, since: "now" }); console.log("locked"); }

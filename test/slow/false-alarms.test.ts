@@ -86,14 +86,14 @@ describe("without a change", () => {
     const random = randomOf(sd);
     const verdicts = Array.from({ length: pairs }, () => judgeSides(...sides(random, sd)(5), []).verdict);
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
-    // Half of 5 % each, if a change of 5 points is common; both together are the rate for any change.
+    // Each is half of 5 % if a change of 5 points is common, and both together are the rate for any change.
     expect((worse + better) / pairs).toBeLessThan(0.05);
     expect(worse / pairs).toBeWithin(sd === 4 ? 0.003 : 0.015, 0.03);
   });
 
   test("at most 5 % of adaptive gates, which test four times, call a side worse or better", () => {
     const random = randomOf(11);
-    // At this spread, 5 points are nothing: only the levels limit the rate, to three standard errors.
+    // At this spread, 5 points are nothing. Only the levels limit the rate, up to three standard errors.
     const count = 3_000;
     const verdicts = Array.from({ length: count }, () => adaptive(sides(random, 10)));
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];

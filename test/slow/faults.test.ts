@@ -110,7 +110,7 @@ test.each([
   300_000,
 );
 
-// Each commit of a run in turn: it is accepted, claimed, its session is stored, it is settled.
+// The fsyncs are the commits of a run in turn: it is accepted, claimed, its session is stored, it is settled.
 test.each([9, 10, 11, 12])(
   "a single failed fsync ends the process, whatever caused it: number %d",
   async (nth) => {
@@ -324,7 +324,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 32 MB", () => {
 
   test("that is full lets the service stop cleanly but not start, with the reason, and read-only commands work", async () => {
     const { cwd, fill, empty } = smallDisk();
-    // Unstored results are waited for as long as a stop may take.
+    // A stop waits for unstored results as long as it may take.
     const { service, acknowledged, post, key } = await setUp(cwd, { EVALD_DRAIN_SECONDS: "1" });
     while (acknowledged.length < 20) await post();
     fill();

@@ -4,10 +4,10 @@ import { everyPage } from "../support/every-page.ts";
 import { browse, signedIn } from "../support/people.ts";
 import { idsOf } from "../support/probes.ts";
 
-// Forms with as many fields as fit into them. The answer may not grow with what is sent.
+// Forms have as many fields as fit into them. The response must not grow with the request.
 
 const mib = 1024 * 1024;
-/** The most fields of a form. */
+/** The maximum number of fields of a form. */
 const most = 2000;
 const encoded = "application/x-www-form-urlencoded";
 const parts = "multipart/form-data; boundary=x";
@@ -148,7 +148,7 @@ test("a part of a prompt form that is not one of its files counts as text", asyn
     ['name="text"', "x"],
     ['name="text"; filename="a"', "x"],
     [`name="${"n".repeat(mib)}"`, "x"],
-    // The content of a file that is sent again is base64.
+    // A file that is sent again is in base64.
     ['name="upload.archive"', '"'],
   ] as const)
     for (const person of [owner, browse(app)]) {

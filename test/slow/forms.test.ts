@@ -32,7 +32,7 @@ const typed: Record<string, string> = {
   checkbox: "on",
 };
 
-/** What only some answers fit, by the place that the form sends to. */
+/** Values for fields that accept only some, by the action of the form. */
 const known: Record<string, Record<string, string>> = {
   "/sign-in": { email: "ada@acme.example", password },
   "/setup/:id": { email: "ada@acme.example", password },
@@ -155,7 +155,7 @@ function send({ method, action, enctype, fields, path, cookie }: Form): Promise<
 
 const ending = ["archive", "withdraw", "revoke", "remove", "delete", "cancel", "password", "leave", "sign-out"];
 
-/** One form for each place that it sends to, whatever the ID: those that end a session or a membership last. */
+/** One form for each action, whatever the ID. Those that end a session or a membership come last. */
 async function everyForm(): Promise<Map<string, Form>> {
   const forms = new Map<string, Form>();
   for (const shown of await everyPage(app))

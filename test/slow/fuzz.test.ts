@@ -6,7 +6,7 @@ const isLong = process.env.ATTACK === "long";
 const fresh = Date.now() % 1_000_000_007;
 const count = isLong ? 50_000 : 1_000;
 
-// To repeat one: bun test/support/fuzz.ts --seed SEED --count COUNT. If a seed finds a bug, add it to fuzz-seeds.json.
+// `bun test/support/fuzz.ts --seed SEED --count COUNT` repeats one. If a seed finds a bug, add it to fuzz-seeds.json.
 test.each([...kept, { seed: fresh, count }])(
   "random requests derived from openapi.json get responses that it describes: $seed",
   async ({ seed, count }) => {

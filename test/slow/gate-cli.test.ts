@@ -157,7 +157,7 @@ test("usage errors have exit code 2, never that of a worse preview", async () =>
     2,
     expect.stringMatching(/^error: EVALD_KEY /),
   ]);
-  // Before any run starts.
+  // No run has started yet.
   expect(await refused("Upload", "--min-score", "1", "--markdown", join(cwd, "no", "file"))).toEqual([
     2,
     expect.stringMatching(/^error: The directory .*\/no /),

@@ -38,7 +38,7 @@ async function runJob(server: { url: URL }, { markdown, code }: { markdown: stri
   const write = markdown === null ? "" : `printf '%s\\n' '${markdown}' > gate.md; `;
   writeFileSync(join(cwd, "evald"), `#!/bin/sh\n${write}exit ${code}\n`);
   chmodSync(join(cwd, "evald"), 0o755);
-  // As the runner does it: each line is a command of one shell.
+  // Like the runner, this runs each line as a command of one shell.
   const shell = Bun.spawn(["bash", "-eo", "pipefail", "-c", job.script.join("\n")], {
     cwd,
     env: {
@@ -54,7 +54,7 @@ async function runJob(server: { url: URL }, { markdown, code }: { markdown: stri
 }
 
 test("the documented GitLab job adds one note, updates it later, and exits with the code of the gate", async () => {
-  // More than one page of other notes, one of which quotes another job's marker.
+  // There is more than one page of other notes, one of which quotes another job's marker.
   const others = Array.from({ length: 130 }, (_, i) => ({
     id: i + 1,
     body: i === 5 ? "[//]: # (evald other)" : `${i}`,

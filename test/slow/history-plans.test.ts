@@ -30,7 +30,7 @@ async function statementsOf(work: () => unknown): Promise<string[]> {
 }
 
 test("trends, friction, docs map and fixes scan no large table, with and without statistics", async () => {
-  // With statistics: in a table of a single organization, the planner may consider an index useless.
+  // There are statistics: in a table of a single organization, the planner may consider an index useless.
   const { key, promptIds, providerId, slugs } = seedHistory(folder, 3000);
   let app: ReturnType<typeof testApp> | undefined;
   const statements = await statementsOf(async () => {

@@ -91,7 +91,7 @@ const operations = () =>
   );
 
 let turn = 0;
-/** Everything in the long form, else the next `count`. */
+/** All cases in the long form, else the next `count`. */
 function some<T>(all: readonly T[], count: number): T[] {
   return isLong ? [...all] : Array.from({ length: count }, () => all[(turn++ * 7) % all.length] as T);
 }

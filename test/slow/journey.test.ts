@@ -7,7 +7,7 @@ import { buildExecutable, call, emptyFolder, serve } from "../support/executable
 import { password } from "../support/people.ts";
 import { serveSite } from "../support/site.ts";
 
-/** Resolved once the first run was seen in progress. */
+/** Resolves once the first run was seen in progress. */
 const released = Promise.withResolvers<void>();
 const docs = serveSite({
   "/": {
@@ -35,7 +35,7 @@ afterAll(async () => {
 /** All problems reported by a browser, including CSP violations. */
 const complaints: string[][] = [];
 
-/** A browser of its own. */
+/** Opens a new browser. */
 async function open(how: BrowserContextOptions = looking(1440, "light")): Promise<Page> {
   const context = await browser.newContext(how);
   const page = await context.newPage();
@@ -43,7 +43,10 @@ async function open(how: BrowserContextOptions = looking(1440, "light")): Promis
   return page;
 }
 
-/** The page is accessible, and nothing overflows it. For what a page shows only after input: every-page.test.ts checks the pages themselves. */
+/**
+ * The page is accessible and nothing overflows. This is for what a page shows only after input, because every-page.test.ts checks the pages
+ * themselves.
+ */
 async function look(page: Page): Promise<void> {
   expect(await barriersOf(page)).toEqual([]);
   const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
@@ -103,7 +106,7 @@ test("a first start leads to a report shared by link", async () => {
   await press(ada, "Save settings");
   await ada.getByRole("status").waitFor();
 
-  // A prompt, by keyboard: variables and times appear while typing.
+  // A prompt is created by keyboard. Variables and times appear while typing.
   await keys(ada, "g", "p");
   await ada.locator(".empty a.button").click();
   await ada.getByLabel("Title").fill("Upload a file");
@@ -125,7 +128,7 @@ test("a first start leads to a report shared by link", async () => {
   await ada.locator("#run-form").waitFor();
   expect(await ada.locator(".to-come > span:first-child").allTextContents()).toEqual(times);
 
-  // A run, live: a page of the docs is delayed.
+  // A run updates live while a page of the docs is delayed.
   await press(ada, "Run now");
   await ada.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
   const run = new URL(ada.url()).pathname;
@@ -170,7 +173,7 @@ test("a first start leads to a report shared by link", async () => {
   await look(ada);
   await press(ada, "Close");
 
-  // A report, down to the curve of a dimension and the evidence of a friction point.
+  // A report is read down to the curve of a dimension and the evidence of a friction point.
   await keys(ada, "g", "r");
   await ada.waitForURL(at("/reports"));
   const slugs = await ada
@@ -200,7 +203,7 @@ test("a first start leads to a report shared by link", async () => {
   await row.locator(".payload").first().waitFor();
   await look(ada);
 
-  // The session with filters, and one event by its number; a large payload loads when opened.
+  // The session has filters and shows one event by its number. A large payload loads when it is opened.
   await ada.goto(`${report}/session`);
   await ada.getByRole("link", { name: /^http/ }).click();
   expect(await ada.locator(".line > details:not(.event-http)").count()).toBe(0);
@@ -218,7 +221,7 @@ test("a first start leads to a report shared by link", async () => {
   await lazy.locator("summary").click();
   await lazy.locator(".payload").first().waitFor();
 
-  // Comparison and trends.
+  // Comparison and trends follow.
   await ada.goto(at("/reports"));
   for (const slug of slugs) await ada.getByRole("checkbox", { name: `Select ${slug}` }).check();
   await press(ada, "Compare");
@@ -283,7 +286,7 @@ test("a first start leads to a report shared by link", async () => {
   await bea.getByText("ada@example.com").waitFor();
   expect(await bea.getByRole("button", { name: "Invite member" }).count()).toBe(0);
 
-  // A prompt with long words, for a paid model, on a phone too.
+  // A prompt with long words for a paid model works on a phone too.
   await bea.goto(at("/prompts/new"));
   await bea.getByLabel("Title").fill("Upload many large files ".repeat(9).slice(0, 200));
   await bea.getByLabel("Task").fill(`See ${docs.url}/${"unbroken".repeat(40)}`);
@@ -315,7 +318,7 @@ test("a first start leads to a report shared by link", async () => {
   // Chromium logs each rejection to the console.
   expect(complaints.at(-1)?.splice(0).length).toBe(refused.length);
 
-  // A link for people without an account, until it is revoked; another until it expires.
+  // A link for people without an account works until it is revoked, and another until it expires.
   const share = async (): Promise<string> => {
     await ada.goto(report);
     await ada.getByText("Share", { exact: true }).click();
@@ -347,7 +350,7 @@ test("a first start leads to a report shared by link", async () => {
   // The browser itself reports missing resources.
   complaints.at(-1)?.splice(0);
 
-  // A removed member loses access at once; a lost password is reset by a link.
+  // A removed member loses access immediately. A lost password is reset by a link.
   await ada.goto(at("/settings/members"));
   await press(ada, "Remove Bea");
   await look(ada);
@@ -377,7 +380,7 @@ test("a first start leads to a report shared by link", async () => {
   await lost.waitFor({ state: "detached" });
   expect(await back.stop()).toBe(0);
 
-  // A backup signs nobody in.
+  // A restored backup signs nobody in.
   expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
   expect((await call(["restore", "copy"], { cwd })).code).toBe(0);
   const restored = await serve({ cwd });

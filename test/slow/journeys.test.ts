@@ -11,7 +11,7 @@ import { judgedApp, says } from "../support/judged.ts";
 import { password, signedIn } from "../support/people.ts";
 import { evaluation, niceGrade } from "../support/reports.ts";
 
-// Common tasks, and how many clicks they take. Typing and choosing in a list are not clicks.
+// These tests count the clicks of common tasks. Typing and choosing in a list are not clicks.
 
 const released = Promise.withResolvers<void>();
 let isHeld = false;
@@ -31,7 +31,7 @@ for (const grade of [...Array(6).fill({ ...calm, score: 80 }), ...Array(6).fill(
   evaluation(app, prompt.id, [grade]);
 const [failed] = evaluation(app, prompt.id, ["timeout: took too long"]);
 
-// These runs have ended: no work is left.
+// These runs have ended, so no work is left.
 app.db.update(jobs).set({ state: "done", completedAt: 0 }).run();
 await service.runner.start();
 
@@ -49,7 +49,7 @@ afterAll(async () => {
   await app.stop();
 });
 
-/** A browser of its own. */
+/** Opens a new browser. */
 async function newPage(cookie = ""): Promise<Page> {
   const context = await browser.newContext(looking(1440, "light"));
   await context.addCookies(
@@ -67,7 +67,7 @@ async function newPage(cookie = ""): Promise<Page> {
 
 const owners = await newPage((await signedIn(app)).cookie());
 
-/** A journey that starts at a page, of the owner by default, and how often it clicked. */
+/** A journey that starts at a page, as the owner by default, and counts its clicks. */
 async function open(path: string, page = owners) {
   await page.goto(new URL(path, server.url).href);
   const journey = {

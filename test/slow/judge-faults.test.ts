@@ -4,7 +4,7 @@ import type { Turn } from "../support/fake-model.ts";
 import { answer, judgedApps, modelSession, part, rows, says } from "../support/judged.ts";
 import { isThorough } from "../support/thorough.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: what the API answered, read where the test has it
+// biome-ignore lint/suspicious/noExplicitAny: the API's response, of which the test reads a few fields
 type Report = any;
 
 const { judged, runOnce } = judgedApps();
@@ -93,7 +93,7 @@ describe("a page that addresses the judge", () => {
   const page = "Install it: npm i acme";
   const attacks = attacksOn(page).filter((_, i) => isThorough || i % 4 === 0);
   const unclear = answer({ parts: [part(1, "unclear", [], ""), part(2, "unclear", [], "")] });
-  // The work failed: nothing in the session proves that the goal was met.
+  // The work failed, so nothing in the session proves that the goal was met.
   const poisoned = attacks.map((attack) => modelSession({ page: attack.page, works: false }));
   const numbersOf = ({
     score,

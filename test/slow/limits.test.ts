@@ -33,7 +33,7 @@ beforeAll(() => {
       fills: {
         turns: many(12, (i) => command(`for n in 1 2 3 4; do head -c 1500000 /dev/zero > ${i}$n; done; sleep 1`)),
       },
-      // A minute of idle time, so that the limit is what stops it.
+      // There is a minute of idle time, so that the tested limit stops the run.
       hoards: {
         turns: many(6, () => command("python3 -c 'x = bytearray(400 * 1024 ** 2); import time; time.sleep(60)'")),
       },

@@ -25,7 +25,7 @@ const [first, second] = ["Upload a file", "Share a file"].map((title) =>
   createPrompt(service.ctx, a.org, { title, text: "Do it. https://docs.notes.example/" }),
 );
 for (const prompt of [first, second, second]) evaluation(app, prompt?.id ?? "", [niceGrade]);
-// These runs have ended: no work is left.
+// These runs have ended, so no work is left.
 app.db.update(jobs).set({ state: "done", completedAt: 0 }).run();
 const { runId } = (await app.send("POST", `/api/v1/prompts/${first?.id}/run`, { body: { urlMap: {} } })).body;
 await service.runner.start();

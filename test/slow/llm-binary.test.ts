@@ -20,7 +20,7 @@ import { until } from "../support/until.ts";
 const key = "sk-the-real-key-0123456789";
 let fake: ReturnType<typeof serveFakeModel>;
 let docs: Site;
-/** The page that never responds was requested. */
+/** Whether the page that never responds was requested. */
 const asked = Promise.withResolvers<void>();
 
 const use = (name: string, input: Record<string, unknown>): Turn => ({ toolCalls: [{ name, input }] });
@@ -115,7 +115,7 @@ test("a session uses each provider's own protocol", async () => {
     "/v1/responses",
     "/v1beta/models/:streamGenerateContent",
   ]);
-  // At each step, Anthropic is told to cache up to the last message and no other.
+  // At each step, Anthropic is told to cache everything up to the last message.
   const told = fake.requests.filter(({ path }) => path === "/v1/messages").map(({ body }) => JSON.stringify(body));
   expect(told.map((body) => body.split('"cache_control":{"type":"ephemeral"}').length)).toEqual([2, 2, 2]);
   expect(told.at(-1)).toMatch(/"tool_result"[^[\]]*"cache_control":\{"type":"ephemeral"\}\}\]\}\],"tools":/);

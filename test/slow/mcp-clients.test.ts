@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport as FirstTransport } from "@modelcontextpr
 import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "../support/executable.ts";
 import { serveSite } from "../support/site.ts";
 
-// Third-party clients against the executable, with real reports of a small site.
+// Third-party clients use the executable, with real reports of a small site.
 
 const site = serveSite({
   "/": {
@@ -70,7 +70,7 @@ const questions = (): [name: string, args: Record<string, unknown>, expected: ob
   ];
 };
 
-/** Calls each tool, and everything besides tools, in the way of each SDK. */
+/** Calls each tool and everything besides tools through the API of each SDK. */
 async function askAll(tool: (name: string, args: Record<string, unknown>) => Promise<Result>) {
   for (const [name, args, expected] of questions()) {
     const { isError, structuredContent } = await tool(name, args);

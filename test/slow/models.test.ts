@@ -179,7 +179,7 @@ describe("evald model", () => {
     expect(refused.stderr).toMatch(
       /^error: .*openai .*\(401\): invalid key; .*OPENAI_API_KEY.* evald model set-key openai/,
     );
-    // Like an agent's call: with a tool, and for OpenAI over its newer protocol.
+    // The call is like an agent's: it has a tool, and for OpenAI it uses the newer protocol.
     const [first] = fake.requests.filter(({ path }) => path === "/v1/responses");
     expect(first?.body).toMatchObject({ model: "text", tools: [{ type: "function" }], stream: true });
     const refusals = {

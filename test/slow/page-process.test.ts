@@ -59,7 +59,7 @@ async function probe() {
       socket.on("connect", () => resolve("connected"));
       socket.on("error", reject);
     });
-  /** What a command prints in a sandbox of the process's own, where it is root. */
+  /** What a command prints in a sandbox created by the process, where it is root. */
   const nested = (...argv: string[]) => {
     const { stdout, stderr } = Bun.spawnSync([
       "bwrap",
@@ -282,7 +282,7 @@ test.if(hasSandbox)(
 
     const first = await run();
     await asked.promise;
-    // From outside: bubblewrap itself is in the namespaces of the service, or above them.
+    // This is checked from outside: bubblewrap itself is in the namespaces of the service, or above them.
     const programOf = (pid: number) => processFile(pid, "cmdline");
     const agents = descendantsOf(service.pid).filter((pid) => programOf(pid).startsWith("/run/evald/evald\0__agent"));
     expect(agents.length).toBeGreaterThan(0);

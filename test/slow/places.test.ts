@@ -246,7 +246,7 @@ describe.each([
   });
 
   test("a model that asks to wait is called again after that time", async () => {
-    // A model of its own, because it asks only once.
+    // This model has a different name because it asks only once.
     const name = `throttled-${crypto.randomUUID()}`;
     const fail = { status: 429, message: "slow down", headers: { "retry-after": "1" } };
     fake.add(name, { first: [{ fail }], turns: [finish("succeeded", "Done.")] });

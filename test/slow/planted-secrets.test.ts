@@ -12,7 +12,7 @@ import { serveSite } from "../support/site.ts";
 import { startSmtp } from "../support/smtp.ts";
 import { until } from "../support/until.ts";
 
-// Every secret that the service holds or creates, searched for in everything that it writes or sends.
+// This test searches for every secret that the service holds or creates in everything that it writes or sends.
 
 const canary = () => crypto.randomUUID().replaceAll("-", "");
 const modelKey = `sk-operator-${canary()}`;
@@ -38,7 +38,7 @@ beforeAll(async () => {
   receiver = startReceiver();
   oidc = startOidc({ id: "evald", secret: oidcSecret });
   docs = serveSite({
-    // A preview that repeats the token of the request.
+    // This preview repeats the token of the request.
     "/": (request) =>
       new Response(`<title>Acme</title><h1>Acme</h1><p>You asked for ${request.url}. Keys: ${modelKey} ${orgKey}</p>`, {
         headers: { "content-type": "text/html" },
@@ -139,7 +139,7 @@ test("19 kinds of secrets are in no database, log, export, report, page, backup 
   });
   while (!isOver) {
     const own = processFile(service.pid, "cmdline");
-    // Until it executes its program, a child is a copy of the service.
+    // A child process is a copy of the service until it executes its program.
     for (const pid of descendantsOf(service.pid).filter((child) => processFile(child, "cmdline") !== own))
       for (const name of ["cmdline", "environ"])
         processes.set(`${name} of a child`, `${processes.get(`${name} of a child`) ?? ""}\n${processFile(pid, name)}`);
@@ -170,7 +170,7 @@ test("19 kinds of secrets are in no database, log, export, report, page, backup 
     "URL of a Slack channel": slackPath,
     "ID token of a CI job": idToken,
     "key of a CI job": exchanged.body.key ?? "",
-    // The model saw it in the output of the command: the bridge of the sandbox has it.
+    // The model saw it in the output of the command, because the bridge of the sandbox has it.
     "proxy token of the run": proxyTokenIn(fake.requests.map(({ body }) => JSON.stringify(body))),
   };
   for (const [kind, secret] of Object.entries(secrets)) expect([kind, secret.length > 15]).toEqual([kind, true]);

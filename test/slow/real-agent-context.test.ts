@@ -10,7 +10,7 @@ import { testApp } from "../support/app.ts";
 import { serveMcp } from "../support/mcp-server.ts";
 import { type Site, serveSite } from "../support/site.ts";
 
-// Skills, MCP servers and AGENTS.md, given to coding agents as their makers publish them, installed by test/support/agents.sh.
+// The published coding agents, installed by test/support/agents.sh, get skills, MCP servers and AGENTS.md.
 
 const cache = process.env.EVALD_AGENTS_CACHE ?? join(process.env.HOME ?? "", ".cache", "evald-agents");
 const binOf = (name: string) => join(cache, name, "node_modules", ".bin");

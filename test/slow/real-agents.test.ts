@@ -7,7 +7,7 @@ import { childrenOf, descendantsOf, isWaiting } from "../support/processes.ts";
 import { type Site, serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
-// Coding agents as their makers publish them, installed by test/support/agents.sh, each with a scripted model.
+// The published coding agents, installed by test/support/agents.sh, each run with a scripted model.
 
 const cache = process.env.EVALD_AGENTS_CACHE ?? join(process.env.HOME ?? "", ".cache", "evald-agents");
 const binOf = (name: string) => join(cache, name, "node_modules", ".bin");
@@ -80,7 +80,7 @@ afterAll(async () => {
   docs.stop();
 });
 
-/** Processes of runs: all of the service, except those that wait for the next run. */
+/** Processes of runs: all processes of the service except those that wait for the next run. */
 const running = (): number =>
   childrenOf(service.pid)
     .map((pid) => [pid, ...descendantsOf(pid)])
@@ -139,7 +139,7 @@ test.each(agents)(
     expect(report.metrics).toMatchObject({ toolCalls: 4, interruptions: 0 });
     expect(report.dimensions.length).toBeGreaterThan(3);
     await until("its processes are gone", () => running() === 0);
-    // Nothing but the run's host and registries of packages was asked for.
+    // Only the run's host and package registries were requested.
     const hosts = of("http").map((event) => new URL(String(event.url)).hostname);
     expect(hosts.filter((host) => host !== "docs.acme.test" && host !== "registry.npmjs.org")).toEqual([]);
   },
@@ -160,7 +160,7 @@ test("an agent over ACP works through a whole session", async () => {
 
 test("a coding agent is not run without a sandbox", async () => {
   const cwd = emptyFolder();
-  // Everything but bubblewrap.
+  // The folder has everything but bubblewrap.
   symlinkSync(Bun.which("node", { PATH }) ?? "", join(cwd, "node"));
   const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
   const fake = { id: "fake", command: program, stream: "claude", provider: "openai" };

@@ -88,7 +88,7 @@ const evidence: [RegExp, (name: Name, point: Point & { url: string }, match: Reg
     (name, { url }) => {
       const text = textOf(name, url);
       expect(plain(text).length).toBeGreaterThan(3000);
-      // Its title, and that of the manual it belongs to.
+      // These are its own title and the title of its manual.
       expect([...text.matchAll(/<h[1-6][\s>]/gi)].length).toBeLessThanOrEqual(2);
     },
   ],
@@ -170,7 +170,7 @@ test("each goal is found on the page that answers it, or among the nearest", () 
   expect(of("sqlite")[0]).toMatch(/“5\.(1\.1\. The bm25|2\. Sorting by).*” on SQLite FTS5 Extension/);
   expect(of("git").join()).toContain("git-reset(1)");
   expect(of("bun")[0]).toStartWith("The answer is probably under");
-  // And that is true of the pages themselves.
+  // The pages themselves confirm it.
   expect(textOf("sqlite", `${site}/fts5.html`)).toMatch(/Sorting by Auxiliary Function Results[\s\S]{1,1500}bm25/);
   expect(textOf("git", `${site}/git-reset.html`)).toMatch(
     /Undo a commit, making it a topic branch[\s\S]{1,300}\$ git reset --hard HEAD~3/,
@@ -197,7 +197,7 @@ test("three sites get three different reports", () => {
   };
   const [sqlite, git, bun] = [of("sqlite"), of("git"), of("bun")];
   for (const each of [sqlite, git, bun]) expect(each).toMatchObject({ outcome: "not_judged", coverage: 0.45 });
-  // Markdown with labeled samples against HTML without labels.
+  // One site has Markdown with labeled samples, the other HTML without labels.
   expect(bun.quality).toBeGreaterThan(90);
   expect(Math.max(sqlite.quality, git.quality)).toBeLessThan(bun.quality - 10);
   expect(bun.score).toBeGreaterThan(Math.max(sqlite.score, git.score));

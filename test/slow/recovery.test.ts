@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
 });
 
-/** `evald worker` with one slot, as a process of its own. */
+/** Starts `evald worker` with one slot as a separate process. */
 function startWorker(redisUrl: string) {
   const child = Bun.spawn([instant, "worker", "--slots", "1", "--gateway", "http://127.0.0.1:1/gateway"], {
     env: { PATH: process.env.PATH ?? "", EVALD_REDIS_URL: redisUrl, EVALD_LOG_LEVEL: "silent" },

@@ -319,7 +319,7 @@ describe("a session judged several times", () => {
         hash: report.methodology.hash,
         n: 5,
         score: { mean: Number(mean.toFixed(1)), sd: Number(sd.toFixed(2)) },
-        // yes yes no yes no: 4 of the 10 pairs agree.
+        // The judgments are yes yes no yes no, so 4 of the 10 pairs agree.
         agreement: 0.7,
         parts: [
           { text: "The SDK was installed.", yes: 5, no: 0, unclear: 0, agreement: 1 },
@@ -344,7 +344,7 @@ describe("a session judged several times", () => {
       ],
       { sessions: 0, judgeSd: null, runSd: null },
     ],
-    // Within: variances 2 and 2, so 2 and √2; between the means 71 and 81: 50, less 2 / 2.
+    // The variances within are 2 and 2, so 2 and √2. The one between the means 71 and 81 is 50, less 2 / 2.
     [
       "two sessions of one evaluation",
       [

@@ -46,7 +46,7 @@ afterAll(async () => {
 
 type Run = { startUrls?: string[]; productUrl?: string | null; urlMap?: Record<string, string> };
 
-/** A run with a relay; `shell` runs a script in a sandbox of it, as the tool call `t1`. */
+/** A run with a relay. `shell` runs a script in its sandbox, as the tool call `t1`. */
 async function open(run: Run = {}) {
   const task: Task = {
     text: "Upload a file",

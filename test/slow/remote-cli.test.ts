@@ -63,7 +63,7 @@ test("a prompt is created, run, waited for, reported, edited and gated from the 
   expect(JSON.parse((await run("report", made.report.slug, "--json")).out).slug).toBe(made.report.slug);
   expect((await run("report", made.report.slug)).out).toStartWith("# ");
 
-  // The bar: met, missed, of another scope.
+  // The bar is met, missed, and of another scope.
   const barred = (...bar: string[]) => run("run", "Upload", "--min-score", ...bar);
   expect((await barred("1", ...docsOnly)).code).toBe(0);
   expect((await barred("100", ...docsOnly)).code).toBe(1);
@@ -86,7 +86,7 @@ test("a prompt is created, run, waited for, reported, edited and gated from the 
   expect((await run("open", "Upload", "--print")).out).toBe(`${service.url}/prompts/${id}`);
   expect(JSON.parse((await run("prompt", "unarchive", id, "--json")).out).status).toBe("active");
 
-  // A browser is the program of the system that opens URLs.
+  // The browser is the system's program for opening URLs.
   const opened = join(away, "opened");
   writeFileSync(join(away, "xdg-open"), `#!/bin/sh\necho "$1" >> '${opened}'\n`);
   chmodSync(join(away, "xdg-open"), 0o755);
@@ -192,7 +192,7 @@ test("an unknown result has exit code 3 and a caller's error 2, both as JSON wit
   expect(await at({}, "run", "Nothing", "--min-score", "many")).toEqual([2, "bad_request"]);
   expect(await at({ EVALD_URL: live.url }, "runs")).toEqual([3, "unavailable"]);
   expect(await at({ EVALD_URL: "" }, "open")).toEqual([3, "unavailable"]);
-  // --data and --org precede EVALD_URL.
+  // The options --data and --org take precedence over EVALD_URL.
   expect(await at({}, "open", "--data", "./data")).toEqual([3, "unavailable"]);
   expect(await at({}, "runs", "--org", "Acme")).toEqual([2, "not_found"]);
   await service.stop();

@@ -17,7 +17,7 @@ import { memoryOf } from "../support/processes.ts";
 import { serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
-// Clients that are slow, many, or stop reading. The service must serve others meanwhile, and its memory must stay bounded.
+// These clients are slow, many, or stop reading. The service must still serve others, with bounded memory.
 
 const isLong = process.env.ATTACK === "long";
 const mib = 1024 * 1024;

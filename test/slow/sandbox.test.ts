@@ -116,7 +116,7 @@ describe("a command in the sandbox can't", () => {
   let victim: ReturnType<typeof Bun.spawn>;
   let listener: { stop(): void };
   beforeAll(() => {
-    // Open to everyone on the machine, so that only the sandbox isolates them.
+    // The folder is open to everyone on the machine, so that only the sandbox isolates it.
     chmodSync(folder, 0o755);
     const data = join(folder, "data");
     mkdirSync(data);
@@ -142,7 +142,7 @@ describe("a command in the sandbox can't", () => {
       `import os, socket\ns = socket.socket(${kind})\ns.settimeout(2)\ns.connect(${to})\n${send && `s.send(${send}); s.recv(1)`}`,
     );
 
-  // Each exits with 0 if the escape succeeds.
+  // A case exits with 0 if the escape succeeds.
   test.each<[string, string[]]>([
     ["read the machine's passwords", shell("cat /etc/shadow")],
     ["read root's home", shell("ls /root || ls /home | grep -v '^agent$'")],
@@ -297,7 +297,7 @@ for i in range(40):
     test.each([
       ["one file", shell("head -c 60M /dev/zero >one"), limit],
       ["many files", shell("for i in $(seq 20); do head -c 3M /dev/zero >$i || exit 1; done"), limit],
-      // Their space is free again when the command has ended.
+      // The space of deleted files is free again when the command has ended.
       ["deleted files that stay open", python(openFiles), null],
     ])("%s beyond the limit fail immediately, and are not on the disk", async (_, argv, hit) => {
       await using mounted = await openWorkspace(workspace().path, bytes);
@@ -450,7 +450,7 @@ describe("a sandboxed command", () => {
     const random = randomOf(1);
     for (let i = 0; i < 100; i++) {
       const sandboxed = runSandboxed({ argv: shell(`setsid sleep ${marks[4]} & wait`) });
-      // A busy loop, because a timer is not precise enough.
+      // This is a busy loop because a timer is not precise enough.
       for (const end = performance.now() + random() * 25; performance.now() < end; );
       sandboxed.kill();
       await sandboxed.ended;

@@ -30,7 +30,7 @@ test("a thousand prompts with a preset are spread over its period", () => {
     }
     return counts;
   };
-  // A thousand items over n places: six standard deviations from the mean are a bug, not bad luck.
+  // A thousand items are spread over n places. Six standard deviations from the mean are a bug, not bad luck.
   const expectEven = (counts: Map<number, number>, places: number) => {
     const mean = 1000 / places;
     for (let place = 0; place < places; place++)
@@ -194,7 +194,7 @@ describe("a year of schedules", () => {
       const nextOf = ({ due, dealtWith }: Kept) => due[dealtWith] ?? Number.POSITIVE_INFINITY;
       const nextOfAll = () => Math.min(...kept.map(nextOf));
 
-      /** The expected outcomes of the evaluations that are due; runs whose time has come end before. */
+      /** The expected outcomes of the evaluations that are due. Runs whose time has come end before. */
       async function expectOutcomes(): Promise<void> {
         for (const one of kept) {
           if (nextOf(one) > clock.at) continue;
@@ -205,7 +205,7 @@ describe("a year of schedules", () => {
             const runsNow = isLatest && clock.at - at <= day;
             const outcome = !runsNow ? "missed" : one.busyUntil > clock.at ? "skipped_overlap" : "ran";
             one.expected.push(`${iso(at)} ${outcome}`);
-            // Most evaluations take minutes, some a day.
+            // Most evaluations take minutes, and some take a day.
             if (outcome === "ran") one.busyUntil = clock.at + random() ** 6 * day;
           }
         }
@@ -214,7 +214,7 @@ describe("a year of schedules", () => {
       let disturbance = from + random() * 2 * day;
       while (nextOfAll() < to) {
         if (disturbance < nextOfAll()) {
-          // Half are restarts, the others last from a minute to three days.
+          // Half of the interruptions are restarts. The others last from a minute to three days.
           const lasts = random() < 0.5 ? 0 : minute * (3 * 24 * 60) ** random();
           clock.at = Math.max(clock.at, Math.floor(disturbance + lasts));
           await base.restart();
@@ -245,7 +245,7 @@ describe("a year of schedules", () => {
       }
       const outcomes = db.select({ outcome: scheduledEvaluations.outcome }).from(scheduledEvaluations).all();
       const count = (wanted: string) => outcomes.filter(({ outcome }) => outcome === wanted).length;
-      // The year contained everything.
+      // Every kind of event occurred in the year.
       expect(count("ran")).toBeGreaterThan(5000);
       expect(count("missed")).toBeGreaterThan(500);
       expect(count("skipped_overlap")).toBeGreaterThan(500);

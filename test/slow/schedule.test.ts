@@ -117,7 +117,7 @@ describe("the times of a schedule", () => {
       const [date = "", time = ""] = new Date(at).toLocaleString("sv", { timeZone: "America/New_York" }).split(" ");
       return { time, minute: time.slice(3), day: date.slice(8), weekday: new Date(date).getUTCDay() };
     };
-    // The time may be in the hour that this day doesn't have.
+    // The time may be in the hour that the clock skips on this day.
     const hasAllHours = (at: string) => !at.startsWith("2026-03-08");
     const seen: Record<string, ReturnType<typeof local>[]> = {};
     for (const frequency of ["hourly", "daily", "weekly", "monthly"]) {
@@ -172,7 +172,7 @@ describe("a scheduled evaluation", () => {
     const { create, tickAt, outcomes, service, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
     const { newId } = service.ctx;
-    // IDs of the evaluation, its two runs and their jobs.
+    // These are the IDs of the evaluation, its two runs and their jobs.
     let left = 4;
     service.ctx.newId = (at) => {
       if (left-- === 0) throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
@@ -258,7 +258,7 @@ describe("a scheduled evaluation", () => {
     const daily = await create({ frequency: "0 6 * * *" });
     const yearly = await create({ frequency: "30 6 1 1 *" });
     await restart();
-    // More evaluations than one transaction processes.
+    // There are more evaluations than one transaction processes.
     await tickAt("2026-01-02T06:30:00.000Z");
     const ofMinutes = await Promise.all([
       outcomes(minutely),
@@ -280,7 +280,7 @@ describe("a scheduled evaluation", () => {
       ]),
     ]);
     expect(await outcomes(daily)).toEqual(["2026-01-01T06:00 missed", "2026-01-02T06:00 ran"]);
-    // Exactly 24 hours ago.
+    // This was exactly 24 hours ago.
     expect(await outcomes(yearly)).toEqual(["2026-01-01T06:30 ran"]);
     await change(minutely, { status: "paused" });
     await finish(yearly);
@@ -402,7 +402,7 @@ describe("a change of a schedule", () => {
       await pass(1);
       expect(await outcomes(own)).toEqual(["2026-01-01T01:01 ran"]);
       await pass(10_000);
-      // Now at 10 and 40.
+      // It now checks at 10 and at 40 seconds.
       await create({});
       await pass(49_000);
       await finish(own);
@@ -492,7 +492,7 @@ describe("a change of the clock", () => {
     await tickAt("2026-01-01T00:30:00Z");
     await tickAt("2026-01-01T01:39:55Z");
     await finish(id);
-    // Set back by an hour at once, and noticed 20 seconds later.
+    // The clock is set back by an hour in one step, which is noticed 20 seconds later.
     elapsedMs += 20_000;
     await tickAt("2026-01-01T00:40:15Z");
     monotonic.mockRestore();

@@ -11,7 +11,7 @@ import { call, finish, modelKey, modelRuns } from "../support/model-runs.ts";
 const canary = () => crypto.randomUUID().replaceAll("-", "");
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
-/** Secrets that the service knows: they are found in every encoding. */
+/** Secrets that the service knows, which are found in every encoding. */
 const operators = {
   ANTHROPIC_API_KEY: `sk-ant-api03-${canary()}`,
   OPENAI_API_KEY: `sk-proj-${canary()}`,
@@ -27,7 +27,7 @@ const spellings = (secret: string) => [
   encodeURIComponent(secret),
 ];
 
-/** Secrets of others, recognized by their format, each with the part that must not be found. */
+/** Secrets of others, which are recognized by their format, each with the part that must not be found. */
 const cloudSecret = base64(canary()).slice(0, 40);
 const keyId = `AKIA${canary().toUpperCase().slice(0, 16)}`;
 const ownKey = `evals_${canary()}0Abc`;
@@ -98,7 +98,7 @@ test.each(["leaks", "fails", "refuses", "hides"])(
       env: { ...operators, EVALD_SECRET_KEY },
       log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
       pages: {
-        // The run's own tokens too, as if the agent had found them.
+        // The run's own tokens are included, as if the agent had found them.
         "/leaks.md": () =>
           new Response(`# Leaks\n\n${planted}\n\n${tellTokens()}`, { headers: { "content-type": "text/markdown" } }),
         "/broken": () => Response.json({ error: `${planted}\n${tellTokens()}` }, { status: 500 }),

@@ -153,7 +153,7 @@ describe("the trace", () => {
 test("a report is complete", async () => {
   const { send, path, run, prompt } = await sessionOf([thought("nothing"), end]);
   const { status, body } = await send("GET", path);
-  // Only clients of runs look at the bar.
+  // Only clients of runs depend on the bar.
   const { passedBar: _, ...report } = run.report;
   expect([status, body]).toEqual([
     200,
@@ -220,7 +220,7 @@ describe("a stored event", () => {
 
     const cut = await stored(result({ text: "a".repeat(cap - overhead + 1), short: "kept" }));
     expect(cut.event).toMatchObject({ ...fields, output: { text: `${"a".repeat(8192)}…`, short: "kept" } });
-    // What is left of the text: 8192 letters and a mark of three bytes.
+    // 8192 letters of the text are left, and a mark of three bytes.
     expect(cut.event.cutBytes).toBe(cap - overhead + 1 - 8195);
     expect(cut.bytes).toBeLessThanOrEqual(cap);
   });
@@ -299,7 +299,7 @@ test("a session is written in batches of a hundred, and the rest at the end", as
 
 const dayMs = 24 * 3600_000;
 
-/** The smallest valid image, with this much added. */
+/** The smallest valid image, followed by this many bytes. */
 const picture = (bytes: number) => {
   const data = Buffer.alloc(bytes);
   data.write("RIFF....WEBP", "latin1");
@@ -341,7 +341,7 @@ describe("screenshots", () => {
       "the run already has 20 screenshots",
     ]);
     expect(JSON.stringify(events)).not.toContain('"data"');
-    // The page shows those that are stored, with their events.
+    // The page shows the stored ones with their events.
     const shown = await send("GET", `/reports/${path.split("/").at(-1)}/session?limit=500`, {
       headers: { accept: "text/html" },
     });
@@ -360,7 +360,7 @@ describe("screenshots", () => {
       await get(a.key, "..%2Fevald.webp"),
     ].map(({ status }) => status);
     expect(statuses).toEqual([404, 401, 404, 404]);
-    // As after restoring a backup, or a crash during deletion.
+    // This happens after restoring a backup, or a crash during deletion.
     db.run("delete from artifacts where name = 'screenshot-1.webp'");
     expect((await trace()).body.events[0].artifact.missing).toBe("no longer stored");
     expect((await send("GET", `${path}/artifacts/screenshot-1.webp`)).body).toMatchObject({
@@ -425,7 +425,7 @@ test("sessions older than the setting are deleted unless their run is active; tr
   const young = await trigger();
   await until("the young run has ended", async () => (await get(young)).completedAt);
   await upkeep.runOnce();
-  // An age of exactly the setting is not older.
+  // A session whose age equals the setting is not older.
   expect([stored(old), stored(young)]).toEqual([452, 452]);
   time += 1;
   await upkeep.runOnce();
@@ -491,7 +491,7 @@ test("a long WAL is truncated once no reader needs it, and nobody waits for that
 });
 
 describe("while the disk is full", () => {
-  /** A disk that becomes full, and has room again. */
+  /** A disk that becomes full and has room again. */
   const disk = ({ db }: ReturnType<typeof testApp>) => ({
     fill: () => db.$client.run("pragma max_page_count = 1"),
     empty: () => db.$client.run("pragma max_page_count = 1000000"),

@@ -135,7 +135,7 @@ test("whatever a model, a page or a folder contains, the session is stored and e
   const { body } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=tool_result`);
   const ok = body.events.map((event: { ok: boolean }) => event.ok);
   expect(ok.slice(0, 7)).toEqual([true, false, false, true, true, true, true]);
-  // The model doesn't have to read it either, besides its own messages.
+  // The model doesn't have to read it either, apart from its own messages.
   const read = fake.requests.filter(({ model }) => model === "vast").map(({ body: sent }) => JSON.stringify(sent));
   expect(read.at(-1)?.replaceAll(/(long ){1000,}/g, "").length).toBeLessThan(100_000);
   expect(await service.stop()).toBe(0);

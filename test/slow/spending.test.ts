@@ -45,7 +45,7 @@ describe("the monthly budget", () => {
     expect(spentUsd).toBeGreaterThanOrEqual(cap);
     expect(spentUsd).toBeLessThan(cap + callUsd);
     expect([reservedUsd, unpricedCalls]).toEqual([0, 0]);
-    // Six calls each; the last one gets the rest.
+    // Each run makes six calls, and the last one gets the rest.
     const whole = runs.filter(({ status }) => status === "completed").length;
     expect(whole).toBe(Math.ceil(cap / (6 * callUsd)));
     const reasons = new Set(runs.filter(({ status }) => status === "failed").map((run) => run.failureReason));
@@ -82,7 +82,7 @@ describe("the monthly budget", () => {
     // An agent without a model is free.
     const { id: free } = (await send("POST", "/api/v1/prompts", { body: { ...body, agent: "explorer" } })).body;
     expect((await send("POST", `/api/v1/prompts/${free}/run`, { body: { urlMap: {} } })).status).toBe(200);
-    // The month of the organization: in Tokyo it is already December.
+    // The month is the organization's: in Tokyo it is already December.
     at = Date.UTC(2026, 10, 30, 15, 0);
     expect(await spendingOf(app)).toEqual({
       from: "2026-11-30T15:00:00.000Z",

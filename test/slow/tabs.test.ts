@@ -11,14 +11,14 @@ import { testApp } from "../support/app.ts";
 import { browse, join, signedIn } from "../support/people.ts";
 import { niceGrade, runWithReport } from "../support/reports.ts";
 
-/** Somebody who is in A, which is shown first, and in B. */
+/** A member of A, which is shown first, and of B. */
 async function inBoth(app: ReturnType<typeof testApp>) {
   const browser = await signedIn(app, { email: "ada@example.com" });
   join(app, app.b.org, "owner", browser.email);
   return browser;
 }
 
-/** What stands in the hidden fields of the forms of a page, by name. */
+/** The values of the hidden fields of the forms of a page, by name. */
 const hiddenOf = (page: string): Record<string, string> =>
   Object.fromEntries(
     [
@@ -44,7 +44,7 @@ test("a form acts in the organization of its page, whatever another tab shows by
   expect(getOrg(app.service.ctx, app.a.org)).toMatchObject({ name: "A and more", timeZone: "Asia/Tokyo" });
   expect(getOrg(app.service.ctx, app.b.org)).toMatchObject({ name: "B", timeZone: "UTC" });
 
-  // A former member changes nothing, in this organization or another.
+  // A former member can't change anything, in this organization or another.
   await ada.post("/account/organization", { org: app.b.org });
   app.db.delete(members).where(eq(members.orgId, app.a.org)).run();
   const late = await ada.post("/settings/keys", { ...fields, name: "late", scope: "read", days: "" });
@@ -64,7 +64,7 @@ test("the URL of a page works whichever of their organizations a person selected
   await ada.post("/account/organization", { org: app.a.org });
   expect((await ada.get(`/prompts/${id}`, { "hx-request": "true" })).status).toBe(200);
   expect(orgShown((await ada.get("/prompts")).body)).toBe("A");
-  // It is not found for a member of A alone.
+  // A member of A alone gets a 404.
   const onlyA = await signedIn(app);
   expect((await onlyA.get(`/prompts/${id}`)).status).toBe(404);
 });
@@ -89,7 +89,7 @@ test("values of a form survive signing out in the meantime", async () => {
   const made = await back.post("/prompts", form);
   expect([made.status, made.location]).toEqual([303, `/prompts/${form.id}`]);
 
-  // Another site gets no such page, and the live parts of a page get a line, not a page to sign in.
+  // Another site doesn't get that page, and live parts of a page get a short text instead of the sign-in page.
   expect((await ada.post("/prompts", form, { origin: "https://evil.example" })).status).toBe(403);
   const part = await ada.post("/prompts/preview", form, { "hx-request": "true" });
   expect([part.status, part.body]).toEqual([401, expect.stringMatching(/^<p class="notice bad"/)]);
@@ -104,7 +104,7 @@ test("a form can be sent from every name of the service, and from nowhere else",
     (await ada.post("/account/name", { name: "Ada" }, { origin, host })).status;
   expect(await sent("http://127.0.0.1:3000", "127.0.0.1:3000")).toBe(303);
   expect(await sent("http://localhost:3000", "localhost:3000")).toBe(303);
-  // A proxy may ask under a name of its own.
+  // A proxy may use its own name.
   expect(await sent("http://127.0.0.1:3000", "inside:80")).toBe(303);
   for (const [origin, host] of [
     ["http://evil.example", "localhost:3000"],
@@ -167,7 +167,7 @@ test("a live list stays in the organization of its page", async () => {
     return seen.includes("Of A");
   };
   expect(await listen(stream)).toBe(true);
-  // An organization of others is none.
+  // An organization that the person isn't in is ignored.
   const [stranger] = app.db.select().from(people).where(eq(people.email, "ada@example.com")).all();
   app.db
     .delete(members)
@@ -194,7 +194,7 @@ test("a key and a share link that are requested twice are created once", async (
   const again = await ada.post("/settings/keys", form);
   expect([again.status, again.body]).toEqual([409, expect.stringContaining('role="alert"')]);
   expect(listKeys(app.service.ctx, app.a.org).map(({ name }) => name)).toEqual(["ci", "test"]);
-  // The page that says so makes another.
+  // The page with this message creates another key.
   const next = { ...form, ...named(again.body, "/settings/keys"), name: "other" };
   expect((await ada.post("/settings/keys", next)).status).toBe(200);
 
@@ -218,7 +218,7 @@ test("concurrent changes are not overwritten unnoticed", async () => {
   expect([refused.status, refused.body]).toEqual([409, expect.stringContaining('role="alert"')]);
   expect(refused.body).toContain('value="Of Bea"');
   expect(getPrompt(app.service.ctx, app.a.org, id).title).toBe("Of Ada");
-  // A look at what is typed, or a fault in it, does not take the warning away.
+  // A preview of the form, or an error in it, keeps the warning.
   const looked = await bea.post(path, { ...his, title: "", text, do: "preview" });
   expect((await bea.post(path, { ...hiddenOf(looked.body), title: "Of Bea", text })).status).toBe(409);
   const wrong = await bea.post(path, { ...hiddenOf(refused.body), title: "Of Bea", text: "" });
@@ -239,7 +239,7 @@ test("signed-in people keep their menu on error pages", async () => {
     expect([path, seen.status, seen.body.includes('<body class="app">')]).toEqual([path, status, true]);
   }
   expect((await browse(app).get("/no-such-page")).body).toContain('href="/sign-in"');
-  // Words that every object knows are none of ours.
+  // Property names of every object are not among our messages.
   for (const path of ["/account?done=constructor", "/settings/members?done=toString"])
     expect((await ada.get(path)).body).not.toContain('role="status"');
 });

@@ -370,7 +370,7 @@ test("the weekly digest is sent once on Monday morning, to Slack, by webhook and
   const prompt = await app.post("/api/v1/prompts", { title: "Upload", text: "See https://docs.example.com" });
   evaluation(app, prompt.id, [niceGrade, "timeout: too long"]);
   await service.notifier.digests.tick();
-  // From Saturday to Monday, 8:00 UTC.
+  // The clock moves from Saturday to Monday, 8:00 UTC.
   app.pass(Date.UTC(2026, 10, 23, 8) - app.now());
   for (let i = 0; i < 2; i++) await service.notifier.digests.tick();
   await app.deliver();

@@ -15,7 +15,7 @@ const wrong = "score_bm25";
 const sites: Site[] = [];
 let fake: ReturnType<typeof serveFakeModel>;
 
-/** SQLite's own documentation, in which `bm25` has another name that SQLite doesn't know. */
+/** SQLite's own documentation, with `bm25` renamed to a name that SQLite doesn't know. */
 function misleadingDocs(): string {
   const folder = mkdtempSync(join(tmpdir(), "evald-docs-"));
   for (const name of readdirSync(sqliteDocs).filter((each) => each !== "fts5.html"))
@@ -111,7 +111,7 @@ beforeAll(async () => {
     key: modelKey,
     scenarios: {
       "claude-opus-4-8": { turns: [...work("bm25"), finish("succeeded", "The best row was printed.")] },
-      // It makes false claims.
+      // This agent makes false claims.
       "claude-sonnet-4-5": {
         turns: [...work(wrong), call("report_friction", friction), finish("succeeded", "All was printed.")],
       },
@@ -135,7 +135,7 @@ async function session(model: string, docs: string) {
       ANTHROPIC_BASE_URL: fake.baseUrls.anthropic,
       OPENAI_API_KEY: modelKey,
       OPENAI_BASE_URL: fake.baseUrls.openai,
-      // The first is of the agent's own family, so the second judges.
+      // The first judge is of the agent's own family, so the second one judges.
       EVALD_JUDGE_MODEL: "anthropic/claude-opus-4-8,openai/gpt-5",
       // A registry may be a mirror in the same network.
       EVALD_ALLOW_PRIVATE: "127.0.0.1,registry.npmjs.org",
@@ -196,7 +196,7 @@ test("docs that name something missing lead to a missed goal whatever the agent 
   expect(report.judge.parts.map(({ met }: { met: string }) => met)).toEqual(["yes", "no"]);
   const misled = report.frictionPoints.find(({ category }: { category: string }) => category === "misleading_docs");
   expect(misled).toMatchObject({ quote: `${wrong}(` });
-  // First the page that says so, then the call that failed because of it.
+  // The page that names it comes first, then the call that failed because of it.
   const proof = misled.events.map((seq: number) => events.find((event: { seq: number }) => event.seq === seq));
   expect(proof).toMatchObject([
     { type: "tool_result", tool: "search_docs", ok: true },

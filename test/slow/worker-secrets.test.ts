@@ -91,20 +91,20 @@ async function startSessions() {
     return { pid: child.pid, tmp, marker, tokens, order, done: () => untilRun(ask, body.runId, "completed", "failed") };
   }
 
-  /** The order of a run as it is in Redis. */
+  /** The order of a run as Redis stores it. */
   async function orderOf(runId: string): Promise<string> {
     const names = (await redis.command("keys", `evald:worker-*:${runId}-1`)).split("\n");
     return await redis.command("hget", names[0] ?? "", "data");
   }
 
-  /** What Redis has now, as it writes it to disk. */
+  /** The current data of Redis, as it writes it to disk. */
   async function readRdb(): Promise<string> {
     await redis.command("config", "set", "rdbcompression", "no");
     await redis.command("save");
     return readFileSync(join(redis.folder, "dump.rdb"), "latin1");
   }
 
-  /** That, and all commands that it has logged. */
+  /** The data and all commands that Redis has logged. */
   async function readRedis(): Promise<string> {
     await readRdb();
     return filesIn(redis.folder);
@@ -130,7 +130,7 @@ test("a worker knows only its own session: no provider key, no database and no o
     const searches = processes.map((pid) => findInMemory(pid, [...others, ...mine]));
     const found = searches.flatMap((search) => search.found);
     expect(others.filter((text) => found.includes(text))).toEqual([]);
-    // Each search finds what is there.
+    // Each search finds what it should.
     expect(mine.filter((text) => !found.includes(text))).toEqual([]);
     expect(Math.min(...searches.map(({ bytes }) => bytes))).toBeGreaterThan(1_000_000);
     const environment = processes.map(environmentOf).join("\n");
@@ -139,7 +139,7 @@ test("a worker knows only its own session: no provider key, no database and no o
     writeFileSync(join(own.tmp, "planted"), operatorKey);
     expect(filesIn(own.tmp)).toContain(operatorKey);
   }
-  // In the service it finds the keys and the database.
+  // In the memory of the service, it finds the keys and the database.
   const inService = findInMemory(service.pid, [operatorKey, masterKey, data]);
   expect(inService.found.length).toBe(3);
 

@@ -32,7 +32,7 @@ afterEach(async () => {
 type On = { url?: string; goneMs?: number };
 const shortMs = 6_000;
 
-/** `evald worker` as a process of its own. */
+/** Starts `evald worker` as a separate process. */
 const startWorker = (...args: string[]) => startWorkerOn({}, ...args);
 
 function startWorkerOn({ url = redis.url, goneMs }: On, ...args: string[]) {
@@ -115,7 +115,7 @@ test.each(["SIGKILL", "SIGSTOP"] as const)("a session is moved to another worker
   expect(await run.attempts()).toMatchObject([{ outcome: "retried" }, { outcome: "done" }]);
   const before = [run.eventsOf(1), run.eventsOf(2), await run.get()];
   if (signal === "SIGSTOP") {
-    // What it still sends is too late, whatever the next batch is.
+    // Anything it still sends is too late, whatever the number of the next batch.
     first.signal("SIGCONT");
     await until("the session was stopped", () => first.said().includes("session ended"));
     await sendBatches(
@@ -191,7 +191,7 @@ test("a session starts again after Redis was away for too long, and so do runs a
   const run = await startRun({ url: own.url });
   await runs(worker);
   await own.kill();
-  // Each side gives it up by itself.
+  // Each side gives the session up by itself.
   await until("the worker has stopped it", () => worker.said().includes("was told to stop"));
   await until("the service has given it up", async () => (await run.attempts())[0]?.outcome);
   const { status, body } = await run.send("POST", `/api/v1/runs/${run.runId}/rerun`, { body: {} });
@@ -401,7 +401,7 @@ test("the page of workers lists, drains and removes them without JavaScript", as
   expect(await run.attempts()).toMatchObject([{ outcome: "retried" }, { outcome: "done" }]);
 });
 
-/** A command of the CLI on the same Redis server. */
+/** Runs a command of the CLI on the same Redis server. */
 async function command(...args: string[]) {
   const child = Bun.spawn([process.execPath, "test/support/instant.ts", ...args], {
     cwd: `${import.meta.dir}/../..`,
@@ -457,7 +457,7 @@ test("the doctor checks the Redis server", async () => {
   });
   await own.kill();
   expect(await check(own.url)).toEqual({ code: 1, states: { redis: "fault" } });
-  // The one of the setting.
+  // The setting names this server.
   expect((await command("doctor")).stdout).toMatch(/^ok +redis memory/m);
   expect((await command("doctor", "--redis", "redis://192.0.2.1:6379")).code).toBe(2);
 });

@@ -47,7 +47,7 @@ async function world() {
     app,
     eve: await signedIn(app, { email: "eve@evil.example" }),
     ada: await signedIn(app, { org: app.b.org, email: "ada@victim.example" }),
-    /** Browsers in which Eve once came in as Cy. */
+    /** Browsers in which Eve once signed in as Cy. */
     evesBrowsers: [] as Browser[],
     evesLinks: new Set<string>(),
     cy: browse(app),
@@ -180,7 +180,7 @@ async function seen(world: World): Promise<number> {
   return count;
 }
 
-/** Takes the steps, and fails as soon as Eve sees B. At the end Cy still comes in by the identity provider, and sees B. */
+/** Takes the steps, and fails as soon as Eve sees B. At the end, Cy can still sign in with the identity provider and sees B. */
 export async function play(steps: Action[]): Promise<void> {
   const here = await world();
   for (const [index, step] of steps.entries()) {

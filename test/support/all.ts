@@ -20,7 +20,7 @@ const runs = [
   ["--parallel=2", "test/torture"],
 ];
 
-/** Ends what failed tests left behind, which would keep the output open and use the processor during the next run. */
+/** Ends processes that failed tests left behind. They would keep the output open and use the processor during the next run. */
 function endSession(session: number): void {
   const sessionOf = (pid: number) =>
     Number(
@@ -32,7 +32,7 @@ function endSession(session: number): void {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
 }
@@ -50,7 +50,7 @@ async function runTests(run: string[]) {
     cwd: root,
     env: { ...process.env, TEST_SIZE: "full" },
     stdio: ["ignore", "inherit", "inherit"],
-    // A session of its own.
+    // The process gets its own session.
     detached: true,
   });
   const end = () => endSession(tests.pid);

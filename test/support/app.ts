@@ -21,7 +21,7 @@ export function scriptedAgent(script: (signal: AbortSignal) => AsyncIterable<Age
   };
 }
 
-/** Ends at once: the shortest session that can be graded. */
+/** Ends immediately, with the shortest session that can be graded. */
 export const instantAgent = scriptedAgent(async function* () {
   yield { type: "thought", text: "nothing to do", by: "rule" };
   yield { type: "end", outcome: "not_judged", reason: "scripted" };
@@ -46,7 +46,7 @@ Bun.password.hash = (password, options = cheap) => hash(password, options);
 
 let migrated: Uint8Array | undefined;
 
-/** A new database in memory. A copy of a migrated one, because migrating takes a third of the time of `testApp`. */
+/** A new database in memory. It is a copy of a migrated one, because migrating takes a third of the time of `testApp`. */
 function emptyDb() {
   migrated ??= openDb(":memory:").$client.serialize();
   return configure(Database.deserialize(migrated));
@@ -133,7 +133,7 @@ export function testApp({
   /** Runs every queued job to its end. */
   async function runJobs(): Promise<void> {
     await service.runner.start();
-    // Most runs end at once; those that wait leave the processor to other tests.
+    // Most runs end immediately. Those that wait leave the processor to other tests.
     for (let ms = 1; countUnfinishedJobs(service.ctx, "runs") > 0; ms = Math.min(ms * 1.2, 20)) await Bun.sleep(ms);
     await service.runner.stop(0);
   }

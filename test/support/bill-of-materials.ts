@@ -61,7 +61,7 @@ function licenseOf(path: string): string {
   const { license, licenses } = JSON.parse(readFileSync(join(folderOf(path), "package.json"), "utf8"));
   const named = license ?? licenses;
   const of = (each: string | { type: string }) => (typeof each === "string" ? each : each.type);
-  // Not a name in the list of SPDX.
+  // This name is not in the SPDX list.
   if (named === "BSD-0-Clause") return "0BSD";
   if (named) return (Array.isArray(named) ? named.map(of) : [of(named)]).join(" OR ");
   throw new Error(`${path} names no license in its package.json`);

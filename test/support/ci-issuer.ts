@@ -15,7 +15,7 @@ export function startCiIssuer({ now = Date.now }: { now?: () => number } = {}) {
     fetch(request): Response {
       const { pathname: path } = new URL(request.url);
       seen.push(path);
-      // Every path below /tenants is an issuer of its own.
+      // Every path below /tenants is a separate issuer.
       const [, tenant = "", pathname = ""] = /^(\/tenants\/[^/]+)?(\/.*)$/.exec(path) ?? [];
       const own = issuer + tenant;
       if (isAway) return new Response("away", { status: 503 });
@@ -23,7 +23,7 @@ export function startCiIssuer({ now = Date.now }: { now?: () => number } = {}) {
         return Response.json({ issuer: own, jwks_uri: `${own}/jwks` });
       const publicKey = { ...key.publicKey.export({ format: "jwk" }), kid: key.kid, alg: "RS256" };
       if (pathname === "/jwks") return Response.json(published ? published(publicKey) : { keys: [publicKey] });
-      // The endpoint that a job asks: ACTIONS_ID_TOKEN_REQUEST_URL.
+      // This is the endpoint that a job asks: ACTIONS_ID_TOKEN_REQUEST_URL.
       const audience = new URL(request.url).searchParams.get("audience");
       if (pathname !== "/token" || request.headers.get("authorization") !== "Bearer runner" || audience === null)
         return new Response("", { status: 401 });
@@ -47,9 +47,9 @@ export function startCiIssuer({ now = Date.now }: { now?: () => number } = {}) {
     /** Paths of all requests. */
     seen,
     token,
-    /** A key that the issuer doesn't publish, with the ID of the one it does. */
+    /** A key that the issuer doesn't publish, with the ID of the published one. */
     foreignKey: () => newKey(key.kid),
-    /** From now on, the issuer publishes what this makes of its key. */
+    /** From now on, the issuer publishes the result of this function on its key. */
     publish(make: (own: object) => unknown): void {
       published = make;
     },

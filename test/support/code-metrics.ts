@@ -1,9 +1,9 @@
 import { parseSync, Visitor, type VisitorObject } from "oxc-parser";
 
-/** A function of a file. `lines`: from its first to its last line. `inner`: functions with a name that it holds, however deep. */
+/** A function of a file. `lines` counts from its first to its last line, and `inner` counts the named functions in it, at any depth. */
 type FunctionMetrics = { name: string; line: number; lines: number; inner: string[] };
 
-/** What one source file holds. `exports`: exported functions, classes and constants; `documented`: those with a docstring. */
+/** Facts about one source file. `exports` counts exported functions, classes and constants, and `documented` those with a docstring. */
 export type FileMetrics = {
   lines: number;
   functions: FunctionMetrics[];
@@ -11,7 +11,7 @@ export type FileMetrics = {
   documented: number;
   /** Exported functions that create something: `createX`. */
   factories: string[];
-  /** Types that name what a factory is given: `Parts`, `XParts`. */
+  /** Types of a factory's arguments: `Parts`, `XParts`. */
   partTypes: number;
   picks: number;
 };
@@ -19,7 +19,7 @@ export type FileMetrics = {
 type Node = { type: string; start: number; end: number };
 type Found = { name: string | null; start: number; end: number };
 
-/** Measures a TypeScript file by its syntax tree. Throws for one that can't be parsed. */
+/** Measures a TypeScript file by its syntax tree. Throws if the file can't be parsed. */
 export function measureFile(path: string, text: string): FileMetrics {
   const { program, comments, errors } = parseSync(path, text);
   if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`);

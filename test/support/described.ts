@@ -6,7 +6,7 @@ type Routes = ReturnType<typeof createApp>["routes"];
 type Described = { content?: Record<string, { schema: TSchema }>; headers?: Record<string, unknown> };
 type Operation = { method: string; path: RegExp; responses: Record<string, Described> };
 
-/** Of the first app of the process: all apps have the same routes, apart from their base path. */
+/** The description of the first app of the process. All apps have the same routes, apart from their base path. */
 let operations: Operation[] | undefined;
 const checks = new Map<TSchema, TypeCheck<TSchema>>();
 

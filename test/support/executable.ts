@@ -5,7 +5,7 @@ import { join } from "node:path";
 const root = join(import.meta.dir, "..", "..");
 export const executable = join(root, "dist", "evald");
 
-/** The same with an agent that finishes at once, built by `buildInstant`. */
+/** The same executable with an agent that finishes immediately, built by `buildInstant`. */
 export const instant = join(root, "dist", "instant");
 
 async function build(file: string, command: string[], entry: string): Promise<void> {
@@ -147,7 +147,7 @@ export async function untilRun(ask: ReturnType<typeof client>, runId: string, ..
   for (;;) {
     const { body } = await ask("GET", `/api/v1/runs/${runId}`);
     if (states.includes(body.status)) return body;
-    // With a pause, which keeps the service free for other work.
+    // The pause keeps the service free for other work.
     await Bun.sleep(20);
   }
 }

@@ -7,7 +7,7 @@ import { contentType, readModelRequest, type ScriptedAnswer } from "../../src/ag
 export type Turn = Partial<Omit<ScriptedAnswer, "toolCalls">> & {
   /** A `ref` in an input is the text before a reference in the last page that the model got, such as `button "Add"`. */
   toolCalls?: { name: string; input: Record<string, unknown>; custom?: string }[];
-  /** Its text, computed from all texts in the request. */
+  /** The model's text, computed from all texts in the request. */
   says?: (asked: string) => string;
   /** An error instead of an answer. */
   fail?: { status: number; message?: string; headers?: Record<string, string> };
@@ -23,7 +23,7 @@ export type Turn = Partial<Omit<ScriptedAnswer, "toolCalls">> & {
   paceMs?: number;
 };
 
-/** Turns in order: the next one once the tools of the previous ones have results. `first`: answers to the first calls instead, one each. */
+/** Turns in order: the next one comes once the tools of the previous ones have results. `first` answers the first calls instead, one each. */
 type Scenario = {
   first?: Turn[];
   turns: Turn[];
@@ -89,7 +89,7 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       if (i === Math.ceil(blocks.length / 2)) {
         if (turn.cut === "end") return;
         if (turn.cut === "half") {
-          // Earlier data must have been read, or the cut comes before the answer: a client in this process reads between two of these.
+          // Earlier data must have been read, or the cut comes before the response. A client in this process reads between two of these turns.
           for (let n = 0; n < 10; n++) await Bun.sleep(5);
           throw undefined;
         }

@@ -89,11 +89,11 @@ type Options = {
   baseUrl: string;
   /** API keys to use, the first one most. */
   keys: [string, string];
-  /** Of a signed-in person, for pages. */
+  /** The cookie of a signed-in person, for pages. */
   cookie: string;
 };
 
-/** Requests that are derived from an API description: valid, almost valid and not valid at all. The same seed makes the same ones. */
+/** Requests derived from an API description: valid, almost valid and invalid. The same seed gives the same requests. */
 export function createFuzzer({ seed, document, ids, baseUrl, keys, cookie }: Options) {
   const random = randomOf(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;

@@ -68,7 +68,7 @@ export function startGitHub(pull: { number: number; sha: string; branch: string;
     url: server.url.origin,
     comments,
     statuses,
-    /** Lets the next request fail: without permission, as too large, or for the rate limit. */
+    /** Makes the next request fail: for lack of permission, as too large, or because of the rate limit. */
     fail(route: string, kind: "forbidden" | "invalid" | "limited"): void {
       const fault =
         kind === "invalid"

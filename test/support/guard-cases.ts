@@ -456,7 +456,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
         url: "http://127.0.0.1:PORT/",
         message: "127.0.0.1:PORT sent a body larger than the limit of 5242880 bytes",
       });
-      // What the socket buffers of both ends hold, and no more.
+      // This is what the socket buffers of both ends hold, and no more.
       expect(await closed).toBeLessThan(16 * 1024 * 1024);
     });
 

@@ -6,7 +6,7 @@ const api = "https://notes.example";
 export const guide = `${docs}/guide.html`;
 export const goal = "A note was added. Its id was printed.";
 
-/** The guide, whose only sample, on line 7, sends to a path that answers 404. */
+/** The guide. Its only sample, on line 7, sends a request to a path that responds with 404. */
 const guideText = `# Add a note
 
 Notes are lines of text. You add one with one request.

@@ -49,7 +49,8 @@ const callingAgent: Agent = {
   },
 };
 
-// The executable, except for its agents, for a lease that a test can outlive, and for how soon a worker counts as gone.
+// This is the executable except for its agents. Its lease is short enough for a test to outlive, and a worker soon counts
+// as gone.
 const { LEASE_MS, GONE_MS, ...env } = process.env;
 const toNumber = (text: string | undefined) => (text === undefined ? undefined : Number(text));
 const agents = { explorer: pacedAgent, llm: callingAgent };

@@ -102,7 +102,7 @@ export const answer = (more: Partial<Answer> = {}): Answer => ({
   ...more,
 });
 
-/** A fake judge's turn: an answer, or any other text. */
+/** A fake judge's turn: a response, or any other text. */
 export const says = (said: Answer | string, more: Turn = {}): Turn => ({
   text: typeof said === "string" ? said : JSON.stringify(said),
   usage: { input: 1000, output: 100 },
@@ -113,7 +113,7 @@ type Options = {
   turns: Turn[];
   /** The turns of another judge named `openai-compatible/agent`. */
   again?: Turn[];
-  /** One per run, the last one repeats; or computed from the run's task. */
+  /** One per run, of which the last one repeats; or computed from the run's task. */
   sessions?: AgentEvent[][] | ((task: Task) => AgentEvent[] | Promise<AgentEvent[]>);
   env?: Record<string, string>;
   dataDir?: string;
@@ -121,7 +121,7 @@ type Options = {
   kind?: "rules" | "model";
   /** ID of the agent; `explorer` counts as deterministic. */
   id?: string;
-  /** Prefix of the provider's variables, if it isn't the default. */
+  /** The prefix of the provider's variables, if it isn't the default. */
   own?: string;
   now?: () => number;
   /** Further agents by ID. */
@@ -131,7 +131,7 @@ type Options = {
 const ownUrl = ({ baseUrls }: ReturnType<typeof serveFakeModel>, judge: string | null) =>
   baseUrls[(judge?.split("/")[0] ?? "") as keyof typeof baseUrls];
 
-/** A service whose agent plays these sessions in turn and whose judge gives these answers in turn, over HTTP; the last ones repeat. */
+/** A service whose agent plays these sessions in turn and whose judge gives these responses in turn, over HTTP. The last ones repeat. */
 export function judgedApp({
   turns,
   again = turns,
@@ -179,7 +179,7 @@ export function judgedApp({
   });
   const { service, a } = app;
 
-  /** Runs the task once and returns its run, its report (null: none) and the stored data. */
+  /** Runs the task once and returns its run, its report (null if there is none) and the stored data. */
   async function run(more: { endGoal?: string | null; text?: string } = {}) {
     const task = { text: `Query it. Docs: ${docs}`, endGoal, ...more };
     const prompt = createPrompt(service.ctx, a.org, task);
@@ -197,7 +197,7 @@ export function judgedApp({
   return { ...app, model, run, sent: () => sent, stop };
 }
 
-/** Services with a judge that stop after each test of the file that calls this. */
+/** Services with a judge, which stop after each test of the file that calls this. */
 export function judgedApps() {
   const apps: ReturnType<typeof judgedApp>[] = [];
   afterEach(async () => {

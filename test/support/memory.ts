@@ -25,14 +25,14 @@ export const treeOf = (pid: number): number[] => [
 
 export const environmentOf = (pid: number): string => fileOf(pid, "environ") + fileOf(pid, "cmdline");
 
-/** The pages of a mapping that hold something, as ranges of page numbers. */
+/** The pages of a mapping with content, as ranges of page numbers. */
 function* presentPages(pagemap: number, from: number, to: number): Generator<[from: number, to: number]> {
   let begun = -1;
   for (let page = from; page < to; page += partPages) {
     const entries = Buffer.alloc(Math.min(partPages, to - page) * entryBytes);
     const read = readSync(pagemap, entries, 0, entries.length, page * entryBytes) / entryBytes;
     for (let i = 0; i < read; i++) {
-      // Bit 63: in memory; bit 62: swapped out.
+      // Bit 63 means in memory, and bit 62 means swapped out.
       const isThere = ((entries[i * entryBytes + 7] ?? 0) & 0xc0) !== 0;
       if (isThere && begun < 0) begun = page + i;
       if (begun >= 0 && (!isThere || page + i - begun >= partPages)) {
@@ -58,7 +58,7 @@ function readMemory(pid: number, onPart: (part: Buffer) => void): number {
         try {
           bytes += readSync(memory, part, 0, part.length, first * pageBytes);
         } catch {
-          // Freed in the meantime.
+          // The mapping was freed in the meantime.
         }
         onPart(part);
       }
@@ -70,7 +70,7 @@ function readMemory(pid: number, onPart: (part: Buffer) => void): number {
   return bytes;
 }
 
-/** The texts that a process has in memory, in UTF-8 or UTF-16, and the bytes that were searched. It is stopped meanwhile. */
+/** The texts in a process's memory, in UTF-8 or UTF-16, and the number of searched bytes. The process is stopped meanwhile. */
 export function findInMemory(pid: number, texts: string[]): { found: string[]; bytes: number } {
   const found = new Set<string>();
   process.kill(pid, "SIGSTOP");

@@ -114,7 +114,7 @@ for (const name of ["prepare", "query", "run"] as const) {
 
 const { findBorderLeak, findLeaks } = await import("./tenancy.ts");
 const limitMs = 60_000;
-/** What reveals that the predicate is gone; undefined if nothing does. */
+/** What reveals that the predicate is gone, or undefined. */
 async function reveal(index: number): Promise<string | undefined> {
   removed = index;
   const find = async () => (await findBorderLeak()) ?? (await findLeaks({ onlyFirst: true })).wrong[0];

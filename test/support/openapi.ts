@@ -12,7 +12,7 @@ export async function servedOpenApi() {
 
 type Described = Record<string, Record<string, { responses: Record<string, object> }>>;
 
-/** A description in which each operation has its responses, in place of references to those that it shares with others. */
+/** A description in which each operation has its own copies of shared responses, in place of references. */
 export function withResponses<T extends { paths: Described; components: object }>(document: T): T {
   const { responses: shared } = document.components as { responses: Record<string, object> };
   const own = (response: object) =>

@@ -5,7 +5,7 @@ type Routes = ReturnType<typeof createApp>["routes"];
 type Schemas = Record<string, TSchema>;
 type Paths = Record<string, Record<string, object>>;
 
-/** The API description with the pages and forms too, which it leaves out: their paths, with the parameters of their queries. */
+/** The API description plus the pages and forms that it leaves out: their paths, with their query parameters. */
 export function withPages<T extends { paths: Paths }>(document: T, routes: Routes): T {
   const paths: Paths = { ...document.paths };
   for (const { method, path, hooks } of routes) {

@@ -63,7 +63,7 @@ function valueFor(field: string, ids: Ids): unknown {
 }
 const isIdField = (name: string) => name in fields || /Ids?$|^slugs?$/.test(name);
 
-/** IDs of an organization by kind, at most `most` of each, the newest first. */
+/** IDs of an organization by kind: at most `most` of each, the newest first. */
 export function idsOf({ db: { $client } }: Pick<Tenants, "db">, org: OrgId, most: number): Ids {
   const list = (query: string) =>
     $client.query(`${query} order by 1 desc limit ${most}`).values(org).flat() as string[];
@@ -163,7 +163,7 @@ export function foreignProbes(document: ApiDocument, theirs: Ids, mine: Ids): Pr
   });
 }
 
-/** Requests that read or change the objects with these IDs. Reads are repeated with each ID and each value of a list in the query. */
+/** Requests that read or change the objects with these IDs. A read is repeated for each ID and each value of a list in the query. */
 export function ownProbes(document: ApiDocument, ids: Ids, which: "reads" | "writes"): Probe[] {
   return describe(document)
     .filter(
@@ -232,7 +232,7 @@ export function probesOn(html: string): Probe[] {
   );
 }
 
-/** A probe without its IDs and values, to find those that do the same. */
+/** A probe without its IDs and values, to find probes that do the same. */
 export function shapeOf({ method, path, form }: Probe): string {
   const [place = "", query = ""] = path.split("#")[0]?.split("?") ?? [];
   const names = [...new URLSearchParams(query).keys(), ...Object.keys(form ?? {})];

@@ -5,7 +5,7 @@ import type { Db, Tx } from "../../src/db/open.ts";
 import type { Limits } from "../../src/jobs/claim-order.ts";
 import * as jobs from "../../src/jobs/queue.ts";
 
-/** A context with a clock and IDs of the test's own. */
+/** A context with a test's own clock and IDs. */
 export const queueContext = (db: Db, own: Pick<Context, "now" | "newId">): Context =>
   createContext({
     ...own,

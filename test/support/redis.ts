@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A port of a local address that nobody uses now. */
+/** A port of a local address that is free now. */
 export async function freePort(host = "127.0.0.1"): Promise<number> {
   const server = createServer();
   await new Promise<void>((done) => server.listen(0, host, done));
@@ -14,7 +14,7 @@ export async function freePort(host = "127.0.0.1"): Promise<number> {
 }
 
 type Options = {
-  /** A local address to listen on, too. */
+  /** The server also listens on this local address. */
   address?: string;
   password?: string;
 };

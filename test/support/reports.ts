@@ -115,7 +115,7 @@ function storeSession(ctx: App["service"]["ctx"], id: SessionId, events: AgentEv
 const end = { type: "end", outcome: "not_judged", reason: "Nobody judges here." } as const;
 
 export const niceGrade: Grade = {
-  // All other fields are those of a session in which nothing happened.
+  // All other fields are as in a session in which nothing happened.
   ...gradeSession([{ ...end, seq: 1, at: 0, tMs: 0, source: "agent" }]),
   outcome: "not_judged",
   scope: "goal",

@@ -12,7 +12,7 @@ export async function inSandbox(run: SandboxRun) {
   return { ...end, out, err, boundBy: sandboxed.boundBy };
 }
 
-// As a program: one run, with JSON as input and output. It prints "up" once the command did.
+// As a program, it makes one run with JSON as input and output. It prints "up" once the command printed it.
 if (import.meta.main) {
   const run = JSON.parse(process.argv[2] ?? "{}") as SandboxRun;
   if (process.argv[3] === "follow") {

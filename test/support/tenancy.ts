@@ -44,7 +44,7 @@ function secretsOf(world: Tenants, org: OrgId): string[] {
   return [...own.flatMap((kind) => ids[kind] ?? []), org];
 }
 
-/** The same request with IDs of the same form that nobody has, in place of those in `rows`. */
+/** The same request with unknown IDs of the same form in place of the ones in `rows`. */
 function withUnknown(probe: Probe, rows: string): Probe {
   const unknown = (id: string) => {
     if (!rows.includes(id.toLowerCase())) return id;
@@ -94,7 +94,7 @@ async function* problemsAtBorders(world: Tenants): AsyncGenerator<string, undefi
   }
 }
 
-/** What is wrong with the first step of `borders` that fails. Takes a fifth of the time of `findLeaks`. */
+/** What is wrong with the first step of `borders` that fails. This takes a fifth of the time of `findLeaks`. */
 export async function findBorderLeak(): Promise<string | undefined> {
   const world = tenants();
   try {
@@ -153,7 +153,7 @@ async function enter(world: Tenants) {
     return [...own, ...calls, ...resourceReads, search];
   };
 
-  /** Answers by their probes, without IDs that were made for the answer, as in a form. */
+  /** Responses by their probes, without IDs that were made for the response, as in a form. */
   async function read(org: OrgId, probes: Probe[]) {
     const known = new Set(`${rowsOf(world, a.org)}${rowsOf(world, b.org)}`.match(uuids));
     const answers = new Map<string, string>();
@@ -179,7 +179,7 @@ async function enter(world: Tenants) {
   }
 
   return {
-    /** Rows and answers of an organization that change while another one works. */
+    /** Rows and responses of an organization that change while another one works. */
     async unseenBy(org: OrgId, work: () => unknown) {
       const probes = readsOf(org);
       const before = await read(org, probes);

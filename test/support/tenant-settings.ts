@@ -107,7 +107,7 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
     },
 
     async "B judges with its own judge"() {
-      // Those of earlier steps.
+      // These deliveries are from earlier steps.
       db.$client.run("update jobs set state = 'done', completed_at = 0 where state in ('queued', 'running')");
       const prompt = { text: "Query it. Docs: https://docs.acme.dev/", endGoal: "Three rows were printed." };
       const { body: made } = await asB.send("POST", "/api/v1/prompts", { body: prompt });

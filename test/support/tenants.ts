@@ -42,7 +42,7 @@ export function tenants() {
   const { service, db } = app;
 
   const same = new Bun.Archive({ "b.txt": "b" }, { compress: "gzip" }).bytes();
-  /** Answers to the requests below. */
+  /** Responses to the requests below. */
   const answers: string[] = [];
 
   /** The same service, with this organization in the place of A. */
@@ -142,7 +142,7 @@ export function tenants() {
     await post(own, "/api/v1/gates", gate);
     finishRuns(own, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 55 : 78), 0.02);
     await advanceGates(service.ctx);
-    // Those of runs that ended without an agent.
+    // These are runs that ended without an agent.
     db.$client.run("update jobs set state = 'done', completed_at = ? where org_id = ? and state = 'queued'", [at, org]);
   }
 
@@ -181,7 +181,7 @@ export type Tenants = ReturnType<typeof tenants>;
 export const unlike = (what: string, found: unknown, wanted: unknown): string | undefined =>
   Bun.deepEquals(found, wanted) ? undefined : `${what}: ${JSON.stringify(found)} in place of ${JSON.stringify(wanted)}`;
 
-/** The rows of an organization, as text, without what reading changes. */
+/** The rows of an organization as text, without columns that reading changes. */
 export function rowsOf({ db: { $client } }: Pick<Tenants, "db">, org: OrgId): string {
   const tables = $client
     .query<{ name: string; own: string }, []>(

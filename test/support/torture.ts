@@ -46,7 +46,7 @@ export async function createWorld(...texts: string[]) {
     members.push({ key, prompts });
   }
 
-  /** No connection stays open, because that would spare the next start its recovery. */
+  /** No connection stays open, because otherwise the next start would need no recovery. */
   function open<T>(options: { readonly: true } | { readwrite: true }, work: (db: Database) => T): T {
     const db = new Database(join(cwd, "data", "evald.db"), options);
     try {
@@ -118,7 +118,7 @@ export function createLoad({ members }: World, random: () => number) {
   let again = 0;
   const pick = <T>(items: T[]): T => items[Math.floor(random() * items.length)] as T;
 
-  /** A new request, one whose response was cut off, or sometimes one that was answered. */
+  /** A new request, one whose response was cut off, or sometimes one that got a response. */
   function next(): Request {
     const cut = cutOff.pop();
     if (cut) return cut;
@@ -196,7 +196,7 @@ export function createLoad({ members }: World, random: () => number) {
         },
       };
     },
-    /** Requests many runs at once. */
+    /** Requests many runs at the same time. */
     burst: (url: string, n: number) => Promise.all(Array.from({ length: n }, () => send(url, next()))),
     /** Repeats every request whose response was cut off. */
     async settle(url: string): Promise<void> {

@@ -57,7 +57,7 @@ export async function createFleet({ machines, slots, answerMs, goneMs, file = in
       said: () => readFileSync(said, "utf8"),
       /** Whether it has started and has no session. */
       isIdle: () => count("is waiting for sessions") > 0 && worker.active() === 0,
-      /** Sessions that it has begun and not ended. */
+      /** Sessions that it has started and not ended. */
       active: () => count('"session started"') - count('"session ended"'),
       signal: (signal: NodeJS.Signals) => child.kill(signal),
       /** Sends a signal and waits for the end; returns the exit code. */

@@ -15,7 +15,7 @@ const minuteMs = 60_000;
 function createClock() {
   const file = join(emptyFolder(), "clock");
   let offsetMs = 0;
-  /** Sets it to the right time and so much more. */
+  /** Sets the clock to the real time plus this offset. */
   function set(ms: number): void {
     offsetMs = ms;
     writeFileSync(`${file}.new`, `${ms < 0 ? "-" : "+"}${(Math.abs(ms) / 1000).toFixed(3)}`);
@@ -27,7 +27,7 @@ function createClock() {
     now,
     set,
     move: (ms: number) => set(offsetMs + ms),
-    /** Sets it to so many milliseconds before the next minute that it comes to; answers with that minute. */
+    /** Sets the clock to this many milliseconds before its next minute, and returns that minute. */
     setBeforeMinute(ms: number): number {
       const minute = Math.ceil((now() + ms) / minuteMs) * minuteMs;
       set(offsetMs + minute - ms - now());
@@ -52,7 +52,8 @@ test(
     const clock = createClock();
     const service = await world.start({ ...clock.env, EVALD_CONCURRENCY: "24" });
     const ask = client(service.url, world.first.key);
-    // Longer than the time between two looks for silent holders, whose leases end far before or after the new time.
+    // The jumps are longer than the interval of checks for silent holders, so leases end far before or after the new
+    // time.
     const long = await ask("POST", "/api/v1/prompts", { text: "Work for 3000 ms. See https://docs.test/" });
     const { stop } = load.run(service.url, 2, 50);
 
@@ -107,7 +108,7 @@ test("each minute of a schedule runs once, whatever the clock is set to, and the
   const ask = client(service.url, world.first.key);
   const schedule = async (frequency: string): Promise<string> =>
     (await ask("POST", "/api/v1/prompts", { text: "At once. See https://docs.test/", frequency })).body.id;
-  /** Sets the clock to just before a minute and has the service look at it, so that its next look comes with that minute. Answers with the minute. */
+  /** Sets the clock to just before a minute and makes the service check it, so that its next check comes with that minute. Returns the minute. */
   async function approach(): Promise<number> {
     const minute = clock.setBeforeMinute(2_000);
     await schedule("0 0 1 1 *");
@@ -138,7 +139,7 @@ test("each minute of a schedule runs once, whatever the clock is set to, and the
     Array.from({ length: all }, (_, i) => second + hourMs - i * minuteMs),
   );
 
-  // Back to where it was: what ran stays, and the next evaluation lies before it again.
+  // The clock goes back to where it was. Evaluations that ran stay, and the next evaluation is before them again.
   const third = (await approach()) - hourMs;
   clock.move(-hourMs);
   await nextIs((next) => next < second + hourMs);
@@ -147,7 +148,7 @@ test("each minute of a schedule runs once, whatever the clock is set to, and the
   await nextIs((next) => next > fourth);
   expect((await evaluations()).filter(({ scheduledAt }) => Date.parse(scheduledAt) === fourth).length).toBe(1);
 
-  // Over what ran, to what never was; then to before all that was.
+  // The clock moves past everything that ran, to a time that never was, and then to before everything.
   const fifth = (await approach()) + hourMs;
   clock.move(hourMs);
   expect(await outcomeOf(fifth)).toBe("ran");

@@ -49,7 +49,7 @@ test(`${total} events reach their webhook at least once with stable IDs, althoug
     });
     const sent = Promise.allSettled(requests);
     if (killed < kills) {
-      // In the middle of requests, runs and deliveries.
+      // The kill comes in the middle of requests, runs and deliveries.
       await Bun.sleep(50 + random() * 500);
       await service.stop("SIGKILL");
       killed++;

@@ -15,7 +15,7 @@ import { until } from "../support/until.ts";
 beforeAll(buildInstant, 300_000);
 afterEach(endAll);
 
-// Each of the two processes at least once.
+// Each of the two processes is frozen at least once.
 const freezes = Math.max(2, times(6));
 const lease = { LEASE_MS: "1000" };
 
@@ -23,13 +23,13 @@ type Process = Awaited<ReturnType<World["start"]>>;
 
 const held = "select count(*) from jobs where state = 'running' and owner like '% pid ' || ?";
 
-/** Two services over one database, each under a data lock of its own. */
+/** Two services over one database, each with its own data lock. */
 async function startTwo(world: World): Promise<[Process, Process]> {
   const first = await world.start(lease);
   return [first, await world.start({ ...lease, EVALD_DATA_DIR: `${shareDatabase(world)}/data` })];
 }
 
-/** Stops a process where it stands, but not inside a transaction: there it would hold the other one up. */
+/** Stops a process, but not inside a transaction, where it would block the other process. */
 async function freeze(world: World, service: Process, most: number): Promise<number> {
   return await until("it is frozen with work in its hands", () => {
     if (world.count(held, service.pid) < most) return 0;

@@ -14,7 +14,7 @@ test(
     const random = createRandom();
     const world = await createWorld("At once.", "At once, too.", "Work for 60 ms.");
     const load = createLoad(world, random);
-    // What the last process held is taken back before this one listens.
+    // The jobs of the last process are requeued before this one listens.
     const ofOthers = "select count(*) from jobs where state = 'running' and owner not like '% pid ' || ?";
     let killed = 0;
     while (killed < kills || load.accepted.size < kills * 50) {
@@ -100,13 +100,13 @@ test(
       const runId = await request(`long-${i}`, 60_000);
       await until("the run is under way", () => world.count(running, runId));
       const answer = await ask("POST", `/api/v1/runs/${runId}/cancel`);
-      // It would have ended by itself only after a minute, and without this line.
+      // It would have ended by itself only after a minute, and without this log line.
       await service.said(new RegExp(`^long-${i} was told to stop$`, "m"));
       const failureReason = 'cancelled: by the API key "load"';
       expect(answer).toMatchObject({ status: 200, body: { status: "failed", failureReason, report: null } });
     }
 
-    // At any moment of a run: before it is begun, in its session, while it is settled, after.
+    // The run is killed at any moment: before it starts, in its session, while it is settled, after.
     const outcomes = await Promise.all(
       Array.from({ length: Math.max(100, times(100)) }, async (_, i) => {
         const runId = await request(`short-${i}`, 40);

@@ -52,7 +52,7 @@ test.skipIf(problem !== null)(
         machine.unplug();
         const cut = Bun.sleep(size.cutMs).then(machine.plug);
         cuts.add(cut);
-        // The others go on meanwhile, and may meet the next fault.
+        // The other workers continue meanwhile, and may meet the next fault.
         await Bun.sleep(size.cutMs / 2);
       },
     };
@@ -95,7 +95,7 @@ test.skipIf(problem !== null)(
     );
     expect(asked.length).toBe(new Set(asked).size);
     expect(answered.filter((id) => !asked.includes(id))).toEqual([]);
-    // What each call cost is in the events of its session once, and in the organization's spending.
+    // The cost of each call is once in the events of its session, and once in the organization's spending.
     const counted = world.count("select count(*) from session_events where type = 'usage'");
     expect(counted).toBeGreaterThanOrEqual(answered.length);
     expect(counted).toBeLessThanOrEqual(asked.length);

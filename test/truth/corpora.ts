@@ -9,7 +9,7 @@ type Corpus = {
   folder: string;
   /** Path of the start page. */
   start: string;
-  /** Prefix of every path that is no part of the folder. */
+  /** Prefix of every path that isn't part of the folder. */
   prefix?: string;
 };
 
@@ -28,10 +28,10 @@ export const corpora = {
 } satisfies Record<string, Corpus>;
 export type CorpusName = keyof typeof corpora;
 
-/** Changes the text of a page by its path; null: the page is served as it is. */
+/** Changes the text of a page by its path. For null, the page is served unchanged. */
 export type Degrade = (path: string, text: string, type: string) => Response | string | null;
 
-/** Also of files without an extension, such as LICENSE. */
+/** This also applies to files without an extension, such as LICENSE. */
 const plain = "text/plain; charset=utf-8";
 const types: Record<string, string> = {
   html: "text/html; charset=utf-8",
@@ -42,7 +42,7 @@ const types: Record<string, string> = {
   txt: plain,
 };
 
-/** The file that a web server serves for a path; null: there is none. */
+/** The file that a web server serves for a path, or null. */
 export function fileOf(name: CorpusName, pathname: string): string | null {
   const { folder, prefix = "" }: Corpus = corpora[name];
   if (!pathname.startsWith(prefix)) return null;

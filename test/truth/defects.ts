@@ -6,14 +6,14 @@ import { pathOf } from "./markup.ts";
 export const places = ["way", "elsewhere"] as const;
 export type Place = (typeof places)[number];
 
-/** What was planted, and what a finding of it must say: its category, and a path that its address, title or text names. */
+/** The planted defect, and what a finding of it must contain: its category, and a path in its URL, title or text. */
 export type Planted = { kind: DefectKind; place: Place; categories: Friction["category"][]; path: string };
 
 type Plant = (site: DocsSite, page: DocsPage, place: Place) => Planted["path"] | null;
 type Defect = {
   categories: Friction["category"][];
   places: readonly Place[];
-  /** `needs`: what breaks is a page that others lead to; `content`: what breaks stands on the page. */
+  /** `needs` breaks a page that others lead to; `content` breaks something on the page. */
   on: "content" | "target";
   plant: Plant;
 };
@@ -23,7 +23,7 @@ const codeBlocks = (page: DocsPage, language: RegExp) =>
     blocks.flatMap((block) => (block.kind === "code" && language.test(block.language) ? [block] : [])),
   );
 
-/** A sentence with a link, put where a reader of the section comes by. */
+/** A sentence with a link, placed where a reader of the section passes. */
 const addLink = (page: DocsPage, to: string, text: string) => {
   const block: Block = { kind: "text", text: ["For the details see ", { to, text }, "."] };
   (page.sections.find(({ heading }) => heading !== "") ?? page.sections[0])?.blocks.push(block);
@@ -37,7 +37,7 @@ const replaced = (answer: Parameters<DocsSite["answers"]["set"]>[1]): Plant => {
 };
 const html = "text/html; charset=utf-8";
 
-/** One call of a sample, by the example of the curl and fetch samples that the pages hold. */
+/** One call of a sample, in the style of the curl and fetch samples on the pages. */
 const callPattern = /"([a-z_]+)":/;
 
 const defects = {
@@ -193,7 +193,7 @@ function removePage(site: DocsSite, id: string): void {
   for (const page of site.pages.values()) for (const { blocks } of page.sections) blocks.forEach(plain);
 }
 
-/** Plants one defect; null where the site has no place for it. `nth` chooses among the places of one kind. */
+/** Plants one defect, or returns null if the site has no place for it. `nth` selects among the places of one kind. */
 export function plant(site: DocsSite, kind: DefectKind, place: Place, nth = 0): Planted | null {
   const { categories, on, plant: put, places: possible }: Defect = defects[kind];
   if (!possible.includes(place)) return null;
@@ -210,7 +210,7 @@ export function plant(site: DocsSite, kind: DefectKind, place: Place, nth = 0): 
   return null;
 }
 
-/** Whether a friction names what was planted: by its category, and by the path in its address or its text. */
+/** Whether a friction point names the planted defect, by its category and by the path in its URL or text. */
 export function names(friction: Friction, { categories, path }: Planted): boolean {
   const { url, title, description, category } = friction;
   return categories.includes(category) && [url, title, description].some((text) => text?.includes(path));

@@ -5,13 +5,13 @@ import { type Explored, explore } from "./session.ts";
 
 const samplesBroken = "samples broken";
 
-/** Without a label, nobody can tell which language a sample is in: terminal sessions get theirs before any of them breaks. */
+/** The language of a sample without a label is unknown. Terminal sessions get their labels before any of them breaks. */
 const labelSessions = (text: string, type: string) =>
   /html/.test(type)
     ? text.replace(/<pre>(?=(?:(?!<\/pre>)[\s\S])*^[ \t]*(?:<code>)?[ \t]*\$ \w)/gm, '<pre class="language-console">')
     : text;
 
-/** Ways in which docs get worse; each takes a page for what it makes of it. */
+/** Ways in which docs get worse. Each returns a changed page. */
 const ways: Record<string, (text: string, type: string, path: string) => Response | string> = {
   [samplesBroken]: (text, type) =>
     /html/.test(type)
@@ -80,7 +80,7 @@ async function exploreWith({ corpus, goal }: Goal, degrade: Degrade): Promise<Ex
   }
 }
 
-/** The first goal of a corpus whose answer the explorer finds: to take away one that it does not know of would change nothing. */
+/** The first goal of a corpus whose answer the explorer finds. Removing an answer that it doesn't find would change nothing. */
 async function readSound(corpus: CorpusName): Promise<Sound> {
   for (const goal of readGoals("tuning")) {
     if (goal.corpus !== corpus || goal.kind !== "words") continue;
@@ -105,14 +105,14 @@ function degradeBy({ corpus, answers }: Goal, way: string, dose: number, ranks: 
     const proof = proofs.get(path);
     if (way === answerRemoved) return proof === undefined ? null : withoutText(text, type, proof, dose);
     const sound = way === samplesBroken ? labelSessions(text, type) : text;
-    // The start page stays: a site without one is not evaluated at all.
+    // The start page stays, because a site without one is not evaluated at all.
     return path !== corpora[corpus].start && (ranks.get(path) ?? rank(path)) < dose
       ? ways[way]!(sound, type, path)
       : sound;
   };
 }
 
-/** A page that says something else around its answer, in as many words; at a dose of 1 everywhere. */
+/** A page with different text around its answer, of the same length. At a dose of 1, everything differs. */
 function withoutText(text: string, type: string, proof: string, dose: number): string {
   const center = Math.max(0, text.search(new RegExp(proof.split(" ").map(RegExp.escape).join("(?:\\s|<[^>]*>)+"))));
   const reach = Math.max(center, text.length - center) * dose;

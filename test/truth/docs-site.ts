@@ -12,7 +12,7 @@ export type DocsPage = { id: string; title: string; sections: Section[] };
 const markups = ["plain", "docusaurus", "sphinx", "markdown", "mkdocs", "vitepress", "jekyll", "asciidoctor"] as const;
 export type Markup = (typeof markups)[number];
 
-/** An answer that replaces the one that a page would give. */
+/** A response that replaces the normal one of a page. */
 type Answer = { status: number; type: string; body: string; headers?: Record<string, string>; delayMs?: number };
 
 /** A documentation site as data: `pages` by id, the first is the start page. */
@@ -27,10 +27,10 @@ export type DocsSite = {
   /** Pages without which the answer cannot be used. */
   needs: string[];
   api: Api;
-  /** Page ids that llms.txt and the sitemap list; null: the site has none. */
+  /** IDs of the pages in llms.txt and the sitemap, or null if the site has neither. */
   llmsTxt: string[] | null;
   sitemap: string[] | null;
-  /** Answers by page id that replace what the page would say. */
+  /** Responses by page ID that replace the normal ones. */
   answers: Map<string, Answer>;
 };
 
@@ -292,7 +292,7 @@ export function generateSite(seed: number, { size, markup }: { size?: number; ma
   return {
     seed,
     product,
-    // Each markup with each size.
+    // Each markup occurs with each size.
     markup: markup ?? markups[(seed * 5 + Math.floor(seed / sizes.length)) % markups.length]!,
     pages: new Map(pages.map((page) => [page.id, page])),
     goal: chosen.heading,

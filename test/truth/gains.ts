@@ -3,11 +3,11 @@ import { type DocsSite, generateSite } from "./docs-site.ts";
 import { serveDocs } from "./server.ts";
 import { type Explored, explore } from "./session.ts";
 
-/** A fix that a report recommends, the points that it promises, and those that it brought. */
+/** A fix that a report recommends, the points that it promises, and the points that it brought. */
 export type Gain = { what: string; promised: { low: number; high: number }; measured: number; kept: boolean };
 
 const atOnce = 3;
-/** Two rounded scores differ by up to this without any difference. */
+/** Two rounded scores may differ by up to this without any real difference. */
 const rounding = 0.1;
 
 export async function exploreSite(site: DocsSite): Promise<Explored> {
@@ -19,7 +19,7 @@ export async function exploreSite(site: DocsSite): Promise<Explored> {
   }
 }
 
-/** Carries out one recommended fix on each of so many sites: the defect that it is about is taken back, a second one stays. */
+/** Applies one recommended fix on each of the sites: its defect is removed, and a second one stays. */
 export async function measureGains(wanted: number): Promise<Gain[]> {
   const gains: Gain[] = [];
   const waiting = Array.from({ length: wanted }, (_, seed) => seed + 1).values();
@@ -32,7 +32,7 @@ export async function measureGains(wanted: number): Promise<Gain[]> {
 
 async function fixOne(seed: number): Promise<Gain[]> {
   const turns = places.flatMap((place) => defectKinds.map((kind) => ({ kind, place })));
-  // What stays is on another page than what is fixed.
+  // The remaining defect is on another page than the removed one.
   const other = { kind: defectKinds[(seed * 7 + 3) % defectKinds.length]!, place: "elsewhere" as const };
   const build = (...defects: { kind: DefectKind; place: Place }[]) => {
     const site = generateSite(seed);

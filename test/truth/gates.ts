@@ -90,7 +90,7 @@ function endGate(
 
 const usual: World = { points: 84, success: 0.7, timeouts: 0.1 };
 
-/** How gates end on whose head nothing changed. `ownSd`: standard deviation of a change of each prompt's score by chance. */
+/** The results of gates without a change of the head. `ownSd` is the standard deviation of each prompt's chance change. */
 export function measureFalseFails(design: Design, count: number, ownSd = 0): Ends {
   const random = randomOf(1 + designs.indexOf(design));
   const ends: Ends = { passed: 0, failed: 0, error: 0 };
@@ -115,7 +115,7 @@ export const changes: { name: string; points?: number; base: World; head: World 
   { name: "timeouts 0% → 60%", base: sure, head: { ...sure, timeouts: 0.6 } },
 ];
 
-/** How gates end whose head is worse. */
+/** The results of gates with a worse head. */
 export function measurePower(design: Design, { base, head }: (typeof changes)[number], count: number): Ends {
   const random = randomOf(7);
   const ends: Ends = { passed: 0, failed: 0, error: 0 };

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type CorpusName, fileOf, serveCorpus } from "./corpora.ts";
 import { explore } from "./session.ts";
 
-/** A goal with the pages that answer it, each with words that stand there; without one, the corpus does not answer it. */
+/** A goal with the pages that answer it, each with words on that page. Without pages, the corpus has no answer. */
 export type Goal = {
   corpus: CorpusName;
   kind: "words" | "synonyms" | "none";
@@ -15,7 +15,7 @@ export const goalFiles = ["tuning", "held-out"] as const;
 export const readGoals = (name: (typeof goalFiles)[number]): Goal[] =>
   JSON.parse(readFileSync(join(import.meta.dir, "goals", `${name}.json`), "utf8"));
 
-/** Expected answers whose file is missing or does not hold the words that prove it. */
+/** Expected answers whose file is missing or doesn't contain the words that prove it. */
 export function listUnproven(goals: Goal[]): string[] {
   return goals.flatMap(({ corpus, goal, answers }) =>
     answers.flatMap(({ page, proof }) => {
@@ -34,13 +34,13 @@ export function listUnproven(goals: Goal[]): string[] {
 /** The path under which a page of a goal file is served. */
 export const pathIn = (corpus: CorpusName, page: string) => (corpus === "bun" ? `/docs/${page}` : `/${page}`);
 
-/** A finding about a corpus apart from the goal, as `findings.json` lists it with the verdict of the person who reviewed it. */
+/** A finding about a corpus, independent of a goal, as `findings.json` lists it with a reviewer's verdict. */
 type Finding = { corpus: CorpusName; title: string; place: string };
 type Verdict = Finding & { is: "true" | "false"; why: string };
 
 const keyOf = ({ corpus, title, place }: Finding) => `${corpus}\n${title}\n${place}`;
 
-/** Findings, each once, by the verdict of the person who reviewed it; `unknown`: not reviewed yet. */
+/** Findings, each once, by the reviewer's verdict; `unknown` ones are not reviewed yet. */
 export function judgeFindings(all: Located[]): Record<Verdict["is"] | "unknown", Finding[]> {
   const verdicts: Verdict[] = JSON.parse(readFileSync(join(import.meta.dir, "goals", "findings.json"), "utf8"));
   const known = new Map(verdicts.map((verdict) => [keyOf(verdict), verdict.is]));
@@ -53,17 +53,17 @@ export function judgeFindings(all: Located[]): Record<Verdict["is"] | "unknown",
 export type Located = Goal & {
   state: string;
   nearest: string[];
-  /** The page of a `likely` answer, or the first of the nearest, is a right one. */
+  /** Whether the `likely` page, or the first of the nearest pages, is correct. */
   first: boolean;
   amongThree: boolean;
-  /** Words claimed to be nowhere although an answering page that was read holds them. */
+  /** Words reported as missing although an answering page that was read contains them. */
   falselyMissing: string[];
-  /** Findings of medium or higher, without the host of the corpus. */
+  /** Findings of medium or higher severity, without the host of the corpus. */
   findings: Finding[];
   detail: string;
 };
 
-/** Sends the explorer after every goal and holds what it says against the expectations. */
+/** Runs the explorer on every goal, and compares its answers with the expected ones. */
 export async function locate(goals: Goal[]): Promise<Located[]> {
   const waiting = goals.map((goal, at) => ({ goal, at }));
   const results: Located[] = [];
@@ -102,7 +102,7 @@ async function locateOne(goal: Goal): Promise<Located> {
         seen.some((text) => new RegExp(`\\b${RegExp.escape(word)}\\b`).test(text)),
       ),
       findings: grade.frictions
-        // That a goal has no answer is measured by its expectations.
+        // A goal without an answer is measured by its expectations.
         .filter(({ severity, category }) => severity !== "low" && category !== "missing_docs")
         .map(({ title, url: address }) => ({
           corpus: goal.corpus,

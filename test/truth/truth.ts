@@ -12,12 +12,12 @@ const serious = (friction: Friction) => friction.severity !== "low";
 type Tally = { planted: number; found: number; missed: string[] };
 
 const pairs = defectKinds.flatMap((kind) => places.map((place) => ({ kind, place })));
-/** Defects that are planted for one seed, each in a site of its own; over the seeds every kind has its turn. */
+/** Defects that are planted for one seed, each on its own site. Over the seeds, every kind has its turn. */
 const perSeed = 6;
 /** Defects of one kind that are added to one site, one after the other. */
 const doses = 3;
 
-/** Plants each kind of defect on and off the path to the goal, one a site, and counts what the reports name. */
+/** Plants each kind of defect on and off the path to the goal, one per site, and counts the ones that the reports name. */
 export async function measureRecall(seeds: number, only?: DefectKind[]) {
   const recall = new Map<string, Tally>();
   const falls = { added: 0, fell: 0, flat: [] as string[] };
@@ -39,7 +39,7 @@ export async function measureRecall(seeds: number, only?: DefectKind[]) {
     for (const [at, { kind, place }] of turn.entries()) {
       const site = generateSite(seed);
       let last = before.grade.score ?? 0;
-      // One kind of each seed is added again and again.
+      // One kind of each seed is added repeatedly.
       for (let nth = 0; nth < (at === 0 ? doses : 1); nth++) {
         const planted = plant(site, kind, place, seed + nth);
         if (!planted) break;
