@@ -32,7 +32,7 @@ const headers = {
   ETag: { description: "Version of the response, for If-None-Match", schema: { type: "string" } },
   Authenticate: { description: "Always Bearer", schema: { type: "string", const: "Bearer" } },
   TotalCount: { description: "Number of items across all pages", schema: { type: "integer", minimum: 0 } },
-  Unbuffered: { description: "no: proxies pass each message on at once", schema: { type: "string", const: "no" } },
+  Unbuffered: { description: "no: proxies pass each message on immediately", schema: { type: "string", const: "no" } },
 } as const;
 export const header = (name: keyof typeof headers) => ({ $ref: `#/components/headers/${name}` });
 
