@@ -270,8 +270,8 @@ describe("Run now", () => {
 
   test.each([
     [{ "arg.language": "Go" }, 400, "Missing template variables in templateArgs: file"],
-    [{ "arg.file": "a", "arg.language": "Go", runs: "51" }, 400, "runs must be a whole number from 1 to 50"],
-    [{ "arg.file": "a", "arg.language": "Go", runs: "1.5" }, 400, "runs must be a whole number from 1 to 50"],
+    [{ "arg.file": "a", "arg.language": "Go", runs: "51" }, 400, "Runs must be a whole number from 1 to 50"],
+    [{ "arg.file": "a", "arg.language": "Go", runs: "1.5" }, 400, "Runs must be a whole number from 1 to 50"],
     [{ "arg.file": "a".repeat(2001), "arg.language": "Go" }, 400, "file must have at most 2000 characters"],
     [{ "arg.file": "a", "arg.language": "Go", "urlMap.from": "not a host", "urlMap.to": "x" }, 400, "urlMap"],
   ] as [Record<string, string>, number, string][])(

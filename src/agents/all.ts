@@ -19,7 +19,7 @@ type Env = Record<string, string | undefined>;
 export function listPresets(env: Env): Preset[] {
   const own = readCustomAgents(env).map(toPreset);
   const taken = own.find(({ id }) => reserved.has(id));
-  if (taken) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${taken.id} is used by a built-in agent`);
+  if (taken) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${taken.id} is used by a built-in agent.`);
   return [...presets, ...own];
 }
 

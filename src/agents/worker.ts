@@ -25,7 +25,7 @@ export async function work(agents: Record<string, Agent>, { input, write, signal
   const service = input.getReader();
   const { agent: id, task, context } = await readOrder(service);
   const agent = agents[id];
-  if (!agent) throw new Error(`this executable has no agent named ${JSON.stringify(id)}`);
+  if (!agent) throw new Error(`This executable has no agent named ${JSON.stringify(id)}.`);
   const answer = (line: Answer) => write(`${JSON.stringify(line)}\n`);
   const carryOut = async () => {
     try {
@@ -46,7 +46,7 @@ async function readOrder(input: Reader): Promise<Order> {
   let text = "";
   while (!text.includes("\n")) {
     const { done, value } = await input.read();
-    if (done) throw new Error("the input ended before an order; this command is internal to evald");
+    if (done) throw new Error("The input ended before an order. This command is internal to evald.");
     text += decoder.decode(value, { stream: true });
   }
   return JSON.parse(text);

@@ -18,7 +18,7 @@ type CreateOptions = Common & {
 const toEvents = (text: string): DestinationInput["events"] =>
   text.split(",").map((each) => {
     const type = subscribable.find((event) => event === each.trim());
-    if (!type) throw badRequest(`Unknown event ${JSON.stringify(each.trim())}. Events: ${subscribable.join(", ")}`);
+    if (!type) throw badRequest(`Unknown event ${JSON.stringify(each.trim())}. Use one of ${subscribable.join(", ")}.`);
     return type;
   });
 

@@ -241,7 +241,7 @@ const controlsOf = perConnection((db: Db) => {
 
 /** The result of a transaction callback. Throws a TypeError for a promise. */
 export function refusePromise<T>(result: T): T {
-  if (result instanceof Promise) throw new TypeError("a transaction callback must not be async");
+  if (result instanceof Promise) throw new TypeError("A transaction callback must not be async.");
   return result;
 }
 

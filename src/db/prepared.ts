@@ -72,7 +72,7 @@ function toInput(param: unknown): (values: Values) => unknown {
 }
 
 const toValue = (name: string) => (values: Values) => {
-  if (!(name in values)) throw new Error(`the placeholder ${name} has no value`);
+  if (!(name in values)) throw new Error(`The placeholder ${name} has no value.`);
   return values[name];
 };
 
@@ -86,7 +86,7 @@ function toReader(fields: Field[], tables: Record<string, boolean>): (values: un
   const shape: (Cell | Group)[] = [];
   for (const [at, { path, field }] of fields.entries()) {
     const [name, inner, ...deeper] = path as [string, ...string[]];
-    if (deeper.length > 0) throw new Error(`the selected field ${path.join(".")} is nested too deep`);
+    if (deeper.length > 0) throw new Error(`The selected field ${path.join(".")} is nested too deep.`);
     const decode = toDecode(field);
     if (inner === undefined) shape.push({ name, at, decode });
     else {

@@ -101,7 +101,7 @@ export function createExportAnswers({ file, baseUrl }: Data, now: () => number):
   return ({ id, order, isClosed }) => {
     if (order) open.set(id, writeExport(ctx, order));
     const texts = open.get(id);
-    if (!isClosed && !texts) throw new Error("the export was interrupted");
+    if (!isClosed && !texts) throw new Error("The export was interrupted.");
     let next: Uint8Array | null = null;
     try {
       if (isClosed) texts?.return(undefined);

@@ -60,7 +60,7 @@ function createImport(ctx: Context) {
     const taken = type === "report" && found === undefined && slugOwner.get(String(row.slug)) !== null;
     if (taken || (found !== undefined && found !== org))
       throw conflict(
-        `line ${n}: the ${labelOf(type)} ${taken ? row.slug : row.id} belongs to ${taken ? "another run" : "another organization"} of this service; import the file into another data directory`,
+        `Line ${n}: the ${labelOf(type)} ${taken ? row.slug : row.id} belongs to ${taken ? "another run" : "another organization"} of this service. Import the file into another data directory.`,
       );
     return found !== undefined;
   }
@@ -112,7 +112,7 @@ function createImport(ctx: Context) {
         } catch (error) {
           if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;
           throw conflict(
-            "another process imported rows of this file at the same time; import it again to add the rest",
+            "Another process imported rows of this file at the same time. Import it again to add the rest.",
           );
         }
         batch = [];
@@ -138,7 +138,7 @@ function createImport(ctx: Context) {
         continue;
       }
       const odd = bundle[known.indexOf(true)];
-      if (odd) throw conflict(`line ${odd.n}: the ${labelOf(odd.type)} ${odd.row.id} already exists on another run`);
+      if (odd) throw conflict(`Line ${odd.n}: the ${labelOf(odd.type)} ${odd.row.id} already exists on another run.`);
       for (const { type, row } of bundle) {
         imported.rows[type] = (imported.rows[type] ?? 0) + 1;
         if (type === "prompt" && row.frequency !== null && row.status === "active") imported.scheduled++;
@@ -158,7 +158,7 @@ function* bundlesOf(file: string): Generator<Bundle> {
   let bytes = 0;
   for (const line of linesOf(file)) {
     const { n, type, row } = line;
-    const bad = (why: string) => badRequest(`line ${n}: ${why}`);
+    const bad = (why: string) => badRequest(`Line ${n}: ${why}.`);
     const before = bundle.at(-1);
     if (before && rowTypes.indexOf(type) < rowTypes.indexOf(before.type) && type !== "run")
       throw bad(`${labelOf(type)} rows must come before ${labelOf(before.type)} rows`);
@@ -184,7 +184,7 @@ function* bundlesOf(file: string): Generator<Bundle> {
   }
   checkBundle(bundle);
   for (const [n, id] of baselines)
-    if (!seen.has(`eval_request ${id}`)) throw badRequest(`line ${n}: its baseline ${id} is not in the file`);
+    if (!seen.has(`eval_request ${id}`)) throw badRequest(`Line ${n}: its baseline ${id} is not in the file.`);
   if (bundle.length > 0) yield bundle;
 }
 
@@ -203,7 +203,7 @@ const comesAfter = (a: Row, b: Row) =>
 
 /** Checks a row and its references to earlier rows. Throws bad_request with the line number. */
 function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
-  const bad = (why: string) => badRequest(`line ${n}: ${why}`);
+  const bad = (why: string) => badRequest(`Line ${n}: ${why}.`);
   const needs = (what: RowType, id: unknown) => {
     if (id !== null && !seen.has(`${what} ${id}`))
       throw bad(`its ${labelOf(what)} ${id} must come earlier in the file`);
@@ -262,7 +262,7 @@ function checkBundle(bundle: Bundle): void {
   if (head?.type !== "run") return;
   const of = (wanted: RowType) => bundle.filter(({ type }) => type === wanted);
   const [report, second] = of("report");
-  const bad = ({ n }: Line, why: string) => badRequest(`line ${n}: ${why}`);
+  const bad = ({ n }: Line, why: string) => badRequest(`Line ${n}: ${why}.`);
   if (second) throw bad(second, "the run has more than one report");
   if ((head.row.status === "completed") !== (report !== undefined))
     throw bad(head, "only a completed run has a report, and it must have one");

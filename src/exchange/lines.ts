@@ -27,9 +27,9 @@ export function* linesOf(file: string): Generator<Line> {
   let n = 0;
   for (const { text, isWhole } of textLinesOf(file)) {
     n++;
-    const bad = (why: string) => badRequest(`line ${n}: ${why}`);
-    if (ended) throw bad("unexpected data after the end of the export; export it again");
-    if (!isWhole) throw bad("the file is truncated here; copy it again, or export it again");
+    const bad = (why: string) => badRequest(`Line ${n}: ${why}`);
+    if (ended) throw bad("there is data after the end of the export. Export it again.");
+    if (!isWhole) throw bad("the file is truncated here. Copy it again, or export it again.");
     if (n === 1) {
       checkHeader(text);
       continue;
@@ -38,14 +38,14 @@ export function* linesOf(file: string): Generator<Line> {
     const { type, row, ...rest } = value;
     if (type === "end") {
       if (rest.rows !== rows || rest.sha256 !== hash.digest("hex"))
-        throw bad(`the checksum of the ${rows} rows above does not match; the file is damaged, export it again`);
+        throw bad(`the checksum of the ${rows} rows above does not match. The file is damaged; export it again.`);
       ended = true;
       continue;
     }
     const known = rowTypes.find((each) => each === type);
     if (!known)
       throw bad(
-        `${JSON.stringify(type ?? null).slice(0, 100)} is not a known row type; the file is damaged, export it again`,
+        `${JSON.stringify(type ?? null).slice(0, 100)} is not a known row type. The file is damaged; export it again.`,
       );
     const check = checkOf(known);
     const wrong = check.Check(row) ? null : check.Errors(row).First();
@@ -54,20 +54,20 @@ export function* linesOf(file: string): Generator<Line> {
     rows++;
     yield { n, type: known, row: row as Row, bytes: text.length };
   }
-  if (!ended) throw badRequest(`line ${n + 1}: the file is truncated here; copy it again, or export it again`);
+  if (!ended) throw badRequest(`Line ${n + 1}: the file is truncated here. Copy it again, or export it again.`);
 }
 
 function parse(text: string, n: number): Record<string, unknown> {
   try {
     return (parseJson(text, "JSON") ?? {}) as Record<string, unknown>;
   } catch (error) {
-    const why = error instanceof AppError ? error.detail : "the JSON is nested too deeply";
-    throw badRequest(`line ${n}: ${why}; the file is damaged, export it again`);
+    const why = error instanceof AppError ? error.detail : "the JSON is nested too deeply.";
+    throw badRequest(`Line ${n}: ${why} The file is damaged; export it again.`);
   }
 }
 
 const foreign = () =>
-  badRequest("line 1: this is not an evald export; pass a file created by evald export, uncompressed");
+  badRequest("Line 1: this is not an evald export. Pass a file created by evald export, uncompressed.");
 
 function checkHeader(text: string): void {
   let header: unknown;
@@ -80,7 +80,7 @@ function checkHeader(text: string): void {
   if (type !== "evald export" || !Number.isInteger(version)) throw foreign();
   if (Number(version) > formatVersion)
     throw badRequest(
-      `line 1: the file has format ${version}, written by evald ${String(evald).slice(0, 40)}, but this version reads formats up to ${formatVersion}; import it with that version`,
+      `Line 1: the file has format ${version}, written by evald ${String(evald).slice(0, 40)}, but this version reads formats up to ${formatVersion}. Import it with that version.`,
     );
 }
 
@@ -98,7 +98,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
     } catch {
       throw n === 1
         ? foreign()
-        : badRequest(`line ${n}: the line is not valid UTF-8; the file is damaged, export it again`);
+        : badRequest(`Line ${n}: the line is not valid UTF-8. The file is damaged; export it again.`);
     }
   };
   try {
@@ -117,7 +117,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
       length += read - from;
       if (length > maxLineBytes)
         throw badRequest(
-          `line ${n}: the line is longer than ${maxLineBytes / 1024 / 1024} MiB; the file is damaged, export it again`,
+          `Line ${n}: the line is longer than ${maxLineBytes / 1024 / 1024} MiB. The file is damaged; export it again.`,
         );
     }
     if (length > 0) yield { text: Buffer.concat(partial).toString(), isWhole: false };
@@ -131,6 +131,6 @@ function readChunk(file: string, read: () => number): number {
     return read();
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw badRequest(`${file} cannot be read (${why}); pass a file created by evald export`);
+    throw badRequest(`${file} cannot be read (${why}). Pass a file created by evald export.`);
   }
 }

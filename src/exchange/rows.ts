@@ -256,7 +256,7 @@ function plain(name: string, { dataType, columnType, enumValues }: Column): TSch
   if (dataType === "boolean") return Type.Boolean();
   if (dataType === "number")
     return columnType === "SQLiteReal" ? Type.Number() : Type.Integer({ minimum: 0, maximum: latest });
-  throw new Error(`the column ${name} needs its own import schema`);
+  throw new Error(`The column ${name} needs its own import schema.`);
 }
 
 /** The first reserved field name in the data of an event; undefined if there is none. */

@@ -74,7 +74,7 @@ export async function markFixDone(
       .find(({ status }) => status === "running");
     if (open)
       throw conflict(
-        `it was marked done at ${open.createdAt}, and the runs of ${open.after.evalRequestId} are still in progress`,
+        `The fix was marked done at ${open.createdAt}, and the runs of ${open.after.evalRequestId} are still in progress.`,
       );
     const { evalRequestId } = acceptEval(ctx, tx, org, prompt.id, {
       urlMap: input.urlMap ?? run.urlMap,

@@ -62,7 +62,7 @@ export function requestOfGate(
     .from(runs)
     .where(inEvals(gate, headsOf(gate)))
     .get();
-  if (!run) throw new Error(`the gate ${gate.id} has no run`);
+  if (!run) throw new Error(`The gate ${gate.id} has no run.`);
   return run;
 }
 

@@ -44,7 +44,7 @@ export function identifyCaller(request: Request, authenticate: Authenticate): Ca
 /** The API key of a request to a path that needs one. */
 export function callerOf(request: Request): Caller {
   const caller = findRequestState(request)?.caller;
-  if (!caller) throw new Error("a route under /api/ was reached without authentication");
+  if (!caller) throw new Error("A route under /api/ was reached without authentication.");
   return caller;
 }
 

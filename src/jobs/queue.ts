@@ -80,7 +80,7 @@ export function claimJobs(
     const next = order.next().value;
     if (!next || next.availableAt > at) return { leases, nextDueAt: next?.availableAt ?? null };
     const lease = statements(ctx.db).claim.get(owner, at + leaseMs, at, next.id);
-    if (!lease) throw new Error(`the queued job ${next.id} could not be claimed`);
+    if (!lease) throw new Error(`The queued job ${next.id} could not be claimed.`);
     leases.push(lease);
   }
   return { leases, nextDueAt: null };

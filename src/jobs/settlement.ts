@@ -32,7 +32,7 @@ const defaultBackoff = (failures: number) =>
 
 export function handlerOf({ handlers }: Settlement, { kind }: Lease): JobHandler {
   const handler = handlers[kind];
-  if (!handler) throw new Error(`no handler for jobs of kind ${kind}`);
+  if (!handler) throw new Error(`There is no handler for jobs of kind ${kind}.`);
   return handler;
 }
 

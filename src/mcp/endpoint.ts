@@ -91,7 +91,7 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
   const modern = createMcpHandler(
     ({ requestInfo }) => {
       const visit = requestInfo && visits.get(requestInfo);
-      if (!visit) throw new Error("a request reached the MCP server without going through the endpoint");
+      if (!visit) throw new Error("A request reached the MCP server without going through the endpoint.");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
       // Without a fallback, the SDK rejects a request with the HTTP status of an unknown method.
       if (!visit.method || !handlers[visit.method]) return server;
@@ -206,7 +206,7 @@ function toCall(
 /** Validation is only needed to send requests to the client, and creating the default validator takes longer than a request. */
 const noValidator = {
   getValidator: () => {
-    throw new Error("this endpoint sends no requests to clients");
+    throw new Error("This endpoint sends no requests to clients.");
   },
 };
 

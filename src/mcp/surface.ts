@@ -33,7 +33,7 @@ export function toSurface({ tools, methods, onChange, only, toAppError }: Parts)
 
   async function callTool({ name, arguments: given = {} }: { name: string; arguments?: object }, call: Call) {
     const ready = byName.get(name);
-    if (!ready) throw invalidParams(`Unknown tool: ${name}. Available tools: ${[...byName.keys()].join(", ")}`);
+    if (!ready) throw invalidParams(`Unknown tool: ${name}. Available tools: ${[...byName.keys()].join(", ")}.`);
     const { readOnlyHint } = ready.tool.annotations;
     try {
       checkScope(call.caller, only?.scope ?? (readOnlyHint ? "read" : "run"));

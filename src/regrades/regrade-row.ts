@@ -11,7 +11,7 @@ export type RegradeRow = typeof regrades.$inferSelect;
 /** The regrade of a job. */
 export function getRegradeRow(db: Db, id: string): RegradeRow {
   const row = db.select().from(regrades).where(eq(regrades.id, id)).get();
-  if (!row) throw new Error(`no regrade for job ${id}`);
+  if (!row) throw new Error(`There is no regrade for job ${id}.`);
   return row;
 }
 

@@ -95,7 +95,7 @@ export async function storeUnderLease(ctx: Context, lease: Lease, work: (tx: Tx)
     work(tx);
     return true;
   });
-  if (!isHeld) throw new Error("the job is no longer held by this process");
+  if (!isHeld) throw new Error("The job is no longer held by this process.");
 }
 
 /** The events of a new judgment. Throws if nothing is left of the budget, or if the costs could not be stored. */

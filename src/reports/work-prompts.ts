@@ -84,7 +84,7 @@ ${afterwards(getReport(ctx, caller.org, worst.slug))}`,
   function find(name: string): Template {
     const template = Object.hasOwn(templates, name) ? templates[name] : undefined;
     if (!template)
-      throw invalidParams(`Unknown prompt: ${name}. Available prompts: ${Object.keys(templates).join(", ")}`);
+      throw invalidParams(`Unknown prompt: ${name}. Available prompts: ${Object.keys(templates).join(", ")}.`);
     return template;
   }
 
@@ -104,7 +104,7 @@ ${afterwards(getReport(ctx, caller.org, worst.slug))}`,
     ) => {
       const template = find(name);
       const lacking = Object.keys(template.arguments).find((argument) => !args[argument]);
-      if (lacking !== undefined) throw invalidParams(`Missing argument for ${name}: ${lacking}`);
+      if (lacking !== undefined) throw invalidParams(`Missing argument for ${name}: ${lacking}.`);
       const { text, slug } = template.get(args, call);
       const content = [
         { type: "text", text },

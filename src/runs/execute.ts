@@ -96,7 +96,7 @@ function failRun(ctx: Context, tx: Tx, runId: string, failure: Failure): void {
 
 function getRowOfJob({ db }: Context, runId: string): RunRow {
   const row = runById(db).get({ id: runId });
-  if (!row) throw new Error(`no run for job ${runId}`);
+  if (!row) throw new Error(`There is no run for job ${runId}.`);
   return row;
 }
 

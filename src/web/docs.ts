@@ -75,7 +75,7 @@ export const toDocPath = (slug: string): string => `/docs/${slug}`;
 
 function toDoc(slug: string, section: string, text: string): Doc {
   const [, title, description, body] = /^# (.+)\n\n> (.+)\n\n([\s\S]+)$/.exec(text) ?? [];
-  if (!title || !description || !body) throw new Error(`${slug}.md must start with a heading and a quotation`);
+  if (!title || !description || !body) throw new Error(`${slug}.md must start with a heading and a quotation.`);
   return { slug, section, title, description, body };
 }
 

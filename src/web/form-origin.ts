@@ -21,7 +21,7 @@ export async function readForm(request: Request, baseUrl: string, limits: FormLi
     return new URLSearchParams(new TextDecoder().decode(bytes));
   }
   if (!/^multipart\/form-data\b/i.test(type))
-    throw badRequest("expected a form (application/x-www-form-urlencoded or multipart/form-data)");
+    throw badRequest("Expected a form (application/x-www-form-urlencoded or multipart/form-data).");
   const bytes = await readBytes(request, fileBytes);
   const form = new URLSearchParams();
   let textSize = bytes.length;
@@ -43,7 +43,7 @@ function checkOrigin(request: Request, baseUrl: string): void {
   if (sent?.protocol !== own.protocol || ![own.host, host].includes(sent.host))
     throw new AppError(
       "forbidden",
-      `this form was not sent from ${own.origin}; open evald there and try again (EVALD_BASE_URL sets the public address of this server)`,
+      `This form was not sent from ${own.origin}. Open evald there and try again (EVALD_BASE_URL sets the public address of this server).`,
     );
 }
 
@@ -65,7 +65,7 @@ async function readParts(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<
 /** The page that asks to sign in again sends the content of a file as base64. Other text is not that of a file. */
 const base64Bytes = (text: string): number => (/^[\w+/=]*$/.test(text) ? text.length : 0);
 
-const invalidParts = () => badRequest("the form is not valid multipart/form-data");
+const invalidParts = () => badRequest("The form is not valid multipart/form-data.");
 
 function checkCount(fields: number): void {
   if (fields > maxFields) throw new AppError("too_large", `The form has more than ${maxFields} fields. Send fewer.`);

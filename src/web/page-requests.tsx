@@ -128,7 +128,7 @@ export function createPageRequests(service: Service) {
             return await askAgain(request, here, (sent) => readForms.ofStranger(sent, files));
           const seen = needOrg(visitor);
           if (seen.person === null || !signedIn)
-            throw new AppError("forbidden", "API keys can only read pages; use the REST API to make changes");
+            throw new AppError("forbidden", "API keys can only read pages. Use the REST API to make changes.");
           const form = await readForms.ofPerson(request, files);
           // Another tab may have switched organizations: the form acts in the organization it was rendered for.
           const madeFor = form.get(forms.madeFor) ?? seen.org;
@@ -136,7 +136,7 @@ export function createPageRequests(service: Service) {
           if (!viewer)
             throw new AppError(
               "forbidden",
-              "you are no longer a member of the organization that this page belongs to; nothing was changed",
+              "You are no longer a member of the organization that this page belongs to. Nothing was changed.",
             );
           if (viewer !== seen) chooseOrg(ctx, signedIn, madeFor);
           checkRole(viewer, act);
@@ -151,7 +151,7 @@ export function createPageRequests(service: Service) {
       make: (self: { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site }) => Answer,
     ): Promise<Response> =>
       answer(request, async ({ signedIn, viewer }, here) => {
-        if (!signedIn) throw new AppError("forbidden", "API keys have no account; sign in instead");
+        if (!signedIn) throw new AppError("forbidden", "API keys have no account. Sign in instead.");
         const form = request.method === "GET" ? new URLSearchParams() : await readForms.ofPerson(request);
         return make({ signedIn, viewer, form, site: here });
       }),
@@ -173,7 +173,7 @@ export function createPageRequests(service: Service) {
 
 function checkRole(viewer: Viewer, act: Act): void {
   if (may(viewer, act)) return;
-  const detail = `this requires the role ${roleFor(act)}; yours is ${viewer.role}. Owners can change roles in Settings > Members`;
+  const detail = `This requires the role ${roleFor(act)}; yours is ${viewer.role}. Owners can change roles in Settings > Members.`;
   throw new AppError("forbidden", detail);
 }
 

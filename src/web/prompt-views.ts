@@ -122,16 +122,16 @@ export function promptViews(service: Service) {
       const row = getPromptRow(ctx, org, id);
       const chosen = chosenIn({ agent: form.get("agent")?.trim() ?? "", model: form.get("model")?.trim() ?? "" });
       if (agentsForRun(ctx, org, row, chosen).some(({ model }) => model !== null) && !form.has("agreed"))
-        throw badRequest("this run uses a paid model; select the checkbox to accept its cost");
+        throw badRequest("This run uses a paid model. Select the checkbox to accept its cost.");
     },
 
     /** The input of a run request. Throws bad_request if `runs` is not valid. */
     runInputOf({ args, urlMap, runs: count, agent, model, supersede, key }: RunDraft) {
       const runs = /^\d{1,3}$/.test(count) ? Number(count) : 0;
-      if (runs < 1 || runs > maxRuns) throw badRequest(`runs must be a whole number from 1 to ${maxRuns}`);
+      if (runs < 1 || runs > maxRuns) throw badRequest(`Runs must be a whole number from 1 to ${maxRuns}.`);
       const idempotencyKey = new RegExp(idempotencyKeyShape).test(key) ? key : undefined;
       const long = Object.entries(args).find(([, value]) => value.length > 2000);
-      if (long) throw badRequest(`${long[0]} must have at most 2000 characters`);
+      if (long) throw badRequest(`The variable ${long[0]} must have at most 2000 characters.`);
       const map = Object.fromEntries(urlMap.map(({ from, to }) => [from, to]));
       const chosen = chosenIn({ agent, model });
       return { ...chosen, templateArgs: args, urlMap: map, runs, supersede, idempotencyKey, trigger: "web" as const };

@@ -85,7 +85,7 @@ test("an export of one instance is imported by another, next to running services
     [["export", "other", "--format", "xml"], /Allowed choices are jsonl, csv, junit, markdown/],
     [["export", "other", "--min-score", "80"], /minScore/],
     [["import", "nowhere.jsonl"], /nowhere\.jsonl/],
-    [["import", "copy.csv"], /line 1: /],
+    [["import", "copy.csv"], /Line 1: /],
     [["import", "copy.jsonl", "--org", "Other"], /"Other"/],
   ];
   for (const [args, words] of refused) {
@@ -94,7 +94,7 @@ test("an export of one instance is imported by another, next to running services
   }
   expect((await run("export", "copy.jsonl", "--force")).code).toBe(0);
   truncateSync(join(cwd, "copy.jsonl"), 5000);
-  expect((await run("import", "copy.jsonl")).stderr).toMatch(/line \d+: the file is truncated here; copy it again/);
+  expect((await run("import", "copy.jsonl")).stderr).toMatch(/Line \d+: the file is truncated here\. Copy it again/);
   expect(readdirSync(cwd).filter((name) => name.includes("unfinished"))).toEqual([]);
 });
 

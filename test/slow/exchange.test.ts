@@ -327,7 +327,7 @@ describe("a rejected file stores nothing", () => {
     const cuts = [...Array.from({ length: 150 }, (_, i) => i * step), bytes.length - 2, bytes.length - 1];
     for (const cut of cuts) {
       const said = refused(app, bytes.subarray(0, cut));
-      expect([cut, said]).toEqual([cut, expect.stringMatching(/line \d+: the file is truncated here; copy it again/)]);
+      expect([cut, said]).toEqual([cut, expect.stringMatching(/Line \d+: the file is truncated here\. Copy it again/)]);
     }
     expect(importInto(app, bytes).rows.run).toBe(9);
   });
@@ -340,7 +340,7 @@ describe("a rejected file stores nothing", () => {
       const at = start + Math.floor((i / 60) * (bytes.length - start));
       const damaged = Buffer.from(bytes);
       damaged[at] = (damaged[at] ?? 0) ^ 1;
-      expect(refused(app, damaged)).toMatch(/^bad_request: line \d+: /);
+      expect(refused(app, damaged)).toMatch(/^bad_request: Line \d+: /);
     }
   });
 
@@ -357,45 +357,45 @@ describe("a rejected file stores nothing", () => {
     [
       "no export",
       () => "slug,score\n",
-      /line 1: this is not an evald export; pass a file created by evald export, uncompressed/,
+      /Line 1: this is not an evald export\. Pass a file created by evald export, uncompressed/,
     ],
-    ["compressed content", () => Bun.gzipSync(new TextEncoder().encode(text)), /line 1: this is not an evald export/],
-    ["a backup", () => `SQLite format 3\0${"\0".repeat(100)}\n`, /line 1: this is not an evald export/],
-    ["no content", () => "", /line 1: the file is truncated here/],
+    ["compressed content", () => Bun.gzipSync(new TextEncoder().encode(text)), /Line 1: this is not an evald export/],
+    ["a backup", () => `SQLite format 3\0${"\0".repeat(100)}\n`, /Line 1: this is not an evald export/],
+    ["no content", () => "", /Line 1: the file is truncated here/],
     [
       "a newer version",
       () => sealed([], { type: "evald export", version: 2, evald: "9.0.0" }),
-      /line 1: the file has format 2, written by evald 9.0.0, but this version reads formats up to 1;/,
+      /Line 1: the file has format 2, written by evald 9.0.0, but this version reads formats up to 1\./,
     ],
     [
       "missing rows",
       () => text.split("\n").toSpliced(4, 1).join("\n"),
-      /the file is damaged, export it again$|must come earlier in the file/,
+      /The file is damaged; export it again\.$|must come earlier in the file/,
     ],
     [
       "a huge line",
       () => `{"type":"evald export","version":1}\n{"type":"${"x".repeat(9 * 1024 * 1024)}`,
-      /line 2: the line is longer than 8 MiB/,
+      /Line 2: the line is longer than 8 MiB/,
     ],
-    ["deep JSON", () => `{"type":"evald export","version":1}\n${deep(100)}\n`, /line 2: .*64 levels/],
-    ["very deep JSON", () => `{"type":"evald export","version":1}\n${deep(500_000)}\n`, /line 2: .* nested/],
+    ["deep JSON", () => `{"type":"evald export","version":1}\n${deep(100)}\n`, /Line 2: .*64 levels/],
+    ["very deep JSON", () => `{"type":"evald export","version":1}\n${deep(500_000)}\n`, /Line 2: .* nested/],
     [
       "text that isn't UTF-8",
       () => Buffer.concat([Buffer.from('{"type":"evald export","version":1}\n'), Buffer.from([0xff, 0xfe, 10])]),
-      /line 2: the line is not valid UTF-8/,
+      /Line 2: the line is not valid UTF-8/,
     ],
     [
       "an unknown kind of row",
       () => sealed([{ type: "api_key", row: {} }]),
-      /line 2: "api_key" is not a known row type/,
+      /Line 2: "api_key" is not a known row type/,
     ],
-    ["a row without content", () => sealed([{ type: "prompt" }]), /line 2: prompt: row is required/],
+    ["a row without content", () => sealed([{ type: "prompt" }]), /Line 2: prompt: row is required/],
     [
       "__proto__",
       () => '{"type":"evald export","version":1}\n{"type":"prompt","row":{"__proto__":{}}}\n',
-      /line 2: .*__proto__/,
+      /Line 2: .*__proto__/,
     ],
-    ["content after the end", () => `${text}{}\n`, /unexpected data after the end/],
+    ["content after the end", () => `${text}{}\n`, /there is data after the end/],
     ["a path in a slug", () => at("report", { slug: "../../etc/passwd-0123abcd" }), /report: Invalid slug: /],
     ["an invalid ID", () => at("run", { id: "1' or 1" }), /run: Invalid id: /],
     ["an organization in a row", () => at("prompt", { orgId: source.b.org }), /prompt: Invalid orgId/],
@@ -513,14 +513,14 @@ describe("a rejected file stores nothing", () => {
     const app = testApp();
     importInto(app, text, app.b.org);
     const before = await exported(app, "", app.b.key);
-    expect(() => importInto(app, text)).toThrow(/line 2: the provider .* belongs to another organization/);
+    expect(() => importInto(app, text)).toThrow(/Line 2: the provider .* belongs to another organization/);
     const [first, second] = rowsIn(text).filter(({ type }) => type === "prompt");
     expect(() =>
       importInto(
         app,
         sealed([{ ...second, row: { ...second?.row, targetProviderId: null, baselineRequestId: null } }]),
       ),
-    ).toThrow(/line 2: the prompt/);
+    ).toThrow(/Line 2: the prompt/);
     expect(first?.type).toBe("prompt");
     expect(count(app, "prompts")).toBe(2);
     expect(withoutHeader(await exported(app, "", app.b.key))).toBe(withoutHeader(before));

@@ -86,7 +86,7 @@ export const accountPages = ({ ctx }: Service, pages: PageRequests) => {
     .post("/account/leave", ({ request }) =>
       change(request, async (signedIn, form) => {
         const org = listMemberships(ctx, signedIn.person.id).find((each) => each.org === form.get("org"));
-        if (!org) throw new AppError("not_found", "you are not a member of this organization");
+        if (!org) throw new AppError("not_found", "You are not a member of this organization.");
         const asks = askBefore(
           pages,
           { request, viewer: null, form },
@@ -107,7 +107,7 @@ export const accountPages = ({ ctx }: Service, pages: PageRequests) => {
         if (!ctx.config.people.canCreateOrgs)
           throw new AppError(
             "forbidden",
-            "only the operator of this server can create organizations (evald org create)",
+            "Only the operator of this server can create organizations (evald org create).",
           );
         const { id } = createOrgAsPerson(ctx, form.get("orgName") ?? "");
         await addOwner(ctx, id, signedIn);

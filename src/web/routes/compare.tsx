@@ -30,7 +30,7 @@ export const comparePages = ({ ctx }: Service, pages: PageRequests) => {
         }
         const named = slugs.split(",").filter((slug) => slug !== "");
         if (named.length < 2 || named.length > 10)
-          throw badRequest("select 2 to 10 reports in the list of reports to compare them");
+          throw badRequest("Select 2 to 10 reports in the list of reports to compare them.");
         const isAcross = acrossAgents === "1";
         const compared = compareReports(ctx, viewer.org, named, { acrossAgents: isAcross });
         const found = named.map((slug) => getReport(ctx, viewer.org, slug));

@@ -60,7 +60,7 @@ export const docPages = ({ site, seeOther, showPublic }: PageRequests, openApi: 
           return errorAnswer(
             here,
             request,
-            notFound(`page not found; the available pages are ${docs.map((each) => each.slug).join(", ")}`),
+            notFound(`The page was not found. The available pages are ${docs.map((each) => each.slug).join(", ")}.`),
           );
         if (slug !== params.page) return publicAnswer(request, "markdown", toMarkdown(doc, here));
         return prefersMarkdown(request)

@@ -67,9 +67,9 @@ export const keyPages = ({ ctx }: Service, pages: PageRequests) => {
       act(request, "keys", keysPage, (viewer, form, site) => {
         const held = form.getAll("scope");
         const days = Number(form.get("days") ?? "");
-        if (held.length === 0) throw badRequest("select at least one scope");
+        if (held.length === 0) throw badRequest("Select at least one scope.");
         if (!(Number.isInteger(days) && days >= 0 && days <= 3650))
-          throw badRequest("select one of the listed expiration times");
+          throw badRequest("Select one of the listed expiration times.");
         const made = createKey(ctx, viewer.org, form.get("name") ?? "", {
           scopes: scopes.every((scope) => held.includes(scope)) && held.length === scopes.length ? null : held,
           lifeMs: days === 0 ? null : days * dayMs,

@@ -63,6 +63,6 @@ export const modelPages = ({ ctx }: Service, pages: PageRequests) => {
 
 function toProvider(form: URLSearchParams): ModelProvider {
   const provider = modelProviders.find((each) => each === form.get("provider"));
-  if (!provider) throw badRequest(`the provider must be one of ${modelProviders.join(", ")}`);
+  if (!provider) throw badRequest(`The provider must be one of ${modelProviders.join(", ")}.`);
   return provider;
 }

@@ -123,7 +123,7 @@ export const notificationPages = ({ ctx }: Service, pages: PageRequests) => {
             return listPage(viewer, site, { done: `“${name}” deleted.` });
           }
           default:
-            throw badRequest("select one of the listed actions");
+            throw badRequest("Select one of the listed actions.");
         }
       }),
     )
@@ -149,16 +149,16 @@ const lossOf = (id: string, name: string) => ({
 
 function toEvents(form: URLSearchParams): DestinationInput["events"] {
   const events = subscribable.filter((type) => form.getAll("event").includes(type));
-  if (events.length === 0) throw badRequest("select at least one event");
+  if (events.length === 0) throw badRequest("Select at least one event.");
   return events;
 }
 
 function toInput(form: URLSearchParams): DestinationInput {
   const kind = destinationKinds.find((each) => each === form.get("kind"));
-  if (!kind) throw badRequest(`the type must be one of ${destinationKinds.join(", ")}`);
+  if (!kind) throw badRequest(`The type must be one of ${destinationKinds.join(", ")}.`);
   const [url, name, header] = ["url", "name", "header"].map((field) => (form.get(field) ?? "").trim());
   const [, field, value] = /^([^:\s]+):\s*(.*)$/.exec(header ?? "") ?? [];
-  if (header && field === undefined) throw badRequest("a header has the form Name: value");
+  if (header && field === undefined) throw badRequest("A header has the form Name: value.");
   return {
     kind,
     events: toEvents(form),

@@ -65,8 +65,8 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
       throw new AppError(
         "forbidden",
         viewer.person
-          ? `this requires the role ${roleFor("write")}; yours is ${viewer.role}`
-          : "API keys can only read pages; use the REST API to edit prompts",
+          ? `This requires the role ${roleFor("write")}; yours is ${viewer.role}.`
+          : "API keys can only read pages. Use the REST API to edit prompts.",
       );
     const present = isNew ? null : getPrompt(ctx, viewer.org, id);
     const prompt = present && { id, title: titleOf(present), seen: seen ?? markOf(present) };

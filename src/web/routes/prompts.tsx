@@ -101,9 +101,9 @@ export const promptPages = (service: Service, pages: PageRequests) => {
       ({ request, params }) =>
         pages.submit(request, "write", (viewer, sent) => {
           const status = (["active", "paused"] as const).find((each) => each === sent.get("status"));
-          if (!status) throw badRequest("status must be active or paused");
+          if (!status) throw badRequest("The status must be active or paused.");
           if (getPromptRow(ctx, viewer.org, params.promptId).status === "archived")
-            throw badRequest("this prompt is archived; ask an admin to unarchive it");
+            throw badRequest("This prompt is archived. Ask an admin to unarchive it.");
           const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
           return pages.seeChanged(`/prompts/${id}`, status === "paused" ? "promptPaused" : "promptResumed", id);
         }),

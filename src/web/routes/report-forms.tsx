@@ -22,7 +22,7 @@ export const reportForms = ({ ctx }: Service, pages: PageRequests) =>
       ({ request, params }) =>
         pages.submit(request, "publish", (viewer, fields) => {
           const status = reportStatuses.find((each) => each === fields.get("status"));
-          if (!status) throw badRequest(`status must be one of ${reportStatuses.join(", ")}`);
+          if (!status) throw badRequest(`The status must be one of ${reportStatuses.join(", ")}.`);
           const path = `/reports/${params.slug}`;
           const { task, status: before } = getReport(ctx, viewer.org, params.slug);
           const asks =

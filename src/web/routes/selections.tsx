@@ -23,7 +23,7 @@ const rowName = /-[0-9a-f]{8,12}$/i;
 /** What is selected in a form: each row has a field named after it. Throws bad_request. */
 function selectedIn(fields: Iterable<string>): string[] {
   const selected = [...new Set(fields)].filter((name) => rowName.test(name));
-  if (selected.length === 0 || selected.length > maxSelected) throw badRequest(`select 1 to ${maxSelected} rows`);
+  if (selected.length === 0 || selected.length > maxSelected) throw badRequest(`Select 1 to ${maxSelected} rows.`);
   return selected;
 }
 
@@ -45,7 +45,7 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
     const { prompt } = getRun(ctx, org, runId);
     const { task } = getRunTask(ctx, org, runId);
     if (prompt.status === "archived")
-      throw conflict(`“${titleOf(prompt)}” is archived; unarchive it, or deselect its runs`);
+      throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect its runs.`);
     const estimate = await getEstimate(ctx, org, prompt.id, task.chosen);
     const agents = 1 + estimate.others.length;
     const start = (key: string) => requestRerun(ctx, org, runId, "web", `${key}-${runId}`);
@@ -54,8 +54,8 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
 
   async function planPrompt(org: OrgId, promptId: string): Promise<Planned> {
     const prompt = getPrompt(ctx, org, promptId);
-    if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables; run it from its page`);
-    if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived; unarchive it, or deselect it`);
+    if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables. Run it from its page.`);
+    if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect it.`);
     const estimate = await getEstimate(ctx, org, promptId);
     const input = { urlMap: {}, runs: null, trigger: "web" as const };
     const start = (key: string) => requestEval(ctx, org, promptId, { ...input, idempotencyKey: `${key}-${promptId}` });

@@ -55,7 +55,7 @@ function toLimit(form: URLSearchParams, name: string, label: string): number | n
   if (text === "") return null;
   if (!/^\d{1,9}$/.test(text))
     throw badRequest(
-      `${label}: ${JSON.stringify(text)} is not a whole number; leave it blank to use the server default`,
+      `${label}: ${JSON.stringify(text)} is not a whole number. Leave it blank to use the server default.`,
     );
   return Number(text);
 }
@@ -65,7 +65,7 @@ function toUsd(form: URLSearchParams, name: string, label: string): number | nul
   if (text === "") return null;
   if (!/^\d{1,7}(\.\d{1,6})?$/.test(text))
     throw badRequest(
-      `${label}: ${JSON.stringify(text)} is not an amount in USD, such as 50 or 0.5; leave it blank for no limit`,
+      `${label}: ${JSON.stringify(text)} is not an amount in USD, such as 50 or 0.5. Leave it blank for no limit.`,
     );
   return Number(text);
 }

@@ -47,7 +47,7 @@ export const sharePages = ({ ctx }: Service, pages: PageRequests) => {
 
   /** Throws not_found when the link shares the report without its session. */
   const sessionOf = ({ withSession, org, slug }: Shared) => {
-    if (!withSession) throw notFound("this link does not include the session; ask the sender for one that does");
+    if (!withSession) throw notFound("This link does not include the session. Ask the sender for one that does.");
     return getSession(ctx, org, slug);
   };
 

@@ -25,7 +25,7 @@ const ssoErrors = new Map(
 );
 const ssoFailed = "Single sign-on failed. Try again, or sign in with your password.";
 
-const noMail = new AppError("not_found", "this server does not send email; ask an owner for a password reset link");
+const noMail = new AppError("not_found", "This server does not send email. Ask an owner for a password reset link.");
 
 const redirect = (location: string): Response =>
   new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });

@@ -48,7 +48,7 @@ export const workerPages = ({ ctx, workers }: Service, pages: PageRequests) => {
       act(request, "organization", workersPage, (viewer, form, site) => {
         const what = form.get("do");
         const worker = workers.listWorkers().find(({ id }) => id === workerId);
-        if (worker && what !== "drain" && what !== "remove") throw badRequest("select one of the listed actions");
+        if (worker && what !== "drain" && what !== "remove") throw badRequest("Select one of the listed actions.");
         const isDrain = what === "drain";
         const asks =
           worker &&
