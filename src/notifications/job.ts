@@ -73,7 +73,7 @@ async function tryDelivery(
   const { status, error } = sent;
   ctx.log.info(
     { delivery: lease.subject, destination: destination.id, attempt: lease.attempt, status, ms: sent.ms },
-    "delivery",
+    "delivery attempted",
   );
   if (sent.ok)
     return (tx: Tx) => {

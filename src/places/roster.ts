@@ -106,7 +106,7 @@ export function createRoster({ redis, sessions, service, version, keptMs, log, o
       const { id, name } = info;
       if (info.version === version)
         log.info({ worker: name, id, agents: Object.keys(info.agents), labels: info.labels }, "worker connected");
-      else log.warn({ worker: name, id, version: info.version, ours: version }, "worker refused: another version");
+      else log.warn({ worker: name, id, version: info.version, ours: version }, "worker refused: version mismatch");
       sendState(worker);
     }
     sessions.confirm(info.id, worker.sessions, info.name);

@@ -146,7 +146,7 @@ export async function openWorker(options: Options) {
     // The service decides what runs again.
     maxStalledCount: 0,
   });
-  jobs.on("error", (error) => log.debug({ err: error }, "error of the queue"));
+  jobs.on("error", (error) => log.debug({ err: error }, "queue error"));
   redis.listen(toWorker(id), (message) => hear(message as ToWorker));
   const beats = setInterval(beat, beatMs);
   greet();

@@ -130,7 +130,7 @@ const realignBatch = (ctx: Context, afterId: string, time: number): Promise<stri
 
 /** Logs what became of the due evaluations of a prompt, and tells those who have to know. Call it after the commit. */
 function announceResult(ctx: Context, promptId: string, { latest, missed }: DueResult): void {
-  if (missed > 0) ctx.log.warn({ prompt: promptId, missed }, "missed scheduled evaluations");
+  if (missed > 0) ctx.log.warn({ prompt: promptId, missed }, "scheduled evaluations missed");
   if (!latest) return;
   const { outcome, evalRequestId, reason } = latest;
   ctx.log.info({ prompt: promptId, outcome, evalRequest: evalRequestId }, "scheduled evaluation");

@@ -107,7 +107,7 @@ export function createTraceExport(
 
   function drop(run: string, reason: string): void {
     onTrace("dropped");
-    log.warn({ run, reason }, "dropped trace");
+    log.warn({ run, reason }, "trace dropped");
   }
 
   /** Sends the oldest trace. Returns the delay until the next one. */
