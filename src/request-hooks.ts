@@ -64,7 +64,7 @@ export async function answerError(
   const answer = toAppError(error, ctx.disk.onError(error), code);
   if (answer.code === "internal") ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
   reply.status = errorStatus[answer.code];
-  const page = await findErrorPage(service, request, answer);
+  const page = await findErrorPage(service.ctx, request, answer);
   if (page) return page;
   if (answer.code === "unauthorized") reply.headers["www-authenticate"] = "Bearer";
   if (answer.retryAfterSeconds !== undefined) reply.headers["retry-after"] = String(answer.retryAfterSeconds);

@@ -1,4 +1,6 @@
+import { type Context, perContext } from "../context.ts";
 import type { Message } from "../http/event-stream.ts";
+import { watchDatabase } from "../runs/follow.ts";
 
 /** Share of the event loop that rendering may take, so that many open pages don't delay other requests. */
 const maxShare = 0.2;
@@ -11,79 +13,78 @@ type Part = {
   over: AbortController;
 };
 
-/** Yields immediately, and then whenever something may have changed. */
-type Watch = (signal: AbortSignal) => AsyncIterable<void>;
+/** The open parts by key. `turn`: resolves when the next one may be rendered. */
+const liveParts = perContext(() => ({ open: new Map<string, Part>(), turn: Promise.resolve() }));
 
 /**
- * Parts of pages that update live. Pages with the same content share one part, which is rendered once per change for all viewers. Parts are
- * rendered one at a time.
+ * Yields a part of a page, and again whenever its content changes. Pages with the same key share one part, which is rendered once per change
+ * for all viewers. Parts are rendered one at a time. Throws what `render` throws.
  */
-export function createLiveParts(watch: Watch) {
-  const parts = new Map<string, Part>();
-  let turn: Promise<void> = Promise.resolve();
-
-  async function inTurn(render: () => string): Promise<string> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const before = turn;
-    turn = promise;
-    await before;
-    const startedAt = performance.now();
-    try {
-      return render();
-    } finally {
-      setTimeout(resolve, (performance.now() - startedAt) * (1 / maxShare - 1));
+export async function* followPart(
+  ctx: Context,
+  key: string,
+  render: () => string,
+  gone: AbortSignal,
+): AsyncGenerator<Message> {
+  const part = liveParts(ctx).open.get(key) ?? openPart(ctx, key, render);
+  part.readers++;
+  const left = new Promise<void>((resolve) => gone.addEventListener("abort", () => resolve(), { once: true }));
+  let shown: string | null = null;
+  try {
+    while (!gone.aborted) {
+      if (part.html !== shown) {
+        shown = part.html;
+        yield { data: shown ?? "" };
+      } else if (part.over.signal.aborted) return;
+      else await Promise.race([part.changed.promise, left]);
     }
+  } finally {
+    part.readers--;
+    if (part.readers === 0) closePart(ctx, key, part);
   }
+}
 
-  async function update(part: Part, render: () => string): Promise<void> {
-    for await (const _ of watch(part.over.signal)) {
-      const html = await inTurn(render);
-      if (html === part.html) continue;
-      part.html = html;
-      const { resolve } = part.changed;
-      part.changed = Promise.withResolvers();
-      resolve();
-    }
-    part.over.abort();
-    part.changed.resolve();
+function openPart(ctx: Context, key: string, render: () => string): Part {
+  const part: Part = { readers: 0, html: null, changed: Promise.withResolvers(), over: new AbortController() };
+  liveParts(ctx).open.set(key, part);
+  updatePart(ctx, part, render).catch((error) => {
+    closePart(ctx, key, part);
+    // The last reader may have left already.
+    part.changed.promise.catch(() => {});
+    part.changed.reject(error);
+  });
+  return part;
+}
+
+function closePart(ctx: Context, key: string, part: Part): void {
+  part.over.abort();
+  const { open } = liveParts(ctx);
+  if (open.get(key) === part) open.delete(key);
+}
+
+async function updatePart(ctx: Context, part: Part, render: () => string): Promise<void> {
+  for await (const _ of watchDatabase(ctx, part.over.signal)) {
+    const html = await inTurn(ctx, render);
+    if (html === part.html) continue;
+    part.html = html;
+    const { resolve } = part.changed;
+    part.changed = Promise.withResolvers();
+    resolve();
   }
+  part.over.abort();
+  part.changed.resolve();
+}
 
-  function open(key: string, render: () => string): Part {
-    const part: Part = { readers: 0, html: null, changed: Promise.withResolvers(), over: new AbortController() };
-    parts.set(key, part);
-    update(part, render).catch((error) => {
-      close(key, part);
-      // The last reader may have left already.
-      part.changed.promise.catch(() => {});
-      part.changed.reject(error);
-    });
-    return part;
+async function inTurn(ctx: Context, render: () => string): Promise<string> {
+  const parts = liveParts(ctx);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const before = parts.turn;
+  parts.turn = promise;
+  await before;
+  const startedAt = performance.now();
+  try {
+    return render();
+  } finally {
+    setTimeout(resolve, (performance.now() - startedAt) * (1 / maxShare - 1));
   }
-
-  function close(key: string, part: Part): void {
-    part.over.abort();
-    if (parts.get(key) === part) parts.delete(key);
-  }
-
-  return {
-    /** Yields the part named `key`, and again whenever its content changes. Throws what `render` throws. */
-    async *follow(key: string, render: () => string, gone: AbortSignal): AsyncGenerator<Message> {
-      const part = parts.get(key) ?? open(key, render);
-      part.readers++;
-      const left = new Promise<void>((resolve) => gone.addEventListener("abort", () => resolve(), { once: true }));
-      let shown: string | null = null;
-      try {
-        while (!gone.aborted) {
-          if (part.html !== shown) {
-            shown = part.html;
-            yield { data: shown ?? "" };
-          } else if (part.over.signal.aborted) return;
-          else await Promise.race([part.changed.promise, left]);
-        }
-      } finally {
-        part.readers--;
-        if (part.readers === 0) close(key, part);
-      }
-    },
-  };
 }

@@ -1,14 +1,42 @@
+import type { JSX } from "preact";
+import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { privateAnswer, statusOf } from "./answer.ts";
 import { toPage } from "./components/layout.tsx";
 import { sentenceOf } from "./pages/error.tsx";
+import { type ToastCode, toastCookie } from "./toasts.ts";
+
+/** A page, or any other response. */
+export type Answer = Response | JSX.Element;
+
+export const toResponse = (answer: Answer): Response => (answer instanceof Response ? answer : pageAnswer(answer));
 
 /** A private HTML page. */
-export const pageAnswer = (made: Parameters<typeof toPage>[0]) => privateAnswer("html", toPage(made));
+export const pageAnswer = (page: JSX.Element, status = 200, headers?: Record<string, string>): Response =>
+  privateAnswer("html", toPage(page), status, headers);
 
 /** Renders a form again with its error. Rethrows unexpected errors. */
-export function formError(error: unknown, make: (wrong: string) => Parameters<typeof toPage>[0]): Response {
+export function formError(error: unknown, show: (wrong: string) => JSX.Element): Response {
   if (!(error instanceof AppError)) throw error;
-  const wait = error.retryAfterSeconds === undefined ? undefined : { "retry-after": String(error.retryAfterSeconds) };
-  return privateAnswer("html", toPage(make(sentenceOf(error.detail))), statusOf(error), wait);
+  return pageAnswer(show(sentenceOf(error.detail)), statusOf(error), retryHeaders(error));
+}
+
+/** When a client may try again, for a rate limit. */
+export const retryHeaders = ({ retryAfterSeconds }: AppError): Record<string, string> =>
+  retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+
+/** Redirects after a form. `path`: without the base. */
+export const seeOther = ({ config }: Context, path: string): Response => redirect(config.basePath + path);
+
+/** Redirects to a page that shows a message about the change. `id`: of what was changed, for Undo. */
+export const seeChanged = (ctx: Context, path: string, code: ToastCode, id?: string): Response =>
+  withCookies(seeOther(ctx, path), [toastCookie(ctx.config.basePath, code, id)]);
+
+export const redirect = (location: string): Response =>
+  new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
+
+/** Adds cookies to a response. */
+export function withCookies(response: Response, cookies: string[]): Response {
+  for (const cookie of cookies) response.headers.append("set-cookie", cookie);
+  return response;
 }

@@ -1,8 +1,9 @@
 import { Elysia } from "elysia";
+import type { Context } from "../context.ts";
 import type { AppError } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
-import { createPageRequests, errorAnswer } from "./page-requests.tsx";
+import { errorAnswer, showPublic } from "./page-requests.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
 import { accountPages } from "./routes/account.tsx";
 import { badgePages } from "./routes/badge.tsx";
@@ -38,54 +39,50 @@ import { tagSchedulePages } from "./routes/tag-schedule.tsx";
 import { trendPages } from "./routes/trends.tsx";
 import { trustPages } from "./routes/trusts.tsx";
 import { workerPages } from "./routes/workers.tsx";
-import { toSite } from "./site.ts";
 
 /** All page routes: the web UI and the documentation. */
-export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => {
-  const pages = createPageRequests(service);
-  return new Elysia({ name: "pages" })
-    .use(publicPages(pages))
-    .use(docPages(pages, openApi))
-    .use(signInPages(service, pages))
-    .use(onboardingPages(service, pages))
-    .use(homePages(service, pages))
-    .use(tagSchedulePages(service, pages))
-    .use(promptPages(service, pages))
-    .use(promptFormPages(service, pages))
-    .use(accountPages(service, pages))
-    .use(memberPages(service, pages))
-    .use(selectionPages(service, pages))
-    .use(searchPages(service, pages))
-    .use(reportPages(service, pages))
-    .use(reportForms(service, pages))
-    .use(fixPages(service, pages))
-    .use(sessionPages(service, pages))
-    .use(sharePages(service, pages))
-    .use(badgePages(service))
-    .use(resultPages(service, pages))
-    .use(examplePages(pages))
-    .use(comparePages(service, pages))
-    .use(trendPages(service, pages))
-    .use(fieldFrictionPages(service, pages))
-    .use(frictionPages(service, pages))
-    .use(providerPages(service, pages))
-    .use(runPages(service, pages))
-    .use(gatePages(service, pages))
-    .use(evaluationPages(service, pages))
-    .use(settingsPages(service, pages))
-    .use(keyPages(service, pages))
-    .use(trustPages(service, pages))
-    .use(modelPages(service, pages))
-    .use(notificationPages(service, pages))
-    .use(workerPages(service, pages));
-};
+export const pageRoutes = ({ ctx, workers }: Service, openApi: () => OpenApiDocument) =>
+  new Elysia({ name: "pages" })
+    .use(publicPages(ctx))
+    .use(docPages(ctx, openApi))
+    .use(signInPages(ctx))
+    .use(onboardingPages(ctx))
+    .use(homePages(ctx))
+    .use(tagSchedulePages(ctx))
+    .use(promptPages(ctx))
+    .use(promptFormPages(ctx))
+    .use(accountPages(ctx))
+    .use(memberPages(ctx))
+    .use(selectionPages(ctx))
+    .use(searchPages(ctx))
+    .use(reportPages(ctx))
+    .use(reportForms(ctx))
+    .use(fixPages(ctx))
+    .use(sessionPages(ctx))
+    .use(sharePages(ctx))
+    .use(badgePages(ctx))
+    .use(resultPages(ctx))
+    .use(examplePages(ctx))
+    .use(comparePages(ctx))
+    .use(trendPages(ctx))
+    .use(fieldFrictionPages(ctx))
+    .use(frictionPages(ctx))
+    .use(providerPages(ctx))
+    .use(runPages(ctx))
+    .use(gatePages(ctx))
+    .use(evaluationPages(ctx))
+    .use(settingsPages(ctx))
+    .use(keyPages(ctx))
+    .use(trustPages(ctx))
+    .use(modelPages(ctx))
+    .use(notificationPages(ctx))
+    .use(workerPages(ctx, workers));
 
 /** An error page for requests for HTML outside the API; null for all others. */
-export async function findErrorPage(service: Service, request: Request, error: AppError): Promise<Response | null> {
-  const site = toSite(service.ctx, request);
-  if (!wantsHtml(request) || new URL(request.url).pathname.startsWith(`${site.base}/api/`)) return null;
+export async function findErrorPage(ctx: Context, request: Request, error: AppError): Promise<Response | null> {
+  if (!wantsHtml(request) || new URL(request.url).pathname.startsWith(`${ctx.config.basePath}/api/`)) return null;
   // Signed-in viewers keep their menu, unless finding the viewer fails too.
-  return await createPageRequests(service)
-    .showPublic(request, (visitor) => errorAnswer(site, request, error, visitor))
-    .catch(() => errorAnswer(site, request, error));
+  return await showPublic(ctx, request, (visitor) => errorAnswer(ctx, request, error, visitor)).catch(() =>
+    errorAnswer(ctx, request, error),
+  );
 }

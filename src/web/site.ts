@@ -8,7 +8,7 @@ import { type Theme, themeOf } from "./theme.ts";
 export type Site = { baseUrl: string; base: string; theme: Theme };
 
 /** `request`: of the browser that shows the page. */
-export const toSite = ({ baseUrl, config }: Pick<Context, "baseUrl" | "config">, request?: Request): Site => ({
+export const toSite = ({ baseUrl, config }: Context, request?: Request): Site => ({
   baseUrl: baseUrl(),
   base: config.basePath,
   theme: request ? themeOf(request) : "system",

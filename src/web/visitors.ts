@@ -1,15 +1,13 @@
 import { addressOf } from "../auth/address.ts";
 import type { From } from "../auth/engine-calls.ts";
-import { getOrg } from "../auth/orgs.ts";
+import { getOrg, listOrgs } from "../auth/orgs.ts";
 import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";
+import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import type { Message } from "../http/event-stream.ts";
-import type { Service } from "../service.ts";
 import { bearsSignIn, findOrg } from "./credential.ts";
 import type { Viewer } from "./viewer.ts";
-
-export type Answer = Response | Promise<Response>;
 
 /** Who sent a request: the signed-in person, if any, and the viewer of an organization. `cookies`: to set on the response. */
 export type Visitor = { signedIn: SignedIn | null; viewer: Viewer | null; cookies: string[] };
@@ -22,57 +20,62 @@ export const fromOf = (request: Request): From => ({
 });
 
 /** Finds who requests a page, and the organization to show them. */
-export function createVisitors({ ctx, workers }: Pick<Service, "ctx" | "workers">) {
-  async function findVisitor(request: Request): Promise<Visitor> {
-    const nobody = { signedIn: null, viewer: null, cookies: [] };
-    const org = findOrg(ctx, request);
-    if (org === null) return nobody;
-    if (org !== undefined) {
-      const { name, timeZone } = getOrg(ctx, org);
-      const own = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
-      const viewer: Viewer = { ...own, role: "viewer", person: null, hasWorkers: workers.isManaged() };
-      return { ...nobody, viewer };
+export async function findVisitor(ctx: Context, request: Request): Promise<Visitor> {
+  const nobody = { signedIn: null, viewer: null, cookies: [] };
+  const org = findOrg(ctx, request);
+  if (org === null) return nobody;
+  if (org !== undefined) {
+    const { name, timeZone } = getOrg(ctx, org);
+    const own = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
+    return { ...nobody, viewer: { ...own, role: "viewer", person: null, hasWorkers: hasWorkers(ctx) } };
+  }
+  if (!bearsSignIn(request)) return nobody;
+  const { signedIn, cookies } = await findSignedIn(ctx, fromOf(request));
+  const viewer = signedIn && (toViewer(ctx, signedIn, signedIn.chosen) ?? toViewer(ctx, signedIn));
+  return { signedIn, cookies, viewer };
+}
+
+/** A person as the viewer of an organization, the first one by default; null if they are not a member. */
+export function toViewer(ctx: Context, { person }: SignedIn, wanted?: string | null): Viewer | null {
+  const all = listMemberships(ctx, person.id);
+  const membership = wanted === undefined ? all[0] : all.find(({ org }) => org === wanted);
+  if (!membership) return null;
+  const orgs = all.map(({ org, orgName }) => ({ id: org, name: orgName }));
+  return { ...membership, person, orgs, hasWorkers: hasWorkers(ctx) };
+}
+
+/** Workers belong to the operator of the service: an organization sees them only if it is the only one. */
+const hasWorkers = (ctx: Context): boolean => ctx.config.workers.redisUrl !== null && listOrgs(ctx).length === 1;
+
+/** Calls `show` for the current organization. If it throws not_found, tries the person’s other organizations, because URLs name none. */
+export async function inOrgOf<T>(
+  ctx: Context,
+  visitor: Visitor,
+  show: (viewer: Viewer) => T | Promise<T>,
+): Promise<[T, Viewer]> {
+  const { signedIn } = visitor;
+  const current = needOrg(visitor);
+  const others = current.orgs.flatMap(
+    ({ id }) => (signedIn && id !== current.org && toViewer(ctx, signedIn, id)) || [],
+  );
+  let notFound: unknown;
+  for (const viewer of [current, ...others])
+    try {
+      return [await show(viewer), viewer];
+    } catch (error) {
+      if (!(error instanceof AppError && error.code === "not_found")) throw error;
+      notFound ??= error;
     }
-    if (!bearsSignIn(request)) return nobody;
-    const { signedIn, cookies } = await findSignedIn(ctx, fromOf(request));
-    return { signedIn, cookies, viewer: signedIn && (toViewer(signedIn, signedIn.chosen) ?? toViewer(signedIn)) };
-  }
+  throw notFound;
+}
 
-  /** A person as the viewer of an organization, the first one by default; null if they are not a member. */
-  function toViewer({ person }: SignedIn, wanted?: string | null): Viewer | null {
-    const all = listMemberships(ctx, person.id);
-    const shown = wanted === undefined ? all[0] : all.find(({ org }) => org === wanted);
-    if (!shown) return null;
-    const orgs = all.map(({ org, orgName }) => ({ id: org, name: orgName }));
-    return { ...shown, person, orgs, hasWorkers: workers.isManaged() };
+/** Passes messages on while the listener has access: a stream may outlive a session, a membership or a key. */
+export async function* whileAllowed(ctx: Context, request: Request, org: string, messages: AsyncIterable<Message>) {
+  for await (const message of messages) {
+    const { viewer } = await findVisitor(ctx, request);
+    if (!viewer?.orgs.some(({ id }) => id === org)) return;
+    yield message;
   }
-
-  /** Renders a page for the current organization. If it is not found there, tries the person’s other organizations, because URLs name none. */
-  async function inOrgOf(visitor: Visitor, make: (viewer: Viewer) => Answer): Promise<[Response, Viewer]> {
-    const { signedIn } = visitor;
-    const viewer = needOrg(visitor);
-    const others = viewer.orgs.flatMap(({ id }) => (signedIn && id !== viewer.org && toViewer(signedIn, id)) || []);
-    let missed: unknown;
-    for (const each of [viewer, ...others])
-      try {
-        return [await make(each), each];
-      } catch (error) {
-        if (!(error instanceof AppError && error.code === "not_found")) throw error;
-        missed ??= error;
-      }
-    throw missed;
-  }
-
-  /** Passes messages on while the listener has access: a stream may outlive a session, a membership or a key. */
-  async function* whileAllowed(request: Request, { org }: Viewer, messages: AsyncIterable<Message>) {
-    for await (const message of messages) {
-      const { viewer } = await findVisitor(request);
-      if (!viewer?.orgs.some(({ id }) => id === org)) return;
-      yield message;
-    }
-  }
-
-  return { findVisitor, toViewer, inOrgOf, whileAllowed };
 }
 
 /** Throws forbidden for a person without an organization. */

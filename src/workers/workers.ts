@@ -47,8 +47,6 @@ export function createWorkers({ now }: Pick<Context, "now">, { place, countOrgs 
   return {
     /** Whether agents run on workers. */
     isUsed: place !== null,
-    /** Whether agents run on workers that an organization can see and change: the only one. */
-    isManaged: (): boolean => place !== null && countOrgs() === 1,
     /** By name. Throws forbidden. */
     listWorkers: (): Worker[] =>
       check()

@@ -73,26 +73,37 @@ export function EventLine({ event, failed, here, names, report, files, isInline 
 }
 
 /** One-line summary of an event. The fields come from the target or the agent and are not trusted. */
-export function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
+export const summaryOf = (type: Event["type"], fields: Record<string, unknown>): string =>
+  line(textOf(type, fields), 220).replace(/ ·$/, "") || "empty";
+
+function textOf(type: Event["type"], fields: Record<string, unknown>): string {
   const text = (name: string) =>
     typeof fields[name] === "string" || typeof fields[name] === "number" ? String(fields[name]) : "";
-  const summaries: Record<Event["type"], () => string> = {
-    thought: () => text("text"),
-    message: () => text("text"),
-    tool_call: () => `${text("tool")}${text("ownName") && ` (${text("ownName")})`} · ${brief(fields.input)}`,
-    tool_result: () => `${text("tool")} ${fields.ok ? "succeeded" : "failed"} · ${brief(fields.output)}`,
-    http: () => `${text("method")} ${text("url")} → ${text("status") || "no response"}`,
-    usage: () => `${text("model")} · ${text("inputTokens")} input tokens, ${text("outputTokens")} output tokens`,
-    error: () => `${text("where")}: ${text("message")}`,
-    interruption: () => text("question"),
-    limit: () => `${plain(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amount(fields)}`,
-    milestone: () =>
-      fields.name === null
+  switch (type) {
+    case "thought":
+    case "message":
+      return text("text");
+    case "tool_call":
+      return `${text("tool")}${text("ownName") && ` (${text("ownName")})`} · ${brief(fields.input)}`;
+    case "tool_result":
+      return `${text("tool")} ${fields.ok ? "succeeded" : "failed"} · ${brief(fields.output)}`;
+    case "http":
+      return `${text("method")} ${text("url")} → ${text("status") || "no response"}`;
+    case "usage":
+      return `${text("model")} · ${text("inputTokens")} input tokens, ${text("outputTokens")} output tokens`;
+    case "error":
+      return `${text("where")}: ${text("message")}`;
+    case "interruption":
+      return text("question");
+    case "limit":
+      return `${plain(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amount(fields)}`;
+    case "milestone":
+      return fields.name === null
         ? `Unreadable milestone · ${JSON.stringify(fields.raw)}`
-        : `${plain(text("name"))} · ${brief(fields.detail)}`,
-    end: () => `${plain(text("outcome"))}: ${text("reason")}`,
-  };
-  return line(summaries[type](), 220).replace(/ ·$/, "") || "empty";
+        : `${plain(text("name"))} · ${brief(fields.detail)}`;
+    case "end":
+      return `${plain(text("outcome"))}: ${text("reason")}`;
+  }
 }
 
 /** "300 s", "2 USD", "5,242,880 bytes". */

@@ -1,4 +1,4 @@
-import type { ComponentChildren, VNode } from "preact";
+import type { ComponentChildren, JSX, VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { version } from "../../../package.json" with { type: "json" };
 import { httpUrl } from "../../schema.ts";
@@ -49,7 +49,7 @@ export const toPart = (part: VNode, viewer?: Viewer, timeZone = viewer?.timeZone
 };
 
 /** Renders a whole document. `timeZone`: default that of the viewer. */
-export function toPage(page: VNode<Pick<Props, "viewer">>, timeZone?: string): string {
+export function toPage(page: JSX.Element, timeZone?: string): string {
   return `<!doctype html>\n${toPart(page, page.props.viewer, timeZone)}\n`;
 }
 

@@ -3,7 +3,7 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
 /** What a form would delete or spend. */
-export type Loss = {
+type Loss = {
   /** As a question: "Remove Ada?" */
   title: string;
   /** What is lost or spent, one sentence each. */
@@ -16,10 +16,22 @@ export type Loss = {
   isDestructive?: boolean;
 };
 
-type Props = { site: Site; viewer: Viewer | undefined; path: string; form: URLSearchParams; loss: Loss };
+/** A form was sent that needs confirmation first. It is answered with a `ConfirmPage`. */
+export class Unconfirmed extends Error {
+  constructor(readonly loss: Loss) {
+    super(loss.title);
+  }
+}
 
 /** Hidden field that a confirmed form carries. */
-export const confirmedField = "confirmed";
+const confirmedField = "confirmed";
+
+/** Throws Unconfirmed for a destructive or paid form that was not confirmed. */
+export function requireConfirmation(form: URLSearchParams, loss: Loss): void {
+  if (!form.has(confirmedField)) throw new Unconfirmed(loss);
+}
+
+type Props = { site: Site; viewer?: Viewer; path: string; form: URLSearchParams; loss: Loss };
 
 /** Asks for confirmation of a destructive or paid action. Resends the same form with the confirmation. */
 export const ConfirmPage = ({

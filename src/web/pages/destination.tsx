@@ -10,7 +10,7 @@ type DestinationProps = Frame & {
   destination: Destination;
   deliveries: Paged<Delivery>;
   /** The signing secret that was just made. It is shown only once. */
-  secret?: string;
+  secret?: string | null;
 };
 
 /** A destination with its events and its log. */

@@ -34,7 +34,7 @@ type Props = {
   nextId: string;
   now: number;
   /** The key that was just created. It is shown only once. */
-  made?: { key: string; apiKey: ApiKey };
+  created?: { key: string; apiKey: ApiKey };
   done?: string;
   wrong?: string;
   typed?: URLSearchParams;
@@ -42,12 +42,12 @@ type Props = {
 };
 
 /** API keys of an organization, and a form to create one. */
-export function KeysPage({ keys, sort, nextId, now, made, typed, mayChange, ...frame }: Props) {
+export function KeysPage({ keys, sort, nextId, now, created, typed, mayChange, ...frame }: Props) {
   const { base } = frame.site;
   const held = typed?.getAll("scope");
   return (
     <SettingsFrame {...frame} path="/settings/keys">
-      {made && <CreatedKey site={frame.site} made={made} />}
+      {created && <CreatedKey site={frame.site} created={created} />}
       {keys.length === 0 ? (
         <p class="muted">No API keys yet. Create one for CI, scripts or MCP clients.</p>
       ) : (
@@ -147,7 +147,7 @@ export function KeysPage({ keys, sort, nextId, now, made, typed, mayChange, ...f
   );
 }
 
-function CreatedKey({ site, made: { key, apiKey } }: { site: Site; made: NonNullable<Props["made"]> }) {
+function CreatedKey({ site, created: { key, apiKey } }: { site: Site; created: NonNullable<Props["created"]> }) {
   const mcp = docs.find(({ slug }) => slug === "mcp");
   return (
     <section class="created-key" aria-labelledby="made-title">

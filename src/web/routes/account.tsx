@@ -6,12 +6,12 @@ import { createOrgAsPerson } from "../../auth/orgs.ts";
 import { chooseOrg, listMemberships } from "../../auth/people.ts";
 import type { SignedIn } from "../../auth/person.ts";
 import { addOwner } from "../../auth/setup.ts";
+import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
-import type { Service } from "../../service.ts";
-import { askBefore } from "../confirmation.tsx";
-import { formError, pageAnswer } from "../page-answers.ts";
-import type { PageRequests } from "../page-requests.tsx";
+import { formError, seeOther, withCookies } from "../page-answers.ts";
+import { type Self, showAccount } from "../page-requests.tsx";
 import { AccountPage } from "../pages/account.tsx";
+import { requireConfirmation } from "../pages/confirm.tsx";
 import { fromOf } from "../visitors.ts";
 
 /** What the page says after each form, by the value of `done` in its URL. */
@@ -24,86 +24,85 @@ const messages = new Map(
   }),
 );
 
-/** Account page and its forms. */
-export const accountPages = ({ ctx }: Service, pages: PageRequests) => {
-  const shown = (signedIn: SignedIn) => ({
-    person: signedIn.person,
-    hasPassword: hasPassword(ctx, signedIn),
-    signIns: listSignIns(ctx, signedIn),
-    memberships: listMemberships(ctx, signedIn.person.id),
-    invitations: listOwnInvitations(ctx, signedIn.person.id),
-    mayCreateOrgs: ctx.config.people.canCreateOrgs,
+const accountPage = (ctx: Context, { signedIn, viewer, site }: Self, message: { done?: string; wrong?: string }) => (
+  <AccountPage
+    {...{ site, viewer, ...message }}
+    person={signedIn.person}
+    hasPassword={hasPassword(ctx, signedIn)}
+    signIns={listSignIns(ctx, signedIn)}
+    memberships={listMemberships(ctx, signedIn.person.id)}
+    invitations={listOwnInvitations(ctx, signedIn.person.id)}
+    mayCreateOrgs={ctx.config.people.canCreateOrgs}
+  />
+);
+
+/** Handles a form. When that fails, the account page shows the error. */
+const submitAccount = (
+  ctx: Context,
+  request: Request,
+  handle: (signedIn: SignedIn, form: URLSearchParams) => Response | Promise<Response>,
+) =>
+  showAccount(ctx, request, async (self) => {
+    try {
+      return await handle(self.signedIn, self.form);
+    } catch (error) {
+      return formError(error, (wrong) => accountPage(ctx, self, { wrong }));
+    }
   });
-  const redirectAfter = (done: string) => pages.seeOther(`/account?done=${done}`);
 
-  /** Runs `work` for a form. When it fails, the account page shows the error. */
-  const change = (
-    request: Request,
-    work: (signedIn: SignedIn, form: URLSearchParams) => Response | Promise<Response>,
-  ) =>
-    pages.showAccount(request, async ({ signedIn, viewer, form, site }) => {
-      try {
-        return await work(signedIn, form);
-      } catch (error) {
-        return formError(error, (wrong) => <AccountPage {...{ site, viewer, ...shown(signedIn), wrong }} />);
-      }
-    });
+const redirectAfter = (ctx: Context, done: string) => seeOther(ctx, `/account?done=${done}`);
 
-  return new Elysia({ name: "account pages" })
+/** Account page and its forms. */
+export const accountPages = (ctx: Context) =>
+  new Elysia({ name: "account pages" })
     .get("/account", ({ request }) =>
-      pages.showAccount(request, ({ signedIn, viewer, site }) => {
-        const message = messages.get(new URL(request.url).searchParams.get("done") ?? "");
-        return pageAnswer(<AccountPage {...{ site, viewer, ...shown(signedIn), done: message }} />);
-      }),
+      showAccount(ctx, request, (self) =>
+        accountPage(ctx, self, { done: messages.get(new URL(request.url).searchParams.get("done") ?? "") }),
+      ),
     )
     .post("/account/name", ({ request }) =>
-      change(request, (signedIn, form) => {
+      submitAccount(ctx, request, (signedIn, form) => {
         renamePerson(ctx, signedIn, form.get("name") ?? "");
-        return redirectAfter("name");
+        return redirectAfter(ctx, "name");
       }),
     )
     .post("/account/password", ({ request }) =>
-      change(request, async (signedIn, form) => {
+      submitAccount(ctx, request, async (signedIn, form) => {
         const [current, next] = [form.get("currentPassword") ?? "", form.get("newPassword") ?? ""];
-        return pages.withCookies(
-          redirectAfter("password"),
+        return withCookies(
+          redirectAfter(ctx, "password"),
           await changePassword(ctx, signedIn, current, next, fromOf(request)),
         );
       }),
     )
     .post("/account/end", ({ request }) =>
-      change(request, (signedIn, form) => {
+      submitAccount(ctx, request, (signedIn, form) => {
         endSignIn(ctx, signedIn, form.get("signIn") ?? undefined);
-        return redirectAfter("ended");
+        return redirectAfter(ctx, "ended");
       }),
     )
     .post("/account/organization", ({ request }) =>
-      change(request, (signedIn, form) => {
+      submitAccount(ctx, request, (signedIn, form) => {
         chooseOrg(ctx, signedIn, form.get("org") ?? "");
-        return pages.seeOther("/");
+        return seeOther(ctx, "/");
       }),
     )
     .post("/account/leave", ({ request }) =>
-      change(request, async (signedIn, form) => {
+      submitAccount(ctx, request, async (signedIn, form) => {
         const org = listMemberships(ctx, signedIn.person.id).find((each) => each.org === form.get("org"));
         if (!org) throw new AppError("not_found", "You are not a member of this organization.");
-        const asks = askBefore(
-          pages,
-          { request, viewer: null, form },
-          {
-            title: `Leave ${org.orgName}?`,
-            loses: ["You lose access immediately. Only an owner can invite you back."],
-            act: "Leave organization",
-            back: "/account",
-          },
-        );
-        if (asks) return asks;
+        requireConfirmation(form, {
+          title: `Leave ${org.orgName}?`,
+          loses: ["You lose access immediately. Only an owner can invite you back."],
+          act: "Leave organization",
+          back: "/account",
+        });
         await leaveOrg(ctx, org.org, signedIn, fromOf(request));
-        return redirectAfter("left");
+        return redirectAfter(ctx, "left");
       }),
     )
     .post("/account/create-organization", ({ request }) =>
-      change(request, async (signedIn, form) => {
+      submitAccount(ctx, request, async (signedIn, form) => {
         if (!ctx.config.people.canCreateOrgs)
           throw new AppError(
             "forbidden",
@@ -111,7 +110,6 @@ export const accountPages = ({ ctx }: Service, pages: PageRequests) => {
           );
         const { id } = createOrgAsPerson(ctx, form.get("orgName") ?? "");
         await addOwner(ctx, id, signedIn);
-        return pages.seeOther("/");
+        return seeOther(ctx, "/");
       }),
     );
-};

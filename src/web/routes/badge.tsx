@@ -1,14 +1,13 @@
-import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { isRuleBased } from "../../agents/agent.ts";
 import { findLatest } from "../../comparisons/latest.ts";
+import type { Context } from "../../context.ts";
 import { timeZoneOf } from "../../db/rows.ts";
 import { notFound } from "../../errors.ts";
 import { count } from "../../grading/text.ts";
 import { findBadgeOfPrompt } from "../../prompts/lists.ts";
 import { outcomeLabels, scopeLabels } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
-import type { Service } from "../../service.ts";
 import { publicAnswer } from "../answer.ts";
 import { type Badge, renderBadge, toShields } from "../components/badge.tsx";
 import { type PublicScore, toPublicScore } from "../public-score.ts";
@@ -28,32 +27,25 @@ function toBadge({ score, grade, scope, outcome, runs, day, isStale, isSingle }:
   return { message: words.join(" · "), grade: isSingle || isStale ? null : grade };
 }
 
-/** Public badges: the latest score of a prompt as an image or for Shields, without signing in, if the prompt allows it. */
-export const badgePages = ({ ctx }: Service) => {
-  function badgeOf(token: string): Badge {
-    const found = findBadgeOfPrompt(ctx, token);
-    if (found === null) throw notFound("This badge does not exist, or it is no longer public.");
-    const { org, promptId, isArchived } = found;
-    if (isArchived) return { message: "archived", grade: null };
-    const newest = findLatest(ctx, org, promptId);
-    if (newest === null) return { message: "no report yet", grade: null };
-    const { agent } = getReport(ctx, org, newest.slug);
-    return toBadge(toPublicScore(newest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));
-  }
+function badgeOf(ctx: Context, token: string): Badge {
+  const found = findBadgeOfPrompt(ctx, token);
+  if (found === null) throw notFound("This badge does not exist, or it is no longer public.");
+  const { org, promptId, isArchived } = found;
+  if (isArchived) return { message: "archived", grade: null };
+  const newest = findLatest(ctx, org, promptId);
+  if (newest === null) return { message: "no report yet", grade: null };
+  const { agent } = getReport(ctx, org, newest.slug);
+  return toBadge(toPublicScore(newest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));
+}
 
-  return new Elysia({ name: "badges" }).get(
-    "/badges/:badge",
-    ({ request, params }) => {
-      const [, token = "", form] = /^([\w-]+)\.(svg|json)$/.exec(params.badge) ?? [];
-      const badge = badgeOf(token);
-      // Image proxies would show an old score otherwise. With the ETag, an unchanged badge costs nothing.
-      const fresh = { "cache-control": "no-cache" };
-      return form === "json"
-        ? publicAnswer(request, "json", JSON.stringify(toShields(badge)), fresh)
-        : publicAnswer(request, "svg", renderBadge(badge), fresh);
-    },
-    {
-      params: Type.Object({ badge: Type.String({ description: "Secret of the badge, followed by .svg or .json" }) }),
-    },
-  );
-};
+/** Public badges: the latest score of a prompt as an image or for Shields, without signing in, if the prompt allows it. */
+export const badgePages = (ctx: Context) =>
+  new Elysia({ name: "badges" }).get("/badges/:badge", ({ request, params }) => {
+    const [, token = "", form] = /^([\w-]+)\.(svg|json)$/.exec(params.badge) ?? [];
+    const badge = badgeOf(ctx, token);
+    // Image proxies would show an old score otherwise. With the ETag, an unchanged badge costs nothing.
+    const fresh = { "cache-control": "no-cache" };
+    return form === "json"
+      ? publicAnswer(request, "json", JSON.stringify(toShields(badge)), fresh)
+      : publicAnswer(request, "svg", renderBadge(badge), fresh);
+  });

@@ -1,32 +1,32 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { compareReports } from "../../comparisons/side-by-side.ts";
-import type { OrgId } from "../../context.ts";
+import type { Context, OrgId } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
 import { getRun } from "../../runs/runs.ts";
-import type { Service } from "../../service.ts";
-import { privateAnswer } from "../answer.ts";
-import { forms, toPage } from "../components/layout.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { forms } from "../components/layout.tsx";
+import { seeChanged, seeOther } from "../page-answers.ts";
+import { showPage } from "../page-requests.tsx";
 import { ComparePage } from "../pages/compare.tsx";
 
+/** The report of a selected row: of a run, or itself. */
+const slugOf = (ctx: Context, org: OrgId, name: string) =>
+  /^[0-9a-f-]{36}$/.test(name) ? (getRun(ctx, org, name).report?.slug ?? null) : name;
+
 /** The comparison page. */
-export const comparePages = ({ ctx }: Service, pages: PageRequests) => {
-  /** The report of a selected row: of a run, or itself. */
-  const slugOf = (org: OrgId, name: string) =>
-    /^[0-9a-f-]{36}$/.test(name) ? (getRun(ctx, org, name).report?.slug ?? null) : name;
-  return new Elysia({ name: "compare pages" }).get(
+export const comparePages = (ctx: Context) =>
+  new Elysia({ name: "compare pages" }).get(
     "/compare",
     ({ request, query: { slugs, acrossAgents, ...ticked } }) =>
-      pages.show(request, (viewer, site) => {
+      showPage(ctx, request, (viewer, site) => {
         // The list of reports sends the checked slugs newest first; a comparison reads oldest first.
         if (slugs === undefined) {
           const fields = Object.keys(ticked).filter((name) => name !== forms.madeFor);
-          const picked = fields.flatMap((name) => slugOf(viewer.org, name) ?? []).reverse();
-          if (picked.length < 2 || picked.length > 10) return pages.seeChanged("/reports", "reportsNotSelected");
-          return pages.seeOther(`/compare?${new URLSearchParams({ slugs: picked.join(",") })}`);
+          const picked = fields.flatMap((name) => slugOf(ctx, viewer.org, name) ?? []).reverse();
+          if (picked.length < 2 || picked.length > 10) return seeChanged(ctx, "/reports", "reportsNotSelected");
+          return seeOther(ctx, `/compare?${new URLSearchParams({ slugs: picked.join(",") })}`);
         }
         const named = slugs.split(",").filter((slug) => slug !== "");
         if (named.length < 2 || named.length > 10)
@@ -36,10 +36,7 @@ export const comparePages = ({ ctx }: Service, pages: PageRequests) => {
         const found = named.map((slug) => getReport(ctx, viewer.org, slug));
         const titles = found.map(({ task }) => titleOf(task));
         const previews = found.map(({ run }) => Object.keys(run.urlMap).length > 0);
-        return privateAnswer(
-          "html",
-          toPage(<ComparePage {...{ site, viewer, compared, titles, previews, isAcross }} />),
-        );
+        return <ComparePage {...{ site, viewer, compared, titles, previews, isAcross }} />;
       }),
     {
       query: Type.Object(
@@ -55,4 +52,3 @@ export const comparePages = ({ ctx }: Service, pages: PageRequests) => {
       ),
     },
   );
-};

@@ -1,15 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../../context.ts";
 import { frictionColumns, getFriction, listFriction } from "../../friction/friction.ts";
 import { frictionFilter, scopeQuery } from "../../friction/schema.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { listAgents } from "../../prompts/prompts.ts";
 import { listProviders } from "../../providers/providers.ts";
-import type { Service } from "../../service.ts";
-import { privateAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { showPage } from "../page-requests.tsx";
 import { FrictionPage, frictionShown } from "../pages/friction.tsx";
 import { FrictionPointPage } from "../pages/friction-point.tsx";
 import { withoutBlanks } from "../query.ts";
@@ -22,12 +20,12 @@ const query = Type.Object({
 });
 
 /** Friction points across runs. */
-export const frictionPages = ({ ctx }: Service, pages: PageRequests) =>
+export const frictionPages = (ctx: Context) =>
   new Elysia({ name: "friction pages" })
     .get(
       "/friction",
       ({ request, query: { of, offset = 0, ...asked } }) =>
-        pages.show(request, (viewer, site) => {
+        showPage(ctx, request, (viewer, site) => {
           const listed = listPromptChoices(ctx, viewer.org);
           const known = listProviders(ctx, viewer.org);
           const isGiven = (asked.promptId ?? asked.providerId) !== undefined;
@@ -42,24 +40,20 @@ export const frictionPages = ({ ctx }: Service, pages: PageRequests) =>
               query={{ ...filter, offset }}
             />
           );
-          return privateAnswer("html", toPage(body));
+          return body;
         }),
       { transform: withoutBlanks, query },
     )
     .get(
       "/friction/:fingerprint",
       ({ request, params, query: scope }) =>
-        pages.show(request, (viewer, site) => {
+        showPage(ctx, request, (viewer, site) => {
           const isGiven = (scope.promptId ?? scope.providerId) !== undefined;
           const point = getFriction(ctx, viewer.org, params.fingerprint, isGiven ? scope : { everything: true });
           const listed = listPromptChoices(ctx, viewer.org);
-          return privateAnswer(
-            "html",
-            toPage(<FrictionPointPage {...{ site, viewer, friction: point, scope, prompts: listed }} />),
-          );
+          return <FrictionPointPage {...{ site, viewer, friction: point, scope, prompts: listed }} />;
         }),
       {
-        params: Type.Object({ fingerprint: Type.String() }),
         query: Type.Object(scopeQuery),
       },
     );

@@ -1,32 +1,31 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../../context.ts";
 import { gateStatuses } from "../../db/tables/gates.ts";
 import { gateColumns, getGate, listGates } from "../../gates/gates.ts";
 import { pageQuery } from "../../http/paging.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { Id, OneOf } from "../../schema.ts";
-import type { Service } from "../../service.ts";
-import { pageAnswer } from "../page-answers.ts";
-import type { PageRequests } from "../page-requests.tsx";
+import { showPage } from "../page-requests.tsx";
 import { GatePage, GatesPage } from "../pages/gates.tsx";
 import { withoutBlanks } from "../query.ts";
 
 const perPage = 50;
 
 /** Pages of gates. */
-export const gatePages = ({ ctx }: Service, pages: PageRequests) =>
+export const gatePages = (ctx: Context) =>
   new Elysia({ name: "gate pages" })
     .get(
       "/gates",
       ({ request, query }) =>
-        pages.show(request, (viewer, site) => {
+        showPage(ctx, request, (viewer, site) => {
           const promptId = query.promptId?.toLowerCase();
           const page = { limit: perPage, offset: query.offset ?? 0 };
           const { items, total } = listGates(ctx, viewer.org, { ...query, promptId }, page);
           const choices = listPromptChoices(ctx, viewer.org);
           const shown = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: ctx.now() };
-          return pageAnswer(<GatesPage {...shown} />);
+          return <GatesPage {...shown} />;
         }),
       {
         transform: withoutBlanks,
@@ -38,13 +37,8 @@ export const gatePages = ({ ctx }: Service, pages: PageRequests) =>
         }),
       },
     )
-    .get(
-      "/gates/:gateId",
-      ({ request, params }) =>
-        pages.show(request, (viewer, site) =>
-          pageAnswer(<GatePage {...{ site, viewer, gate: getGate(ctx, viewer.org, params.gateId), now: ctx.now() }} />),
-        ),
-      {
-        params: Type.Object({ gateId: Type.String({ description: "ID of the gate" }) }),
-      },
+    .get("/gates/:gateId", ({ request, params }) =>
+      showPage(ctx, request, (viewer, site) => (
+        <GatePage {...{ site, viewer, gate: getGate(ctx, viewer.org, params.gateId), now: ctx.now() }} />
+      )),
     );

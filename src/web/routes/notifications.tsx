@@ -1,4 +1,6 @@
 import { Elysia } from "elysia";
+import type { JSX } from "preact";
+import type { Context } from "../../context.ts";
 import { destinationKinds } from "../../db/tables/notifications.ts";
 import { badRequest } from "../../errors.ts";
 import { getDelivery, listDeliveries, replayDelivery, testDestination } from "../../notifications/deliveries.ts";
@@ -12,115 +14,114 @@ import {
 } from "../../notifications/destinations.ts";
 import { subscribable } from "../../notifications/events.ts";
 import type { DestinationInput } from "../../notifications/schema.ts";
-import type { Service } from "../../service.ts";
-import { privateAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
-import { askBefore } from "../confirmation.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { type FormResult, showPage, submitSettings } from "../page-requests.tsx";
+import { requireConfirmation } from "../pages/confirm.tsx";
 import { DeliveryPage, DestinationPage } from "../pages/destination.tsx";
 import { NotificationsPage } from "../pages/notifications.tsx";
-import { type FormResult, settingsForms } from "../settings-forms.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 const shownDeliveries = 50;
 
-type Result = FormResult & { secret?: string };
+type Result = FormResult & { secret?: string | null };
+
+const listPage = (ctx: Context, viewer: Viewer, site: Site, result: Result = {}) => (
+  <NotificationsPage
+    {...{ site, viewer, ...result }}
+    destinations={listDestinations(ctx, viewer.org)}
+    mayChange={may(viewer, "notifications")}
+  />
+);
+
+const destinationPage = (ctx: Context, viewer: Viewer, site: Site, id: string, result: Result = {}) => (
+  <DestinationPage
+    {...{ site, viewer, ...result }}
+    destination={getDestination(ctx, viewer.org, id)}
+    deliveries={listDeliveries(ctx, viewer.org, id, {}, { limit: shownDeliveries, offset: 0 })}
+    mayChange={may(viewer, "notifications")}
+  />
+);
+
+const deliveryPage = (
+  ctx: Context,
+  viewer: Viewer,
+  site: Site,
+  id: string,
+  deliveryId: string,
+  result: Result = {},
+) => (
+  <DeliveryPage
+    {...{ site, viewer, ...result }}
+    destination={getDestination(ctx, viewer.org, id)}
+    delivery={getDelivery(ctx, viewer.org, id, deliveryId)}
+    mayChange={may(viewer, "notifications")}
+  />
+);
+
+/** Handles a form of a destination. When that fails, its page shows the error. */
+const submitDestination = (
+  ctx: Context,
+  request: Request,
+  id: string,
+  handle: (viewer: Viewer, form: URLSearchParams, site: Site) => JSX.Element,
+) =>
+  submitSettings(
+    ctx,
+    request,
+    "notifications",
+    (_, viewer, site, result) => destinationPage(ctx, viewer, site, id, result),
+    handle,
+  );
 
 /** Settings of webhooks, Slack channels and email digests, with their deliveries. */
-export const notificationPages = ({ ctx }: Service, pages: PageRequests) => {
-  const act = settingsForms(pages);
-  const mayChange = (viewer: Viewer) => may(viewer, "notifications");
-
-  const listPage = (viewer: Viewer, site: Site, result: Result = {}, status = 200) =>
-    privateAnswer(
-      "html",
-      toPage(
-        <NotificationsPage
-          {...{ site, viewer, ...result }}
-          destinations={listDestinations(ctx, viewer.org)}
-          mayChange={mayChange(viewer)}
-        />,
-      ),
-      status,
-    );
-
-  const destinationPage =
-    (id: string) =>
-    (viewer: Viewer, site: Site, result: Result = {}, status = 200) =>
-      privateAnswer(
-        "html",
-        toPage(
-          <DestinationPage
-            {...{ site, viewer, ...result }}
-            destination={getDestination(ctx, viewer.org, id)}
-            deliveries={listDeliveries(ctx, viewer.org, id, {}, { limit: shownDeliveries, offset: 0 })}
-            mayChange={mayChange(viewer)}
-          />,
-        ),
-        status,
-      );
-
-  const deliveryPage =
-    (id: string, deliveryId: string) =>
-    (viewer: Viewer, site: Site, result: Result = {}, status = 200) =>
-      privateAnswer(
-        "html",
-        toPage(
-          <DeliveryPage
-            {...{ site, viewer, ...result }}
-            destination={getDestination(ctx, viewer.org, id)}
-            delivery={getDelivery(ctx, viewer.org, id, deliveryId)}
-            mayChange={mayChange(viewer)}
-          />,
-        ),
-        status,
-      );
-
-  return new Elysia({ name: "notification pages" })
-    .get("/settings/notifications", ({ request }) => pages.show(request, (viewer, site) => listPage(viewer, site)))
+export const notificationPages = (ctx: Context) =>
+  new Elysia({ name: "notification pages" })
+    .get("/settings/notifications", ({ request }) =>
+      showPage(ctx, request, (viewer, site) => listPage(ctx, viewer, site)),
+    )
     .post("/settings/notifications", ({ request }) =>
-      act(request, "notifications", listPage, (viewer, form, site) => {
+      submitSettings(ctx, request, "notifications", listPage, (viewer, form, site) => {
         const { id, name, secret } = createDestination(ctx, viewer.org, toInput(form));
-        return destinationPage(id)(viewer, site, {
-          done: `“${name}” added.`,
-          ...(secret !== null && { secret }),
-        });
+        return destinationPage(ctx, viewer, site, id, { done: `“${name}” added.`, secret });
       }),
     )
     .get("/settings/notifications/:destinationId", ({ request, params }) =>
-      pages.show(request, (viewer, site) => destinationPage(params.destinationId)(viewer, site)),
+      showPage(ctx, request, (viewer, site) => destinationPage(ctx, viewer, site, params.destinationId)),
     )
     .post("/settings/notifications/:destinationId", ({ request, params: { destinationId: id } }) =>
-      act(request, "notifications", destinationPage(id), (viewer, form, site) => {
+      submitDestination(ctx, request, id, (viewer, form, site) => {
         const events = toEvents(form);
         updateDestination(ctx, viewer.org, id, { name: form.get("name") ?? undefined, events });
-        return destinationPage(id)(viewer, site, { done: "Changes saved." });
+        return destinationPage(ctx, viewer, site, id, { done: "Changes saved." });
       }),
     )
     .post("/settings/notifications/:destinationId/change", ({ request, params: { destinationId: id } }) =>
-      act(request, "notifications", destinationPage(id), (viewer, form, site) => {
+      submitDestination(ctx, request, id, (viewer, form, site) => {
         const { name } = getDestination(ctx, viewer.org, id);
-        const show = destinationPage(id);
+        const show = (result: Result) => destinationPage(ctx, viewer, site, id, result);
         switch (form.get("do")) {
           case "test":
             testDestination(ctx, viewer.org, id);
-            return show(viewer, site, { done: "Test event sent. Reload the page to see the result." });
+            return show({ done: "Test event sent. Reload the page to see the result." });
           case "enable":
             updateDestination(ctx, viewer.org, id, { status: "active" });
-            return show(viewer, site, { done: "Destination enabled. You can replay failed deliveries." });
+            return show({ done: "Destination enabled. You can replay failed deliveries." });
           case "disable":
             updateDestination(ctx, viewer.org, id, { status: "disabled" });
-            return show(viewer, site, { done: "Destination disabled." });
+            return show({ done: "Destination disabled." });
           case "rotate": {
             const { secret } = rotateDestinationSecret(ctx, viewer.org, id);
-            return show(viewer, site, { ...(secret !== null && { secret }) });
+            return show({ secret });
           }
           case "delete": {
-            const asks = askBefore(pages, { request, viewer, form }, lossOf(id, name));
-            if (asks) return asks;
+            requireConfirmation(form, {
+              title: `Delete the destination “${name}”?`,
+              loses: ["Its log is deleted too, and nothing more is sent to it. This can’t be undone."],
+              act: "Delete",
+              back: `/settings/notifications/${id}`,
+            });
             deleteDestination(ctx, viewer.org, id);
-            return listPage(viewer, site, { done: `“${name}” deleted.` });
+            return listPage(ctx, viewer, site, { done: `“${name}” deleted.` });
           }
           default:
             throw badRequest("Select one of the listed actions.");
@@ -128,24 +129,18 @@ export const notificationPages = ({ ctx }: Service, pages: PageRequests) => {
       }),
     )
     .get("/settings/notifications/:destinationId/deliveries/:deliveryId", ({ request, params }) =>
-      pages.show(request, (viewer, site) => deliveryPage(params.destinationId, params.deliveryId)(viewer, site)),
+      showPage(ctx, request, (viewer, site) =>
+        deliveryPage(ctx, viewer, site, params.destinationId, params.deliveryId),
+      ),
     )
     .post(
       "/settings/notifications/:destinationId/deliveries/:deliveryId/replay",
       ({ request, params: { destinationId, deliveryId } }) =>
-        act(request, "notifications", deliveryPage(destinationId, deliveryId), (viewer, _, site) => {
+        submitDestination(ctx, request, destinationId, (viewer, _, site) => {
           replayDelivery(ctx, viewer.org, destinationId, deliveryId);
-          return destinationPage(destinationId)(viewer, site, { done: "Event sent again." });
+          return destinationPage(ctx, viewer, site, destinationId, { done: "Event sent again." });
         }),
     );
-};
-
-const lossOf = (id: string, name: string) => ({
-  title: `Delete the destination “${name}”?`,
-  loses: ["Its log is deleted too, and nothing more is sent to it. This can’t be undone."],
-  act: "Delete",
-  back: `/settings/notifications/${id}`,
-});
 
 function toEvents(form: URLSearchParams): DestinationInput["events"] {
   const events = subscribable.filter((type) => form.getAll("event").includes(type));

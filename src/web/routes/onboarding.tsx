@@ -2,35 +2,35 @@ import { Elysia } from "elysia";
 import { acceptInvitation, readInvitation } from "../../auth/invitations.ts";
 import { readSetup, setUp } from "../../auth/setup.ts";
 import { ssoNameOf } from "../../auth/sso.ts";
-import type { Service } from "../../service.ts";
-import { formError, pageAnswer } from "../page-answers.ts";
-import type { PageRequests } from "../page-requests.tsx";
+import type { Context } from "../../context.ts";
+import { formError, seeOther, withCookies } from "../page-answers.ts";
+import { showPublic, submitPublic } from "../page-requests.tsx";
 import { InvitePage } from "../pages/invite.tsx";
 import { SetupPage } from "../pages/setup.tsx";
 import { fromOf } from "../visitors.ts";
 import { Token } from "./sign-in.tsx";
 
 /** Setup of an organization without people, and invitations. */
-export const onboardingPages = ({ ctx }: Service, pages: PageRequests) =>
+export const onboardingPages = (ctx: Context) =>
   new Elysia({ name: "onboarding pages" })
     .get(
       "/setup/:token",
       ({ request, params }) =>
-        pages.showPublic(request, (_, site) => {
+        showPublic(ctx, request, (_, site) => {
           const { orgName } = readSetup(ctx, params.token);
-          return pageAnswer(<SetupPage {...{ site, path: `/setup/${params.token}`, orgName }} />);
+          return <SetupPage {...{ site, path: `/setup/${params.token}`, orgName }} />;
         }),
       { params: Token },
     )
     .post(
       "/setup/:token",
       ({ request, params }) =>
-        pages.submitPublic(request, async (_, form, site) => {
+        submitPublic(ctx, request, async (_, form, site) => {
           const { orgName } = readSetup(ctx, params.token);
           const filled = { name: form.get("name") ?? "", email: form.get("email") ?? "" };
           const person = { ...filled, password: form.get("password") ?? "" };
           try {
-            return pages.withCookies(pages.seeOther("/"), await setUp(ctx, params.token, person, fromOf(request)));
+            return withCookies(seeOther(ctx, "/"), await setUp(ctx, params.token, person, fromOf(request)));
           } catch (error) {
             const path = `/setup/${params.token}`;
             return formError(error, (wrong) => <SetupPage {...{ site, path, orgName, filled, wrong }} />);
@@ -41,25 +41,23 @@ export const onboardingPages = ({ ctx }: Service, pages: PageRequests) =>
     .get(
       "/invite/:token",
       ({ request, params }) =>
-        pages.showPublic(request, ({ signedIn }, site) => {
+        showPublic(ctx, request, ({ signedIn }, site) => {
           const invited = readInvitation(ctx, params.token);
           const path = `/invite/${params.token}`;
-          return pageAnswer(
-            <InvitePage {...{ site, path, invited, person: signedIn?.person ?? null, ssoName: ssoNameOf(ctx) }} />,
-          );
+          return <InvitePage {...{ site, path, invited, person: signedIn?.person ?? null, ssoName: ssoNameOf(ctx) }} />;
         }),
       { params: Token },
     )
     .post(
       "/invite/:token",
       ({ request, params }) =>
-        pages.submitPublic(request, async ({ signedIn }, form, site) => {
+        submitPublic(ctx, request, async ({ signedIn }, form, site) => {
           const invited = readInvitation(ctx, params.token);
           const name = form.get("name") ?? "";
           const given = { name, password: form.get("password") ?? "" };
           try {
             const cookies = await acceptInvitation(ctx, params.token, signedIn, given, fromOf(request));
-            return pages.withCookies(pages.seeOther("/"), cookies);
+            return withCookies(seeOther(ctx, "/"), cookies);
           } catch (error) {
             const path = `/invite/${params.token}`;
             const person = signedIn?.person ?? null;

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { findLatest } from "../../comparisons/latest.ts";
-import type { OrgId } from "../../context.ts";
+import type { Context, OrgId } from "../../context.ts";
 import { promptStatuses } from "../../db/tables/prompts.ts";
 import { whileUnchanged } from "../../db/unchanged.ts";
 import { type AppError, badRequest } from "../../errors.ts";
@@ -12,16 +12,15 @@ import { getPromptRow, updatePrompt } from "../../prompts/prompts.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { requestEval } from "../../runs/requests.ts";
 import { OneOf } from "../../schema.ts";
-import type { Service } from "../../service.ts";
-import { privateAnswer, statusOf } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
+import { statusOf } from "../answer.ts";
 import { type RunDraft, readRunDraft } from "../components/run-form.tsx";
 import type { PromptScore } from "../components/score.tsx";
-import { askBefore } from "../confirmation.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { pageAnswer, seeChanged } from "../page-answers.ts";
+import { showPage, submitForm } from "../page-requests.tsx";
+import { requireConfirmation } from "../pages/confirm.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
-import { promptViews } from "../prompt-views.ts";
+import { checkAgreed, promptDataOf, toRunInput } from "../prompt-views.ts";
 import { withoutBlanks } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -40,45 +39,52 @@ function changeRank({ latest }: PromptScore): number | null {
   return clear * 1000 + change.delta;
 }
 
-const params = Type.Object({ promptId: Type.String({ description: "ID of the prompt" }) });
 const statuses = ["all", ...promptStatuses] as const;
 
+async function promptAnswer(
+  ctx: Context,
+  viewer: Viewer,
+  site: Site,
+  id: string,
+  sent?: { draft: RunDraft; error: AppError },
+) {
+  const shown = { site, viewer, ...(await promptDataOf(ctx, viewer.org, id, sent)) };
+  return pageAnswer(<PromptPage {...shown} />, sent ? statusOf(sent.error) : 200);
+}
+
+/** A page of prompts with their scores. Changes are computed, not stored: all of them are, to sort by them. */
+function listed(
+  ctx: Context,
+  org: OrgId,
+  { sort, ...filter }: PromptFilter & { sort?: PromptSort | ChangeSort },
+  offset: number,
+) {
+  const scored = (page: Page, sort?: PromptSort) => {
+    const { items, total } = listPromptLines(ctx, org, { ...filter, sort }, page);
+    return { items: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })), total };
+  };
+  if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
+  const { items, total } = whileUnchanged(ctx.db, ["changes", org, filter], () =>
+    scored({ limit: mostChanges, offset: 0 }),
+  );
+  const ordered = sorted(items, changeRank, isDescending(sort));
+  return { items: ordered.slice(offset, offset + perPage), total };
+}
+
 /** Pages to list, show and run prompts. */
-export const promptPages = (service: Service, pages: PageRequests) => {
-  const { ctx } = service;
-  const views = promptViews(service);
-
-  async function promptAnswer(viewer: Viewer, site: Site, id: string, sent?: { draft: RunDraft; error: AppError }) {
-    const shown = { site, viewer, ...(await views.promptOf(viewer.org, id, sent)) };
-    return privateAnswer("html", toPage(<PromptPage {...shown} />), sent ? statusOf(sent.error) : 200);
-  }
-
-  /** A page of prompts with their scores. Changes are computed, not stored: all of them are, to sort by them. */
-  function listed(org: OrgId, { sort, ...filter }: PromptFilter & { sort?: PromptSort | ChangeSort }, offset: number) {
-    const scored = (page: Page, sort?: PromptSort) => {
-      const { items, total } = listPromptLines(ctx, org, { ...filter, sort }, page);
-      return { items: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })), total };
-    };
-    if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
-    const { items, total } = whileUnchanged(ctx.db, ["changes", org, filter], () =>
-      scored({ limit: mostChanges, offset: 0 }),
-    );
-    const ordered = sorted(items, changeRank, isDescending(sort));
-    return { items: ordered.slice(offset, offset + perPage), total };
-  }
-
-  return new Elysia({ name: "prompt pages" })
+export const promptPages = (ctx: Context) =>
+  new Elysia({ name: "prompt pages" })
     .get(
       "/prompts",
       ({ request, query }) =>
-        pages.show(request, (viewer, site) => {
+        showPage(ctx, request, (viewer, site) => {
           const { sort } = query;
           const filter = { search: query.search?.trim(), status: query.status, tag: query.tag, sort };
           const offset = query.offset ?? 0;
-          const { items: lines, total } = listed(viewer.org, filter, offset);
+          const { items: lines, total } = listed(ctx, viewer.org, filter, offset);
           const tags = listTags(ctx, viewer.org);
           const shown = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: ctx.now() };
-          return privateAnswer("html", toPage(<PromptsPage {...shown} />));
+          return <PromptsPage {...shown} />;
         }),
       {
         transform: withoutBlanks,
@@ -91,68 +97,50 @@ export const promptPages = (service: Service, pages: PageRequests) => {
         }),
       },
     )
-    .get(
-      "/prompts/:promptId",
-      ({ request, params }) => pages.show(request, (viewer, site) => promptAnswer(viewer, site, params.promptId)),
-      { params },
+    .get("/prompts/:promptId", ({ request, params }) =>
+      showPage(ctx, request, (viewer, site) => promptAnswer(ctx, viewer, site, params.promptId)),
     )
-    .post(
-      "/prompts/:promptId/status",
-      ({ request, params }) =>
-        pages.submit(request, "write", (viewer, sent) => {
-          const status = (["active", "paused"] as const).find((each) => each === sent.get("status"));
-          if (!status) throw badRequest("The status must be active or paused.");
-          if (getPromptRow(ctx, viewer.org, params.promptId).status === "archived")
-            throw badRequest("This prompt is archived. Ask an admin to unarchive it.");
-          const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
-          return pages.seeChanged(`/prompts/${id}`, status === "paused" ? "promptPaused" : "promptResumed", id);
-        }),
-      { params },
+    .post("/prompts/:promptId/status", ({ request, params }) =>
+      submitForm(ctx, request, "write", (viewer, sent) => {
+        const status = (["active", "paused"] as const).find((each) => each === sent.get("status"));
+        if (!status) throw badRequest("The status must be active or paused.");
+        if (getPromptRow(ctx, viewer.org, params.promptId).status === "archived")
+          throw badRequest("This prompt is archived. Ask an admin to unarchive it.");
+        const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
+        return seeChanged(ctx, `/prompts/${id}`, status === "paused" ? "promptPaused" : "promptResumed", id);
+      }),
     )
-    .post(
-      "/prompts/:promptId/archive",
-      ({ request, params }) =>
-        pages.submit(request, "archive", (viewer, sent) => {
-          const status = sent.has("back") ? "active" : "archived";
-          const prompt = getPromptRow(ctx, viewer.org, params.promptId);
-          const asks =
-            status === "archived" &&
-            askBefore(
-              pages,
-              { request, viewer, form: sent },
-              {
-                title: `Archive “${titleOf(prompt)}”?`,
-                loses: [
-                  "It can no longer be run, and its schedule stops. Its runs and reports are kept.",
-                  "You can unarchive it later.",
-                ],
-                act: "Archive prompt",
-                back: `/prompts/${prompt.id}`,
-              },
-            );
-          if (asks) return asks;
-          const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
-          return pages.seeChanged(`/prompts/${id}`, status === "archived" ? "promptArchived" : "promptUnarchived", id);
-        }),
-      { params },
+    .post("/prompts/:promptId/archive", ({ request, params }) =>
+      submitForm(ctx, request, "archive", (viewer, sent) => {
+        const status = sent.has("back") ? "active" : "archived";
+        const prompt = getPromptRow(ctx, viewer.org, params.promptId);
+        if (status === "archived")
+          requireConfirmation(sent, {
+            title: `Archive “${titleOf(prompt)}”?`,
+            loses: [
+              "It can no longer be run, and its schedule stops. Its runs and reports are kept.",
+              "You can unarchive it later.",
+            ],
+            act: "Archive prompt",
+            back: `/prompts/${prompt.id}`,
+          });
+        const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
+        return seeChanged(ctx, `/prompts/${id}`, status === "archived" ? "promptArchived" : "promptUnarchived", id);
+      }),
     )
-    .post(
-      "/prompts/:promptId/run",
-      ({ request, params }) =>
-        pages.submit(request, "run", async (viewer, sent, site) => {
-          const draft = readRunDraft(sent);
-          try {
-            views.checkAgreed(viewer.org, params.promptId, sent);
-            const input = views.runInputOf(draft);
-            const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, input);
-            return runIds.length === 1
-              ? pages.seeChanged(`/runs/${runIds[0]}`, "runStarted")
-              : pages.seeChanged(`/evals/${evalRequestId}`, "runsStarted");
-          } catch (error) {
-            if (isInputError(error)) return await promptAnswer(viewer, site, params.promptId, { draft, error });
-            throw error;
-          }
-        }),
-      { params },
+    .post("/prompts/:promptId/run", ({ request, params }) =>
+      submitForm(ctx, request, "run", async (viewer, sent, site) => {
+        const draft = readRunDraft(sent);
+        try {
+          checkAgreed(ctx, viewer.org, params.promptId, sent);
+          const input = toRunInput(draft);
+          const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, input);
+          return runIds.length === 1
+            ? seeChanged(ctx, `/runs/${runIds[0]}`, "runStarted")
+            : seeChanged(ctx, `/evals/${evalRequestId}`, "runsStarted");
+        } catch (error) {
+          if (isInputError(error)) return await promptAnswer(ctx, viewer, site, params.promptId, { draft, error });
+          throw error;
+        }
+      }),
     );
-};

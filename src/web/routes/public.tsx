@@ -1,25 +1,28 @@
 import { Elysia } from "elysia";
+import type { Context } from "../../context.ts";
 import { assetAnswer, fontAnswer, publicAnswer } from "../answer.ts";
 import { css, font, js } from "../assets.ts";
 import { llmsTxt, robotsTxt, sitemapXml } from "../crawler-files.ts";
 import { toOwnPath } from "../credential.ts";
-import type { PageRequests } from "../page-requests.tsx";
+import { seeOther, withCookies } from "../page-answers.ts";
+import { submitPublic } from "../page-requests.tsx";
+import { toSite } from "../site.ts";
 import { themeCookie } from "../theme.ts";
 
 /** Public routes: stylesheet, script, font, color scheme, and the files for crawlers. */
-export const publicPages = ({ site, seeOther, submitPublic, withCookies }: PageRequests) =>
+export const publicPages = (ctx: Context) =>
   new Elysia({ name: "public pages" })
     .get("/style.css", ({ request }) => assetAnswer(request, "css", css))
     .get("/client.js", ({ request }) => assetAnswer(request, "js", js))
     .get("/inter.woff2", () => fontAnswer(font))
     .post("/theme", ({ request }) =>
-      submitPublic(request, (_, form, { base }) =>
-        withCookies(seeOther(pathBefore(request, form.get("from"), base)), [themeCookie(base, form.get("theme"))]),
+      submitPublic(ctx, request, (_, form, { base }) =>
+        withCookies(seeOther(ctx, pathBefore(request, form.get("from"), base)), [themeCookie(base, form.get("theme"))]),
       ),
     )
-    .get("/llms.txt", ({ request }) => publicAnswer(request, "text", llmsTxt(site())))
-    .get("/robots.txt", ({ request }) => publicAnswer(request, "text", robotsTxt(site())))
-    .get("/sitemap.xml", ({ request }) => publicAnswer(request, "xml", sitemapXml(site())));
+    .get("/llms.txt", ({ request }) => publicAnswer(request, "text", llmsTxt(toSite(ctx))))
+    .get("/robots.txt", ({ request }) => publicAnswer(request, "text", robotsTxt(toSite(ctx))))
+    .get("/sitemap.xml", ({ request }) => publicAnswer(request, "xml", sitemapXml(toSite(ctx))));
 
 /** The page that a form was on, with its query. `from`: its path, which the form names. */
 function pathBefore(request: Request, from: string | null, base: string): string {

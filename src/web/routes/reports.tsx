@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
 import { findLatest, findStep } from "../../comparisons/latest.ts";
+import type { Context } from "../../context.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
 import { forecastRuns } from "../../fixes/done-fixes.ts";
 import { sortBy } from "../../http/sorting.ts";
@@ -18,19 +19,18 @@ import { getEstimate } from "../../runs/estimates.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/previews.ts";
 import { OneOf } from "../../schema.ts";
-import type { Service } from "../../service.ts";
 import { createShare, sharesOfReport } from "../../shares/shares.ts";
 import { prefersMarkdown, privateAnswer, varyAccept } from "../answer.ts";
 import type { Verification } from "../components/fixes.tsx";
 import { toPage } from "../components/layout.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { seeOther } from "../page-answers.ts";
+import { showPage, submitForm } from "../page-requests.tsx";
 import { ReportPage } from "../pages/report.tsx";
 import { letters, ReportsPage, reportsShown } from "../pages/reports.tsx";
 import { idIn, withoutBlanks } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-const slug = Type.Object({ slug: Type.String() });
 const listQuery = Type.Object({
   promptId: reportFilter.promptId,
   status: Type.Optional(OneOf(reportStatuses)),
@@ -46,106 +46,95 @@ const listQuery = Type.Object({
 const least = { A: 90, B: 80, C: 70, D: 60, F: 0 };
 const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 
+function listPage(ctx: Context, viewer: Viewer, site: Site, query: Static<typeof listQuery>) {
+  const { best, worst, offset = 0, ...filter } = query;
+  const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
+  const found = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
+  const previews = previewsAmong(
+    ctx,
+    viewer.org,
+    found.items.map(({ runId }) => runId),
+  );
+  const listed = listPromptChoices(ctx, viewer.org);
+  const agents = [...new Set([...listAgents(ctx).map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
+  return <ReportsPage {...{ site, viewer, found, previews, query, prompts: listed, agents }} now={ctx.now()} />;
+}
+
+/** `made`: the share link that was just created. */
+async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string, made?: string): Promise<Response> {
+  const report = getReport(ctx, viewer.org, slug);
+  const session = getSession(ctx, viewer.org, slug);
+  const { notice } = session;
+  const path = `/reports/${slug}`;
+  const trend = findLatest(ctx, viewer.org, report.prompt.id);
+  const side = {
+    session: notice === null ? `${site.base}${path}/session` : null,
+    notice,
+    shares: may(viewer, "share") ? sharesOfReport(ctx, session.report) : [],
+    made,
+    nextId: ctx.newId(ctx.now()),
+    previous: findStep(trend, report.run.evalRequestId)?.[0] ?? null,
+  };
+  const visited = getPagesVisited(ctx, session);
+  const graded = { gradings: gradingsOfReport(ctx, session.report).gradings };
+  const { agents, result: first } = getEvalRequest(ctx, viewer.org, report.run.evalRequestId);
+  const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
+  const result = ofAgent?.result ?? first;
+  const verifications = await verificationsOf(ctx, viewer, report);
+  const shown = { site, viewer, path, report, result, visited, side, verifications, ...graded };
+  const body = toPage(<ReportPage {...shown} latest={trend} />);
+  return privateAnswer("html", body, 200, varyAccept);
+}
+
+/** What verifying each open fix takes; null if the viewer may not start runs. */
+async function verificationsOf(
+  ctx: Context,
+  viewer: Viewer,
+  report: Report,
+): Promise<Map<string, Verification> | null> {
+  if (!may(viewer, "run") || report.recommendations.length === 0) return null;
+  const { model, costUsd } = await getEstimate(ctx, viewer.org, report.prompt.id);
+  const prints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
+  return new Map(
+    report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {
+      const print = prints.get(frictionIds[0] ?? "");
+      const count = dismissed || !print ? null : forecastRuns(ctx, viewer.org, report.prompt.id, print);
+      const maxUsd = model === null ? 0 : costUsd === null ? null : costUsd.high * (count ?? 0);
+      return count === null ? [] : [[id, { runs: count, maxUsd }] as const];
+    }),
+  );
+}
+
 /** Report pages. */
-export const reportPages = ({ ctx }: Service, pages: PageRequests) => {
-  function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
-    const { best, worst, offset = 0, ...filter } = query;
-    const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
-    const found = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
-    const previews = previewsAmong(
-      ctx,
-      viewer.org,
-      found.items.map(({ runId }) => runId),
-    );
-    const listed = listPromptChoices(ctx, viewer.org);
-    const agents = [...new Set([...listAgents(ctx).map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
-    return privateAnswer(
-      "html",
-      toPage(<ReportsPage {...{ site, viewer, found, previews, query, prompts: listed, agents }} now={ctx.now()} />),
-    );
-  }
-
-  /** `made`: the share link that was just created. */
-  async function reportPage(viewer: Viewer, site: Site, slug: string, made?: string): Promise<Response> {
-    const report = getReport(ctx, viewer.org, slug);
-    const session = getSession(ctx, viewer.org, slug);
-    const { notice } = session;
-    const path = `/reports/${slug}`;
-    const trend = findLatest(ctx, viewer.org, report.prompt.id);
-    const side = {
-      session: notice === null ? `${site.base}${path}/session` : null,
-      notice,
-      shares: may(viewer, "share") ? sharesOfReport(ctx, session.report) : [],
-      made,
-      nextId: ctx.newId(ctx.now()),
-      previous: findStep(trend, report.run.evalRequestId)?.[0] ?? null,
-    };
-    const visited = getPagesVisited(ctx, session);
-    const graded = { gradings: gradingsOfReport(ctx, session.report).gradings };
-    const { agents, result: first } = getEvalRequest(ctx, viewer.org, report.run.evalRequestId);
-    const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
-    const result = ofAgent?.result ?? first;
-    const verifications = await verificationsOf(viewer, report);
-    const shown = { site, viewer, path, report, result, visited, side, verifications, ...graded };
-    const body = toPage(<ReportPage {...shown} latest={trend} />);
-    return privateAnswer("html", body, 200, varyAccept);
-  }
-
-  /** What verifying each open fix takes; null if the viewer may not start runs. */
-  async function verificationsOf(viewer: Viewer, report: Report): Promise<Map<string, Verification> | null> {
-    if (!may(viewer, "run") || report.recommendations.length === 0) return null;
-    const { model, costUsd } = await getEstimate(ctx, viewer.org, report.prompt.id);
-    const prints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
-    return new Map(
-      report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {
-        const print = prints.get(frictionIds[0] ?? "");
-        const count = dismissed || !print ? null : forecastRuns(ctx, viewer.org, report.prompt.id, print);
-        const maxUsd = model === null ? 0 : costUsd === null ? null : costUsd.high * (count ?? 0);
-        return count === null ? [] : [[id, { runs: count, maxUsd }] as const];
-      }),
-    );
-  }
-
-  return (
-    new Elysia({ name: "report pages" })
-      .get("/reports", ({ request, query }) => pages.show(request, (viewer, here) => listPage(viewer, here, query)), {
+export const reportPages = (ctx: Context) =>
+  new Elysia({ name: "report pages" })
+    .get(
+      "/reports",
+      ({ request, query }) => showPage(ctx, request, (viewer, here) => listPage(ctx, viewer, here, query)),
+      {
         transform: withoutBlanks,
         query: listQuery,
-      })
-      .get(
-        "/reports/:slug",
-        ({ request, params }) =>
-          pages.show(request, (viewer, here) => {
-            const slug = params.slug.replace(/\.(md|json)$/, "");
-            const report = () => getReport(ctx, viewer.org, slug);
-            if (params.slug.endsWith(".json"))
-              return privateAnswer("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
-            return slug !== params.slug || prefersMarkdown(request)
-              ? privateAnswer("markdown", reportMarkdown(report()), 200, varyAccept)
-              : reportPage(viewer, here, slug);
-          }),
-        {
-          params: Type.Object({
-            slug: Type.String({ description: "Slug of the report; append .md for Markdown or .json for JSON" }),
-          }),
-        },
-      )
-      // The form answers at its own address, which people reload.
-      .get(
-        "/reports/:slug/shares",
-        ({ request, params }) =>
-          pages.show(request, ({ org }) => pages.seeOther(`/reports/${getReport(ctx, org, params.slug).slug}`)),
-        { params: slug },
-      )
-      .post(
-        "/reports/:slug/shares",
-        ({ request, params }) =>
-          pages.submit(request, "share", (viewer, fields, here) => {
-            const share = { days: Number(fields.get("days")), withSession: fields.has("session"), id: idIn(fields) };
-            const { url } = createShare(ctx, viewer.org, params.slug, share);
-            return reportPage(viewer, here, params.slug, url);
-          }),
-        { params: slug },
-      )
-  );
-};
+      },
+    )
+    .get("/reports/:slug", ({ request, params }) =>
+      showPage(ctx, request, (viewer, here) => {
+        const slug = params.slug.replace(/\.(md|json)$/, "");
+        const report = () => getReport(ctx, viewer.org, slug);
+        if (params.slug.endsWith(".json"))
+          return privateAnswer("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
+        return slug !== params.slug || prefersMarkdown(request)
+          ? privateAnswer("markdown", reportMarkdown(report()), 200, varyAccept)
+          : reportPage(ctx, viewer, here, slug);
+      }),
+    )
+    // The form answers at its own address, which people reload.
+    .get("/reports/:slug/shares", ({ request, params }) =>
+      showPage(ctx, request, ({ org }) => seeOther(ctx, `/reports/${getReport(ctx, org, params.slug).slug}`)),
+    )
+    .post("/reports/:slug/shares", ({ request, params }) =>
+      submitForm(ctx, request, "share", (viewer, fields, here) => {
+        const share = { days: Number(fields.get("days")), withSession: fields.has("session"), id: idIn(fields) };
+        const { url } = createShare(ctx, viewer.org, params.slug, share);
+        return reportPage(ctx, viewer, here, params.slug, url);
+      }),
+    );

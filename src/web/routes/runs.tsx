@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../../context.ts";
 import { runStatuses, triggers } from "../../db/tables/runs.ts";
 import type { Message } from "../../http/event-stream.ts";
 import { sortBy } from "../../http/sorting.ts";
@@ -13,12 +14,11 @@ import { requestRerun } from "../../runs/requests.ts";
 import { countRuns, getRun, getRunFailure, getRunTask, listAttempts } from "../../runs/runs.ts";
 import { listUsed } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
-import type { Service } from "../../service.ts";
-import { privateAnswer } from "../answer.ts";
-import { toPage, toPart } from "../components/layout.tsx";
+import { toPart } from "../components/layout.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
-import { askBefore } from "../confirmation.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { seeChanged } from "../page-answers.ts";
+import { showPage, streamPage, streamPart, submitForm } from "../page-requests.tsx";
+import { requireConfirmation } from "../pages/confirm.tsx";
 import { RunPage, RunState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
 import { withoutBlanks } from "../query.ts";
@@ -26,7 +26,6 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
 const perPage = 50;
-const params = Type.Object({ runId: Type.String({ description: "ID of the run" }) });
 
 const Filter = Type.Object({
   promptId: Type.Optional(Id),
@@ -37,72 +36,74 @@ const Filter = Type.Object({
   before: Type.Optional(Type.String({ format: "uuid", description: "ID of the last run on the previous page" })),
 });
 
-/** Pages of runs and evaluations. */
-export const runPages = (service: Service, pages: PageRequests) => {
-  const { ctx } = service;
-
-  const shownRuns = (viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
-    const { before, ...filter } = query;
-    return {
-      site,
-      filter,
-      before,
-      now: ctx.now(),
-      ...listNewestRuns(ctx, viewer.org, filter, { limit: perPage, before }),
-    };
+const shownRuns = (ctx: Context, viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
+  const { before, ...filter } = query;
+  return {
+    site,
+    filter,
+    before,
+    now: ctx.now(),
+    ...listNewestRuns(ctx, viewer.org, filter, { limit: perPage, before }),
   };
+};
 
-  const stateOf = (viewer: Viewer, site: Site, { run, position }: Progress) => {
-    const requested = getRunTask(ctx, viewer.org, run.runId);
-    const failure = getRunFailure(ctx, viewer.org, run.runId);
-    const used = listUsed(ctx, viewer.org, run, requested.task, position.attempt);
-    const attempts = listAttempts(ctx, viewer.org, run.runId);
-    const isPreview = Object.keys(requested.urlMap).length > 0;
-    return {
-      site,
-      viewer,
-      title: titleOf(requested.task),
-      isPreview,
-      requested,
-      run,
-      failure,
-      used,
-      attempts,
-      now: ctx.now(),
-    };
+const stateOf = (ctx: Context, viewer: Viewer, site: Site, { run, position }: Progress) => {
+  const requested = getRunTask(ctx, viewer.org, run.runId);
+  const failure = getRunFailure(ctx, viewer.org, run.runId);
+  const used = listUsed(ctx, viewer.org, run, requested.task, position.attempt);
+  const attempts = listAttempts(ctx, viewer.org, run.runId);
+  const isPreview = Object.keys(requested.urlMap).length > 0;
+  return {
+    site,
+    viewer,
+    title: titleOf(requested.task),
+    isPreview,
+    requested,
+    run,
+    failure,
+    used,
+    attempts,
+    now: ctx.now(),
   };
+};
 
-  /** Server-sent page fragments of a run: its state and its new events. */
-  async function* toPartials(viewer: Viewer, site: Site, runId: string, after: string | null, gone: AbortSignal) {
-    const seen = parsePosition(after);
-    let attempt = seen?.attempt ?? 0;
-    for await (const progress of followRun(ctx, viewer.org, runId, seen, gone)) {
-      const { events, position } = progress;
-      // Each attempt is a session of its own, so its events replace those of the previous attempt.
-      const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
-      attempt = position.attempt;
-      const state = toPart(<RunState {...stateOf(viewer, site, progress)} />, viewer);
-      const rows = toPart(<TimelineRows events={events} />);
-      const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
-        events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
-      }`;
-      yield { id: formatPosition(position), data } satisfies Message;
-    }
-    yield { event: "end", data: "" } satisfies Message;
+/** Server-sent page fragments of a run: its state and its new events. */
+async function* toPartials(
+  ctx: Context,
+  viewer: Viewer,
+  site: Site,
+  runId: string,
+  after: string | null,
+  gone: AbortSignal,
+) {
+  const seen = parsePosition(after);
+  let attempt = seen?.attempt ?? 0;
+  for await (const progress of followRun(ctx, viewer.org, runId, seen, gone)) {
+    const { events, position } = progress;
+    // Each attempt is a session of its own, so its events replace those of the previous attempt.
+    const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
+    attempt = position.attempt;
+    const state = toPart(<RunState {...stateOf(ctx, viewer, site, progress)} />, viewer);
+    const rows = toPart(<TimelineRows events={events} />);
+    const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
+      events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
+    }`;
+    yield { id: formatPosition(position), data } satisfies Message;
   }
+  yield { event: "end", data: "" } satisfies Message;
+}
 
-  return new Elysia({ name: "run pages" })
+/** Pages of runs and evaluations. */
+export const runPages = (ctx: Context) =>
+  new Elysia({ name: "run pages" })
     .get(
       "/runs",
       ({ request, query }) =>
-        pages.show(request, (viewer, site) => {
-          const shown = shownRuns(viewer, site, query);
+        showPage(ctx, request, (viewer, site) => {
+          const shown = shownRuns(ctx, viewer, site, query);
           const total = countRuns(ctx, viewer.org);
           const agents = listAgents(ctx).map(({ id }) => id);
-          return privateAnswer(
-            "html",
-            toPage(<RunsPage {...{ viewer, prompts: listPromptChoices(ctx, viewer.org), agents, total, ...shown }} />),
-          );
+          return <RunsPage {...{ viewer, prompts: listPromptChoices(ctx, viewer.org), agents, total, ...shown }} />;
         }),
       {
         transform: withoutBlanks,
@@ -112,65 +113,52 @@ export const runPages = (service: Service, pages: PageRequests) => {
     .get(
       "/runs/live",
       ({ request, query }) =>
-        pages.live(request, (viewer, site) => () => toPart(<RunsPart {...shownRuns(viewer, site, query)} />, viewer)),
+        streamPart(
+          ctx,
+          request,
+          (viewer, site) => () => toPart(<RunsPart {...shownRuns(ctx, viewer, site, query)} />, viewer),
+        ),
       {
         transform: withoutBlanks,
         query: Filter,
       },
     )
-    .get(
-      "/runs/:runId",
-      ({ request, params }) =>
-        pages.show(request, (viewer, site) => {
-          const progress = getRunProgress(ctx, viewer.org, params.runId);
-          const state = stateOf(viewer, site, progress);
-          return privateAnswer("html", toPage(<RunPage {...{ progress, ...state }} />));
-        }),
-      { params },
+    .get("/runs/:runId", ({ request, params }) =>
+      showPage(ctx, request, (viewer, site) => {
+        const progress = getRunProgress(ctx, viewer.org, params.runId);
+        const state = stateOf(ctx, viewer, site, progress);
+        return <RunPage {...{ progress, ...state }} />;
+      }),
     )
     .get(
       "/runs/:runId/events",
       ({ request, params, query }) =>
-        pages.stream(request, (viewer, site) => {
+        streamPage(ctx, request, (viewer, site) => {
           const { runId } = getRun(ctx, viewer.org, params.runId);
           const after = request.headers.get("last-event-id") ?? query.after ?? null;
-          return (gone) => toPartials(viewer, site, runId, after, gone);
+          return (gone) => toPartials(ctx, viewer, site, runId, after, gone);
         }),
       {
-        params,
         query: Type.Object({ after: Type.Optional(Type.String({ description: "Place in the session: attempt.seq" })) }),
       },
     )
-    .post(
-      "/runs/:runId/cancel",
-      ({ request, params }) =>
-        pages.submit(request, "run", async (viewer, form) => {
-          const { completedAt } = getRun(ctx, viewer.org, params.runId);
-          const asks =
-            completedAt === null &&
-            askBefore(
-              pages,
-              { request, viewer, form },
-              {
-                title: "Cancel this run?",
-                loses: ["It ends without a report. Events recorded so far are kept. Model costs are not refunded."],
-                act: "Cancel run",
-                back: `/runs/${params.runId}`,
-              },
-            );
-          if (asks) return asks;
-          await cancelRun(ctx, viewer.org, params.runId, viewer.person?.name ?? "a user in the web UI");
-          return pages.seeChanged(`/runs/${params.runId}`, "runCancelled");
-        }),
-      { params },
+    .post("/runs/:runId/cancel", ({ request, params }) =>
+      submitForm(ctx, request, "run", async (viewer, form) => {
+        const { completedAt } = getRun(ctx, viewer.org, params.runId);
+        if (completedAt === null)
+          requireConfirmation(form, {
+            title: "Cancel this run?",
+            loses: ["It ends without a report. Events recorded so far are kept. Model costs are not refunded."],
+            act: "Cancel run",
+            back: `/runs/${params.runId}`,
+          });
+        await cancelRun(ctx, viewer.org, params.runId, viewer.person?.name ?? "a user in the web UI");
+        return seeChanged(ctx, `/runs/${params.runId}`, "runCancelled");
+      }),
     )
-    .post(
-      "/runs/:runId/rerun",
-      ({ request, params }) =>
-        pages.submit(request, "run", async (viewer) => {
-          const { runIds } = await requestRerun(ctx, viewer.org, params.runId, "web");
-          return pages.seeChanged(`/runs/${runIds[0]}`, "runStarted");
-        }),
-      { params },
+    .post("/runs/:runId/rerun", ({ request, params }) =>
+      submitForm(ctx, request, "run", async (viewer) => {
+        const { runIds } = await requestRerun(ctx, viewer.org, params.runId, "web");
+        return seeChanged(ctx, `/runs/${runIds[0]}`, "runStarted");
+      }),
     );
-};

@@ -1,16 +1,14 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { OrgId } from "../../context.ts";
+import type { Context, OrgId } from "../../context.ts";
 import { listPromptLines } from "../../prompts/lists.ts";
 import { scoreText, titleOf } from "../../reports/labels.ts";
 import { listReportsBySlug } from "../../reports/lists.ts";
 import { listNewestRuns, listRunsByPrefix } from "../../runs/lists.ts";
-import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPart } from "../components/layout.tsx";
 import { docs, toDocPath } from "../docs.ts";
-import { pageAnswer } from "../page-answers.ts";
-import type { PageRequests } from "../page-requests.tsx";
+import { showPage } from "../page-requests.tsx";
 import { type Hit, Hits, SearchPage } from "../pages/search.tsx";
 import { places } from "../places.ts";
 import { withoutBlanks } from "../query.ts";
@@ -39,69 +37,69 @@ const actions: [title: string, path: string, act: Act][] = [
   ["Change the time zone and limits", "/settings", "organization"],
 ];
 
+/** The newest reports and runs of the prompts that match, and those whose ID was given. */
+function thingsOf(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
+  const found = listPromptLines(ctx, org, { search: text }, { limit: most.prompts, offset: 0 }).items;
+  const ofPrompts = found.slice(0, most.withReports).flatMap(({ id }): Hit[] => {
+    const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: most.reports }).items;
+    const withReports = newest.flatMap(({ report, title, createdAt }) =>
+      report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
+    );
+    return [...withReports, ...newest.slice(0, 1).map(toRunHit)];
+  });
+  const isId = /^[0-9a-f-]{8,36}$/i.test(text);
+  return [
+    ...(isId ? listRunsByPrefix(ctx, org, text, most.runs).map(toRunHit) : []),
+    ...(text.includes("-") ? listReportsBySlug(ctx, org, text.toLowerCase(), most.reports).map(toReportHit) : []),
+    ...found.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
+    ...(mayRun
+      ? found.slice(0, most.withReports).map(
+          (each): Hit => ({
+            kind: "Action",
+            title: `Run ${titleOf(each)}`,
+            path: `/prompts/${each.id}#run-form`,
+          }),
+        )
+      : []),
+    ...ofPrompts,
+  ];
+}
+
+function hitsOf(ctx: Context, viewer: Viewer, text: string): Hit[] {
+  const matches = (title: string) =>
+    text
+      .toLowerCase()
+      .split(/\s+/)
+      .every((word) => title.toLowerCase().includes(word));
+  const hits: Hit[] = [
+    ...(text === "" ? [] : thingsOf(ctx, viewer.org, text, may(viewer, "run"))),
+    ...[...ownPages, ...(viewer.hasWorkers ? [workersPage] : [])]
+      .filter(([title]) => matches(title))
+      .map(([title, path]): Hit => ({ kind: "Page", title, path })),
+    ...actions
+      .filter(([title, , act]) => may(viewer, act) && matches(title))
+      .map(([title, path]): Hit => ({ kind: "Action", title, path })),
+    ...(text === ""
+      ? []
+      : docs
+          .filter(({ title }) => matches(title))
+          .slice(0, most.docs)
+          .map(({ title, slug }): Hit => ({ kind: "Docs", title, path: toDocPath(slug) }))),
+  ];
+  return [...new Map(hits.map((hit) => [hit.kind + hit.path, hit])).values()];
+}
+
 /** Search over what an organization has, and over pages and actions. */
-export const searchPages = ({ ctx }: Service, pages: PageRequests) => {
-  /** The newest reports and runs of the prompts that match, and those whose ID was given. */
-  function thingsOf(org: OrgId, text: string, mayRun: boolean): Hit[] {
-    const found = listPromptLines(ctx, org, { search: text }, { limit: most.prompts, offset: 0 }).items;
-    const ofPrompts = found.slice(0, most.withReports).flatMap(({ id }): Hit[] => {
-      const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: most.reports }).items;
-      const withReports = newest.flatMap(({ report, title, createdAt }) =>
-        report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
-      );
-      return [...withReports, ...newest.slice(0, 1).map(toRunHit)];
-    });
-    const isId = /^[0-9a-f-]{8,36}$/i.test(text);
-    return [
-      ...(isId ? listRunsByPrefix(ctx, org, text, most.runs).map(toRunHit) : []),
-      ...(text.includes("-") ? listReportsBySlug(ctx, org, text.toLowerCase(), most.reports).map(toReportHit) : []),
-      ...found.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
-      ...(mayRun
-        ? found.slice(0, most.withReports).map(
-            (each): Hit => ({
-              kind: "Action",
-              title: `Run ${titleOf(each)}`,
-              path: `/prompts/${each.id}#run-form`,
-            }),
-          )
-        : []),
-      ...ofPrompts,
-    ];
-  }
-
-  function hitsOf(viewer: Viewer, text: string): Hit[] {
-    const matches = (title: string) =>
-      text
-        .toLowerCase()
-        .split(/\s+/)
-        .every((word) => title.toLowerCase().includes(word));
-    const hits: Hit[] = [
-      ...(text === "" ? [] : thingsOf(viewer.org, text, may(viewer, "run"))),
-      ...[...ownPages, ...(viewer.hasWorkers ? [workersPage] : [])]
-        .filter(([title]) => matches(title))
-        .map(([title, path]): Hit => ({ kind: "Page", title, path })),
-      ...actions
-        .filter(([title, , act]) => may(viewer, act) && matches(title))
-        .map(([title, path]): Hit => ({ kind: "Action", title, path })),
-      ...(text === ""
-        ? []
-        : docs
-            .filter(({ title }) => matches(title))
-            .slice(0, most.docs)
-            .map(({ title, slug }): Hit => ({ kind: "Docs", title, path: toDocPath(slug) }))),
-    ];
-    return [...new Map(hits.map((hit) => [hit.kind + hit.path, hit])).values()];
-  }
-
-  return new Elysia({ name: "search pages" }).get(
+export const searchPages = (ctx: Context) =>
+  new Elysia({ name: "search pages" }).get(
     "/search",
     ({ request, query: { q = "" } }) =>
-      pages.show(request, (viewer, site) => {
+      showPage(ctx, request, (viewer, site) => {
         const text = q.trim();
-        const hits = hitsOf(viewer, text);
+        const hits = hitsOf(ctx, viewer, text);
         if (request.headers.has("hx-request"))
           return privateAnswer("html", toPart(<Hits {...{ site, hits }} />, viewer));
-        return pageAnswer(<SearchPage {...{ site, viewer, text, hits }} />);
+        return <SearchPage {...{ site, viewer, text, hits }} />;
       }),
     {
       transform: withoutBlanks,
@@ -110,7 +108,6 @@ export const searchPages = ({ ctx }: Service, pages: PageRequests) => {
       }),
     },
   );
-};
 
 type ReportLine = Parameters<typeof scoreText>[0] & {
   slug: string;

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import type { OrgId } from "../../context.ts";
+import type { Context, OrgId } from "../../context.ts";
 import { badRequest, conflict } from "../../errors.ts";
 import { count, dollars } from "../../grading/text.ts";
 import { getPrompt, updatePrompt } from "../../prompts/prompts.ts";
@@ -9,11 +9,12 @@ import type { Estimate } from "../../runs/estimate-schema.ts";
 import { getEstimate } from "../../runs/estimates.ts";
 import { requestEval, requestRerun } from "../../runs/requests.ts";
 import { getRun, getRunTask } from "../../runs/runs.ts";
-import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { maxSelected } from "../components/selection.tsx";
-import { archivedReports, askBefore } from "../confirmation.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { seeChanged } from "../page-answers.ts";
+import { showPage, submitForm } from "../page-requests.tsx";
+import { requireConfirmation } from "../pages/confirm.tsx";
+import { archivedReports } from "./report-forms.tsx";
 
 /** Field with an idempotency key, so that a form that is sent twice starts its runs once. */
 const keyField = "key";
@@ -37,61 +38,59 @@ const file = (name: string, rows: unknown[]) =>
     "content-disposition": `attachment; filename="evald-${name}.json"`,
   });
 
-/** Actions on the selected rows of a list. */
-export const selectionPages = (service: Service, pages: PageRequests) => {
-  const { ctx } = service;
+async function planRun(ctx: Context, org: OrgId, runId: string): Promise<Planned> {
+  const { prompt } = getRun(ctx, org, runId);
+  const { task } = getRunTask(ctx, org, runId);
+  if (prompt.status === "archived")
+    throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect its runs.`);
+  const estimate = await getEstimate(ctx, org, prompt.id, task.chosen);
+  const agents = 1 + estimate.others.length;
+  const start = (key: string) => requestRerun(ctx, org, runId, "web", `${key}-${runId}`);
+  return { title: titleOf(task), runs: agents, estimate, start };
+}
 
-  async function planRun(org: OrgId, runId: string): Promise<Planned> {
-    const { prompt } = getRun(ctx, org, runId);
-    const { task } = getRunTask(ctx, org, runId);
-    if (prompt.status === "archived")
-      throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect its runs.`);
-    const estimate = await getEstimate(ctx, org, prompt.id, task.chosen);
-    const agents = 1 + estimate.others.length;
-    const start = (key: string) => requestRerun(ctx, org, runId, "web", `${key}-${runId}`);
-    return { title: titleOf(task), runs: agents, estimate, start };
-  }
+async function planPrompt(ctx: Context, org: OrgId, promptId: string): Promise<Planned> {
+  const prompt = getPrompt(ctx, org, promptId);
+  if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables. Run it from its page.`);
+  if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect it.`);
+  const estimate = await getEstimate(ctx, org, promptId);
+  const input = { urlMap: {}, runs: null, trigger: "web" as const };
+  const start = (key: string) => requestEval(ctx, org, promptId, { ...input, idempotencyKey: `${key}-${promptId}` });
+  return { title: titleOf(prompt), runs: estimate.runs * (1 + estimate.others.length), estimate, start };
+}
 
-  async function planPrompt(org: OrgId, promptId: string): Promise<Planned> {
-    const prompt = getPrompt(ctx, org, promptId);
-    if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables. Run it from its page.`);
-    if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect it.`);
-    const estimate = await getEstimate(ctx, org, promptId);
-    const input = { urlMap: {}, runs: null, trigger: "web" as const };
-    const start = (key: string) => requestEval(ctx, org, promptId, { ...input, idempotencyKey: `${key}-${promptId}` });
-    return { title: titleOf(prompt), runs: estimate.runs * (1 + estimate.others.length), estimate, start };
-  }
-
-  /** Asks for consent to the price, then starts what was selected. */
-  const startSelected = (request: Request, back: string, plan: (org: OrgId, id: string) => Promise<Planned>) =>
-    pages.submit(request, "run", async (viewer, form) => {
-      const planned = await Promise.all(selectedIn(form.keys()).map((id) => plan(viewer.org, id)));
-      if (!form.has(keyField)) form.set(keyField, crypto.randomUUID());
-      const total = planned.reduce((sum, { runs }) => sum + runs, 0);
-      const asks = askBefore(
-        pages,
-        { request, viewer, form },
-        {
-          title: `Start ${count(total, "run")}?`,
-          loses: [...new Set(planned.map(({ title }) => title))].map((title) =>
-            priceText(
-              title,
-              planned.filter((each) => each.title === title),
-            ),
-          ),
-          act: `Start ${count(total, "run")}`,
-          back,
-          isDestructive: false,
-        },
-      );
-      if (asks) return asks;
-      for (const { start } of planned) await start(form.get(keyField) ?? "");
-      return pages.seeChanged("/runs", "runsStarted");
+/** Asks for consent to the price, then starts what was selected. */
+const startSelected = (
+  ctx: Context,
+  request: Request,
+  back: string,
+  plan: (ctx: Context, org: OrgId, id: string) => Promise<Planned>,
+) =>
+  submitForm(ctx, request, "run", async (viewer, form) => {
+    const planned = await Promise.all(selectedIn(form.keys()).map((id) => plan(ctx, viewer.org, id)));
+    if (!form.has(keyField)) form.set(keyField, crypto.randomUUID());
+    const total = planned.reduce((sum, { runs }) => sum + runs, 0);
+    requireConfirmation(form, {
+      title: `Start ${count(total, "run")}?`,
+      loses: [...new Set(planned.map(({ title }) => title))].map((title) =>
+        priceText(
+          title,
+          planned.filter((each) => each.title === title),
+        ),
+      ),
+      act: `Start ${count(total, "run")}`,
+      back,
+      isDestructive: false,
     });
+    for (const { start } of planned) await start(form.get(keyField) ?? "");
+    return seeChanged(ctx, "/runs", "runsStarted");
+  });
 
-  return new Elysia({ name: "selection pages" })
+/** Actions on the selected rows of a list. */
+export const selectionPages = (ctx: Context) =>
+  new Elysia({ name: "selection pages" })
     .get("/reports/selected/export", ({ request }) =>
-      pages.show(request, ({ org }) =>
+      showPage(ctx, request, ({ org }) =>
         file(
           "reports",
           selectedIn(fieldsOf(request)).map((slug) => getReport(ctx, org, slug)),
@@ -99,58 +98,49 @@ export const selectionPages = (service: Service, pages: PageRequests) => {
       ),
     )
     .get("/runs/selected/export", ({ request }) =>
-      pages.show(request, ({ org }) =>
+      showPage(ctx, request, ({ org }) =>
         file(
           "runs",
           selectedIn(fieldsOf(request)).map((runId) => getRun(ctx, org, runId)),
         ),
       ),
     )
-    .post("/runs/selected/rerun", ({ request }) => startSelected(request, "/runs", planRun))
+    .post("/runs/selected/rerun", ({ request }) => startSelected(ctx, request, "/runs", planRun))
     .post("/reports/selected/rerun", ({ request }) =>
-      startSelected(request, "/reports", (org, slug) => planRun(org, getReport(ctx, org, slug).run.runId)),
+      startSelected(ctx, request, "/reports", (ctx, org, slug) =>
+        planRun(ctx, org, getReport(ctx, org, slug).run.runId),
+      ),
     )
-    .post("/prompts/selected/run", ({ request }) => startSelected(request, "/prompts", planPrompt))
+    .post("/prompts/selected/run", ({ request }) => startSelected(ctx, request, "/prompts", planPrompt))
     .post("/reports/selected/archive", ({ request }) =>
-      pages.submit(request, "publish", (viewer, form) => {
+      submitForm(ctx, request, "publish", (viewer, form) => {
         const selected = selectedIn(form.keys()).map((slug) => getReport(ctx, viewer.org, slug));
-        const asks = askBefore(
-          pages,
-          { request, viewer, form },
-          {
-            title: `Archive ${count(selected.length, "report")}?`,
-            loses: [archivedReports, ...selected.map(({ task, slug }) => `${titleOf(task)} (${slug})`)],
-            act: "Archive reports",
-            back: "/reports",
-          },
-        );
-        if (asks) return asks;
+        requireConfirmation(form, {
+          title: `Archive ${count(selected.length, "report")}?`,
+          loses: [archivedReports, ...selected.map(({ task, slug }) => `${titleOf(task)} (${slug})`)],
+          act: "Archive reports",
+          back: "/reports",
+        });
         for (const { slug } of selected) setReportStatus(ctx, viewer.org, slug, "archived");
-        return pages.seeChanged("/reports", "reportsArchived");
+        return seeChanged(ctx, "/reports", "reportsArchived");
       }),
     )
     .post("/prompts/selected/archive", ({ request }) =>
-      pages.submit(request, "archive", (viewer, form) => {
+      submitForm(ctx, request, "archive", (viewer, form) => {
         const selected = selectedIn(form.keys()).map((id) => getPrompt(ctx, viewer.org, id));
-        const asks = askBefore(
-          pages,
-          { request, viewer, form },
-          {
-            title: `Archive ${count(selected.length, "prompt")}?`,
-            loses: [
-              "They can no longer be run, and their schedules stop. Their runs and reports are kept. You can unarchive them later.",
-              ...selected.map(titleOf),
-            ],
-            act: "Archive prompts",
-            back: "/prompts",
-          },
-        );
-        if (asks) return asks;
+        requireConfirmation(form, {
+          title: `Archive ${count(selected.length, "prompt")}?`,
+          loses: [
+            "They can no longer be run, and their schedules stop. Their runs and reports are kept. You can unarchive them later.",
+            ...selected.map(titleOf),
+          ],
+          act: "Archive prompts",
+          back: "/prompts",
+        });
         for (const { id } of selected) updatePrompt(ctx, viewer.org, id, { status: "archived" });
-        return pages.seeChanged("/prompts", "promptsArchived");
+        return seeChanged(ctx, "/prompts", "promptsArchived");
       }),
     );
-};
 
 /** "Upload a file: 3 runs with anthropic/x, at most $0.42". */
 function priceText(title: string, planned: Planned[]): string {

@@ -1,66 +1,47 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../../context.ts";
 import { getArtifact, toArtifactAnswer } from "../../reports/artifacts.ts";
 import { getReport } from "../../reports/reports.ts";
 import { getTimeline } from "../../reports/timeline.ts";
 import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { traceQuery } from "../../reports/trace-schema.ts";
-import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { showPage } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { SessionPage } from "../pages/session.tsx";
 import { withoutBlanks } from "../query.ts";
 
-const slug = Type.Object({ slug: Type.String() });
 /** Session pages. */
-export const sessionPages = ({ ctx }: Service, pages: PageRequests) =>
+export const sessionPages = (ctx: Context) =>
   new Elysia({ name: "session pages" })
     .get(
       "/reports/:slug/session",
       ({ request, params, query }) =>
-        pages.show(request, async (viewer, site) => {
+        showPage(ctx, request, async (viewer, site) => {
           const report = getReport(ctx, viewer.org, params.slug);
           const session = getSession(ctx, viewer.org, params.slug);
           const trace = await getTrace(ctx, session, query);
           const timeline = await getTimeline(ctx, session);
           const earlier = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
           const path = `/reports/${params.slug}`;
-          return privateAnswer(
-            "html",
-            toPage(<SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={earlier} />),
-          );
+          return <SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={earlier} />;
         }),
       {
         transform: withoutBlanks,
-        params: slug,
         query: Type.Object(traceQuery),
       },
     )
-    .get(
-      "/reports/:slug/session/:seq",
-      ({ request, params }) =>
-        pages.show(request, (viewer, site) => {
-          const event = getEvent(ctx, getSession(ctx, viewer.org, params.slug), Number(params.seq));
-          const path = `/reports/${params.slug}`;
-          if (request.headers.has("hx-request")) return privateAnswer("html", renderPayload(event));
-          return privateAnswer("html", toPage(<EventPage {...{ site, viewer, path, event }} />));
-        }),
-      {
-        params: Type.Object({
-          slug: Type.String(),
-          seq: Type.String({ description: "Sequence number (seq) of the event" }),
-        }),
-      },
+    .get("/reports/:slug/session/:seq", ({ request, params }) =>
+      showPage(ctx, request, (viewer, site) => {
+        const event = getEvent(ctx, getSession(ctx, viewer.org, params.slug), Number(params.seq));
+        const path = `/reports/${params.slug}`;
+        if (request.headers.has("hx-request")) return privateAnswer("html", renderPayload(event));
+        return <EventPage {...{ site, viewer, path, event }} />;
+      }),
     )
-    .get(
-      "/reports/:slug/artifacts/:name",
-      ({ request, params }) =>
-        pages.show(request, ({ org }) =>
-          toArtifactAnswer(params.name, getArtifact(ctx, org, params.slug, params.name)),
-        ),
-      {
-        params: Type.Object({ slug: Type.String(), name: Type.String() }),
-      },
+    .get("/reports/:slug/artifacts/:name", ({ request, params }) =>
+      showPage(ctx, request, ({ org }) =>
+        toArtifactAnswer(params.name, getArtifact(ctx, org, params.slug, params.name)),
+      ),
     );

@@ -1,39 +1,29 @@
 import { Elysia } from "elysia";
 import { getOrg, updateOrgAsPerson } from "../../auth/orgs.ts";
+import type { Context } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { getSpending } from "../../runs/spending.ts";
-import type { Service } from "../../service.ts";
-import { privateAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { type FormResult, showPage, submitSettings } from "../page-requests.tsx";
 import { OrgPage } from "../pages/settings.tsx";
-import { type FormResult, settingsForms } from "../settings-forms.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-/** Settings page of the organization. */
-export const settingsPages = ({ ctx }: Service, pages: PageRequests) => {
-  const { config } = ctx;
-  const act = settingsForms(pages);
+const orgPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => (
+  <OrgPage
+    {...{ site, viewer, ...result }}
+    org={getOrg(ctx, viewer.org)}
+    spentUsd={getSpending(ctx, viewer.org).spentUsd}
+    defaults={{ runsAtOnce: ctx.config.runsPerOrg, runsADay: ctx.config.runsADay }}
+    mayChange={may(viewer, "organization")}
+  />
+);
 
-  const orgPage = (viewer: Viewer, site: Site, result: FormResult = {}, status = 200) =>
-    privateAnswer(
-      "html",
-      toPage(
-        <OrgPage
-          {...{ site, viewer, ...result }}
-          org={getOrg(ctx, viewer.org)}
-          spentUsd={getSpending(ctx, viewer.org).spentUsd}
-          defaults={{ runsAtOnce: config.runsPerOrg, runsADay: config.runsADay }}
-          mayChange={may(viewer, "organization")}
-        />,
-      ),
-      status,
-    );
-  return new Elysia({ name: "settings pages" })
-    .get("/settings", ({ request }) => pages.show(request, (viewer, site) => orgPage(viewer, site)))
+/** Settings page of the organization. */
+export const settingsPages = (ctx: Context) =>
+  new Elysia({ name: "settings pages" })
+    .get("/settings", ({ request }) => showPage(ctx, request, (viewer, site) => orgPage(ctx, viewer, site)))
     .post("/settings", ({ request }) =>
-      act(request, "organization", orgPage, (viewer, form, site) => {
+      submitSettings(ctx, request, "organization", orgPage, (viewer, form, site) => {
         updateOrgAsPerson(ctx, viewer.org, {
           name: form.get("name") ?? undefined,
           timeZone: form.get("timeZone") ?? undefined,
@@ -45,10 +35,9 @@ export const settingsPages = ({ ctx }: Service, pages: PageRequests) => {
           hasResultsPage: form.has("hasResultsPage"),
         });
         const { name, timeZone } = getOrg(ctx, viewer.org);
-        return orgPage({ ...viewer, orgName: name, timeZone }, site, { done: "Settings saved." });
+        return orgPage(ctx, { ...viewer, orgName: name, timeZone }, site, { done: "Settings saved." });
       }),
     );
-};
 
 function toLimit(form: URLSearchParams, name: string, label: string): number | null {
   const text = (form.get(name) ?? "").trim();

@@ -5,11 +5,11 @@ import { mailReset, sendsMail } from "../../auth/mail.ts";
 import { findPerson, signIn, signOut } from "../../auth/people.ts";
 import { readReset, resetPassword, toResetPath } from "../../auth/resets.ts";
 import { beginSso, endSso, ssoNameOf } from "../../auth/sso.ts";
+import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
-import type { Service } from "../../service.ts";
 import { toNext } from "../credential.ts";
-import { formError, pageAnswer } from "../page-answers.ts";
-import type { PageRequests } from "../page-requests.tsx";
+import { formError, redirect, seeOther, withCookies } from "../page-answers.ts";
+import { showPublic, submitPublic } from "../page-requests.tsx";
 import { ResetPage } from "../pages/invite.tsx";
 import { ForgottenPage, SignInPage } from "../pages/sign-in.tsx";
 import { fromOf } from "../visitors.ts";
@@ -27,105 +27,99 @@ const ssoFailed = "Single sign-on failed. Try again, or sign in with your passwo
 
 const noMail = new AppError("not_found", "This server does not send email. Ask an owner for a password reset link.");
 
-const redirect = (location: string): Response =>
-  new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
+/** How people can sign in, besides with a password. */
+const signInOptions = (ctx: Context) => ({ ssoName: ssoNameOf(ctx), sendsMail: sendsMail(ctx) });
 
 /** Sign-in, sign-out and password reset. */
-export const signInPages = ({ ctx }: Service, pages: PageRequests) => {
-  const signInOptions = { ssoName: ssoNameOf(ctx), sendsMail: sendsMail(ctx) };
-  return (
-    new Elysia({ name: "sign-in pages" })
-      .get("/sign-in", ({ request }) =>
-        pages.showPublic(request, ({ signedIn }, site) => {
-          const { searchParams } = new URL(request.url);
-          const next = toNext(searchParams.get("next"));
-          const error = searchParams.get("error");
-          const wrong = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailed);
-          return signedIn
-            ? pages.seeOther(next)
-            : pageAnswer(<SignInPage {...{ site, next, wrong, ...signInOptions }} />);
+export const signInPages = (ctx: Context) =>
+  new Elysia({ name: "sign-in pages" })
+    .get("/sign-in", ({ request }) =>
+      showPublic(ctx, request, ({ signedIn }, site) => {
+        const { searchParams } = new URL(request.url);
+        const next = toNext(searchParams.get("next"));
+        const error = searchParams.get("error");
+        const wrong = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailed);
+        return signedIn ? seeOther(ctx, next) : <SignInPage {...{ site, next, wrong, ...signInOptions(ctx) }} />;
+      }),
+    )
+    // GET, because the CSP forbids a form that redirects to another origin.
+    .get("/sign-in/oidc", ({ request }) =>
+      showPublic(ctx, request, async () => {
+        const next = toNext(new URL(request.url).searchParams.get("next"));
+        const { location, cookies } = await beginSso(ctx, next, fromOf(request));
+        return withCookies(redirect(location), cookies);
+      }),
+    )
+    .get("/sign-in/callback/oidc", ({ request }) =>
+      showPublic(ctx, request, async () => {
+        const query = Object.fromEntries(new URL(request.url).searchParams);
+        const { location, cookies } = await endSso(ctx, query, fromOf(request));
+        return withCookies(redirect(location), cookies);
+      }),
+    )
+    .get("/sign-in/forgotten", ({ request }) =>
+      showPublic(ctx, request, (_, site) => {
+        if (!sendsMail(ctx)) throw noMail;
+        return <ForgottenPage site={site} />;
+      }),
+    )
+    .post("/sign-in/forgotten", ({ request }) =>
+      submitPublic(ctx, request, (_, form, site) => {
+        if (!sendsMail(ctx)) throw noMail;
+        const email = (form.get("email") ?? "").trim().toLowerCase();
+        try {
+          countSignInAttempt(ctx, `forgotten ${email}`, fromOf(request).address);
+          const person = findPerson(ctx, email);
+          // Not awaited: the response time would reveal whether the address is known.
+          if (person) void mailReset(ctx, person.email, toResetPath(ctx, person.id));
+          return <ForgottenPage site={site} email={email} />;
+        } catch (error) {
+          return formError(error, (wrong) => <ForgottenPage {...{ site, wrong }} />);
+        }
+      }),
+    )
+    .post("/sign-in", ({ request }) =>
+      submitPublic(ctx, request, async (_, form, site) => {
+        const next = toNext(form.get("next"));
+        const email = form.get("email") ?? "";
+        try {
+          const cookies = await signIn(ctx, email, form.get("password") ?? "", fromOf(request));
+          return withCookies(seeOther(ctx, next), cookies);
+        } catch (error) {
+          return formError(error, (wrong) => <SignInPage {...{ site, next, email, wrong, ...signInOptions(ctx) }} />);
+        }
+      }),
+    )
+    .post("/sign-out", ({ request }) =>
+      submitPublic(ctx, request, async (_, form) => {
+        const next = toNext(form.get("next"));
+        const cookies = await signOut(ctx, fromOf(request));
+        return withCookies(seeOther(ctx, next === "/" ? "/sign-in" : next), cookies);
+      }),
+    )
+    .get(
+      "/reset/:token",
+      ({ request, params }) =>
+        showPublic(ctx, request, (_, site) => {
+          const person = readReset(ctx, params.token);
+          return <ResetPage {...{ site, path: `/reset/${params.token}`, person }} />;
         }),
-      )
-      // GET, because the CSP forbids a form that redirects to another origin.
-      .get("/sign-in/oidc", ({ request }) =>
-        pages.showPublic(request, async () => {
-          const next = toNext(new URL(request.url).searchParams.get("next"));
-          const { location, cookies } = await beginSso(ctx, next, fromOf(request));
-          return pages.withCookies(redirect(location), cookies);
-        }),
-      )
-      .get("/sign-in/callback/oidc", ({ request }) =>
-        pages.showPublic(request, async () => {
-          const query = Object.fromEntries(new URL(request.url).searchParams);
-          const { location, cookies } = await endSso(ctx, query, fromOf(request));
-          return pages.withCookies(redirect(location), cookies);
-        }),
-      )
-      .get("/sign-in/forgotten", ({ request }) =>
-        pages.showPublic(request, (_, site) => {
-          if (!sendsMail(ctx)) throw noMail;
-          return pageAnswer(<ForgottenPage site={site} />);
-        }),
-      )
-      .post("/sign-in/forgotten", ({ request }) =>
-        pages.submitPublic(request, (_, form, site) => {
-          if (!sendsMail(ctx)) throw noMail;
-          const email = (form.get("email") ?? "").trim().toLowerCase();
+      { params: Token },
+    )
+    .post(
+      "/reset/:token",
+      ({ request, params }) =>
+        submitPublic(ctx, request, async (_, form, site) => {
+          const person = readReset(ctx, params.token);
           try {
-            countSignInAttempt(ctx, `forgotten ${email}`, fromOf(request).address);
-            const person = findPerson(ctx, email);
-            // Not awaited: the response time would reveal whether the address is known.
-            if (person) void mailReset(ctx, person.email, toResetPath(ctx, person.id));
-            return pageAnswer(<ForgottenPage site={site} email={email} />);
+            const password = form.get("password") ?? "";
+            const cookies = await resetPassword(ctx, params.token, password, fromOf(request));
+            return withCookies(seeOther(ctx, "/"), cookies);
           } catch (error) {
-            return formError(error, (wrong) => <ForgottenPage {...{ site, wrong }} />);
+            return formError(error, (wrong) => (
+              <ResetPage {...{ site, path: `/reset/${params.token}`, person, wrong }} />
+            ));
           }
         }),
-      )
-      .post("/sign-in", ({ request }) =>
-        pages.submitPublic(request, async (_, form, site) => {
-          const next = toNext(form.get("next"));
-          const email = form.get("email") ?? "";
-          try {
-            const cookies = await signIn(ctx, email, form.get("password") ?? "", fromOf(request));
-            return pages.withCookies(pages.seeOther(next), cookies);
-          } catch (error) {
-            return formError(error, (wrong) => <SignInPage {...{ site, next, email, wrong, ...signInOptions }} />);
-          }
-        }),
-      )
-      .post("/sign-out", ({ request }) =>
-        pages.submitPublic(request, async (_, form) => {
-          const next = toNext(form.get("next"));
-          const cookies = await signOut(ctx, fromOf(request));
-          return pages.withCookies(pages.seeOther(next === "/" ? "/sign-in" : next), cookies);
-        }),
-      )
-      .get(
-        "/reset/:token",
-        ({ request, params }) =>
-          pages.showPublic(request, (_, site) => {
-            const person = readReset(ctx, params.token);
-            return pageAnswer(<ResetPage {...{ site, path: `/reset/${params.token}`, person }} />);
-          }),
-        { params: Token },
-      )
-      .post(
-        "/reset/:token",
-        ({ request, params }) =>
-          pages.submitPublic(request, async (_, form, site) => {
-            const person = readReset(ctx, params.token);
-            try {
-              const password = form.get("password") ?? "";
-              const cookies = await resetPassword(ctx, params.token, password, fromOf(request));
-              return pages.withCookies(pages.seeOther("/"), cookies);
-            } catch (error) {
-              return formError(error, (wrong) => (
-                <ResetPage {...{ site, path: `/reset/${params.token}`, person, wrong }} />
-              ));
-            }
-          }),
-        { params: Token },
-      )
-  );
-};
+      { params: Token },
+    );

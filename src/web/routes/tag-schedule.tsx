@@ -1,29 +1,29 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
 import { listPromptLines, listTags } from "../../prompts/lists.ts";
 import { scheduleTag } from "../../schedules/tag-schedules.ts";
-import type { Service } from "../../service.ts";
-import { privateAnswer, statusOf } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
-import { askBefore } from "../confirmation.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { statusOf } from "../answer.ts";
+import { pageAnswer } from "../page-answers.ts";
+import { showPage, submitForm } from "../page-requests.tsx";
+import { requireConfirmation } from "../pages/confirm.tsx";
 import { TagSchedulePage } from "../pages/tag-schedule.tsx";
 import { withoutBlanks } from "../query.ts";
 import { may, roleFor } from "../viewer.ts";
 import { isInputError } from "./prompt-form.tsx";
 
 /** The form that schedules all prompts with a tag. */
-export const tagSchedulePages = ({ ctx }: Service, pages: PageRequests) =>
+export const tagSchedulePages = (ctx: Context) =>
   new Elysia({ name: "tag schedule pages" })
     .get(
       "/prompts/schedule",
       ({ request, query }) =>
-        pages.show(request, (viewer, site) => {
+        showPage(ctx, request, (viewer, site) => {
           if (!may(viewer, "write"))
             throw new AppError("forbidden", `Scheduling prompts requires the role ${roleFor("write")}.`);
           const tags = listTags(ctx, viewer.org);
-          return privateAnswer("html", toPage(<TagSchedulePage {...{ site, viewer, tags, draft: query }} />));
+          return <TagSchedulePage {...{ site, viewer, tags, draft: query }} />;
         }),
       {
         transform: withoutBlanks,
@@ -31,35 +31,29 @@ export const tagSchedulePages = ({ ctx }: Service, pages: PageRequests) =>
       },
     )
     .post("/prompts/schedule", ({ request }) =>
-      pages.submit(request, "write", async (viewer, form, site) => {
+      submitForm(ctx, request, "write", async (viewer, form, site) => {
         const draft = { tag: form.get("tag") ?? "", frequency: form.get("frequency")?.trim() ?? "" };
         const tags = listTags(ctx, viewer.org);
         const shown = { site, viewer, tags, draft };
         const { total } = listPromptLines(ctx, viewer.org, { tag: draft.tag }, { limit: 1, offset: 0 });
-        const asks =
-          total > 0 &&
-          askBefore(
-            pages,
-            { request, viewer, form },
-            {
-              title: `Change the schedule of ${total} ${total === 1 ? "prompt" : "prompts"}?`,
-              loses: [
-                draft.frequency === ""
-                  ? `Prompts with the tag ${draft.tag} will only run manually.`
-                  : `Prompts with the tag ${draft.tag} will run ${draft.frequency}, in place of their own schedules. Each run may cost money.`,
-              ],
-              act: "Save schedules",
-              back: `/prompts?tag=${encodeURIComponent(draft.tag)}`,
-              isDestructive: false,
-            },
-          );
-        if (asks) return asks;
+        if (total > 0)
+          requireConfirmation(form, {
+            title: `Change the schedule of ${total} ${total === 1 ? "prompt" : "prompts"}?`,
+            loses: [
+              draft.frequency === ""
+                ? `Prompts with the tag ${draft.tag} will only run manually.`
+                : `Prompts with the tag ${draft.tag} will run ${draft.frequency}, in place of their own schedules. Each run may cost money.`,
+            ],
+            act: "Save schedules",
+            back: `/prompts?tag=${encodeURIComponent(draft.tag)}`,
+            isDestructive: false,
+          });
         try {
           const done = await scheduleTag(ctx, viewer.org, { ...draft, frequency: draft.frequency || null });
-          return privateAnswer("html", toPage(<TagSchedulePage {...shown} done={done} />));
+          return <TagSchedulePage {...shown} done={done} />;
         } catch (error) {
           if (!isInputError(error)) throw error;
-          return privateAnswer("html", toPage(<TagSchedulePage {...shown} wrong={error.detail} />), statusOf(error));
+          return pageAnswer(<TagSchedulePage {...shown} wrong={error.detail} />, statusOf(error));
         }
       }),
     );

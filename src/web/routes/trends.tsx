@@ -1,17 +1,14 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { compareReports } from "../../comparisons/side-by-side.ts";
-import type { OrgId } from "../../context.ts";
+import type { Context, OrgId } from "../../context.ts";
 import { line } from "../../grading/text.ts";
 import { listPromptChoices, listTags } from "../../prompts/lists.ts";
 import { getPromptRow, listAgents } from "../../prompts/prompts.ts";
 import { listReports } from "../../reports/lists.ts";
 import { toIso } from "../../schema.ts";
-import type { Service } from "../../service.ts";
 import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
-import { privateAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
-import type { PageRequests } from "../page-requests.tsx";
+import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
 import { withoutBlanks } from "../query.ts";
 
@@ -25,45 +22,47 @@ const dayMs = 86_400_000;
 const dayAfter = (until: string | undefined): string | undefined =>
   until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
 
-/** The trends page. */
-export const trendPages = ({ ctx }: Service, pages: PageRequests) => {
-  /** The newest reports before and after each change of the score of a prompt, and the friction that came or went. */
-  function sidesOf(org: OrgId, promptId: string | undefined, { agent, changes }: Trends): Map<string, ChangeSides> {
-    if (promptId === undefined || agent === null) return new Map();
-    const moves = changes.filter(({ what }) => what === "score");
-    const shown = moves.slice(-shownSides).flatMap(({ at }, i, all): [string, ChangeSides][] => {
-      const newest = (range: { since?: string; until?: string }) =>
-        listReports(ctx, org, { promptId, agent, status: "published", ...range }, { limit: 1, offset: 0 }).items[0];
-      const [before, after] = [newest({ until: at }), newest({ since: at, until: all[i + 1]?.at })];
-      if (!before || !after) return [];
-      const { only } = compareReports(ctx, org, [before.slug, after.slug]).friction;
-      const titles = (slug: string) =>
-        only
-          .filter(({ slugs }) => slugs.includes(slug))
-          .slice(0, shownFriction)
-          .map(({ title }) => line(title, 160));
-      return [[at, { slugs: [before.slug, after.slug], gone: titles(before.slug), added: titles(after.slug) }]];
-    });
-    return new Map(shown);
-  }
+/** The newest reports before and after each change of the score of a prompt, and the friction that came or went. */
+function sidesOf(
+  ctx: Context,
+  org: OrgId,
+  promptId: string | undefined,
+  { agent, changes }: Trends,
+): Map<string, ChangeSides> {
+  if (promptId === undefined || agent === null) return new Map();
+  const moves = changes.filter(({ what }) => what === "score");
+  const shown = moves.slice(-shownSides).flatMap(({ at }, i, all): [string, ChangeSides][] => {
+    const newest = (range: { since?: string; until?: string }) =>
+      listReports(ctx, org, { promptId, agent, status: "published", ...range }, { limit: 1, offset: 0 }).items[0];
+    const [before, after] = [newest({ until: at }), newest({ since: at, until: all[i + 1]?.at })];
+    if (!before || !after) return [];
+    const { only } = compareReports(ctx, org, [before.slug, after.slug]).friction;
+    const titles = (slug: string) =>
+      only
+        .filter(({ slugs }) => slugs.includes(slug))
+        .slice(0, shownFriction)
+        .map(({ title }) => line(title, 160));
+    return [[at, { slugs: [before.slug, after.slug], gone: titles(before.slug), added: titles(after.slug) }]];
+  });
+  return new Map(shown);
+}
 
-  return new Elysia({ name: "trend pages" }).get(
+/** The trends page. */
+export const trendPages = (ctx: Context) =>
+  new Elysia({ name: "trend pages" }).get(
     "/trends",
     ({ request, query: { of, ...asked } }) =>
-      pages.show(request, (viewer, site) => {
+      showPage(ctx, request, (viewer, site) => {
         const tags = listTags(ctx, viewer.org);
         const isTag = of !== undefined && tags.includes(of);
         const chosen = of === undefined ? {} : isTag ? { tag: of } : { promptId: of };
         const query = asked.promptId === undefined && asked.tag === undefined ? { ...asked, ...chosen } : asked;
         if (query.promptId !== undefined) getPromptRow(ctx, viewer.org, query.promptId);
         const trends = getTrends(ctx, viewer.org, { ...query, until: dayAfter(query.until) });
-        const sides = sidesOf(viewer.org, query.promptId, trends);
+        const sides = sidesOf(ctx, viewer.org, query.promptId, trends);
         const listed = listPromptChoices(ctx, viewer.org);
         const agents = [...new Set([...listAgents(ctx).map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
-        return privateAnswer(
-          "html",
-          toPage(<TrendsPage {...{ site, viewer, trends, sides, query, prompts: listed, tags, agents }} />),
-        );
+        return <TrendsPage {...{ site, viewer, trends, sides, query, prompts: listed, tags, agents }} />;
       }),
     {
       transform: withoutBlanks,
@@ -73,4 +72,3 @@ export const trendPages = ({ ctx }: Service, pages: PageRequests) => {
       }),
     },
   );
-};

@@ -1,19 +1,46 @@
+import { isUploadToken, toUploadToken } from "../auth/uploads.ts";
+import type { Context, OrgId } from "../context.ts";
 import { AppError, badRequest } from "../errors.ts";
-import { readBytes, tooLarge } from "../http/body.ts";
+import { maxRequestBodySize, readBytes, tooLarge } from "../http/body.ts";
+
+const uploadName = "upload";
+const personBytes = 1024 * 1024;
+/** Anyone can send a form that needs no sign-in. */
+const publicBytes = 64 * 1024;
 
 /** More than the largest form of a page. What a form becomes, such as the inputs of a page, takes far more memory than its text. */
 const maxFields = 2000;
 
-/** How large a form may be: `textBytes` without its files, `fileBytes` with them. `files`: names of fields with files. */
-type FormLimits = { textBytes: number; fileBytes: number; files: readonly string[] };
+/** Query of the action of a form with files. */
+export const uploadQuery = (ctx: Context, org: OrgId, personId: string): string =>
+  `?${uploadName}=${toUploadToken(ctx, org, personId)}`;
+
+/** Reads the form of a person who is signed in. `files`: names of its fields with files. */
+export const receiveForm = (ctx: Context, request: Request, files: readonly string[] = []): Promise<URLSearchParams> =>
+  receive(ctx, request, personBytes, files);
+
+/** Reads the form of a stranger. One with files is kept while someone who was signed in when they opened it signs in again. */
+export function receivePublicForm(
+  ctx: Context,
+  request: Request,
+  files: readonly string[] = [],
+): Promise<URLSearchParams> {
+  const token = new URL(request.url).searchParams.get(uploadName) ?? "";
+  const isKept = files.length > 0 && isUploadToken(ctx, token);
+  return isKept ? receive(ctx, request, personBytes, files) : receive(ctx, request, publicBytes, []);
+}
 
 /**
  * CSRF check: throws forbidden unless the form was sent from a page of this server. Other sites send the cookie too, but not this origin.
- * Also throws too_large. The value of a file is its content in base64.
+ * Also throws too_large if the form has more than `textBytes` without its files. The value of a file is its content in base64.
  */
-export async function readForm(request: Request, baseUrl: string, limits: FormLimits): Promise<URLSearchParams> {
-  checkOrigin(request, baseUrl);
-  const { textBytes, files, fileBytes } = limits;
+async function receive(
+  ctx: Context,
+  request: Request,
+  textBytes: number,
+  files: readonly string[],
+): Promise<URLSearchParams> {
+  checkOrigin(request, ctx.baseUrl());
   const type = request.headers.get("content-type") ?? "";
   if (/^application\/x-www-form-urlencoded\b/i.test(type)) {
     const bytes = await readBytes(request, textBytes);
@@ -22,7 +49,8 @@ export async function readForm(request: Request, baseUrl: string, limits: FormLi
   }
   if (!/^multipart\/form-data\b/i.test(type))
     throw badRequest("Expected a form (application/x-www-form-urlencoded or multipart/form-data).");
-  const bytes = await readBytes(request, fileBytes);
+  // The page that asks to sign in again sends files as base64, which is larger.
+  const bytes = await readBytes(request, files.length > 0 ? maxRequestBodySize : textBytes);
   const form = new URLSearchParams();
   let textSize = bytes.length;
   for (const [name, value] of await readParts(bytes, type)) {
