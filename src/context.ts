@@ -16,11 +16,11 @@ type Signals = {
   jobQueued: Signal;
   /** A job was cancelled while it may be running. */
   jobCancelled: Signal;
-  /** Runs ended without an attempt, such as cancelled ones. Their IDs. */
+  /** Runs ended without an attempt, such as cancelled ones. The value has their IDs. */
   runsEnded: Signal<string[]>;
   /** An evaluation ended. Emitted within the transaction of its last run. */
   evaluationEnded: Signal<{ tx: Tx; org: OrgId; promptId: string }>;
-  /** A judge was asked about a session. Whether it returned a verdict. */
+  /** A judge was asked about a session. The value says whether it returned a verdict. */
   runJudged: Signal<boolean>;
   /** A prompt, tag or time zone may have another next scheduled evaluation. Emitted after the write, at the latest with its commit. */
   scheduleChanged: Signal;

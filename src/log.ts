@@ -28,7 +28,7 @@ export function createLog({ logLevel, logFormat }: LogSettings, secrets: readonl
       isScheduled = true;
       setTimeout(() => {
         isScheduled = false;
-        // Not the logger's own flush, which syncs to disk each time.
+        // This is not the logger's own flush, which syncs to disk each time.
         stderr.flush();
       }, flushMs).unref();
     },

@@ -60,7 +60,7 @@ function mcpFailures(service: Service): Pick<Offer, "onChange" | "toAppError"> {
   };
 }
 
-/** Loaded lazily: the SDKs take longer to load than everything else together, and many services never use MCP. */
+/** The SDKs are loaded lazily, because they take longer to load than everything else together, and many services never use MCP. */
 async function loadEndpoint(service: Service, offer: Offer, surface?: Surface): Promise<Endpoint> {
   const { ctx } = service;
   const [{ createEndpoint }, { toSurface }] = await Promise.all([
@@ -74,7 +74,7 @@ async function loadEndpoint(service: Service, offer: Offer, surface?: Surface): 
   });
 }
 
-/** The MCP endpoint for a kind of key, created when one of them first uses it. `surface`: in place of the usual one. */
+/** The MCP endpoint for a kind of key, created when one of them first uses it. `surface` replaces the usual one. */
 export function createMcpEndpoints(service: Service, surface?: Surface): (caller: Caller) => Promise<Endpoint> {
   const all = lazy(() => loadEndpoint(service, offerOf(service), surface));
   const ofReporters = lazy(() => loadEndpoint(service, reporterOfferOf(service)));

@@ -121,7 +121,7 @@ const isOpen = ({ method }: Request, path: string): boolean =>
 /** The router ignores a trailing slash. */
 const isMcp = (path: string): boolean => path === mcpPath || path === `${mcpPath}/`;
 
-/** All that a key for reporting friction can be used for. */
+/** The only requests that a key for reporting friction can make. */
 const isReport = (request: Request, path: string): boolean =>
   isMcp(path) || (request.method === "POST" && path.replace(/\/$/, "") === fieldPath);
 

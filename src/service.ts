@@ -37,7 +37,7 @@ type Options = Omit<ContextOptions, "stopping"> & {
   backoffMs?: (failures: number) => number;
   maxRetryAfterMs?: number;
   leaseMs?: number;
-  /** For one try of a delivery. */
+  /** The timeout of one try of a delivery. */
   deliveryTimeoutMs?: number;
 };
 

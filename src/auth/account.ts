@@ -46,7 +46,7 @@ export async function changePassword(
   return headers.getSetCookie();
 }
 
-/** Last used first. */
+/** The sessions of the person, last used first. */
 export const listSignIns = (ctx: Context, { person, signInId }: SignedIn): SignIn[] =>
   ctx.db
     .select()

@@ -21,7 +21,7 @@ export function noteClient(request: Request, peer: Peer, trustsProxy: boolean): 
 /** The IP address of the client that sent a request. */
 export const addressOf = (request: Request): string => clients.get(request)?.() ?? "127.0.0.1";
 
-/** Whether an address is that of this machine, such as of a proxy that doesn't say who its client is. */
+/** Whether an address belongs to this machine. It may be a proxy that doesn't say who its client is. */
 export const isLoopback = (address: string): boolean => ipaddr.process(address).range() === "loopback";
 
 const isPrivate = (address: string) =>

@@ -14,7 +14,7 @@ export function countSignInAttempt(ctx: Context, account: string, address: strin
   transaction(ctx.db, (tx) => {
     const at = ctx.now();
     tx.delete(signInFailures)
-      // Rows of the future are from before the clock was set back.
+      // Rows with a future time are from before the clock was set back.
       .where(or(lt(signInFailures.since, at - windowMs), gt(signInFailures.since, at)))
       .run();
     for (const { key, limit } of keysOf(account, address)) {
@@ -52,6 +52,6 @@ export function uncountSignInAttempt(ctx: Context, account: string, address: str
 // Hashed, since people may type their password into the email field.
 const keysOf = (account: string, address: string) => [
   { key: `account ${new Bun.CryptoHasher("sha256").update(account).digest("base64url")}`, limit: perAccount },
-  // Behind a proxy that doesn't forward addresses, all clients have this one: nobody may lock out everybody.
+  // Behind a proxy that doesn't forward addresses, all clients have this address, and nobody may lock out everybody.
   ...(isLoopback(address) ? [] : [{ key: `network ${networkOf(address)}`, limit: perNetwork }]),
 ];

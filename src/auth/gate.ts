@@ -8,7 +8,7 @@ import { listMemberships } from "./people.ts";
 const remedy = "Send the header Authorization: Bearer <API key>. Create a key with evald key create.";
 const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
 
-// The router searches for the path after the eleventh character of the URL, `new URL` after the host.
+// The router searches for the path after the eleventh character of the URL, but `new URL` after the host.
 const unambiguousUrl = /^https?:\/\/[^/?#\\]{4,}\//;
 
 /** The request itself, or a copy on `http://localhost` if a short, malformed or missing Host makes its path ambiguous. */

@@ -34,7 +34,7 @@ export type Invited = {
 };
 
 const hourMs = 3600_000;
-/** Each may send an email to a stranger. */
+/** Each invitation may send an email to a stranger. */
 const maxAnHour = 50;
 
 /** Throws not_found, with the reason, for an invalid invitation. */

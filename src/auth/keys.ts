@@ -69,7 +69,7 @@ type CachedKey = { caller: Caller; expiresAt: number | null };
 /** Keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
 const cachedKeys = perContext((ctx) => keptUntilForgotten<CachedKey>(ctx.db, 1000));
 
-/** When keys were last used, by ID: what is not yet stored, and when it was last stored. Epoch ms. */
+/** When keys were last used, by ID: the times that are not yet stored, and when they were last stored. Epoch ms. */
 const keyUses = perContext(() => ({ unstored: new Map<string, number>(), storedAt: new Map<string, number>() }));
 
 const keyByHash = statement((db) =>

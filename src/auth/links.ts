@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { type Context, perContext } from "../context.ts";
 import type { Db } from "../db/open.ts";
 
-/** In the data folder, next to the database. */
+/** The file is in the data folder, next to the database. */
 export const secretFile = "evald.secret";
 
 /**

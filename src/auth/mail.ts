@@ -27,7 +27,7 @@ export const mailReset = (ctx: Context, to: string, path: string): Promise<boole
     `Someone asked to reset the password of your evald account at ${ctx.baseUrl()}. To choose a new password, open this link:\n${ctx.baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email; your password has not changed.\n`,
   );
 
-/** To members of an organization, who see each other's addresses. */
+/** The email goes to members of an organization, who see each other's addresses. */
 export const mailNotification = (
   ctx: Context,
   to: string[],
@@ -66,7 +66,7 @@ export const mailPause = (ctx: Context, to: string, orgName: string, title: stri
     `Five scheduled evaluations of the prompt "${title}" of ${orgName} failed in a row, so evald paused it. Its page shows why they failed:\n${ctx.baseUrl()}${path}\n\nFix the cause, then resume the prompt. You’re receiving this email because you’re an owner of ${orgName}.\n`,
   );
 
-/** Whether the server accepted the email. Errors are logged without the content, which holds a secret link. */
+/** Whether the server accepted the email. Errors are logged without the content, which contains a secret link. */
 async function send(ctx: Context, to: string | string[], subject: string, text: string): Promise<boolean> {
   const { mail } = ctx.config.people;
   if (!mail) return false;

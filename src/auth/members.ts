@@ -7,7 +7,7 @@ import { engineOf, type From, inSequence, toHeaders, withAppErrors } from "./eng
 import { type Person, type SignedIn, toRole } from "./person.ts";
 
 export type Member = Person & { memberId: string; role: Role; since: string; lastUsedAt: string | null };
-/** By name, owners first. */
+/** The members by name, owners first. */
 export const listMembers = (ctx: Context, org: OrgId): Member[] =>
   ctx.db
     .select({ member: members, person: people, usedAt: max(signIns.updatedAt) })

@@ -149,7 +149,7 @@ export function findOrgByResults(ctx: Context, token: string): Org | null {
   return row ? toOrg(row) : null;
 }
 
-/** For the command line, whose user has full access to the machine. */
+/** This is for the command line, whose user has full access to the machine. */
 export function getOrgByName(ctx: Context, name: string): Org {
   const row = ctx.db.select().from(orgs).where(eq(orgs.name, name.trim())).get();
   if (!row) throw notFound(`No organization is named ${JSON.stringify(name)}. List them with evald org list.`);
@@ -158,7 +158,7 @@ export function getOrgByName(ctx: Context, name: string): Org {
 
 export const listOrgs = (ctx: Context): Org[] => ctx.db.select().from(orgs).orderBy(orgs.name).all().map(toOrg);
 
-/** When the next evaluations are due in a new time zone. Computed before the transaction, which blocks other writers. */
+/** When the next evaluations are due in a new time zone. This is computed before the transaction, which blocks other writers. */
 function listMovedEvaluations(ctx: Context, id: OrgId, timeZone: string) {
   const { frequency, nextEvaluationAt } = prompts;
   const at = ctx.now();

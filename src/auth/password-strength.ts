@@ -7,7 +7,7 @@ const maxLength = 100;
 
 let estimator: Promise<(password: string, own: string[]) => number> | undefined;
 
-/** Loaded lazily: the dictionaries take longer to load than all pages together. */
+/** The package is loaded lazily, because its dictionaries take longer to load than all pages together. */
 async function loadEstimator() {
   const [{ zxcvbn, zxcvbnOptions }, { dictionary, adjacencyGraphs }] = await Promise.all([
     import("@zxcvbn-ts/core"),

@@ -23,7 +23,7 @@ export function readReset(ctx: Context, token: string): Person & { isProven: boo
   if (mark !== markOf(ctx, id)) throw notFound("This link was already used. Sign in, or ask for a new link.");
   if (Number(expiresAt) <= ctx.now()) throw notFound("This link has expired. Ask for a new one.");
   const isProven = maker === service;
-  // Check again, because the person may have joined another organization, or the maker may have lost theirs.
+  // This checks again, because the person may have joined another organization, or the owner may have lost theirs.
   if (!isProven && !mayReset(ctx, maker, id))
     throw notFound("This link is no longer valid, because memberships have changed. Ask for a new one.");
   return { ...person, isProven };
@@ -57,7 +57,7 @@ export async function resetPassword(ctx: Context, token: string, password: strin
   readReset(ctx, token);
   const hash = await hashPassword(ctx, password);
   const email = transaction(ctx.db, (tx) => {
-    // Check again, because hashing takes time and a link works once.
+    // This checks again, because hashing takes time and a link works once.
     const person = readReset(ctx, token);
     const known = findPassword(ctx, person.id);
     const at = new Date(ctx.now());

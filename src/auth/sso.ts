@@ -57,7 +57,7 @@ function isOfJoiningDomain({ config }: Context, email: string): boolean {
   return join != null && email.toLowerCase().endsWith(`@${join.domain}`);
 }
 
-/** People who are invited, or whose domain may join. */
+/** Whether a person is invited, or their domain may join. */
 function mayJoin(ctx: Context, email: string): boolean {
   const waiting = and(
     eq(invitations.email, email.toLowerCase()),

@@ -27,7 +27,7 @@ type Service = {
   base: string;
   key: string;
   send: (request: Request) => Promise<Response>;
-  /** A first request that fails says at once that nothing is there. */
+  /** A first request that fails says immediately that nothing is there. */
   wasReached: boolean;
 };
 

@@ -103,7 +103,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
 
   let stopping = false;
   const stop = async (signal: string) => {
-    // A second signal stops at once.
+    // A second signal stops immediately.
     if (stopping) process.exit(130);
     stopping = true;
     log.info({ signal, graceMs: config.drainMs }, "stopping");
@@ -121,7 +121,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
 
-  // After the handlers: a supervisor that waits for this line may send a signal at once.
+  // This comes after the handlers, because a supervisor that waits for this line may send a signal immediately.
   say(`listening on ${ownUrl}`);
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
   if (metricsServer) say(`metrics on ${new URL("/metrics", metricsServer.url)}`);

@@ -62,7 +62,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
   const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, place, log, newId, goneMs });
   let stopping = false;
   const stop = async (drainMs: number, code: number) => {
-    // A second signal stops at once.
+    // A second signal stops immediately.
     if (stopping) process.exit(130);
     stopping = true;
     await worker.stop(drainMs);

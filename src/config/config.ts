@@ -45,7 +45,7 @@ const originSyntax = "a comma-separated list of http or https origins, such as h
 function toOrigin(value: string): string {
   const origin = URL.parse(value)?.origin;
   if (!origin || !/^https?:/.test(origin) || (value !== origin && value !== `${origin}/`)) return refuse(originSyntax);
-  // It would be an origin that no page has.
+  // No page has such an origin.
   if (origin.includes("*")) return refuse(`${originSyntax}; a * matches nothing, so list each origin`);
   return origin;
 }

@@ -61,7 +61,7 @@ export const workerSettings = {
     "How long a run waits for a worker that has its agent, sandbox and labels before it fails, in seconds; runs wait for busy workers without limit",
     (value) => seconds(value) * 1000,
   ),
-  /** Of this worker. */
+  /** The labels of this worker. */
   labels: setting(
     "EVALD_WORKER_LABELS",
     "",

@@ -28,7 +28,7 @@ export function createDiskHealth({ db, log, onBroken = () => {} }: Options) {
     broken = error instanceof Error ? error.message : String(error);
     log.fatal({ err: error }, "the database disk has failed; shutting down");
     failed.emit();
-    // Before reading: a checkpoint needs a connection that may write.
+    // This comes before reading, because a checkpoint needs a connection that may write.
     if (codeOf(error) === "SQLITE_IOERR_VNODE") rescue();
     // Running work may read but not write: a second write could damage good data.
     db.$client.run("pragma query_only = on");

@@ -15,10 +15,7 @@ export function diskFault(error: unknown): DiskFault | null {
   return /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(code) ? "broken" : null;
 }
 
-/**
- * SQLite's name of an error or its cause, such as `SQLITE_FULL`, or that of the operating system, such as `ENOSPC`;
- * empty if there is none.
- */
+/** The name of an error or its cause by SQLite, such as `SQLITE_FULL`, or by the operating system, such as `ENOSPC`; empty if there is none. */
 export function codeOf(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if ("code" in cause) return String(cause.code);
   return "";

@@ -10,13 +10,13 @@ type Noted = {
   folder: string;
   /** When the folder had last changed at a check that found the files, epoch ms; 0 if it may have changed again since. */
   changedAt: number;
-  /** When they were last checked, by the monotonic clock. */
+  /** When the files were last checked, by the monotonic clock. */
   checkedAt: number;
 };
 
 const noted = new WeakMap<Database, Noted>();
 
-/** Commits of a fast disk take a tenth of this, so most of them are spared a look at the disk. */
+/** Commits on a fast disk take a tenth of this, so most of them need no check of the disk. */
 const checkEveryMs = 1;
 /** A later change within the resolution of timestamps would go unnoticed. */
 const settledMs = 50;
@@ -42,7 +42,7 @@ export function checkFiles(client: Database): void {
   const known = noted.get(client);
   if (!known || performance.now() - known.checkedAt < checkEveryMs) return;
   known.checkedAt = performance.now();
-  // Each of those changes the folder, and one look at it takes half as long. This runs after every commit.
+  // Each of these changes also changes the folder, and checking it takes half as long. This runs after every commit.
   const changedAt = find(known.folder)?.mtimeMs ?? 0;
   if (changedAt !== 0 && changedAt === known.changedAt) return;
   const gone = known.files.find((file) => !isSame(file, identityOf(file.path)));

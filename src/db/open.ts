@@ -20,7 +20,7 @@ const migrationsFolder = Bun.main.startsWith("/$bunfs/")
   : join(import.meta.dir, "..", "..", "drizzle");
 
 type OpenOptions = {
-  /** Oldest first; by default, those of this version. */
+  /** The migrations, oldest first; by default, the ones of this version. */
   migrations?: Migration[];
   /** Called before the schema of an existing database changes. If it throws, the database stays unchanged. */
   mayMigrate?: () => void;
@@ -51,11 +51,11 @@ export function configure(client: Database): Db {
   client.run("pragma foreign_keys = ON");
   client.run("pragma trusted_schema = OFF");
   client.run("pragma journal_size_limit = 67108864");
-  // In pages, 16 MiB. A checkpoint writes a page once, however often it changed, so a sixth less is written than with the default of 1,000.
+  // The unit is pages: this is 16 MiB. A checkpoint writes a page once, however often it changed, so a sixth less is written than with the default of 1,000.
   client.run("pragma wal_autocheckpoint = 4000");
   client.run("pragma cell_size_check = ON");
   client.run("pragma temp_store = MEMORY");
-  // In KiB. With the default 2 MiB most reads go to the operating system, which takes twice as long.
+  // The unit is KiB. With the default of 2 MiB, most reads go to the operating system, which takes twice as long.
   client.run("pragma cache_size = -32768");
   return drizzle({ client });
 }
@@ -170,7 +170,7 @@ function makePrivate(path: string): void {
     if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
     for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
   } catch {
-    // Another user's file or a read-only disk: SQLite reports what it can't open.
+    // It may be another user's file or a read-only disk. SQLite reports what it can't open.
   }
 }
 

@@ -18,7 +18,7 @@ type Prepared = {
   query: { params: unknown[] };
   /** Missing for writes without `returning`. */
   fields?: Field[];
-  /** Tables by name: false for those of a left join, which may have no row. */
+  /** Tables by name. False means a table of a left join, which may have no row. */
   joinsNotNullableMap?: Record<string, boolean>;
 };
 

@@ -25,7 +25,7 @@ export function preparedInsert<T extends SQLiteTable>(db: Db, table: T): (row: T
   };
 }
 
-/** The same as a module constant: `const insertRun = insertStatement(runs)`, used as `insertRun(ctx.db)(row)`. */
+/** A prepared insert as a module constant: `const insertRun = insertStatement(runs)`, used as `insertRun(ctx.db)(row)`. */
 export const insertStatement = <T extends SQLiteTable>(table: T) =>
   perConnection((db: Db) => preparedInsert(db, table));
 
@@ -37,7 +37,7 @@ export function firstIdOf(atMs: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
 }
 
-/** Condition on an ID: made at or after the first moment and before the second. */
+/** A condition on an ID: it was created at or after the first moment and before the second. */
 export const madeWithin = (id: SQLiteColumn, [from, to]: [fromMs: number, toMs: number]) =>
   and(gte(id, firstIdOf(from)), lt(id, firstIdOf(to)));
 

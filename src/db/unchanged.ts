@@ -68,8 +68,8 @@ const mostShared = 100;
 const sharedOf = perConnection((db: Db) => keptWhileUnchanged<unknown>(db, mostShared));
 
 /**
- * A result that is computed from the database, and computed again only once the database has changed. `question`: all that it depends on
- * besides the database. The result is shared: do not modify it.
+ * A result that is computed from the database, and computed again only once the database has changed. `question`: everything else that it
+ * depends on. The result is shared: do not modify it.
  */
 export function whileUnchanged<T>(db: Db, question: readonly unknown[], make: () => T): T {
   return sharedOf(db)(JSON.stringify(question), make) as T;

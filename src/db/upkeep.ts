@@ -74,7 +74,7 @@ async function dropSessions({ db, config, log, now }: Host, stop: AbortSignal): 
   let dropped = 0;
   for (let run = runAfter(""); run && !stop.aborted; run = runAfter(run)) {
     if (!runCompletedBefore(db).get({ run, before })) continue;
-    // Artifacts first: after a crash the run is found by its remaining events.
+    // Artifacts are deleted first: after a crash, the run is found by its remaining events.
     transaction(db, (tx) => tx.delete(artifacts).where(eq(artifacts.runId, run)).run());
     for (let rows = batchRows; rows === batchRows && !stop.aborted; ) {
       const startedAt = performance.now();
@@ -100,7 +100,10 @@ function dropExpired({ db, now }: Host): void {
   }
 }
 
-/** Deletes old deliveries that have ended, and the notifications without any. Keys of those that are sent once stay, without their data. */
+/**
+ * Deletes old deliveries that have ended, and notifications without deliveries. The keys of notifications that are sent once stay, without
+ * their data.
+ */
 async function dropDeliveries({ db, config, log, now }: Host, stop: AbortSignal): Promise<void> {
   if (config.keepSessionsMs === null) return;
   const before = now() - config.keepSessionsMs;
@@ -142,7 +145,7 @@ function truncateWal({ db }: Host): void {
   withoutWaiting(db, () => db.$client.run("pragma wal_checkpoint(truncate)"));
 }
 
-/** Database maintenance: deletes events of old sessions and what has expired, updates planner statistics, truncates a long WAL. */
+/** Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL. */
 export function createUpkeep(host: Host) {
   const stopping = new AbortController();
 

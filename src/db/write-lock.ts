@@ -6,13 +6,14 @@ type Db = { $client: Database };
 /** How long a write waits for another process that is writing, in milliseconds. */
 export const maxWaitMs = 5_000;
 const retryMs = 20;
-/** How long this thread may be blocked at a time: a few tries, for a writer that often writes for a moment. */
+/** How long this thread may be blocked at a time. This allows a few tries if another process often writes for a moment. */
 const blockMs = 10;
 
 /** Runs transactions that throw SQLITE_BUSY after 10 milliseconds, instead of blocking this thread while another process is writing. */
 export function withoutWaiting<T>(db: Db, work: () => T): T {
   const client = db.$client;
-  // Not prepared: SQLite sets a timeout when it compiles the statement, so the first run of a prepared one would set none.
+  // The statement is not prepared, because SQLite sets a timeout when it compiles it: the first run of a prepared one
+  // would set none.
   client.run(`pragma busy_timeout = ${blockMs}`);
   try {
     return work();
@@ -30,7 +31,7 @@ export function isLocked(db: Db): boolean {
     client.query("rollback").run();
     return false;
   } catch (error) {
-    // A full or failing disk: the write itself reports it.
+    // The disk is full or failing, which the write itself reports.
     return isBusy(error);
   }
 }

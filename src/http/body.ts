@@ -3,7 +3,7 @@ import { AppError, errorStatus, invalidField } from "../errors.ts";
 const defaultBytes = 1024 * 1024;
 const maxDepth = 64;
 
-/** Bun answers a bare 413 to a longer body. Up to this size the app answers, with an error body. */
+/** Bun returns a bare 413 for a longer body. Up to this size, the app responds with an error body. */
 export const maxRequestBodySize = 16 * defaultBytes;
 
 /** Throws too_large for a request that says it is larger than `max` bytes; 1 MiB by default. */
@@ -42,7 +42,7 @@ function hasLength({ headers }: Request, maxBytes = defaultBytes): boolean {
 
 /** Reads the body; stops reading a chunked one at the limit. Throws too_large. */
 export async function readBytes(request: Request, maxBytes = defaultBytes): Promise<Uint8Array<ArrayBuffer>> {
-  // Before `body`, which turns even a body that has arrived into a stream.
+  // This comes before `body` is used, which turns even a body that has arrived into a stream.
   if (hasLength(request, maxBytes)) return request.bytes();
   if (!request.body) return new Uint8Array();
   const chunks: Uint8Array[] = [];

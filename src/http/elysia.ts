@@ -3,7 +3,7 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { invalidInput } from "../schema.ts";
 import { readJson } from "./body.ts";
 
-// What works around Elysia and the server of Bun.
+// This file contains what works around Elysia and Bun's server.
 
 const head = Symbol("head");
 type HeadRequest = Request & { [head]?: true };

@@ -2,10 +2,10 @@ import { type Context, type OrgId, perContext } from "../context.ts";
 import { limitPerOrg } from "./limit-per-org.ts";
 import { securityHeaders } from "./security-headers.ts";
 
-/** One message of a stream. Without an event it is a `message`; `id` is what a reader who comes back has seen last. */
+/** One message of a stream. Without an event it is a `message`. A reader who reconnects sends the last `id`. */
 export type Message = { id?: string; event?: string; data: string };
 
-/** Below what proxies and the server itself take for a dead connection. */
+/** The interval is shorter than the one after which proxies and the server itself consider a connection dead. */
 const heartbeatMs = 15_000;
 
 const toText = ({ id, event, data }: Message): string =>
@@ -14,7 +14,7 @@ const toText = ({ id, event, data }: Message): string =>
     .map((line) => `data: ${line}\n`)
     .join("")}\n`;
 
-/** Open streams of one organization. A page has one, so this is also how many tabs its people can keep open. */
+/** Maximum open streams of one organization. A page has one, so this is also how many tabs its people can keep open. */
 const maxPerOrg = 200;
 
 const headers = {

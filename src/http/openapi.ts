@@ -189,7 +189,7 @@ function toResponse(status: string, response: JsonObject, schemas: JsonObject): 
   };
 }
 
-/** Adds an example to each JSON body of a request and of a success. Those of a shared schema move to `examples`. */
+/** Adds an example to each JSON body of a request and of a success. Examples of a shared schema move to `examples`. */
 function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject, examples: JsonObject): void {
   const successes = Object.entries(responses as Record<string, JsonObject>).filter(([status]) =>
     status.startsWith("2"),

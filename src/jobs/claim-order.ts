@@ -46,7 +46,7 @@ function prepareFor({ $client }: Db, pool: Pool) {
     `select ${columns} from jobs where ${own} = 'queued' and org_id = ? and host = ? order by available_at, id limit 1`,
   );
   // Only runs count towards the limit.
-  // Ignore starts in the future: after a fast clock is corrected they would block the organization.
+  // Starts in the future are ignored: after a fast clock is corrected, they would block the organization.
   const countStarted = $client.prepare<{ n: number }, [org: string, since: number, at: number]>(
     "select count(*) n from jobs where org_id = ? and started_at > ? and started_at <= ? and kind = 'run'",
   );
@@ -59,7 +59,7 @@ function prepareFor({ $client }: Db, pool: Pool) {
 }
 
 /**
- * Yields the queued jobs of a pool within the limits in the order to start them: due jobs first, then those of the organization with the
+ * Yields the queued jobs of a pool within the limits in the order to start them: due jobs first, then jobs of the organization with the
  * fewest running jobs, then the oldest. Pulling the next job means that the last one was started. The queue is read by lane (organization
  * and host), because only the oldest job of a lane can be next. That takes one index lookup per lane, however long the queue is and
  * however much of it is blocked.

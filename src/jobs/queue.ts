@@ -86,7 +86,7 @@ export function claimJobs(
   return { leases, nextDueAt: null };
 }
 
-/** Whether the lease still counts. */
+/** Whether the lease is still valid. */
 export const isLeaseHeld = (ctx: Context, { id, attempt }: Lease): boolean =>
   statements(ctx.db).isHeld.get(id, attempt) !== null;
 

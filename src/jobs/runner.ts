@@ -50,7 +50,7 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
   const { onError } = ctx.disk;
   const { pool, concurrency, limits, leaseMs = 30_000 } = options;
   const settlement: Settlement = { ctx, ...options };
-  // Stored for people who debug the table.
+  // This is stored for people who debug the table.
   const owner = `${hostname()} pid ${process.pid}`;
   const active = new Map<string, { lease: Lease; abort: AbortController; done: Promise<void> }>();
   let beat: ReturnType<typeof setInterval> | undefined;
@@ -108,7 +108,7 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
 
   /** Claims as many jobs as may run. Returns the milliseconds until the next check. */
   async function lookForWork(): Promise<number> {
-    // Checked here rather than by a timer, which a busy service would keep resetting.
+    // This is checked here rather than by a timer, which a busy service would keep resetting.
     if (performance.now() - searchedAt >= pollMs) {
       searchedAt = performance.now();
       await takeBackOrphans("expired");

@@ -9,7 +9,7 @@ const keepResultMs = 60_000;
 /** Upper limit for a Retry-After. */
 const defaultMaxRetryAfterMs = 3600_000;
 const maxFaults = 5;
-/** High, because a service may crash for other reasons; limited, because the job may be the cause. */
+/** The number is high because a service may crash for other reasons, and limited because the job may be the cause. */
 const maxCrashes = 20;
 const crashedTooOften = `the service crashed ${maxCrashes} times during this job`;
 const maxCrashPauseMs = 60_000;

@@ -9,7 +9,7 @@ type Wire<A> = { answer: A } | { error: { message: string; code: string } };
 type Options<T> = {
   /** The file that the thread starts with, which calls `serveOrders`. */
   program: string;
-  /** What the thread finds in its `workerData`. */
+  /** The `workerData` of the thread. */
   data: T;
   /** Describes the work in error messages, such as "grading". */
   what: string;

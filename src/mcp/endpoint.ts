@@ -20,7 +20,7 @@ import type { Caller } from "../http/caller.ts";
 import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
 import { fill, isToolResult, placeholder, toMembers, withText } from "./tool-result.ts";
 
-/** Requests with the schemas of their parameters. Those of 2026-07-28 are the same without the envelope, which its SDK removes. */
+/** Requests with the schemas of their parameters. The schemas of 2026-07-28 are the same without the envelope, which its SDK removes. */
 const requests = {
   "tools/list": ListToolsRequestSchema,
   "tools/call": CallToolRequestSchema,
@@ -53,8 +53,8 @@ export type Surface = {
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
 /**
- * An authorized request. `live`: its client supports streams. `isSingle`: the response is one JSON object. `members`: those of the tool's result
- * that its placeholder stands for.
+ * An authorized request. `live`: its client supports streams. `isSingle`: the response is one JSON object. `members`: the members of the
+ * tool's result that its placeholder replaces.
  */
 type Visit = {
   caller: Caller;
@@ -75,7 +75,7 @@ type Options = {
 };
 
 const serverInfo = { name: "evald", title: "evald", version };
-/** Revisions with batches: those before 2025-06-18. A missing header means the last of them. */
+/** Revisions with batches, which came before 2025-06-18. A missing header means the last of them. */
 const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
 const legacyRevisions = new Set([...batchRevisions, "2025-06-18", "2025-11-25"]);
 const maxBatch = 20;
@@ -192,7 +192,7 @@ function toCall(
   const progressToken = live ? meta?.progressToken : undefined;
   return {
     caller,
-    // Created only for tools that use it.
+    // The signal is created only for tools that use it.
     get signal() {
       return AbortSignal.any([incoming.signal, cancelled]);
     },

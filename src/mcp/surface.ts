@@ -108,9 +108,9 @@ const toListed = ({ name, title, description, input, output, annotations }: Tool
   annotations,
 });
 
-// Omitted, since every word of a schema costs tokens in every conversation.
+// These are omitted, since every word of a schema costs tokens in every conversation.
 const noise = ["title", "examples"];
-/** Constraints that a result meets anyway. */
+/** Constraints that every result satisfies anyway. */
 const promises = ["required", "format", "minimum", "maximum", "minItems", "additionalProperties", "patternProperties"];
 
 const toJsonSchema = (schema: TSchema, without: string[]) =>
@@ -122,7 +122,7 @@ function brief(value: Json, without: string[]): Json {
   const kept = Object.entries(value).filter(([key]) => !without.includes(key));
   const inner = kept.map(([key, item]) => {
     if (key === "enum") return [key, item];
-    // Names of fields, which may be `title` as well.
+    // The keys are names of fields, which may be `title` as well.
     if (key === "properties") return [key, mapValues(item as JsonObject, (each) => brief(each, without))];
     return [key, brief(item, without)];
   });

@@ -3,7 +3,7 @@
  * SDKs serialize a placeholder, which `fill` replaces.
  */
 
-/** What a tool returned. The same as text, for clients that don't read structured content, is added when it is serialized. */
+/** What a tool returned. For clients that don't read structured content, the same as text is added when it is serialized. */
 export type ToolResult = { structuredContent: object };
 
 export const isToolResult = (result: object): result is ToolResult => "structuredContent" in result;

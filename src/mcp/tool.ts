@@ -98,7 +98,7 @@ export const rpcRefusal = (status: number, code: number, message: string, header
 export const refuseMethod = () =>
   rpcRefusal(405, -32000, "Method not allowed: send JSON-RPC messages with POST", { allow: "POST" });
 
-/** Not validated as a UUID: any other text gives not_found, and the error says where to find IDs. */
+/** An ID is not validated as a UUID: any other text gives not_found, and the error says where to find IDs. */
 export const promptIdArgument = Type.String({ description: "From list_prompts" });
 export const slugArgument = Type.String({ maxLength: 200, description: "From list_reports" });
 

@@ -135,7 +135,7 @@ function remedyFor(provider: ModelProvider): string {
   return `Set ${fallback === null ? baseUrl : key} in the environment of the service, or store a key for the organization with evald model set-key ${provider}.`;
 }
 
-/** Runs a parser of settings. Throws bad_request for what it refuses. */
+/** Runs a parser of settings. Throws bad_request for a value that it refuses. */
 function parseInput<T>(what: string, parse: () => T): T {
   try {
     return parse();

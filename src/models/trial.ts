@@ -8,7 +8,7 @@ const maxOutputTokens = 256;
 
 /** Sends one small request with a tool through the gateway, as an agent would. Throws bad_request with the provider's error. */
 export async function tryModel(access: ModelAccess, now: () => number) {
-  // Loaded lazily: the price table alone would slow down every start.
+  // This is loaded lazily, because the price table alone would slow down every start.
   const [{ streamText, tool }, { z }, { createGateway }, { toModel }] = await Promise.all([
     import("ai"),
     import("zod"),

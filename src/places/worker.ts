@@ -163,7 +163,7 @@ export async function openWorker(options: Options) {
     refused: refused.promise,
     /** Resolves when the service wants it to finish its sessions and end. */
     drained: dismissals.drain.promise,
-    /** Resolves when the service wants it to end at once. */
+    /** Resolves when the service wants it to end immediately. */
     removed: dismissals.leave.promise,
     /** Takes no more sessions and waits for the active ones. Call `stop` next. */
     async drain(): Promise<void> {

@@ -11,7 +11,7 @@ const PromptAgent = Type.Object(
   },
   { title: "PromptAgent" },
 );
-/** Of a prompt. */
+/** Maximum agents of a prompt. */
 export const maxAgents = 10;
 export const PromptAgents = Type.Array(PromptAgent, {
   minItems: 1,

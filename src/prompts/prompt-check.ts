@@ -136,10 +136,7 @@ export function agentsOfPrompt(ctx: Context, org: OrgId, row: Named): [Chosen, .
   return [agentOfPrompt(ctx, org, first), ...others.map((each) => agentOfPrompt(ctx, org, each))];
 }
 
-/**
- * The agents and models of a new evaluation: those of its prompt, or the one that the request names. Throws bad_request that
- * names the field.
- */
+/** The agents and models of a new evaluation: all of its prompt, or the one that the request names. Throws bad_request that names the field. */
 export function agentsForRun(
   ctx: Context,
   org: OrgId,

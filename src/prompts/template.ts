@@ -10,7 +10,7 @@ export function templateVarsOf(...texts: (string | null)[]): string[] | null {
   return names.size === 0 ? null : [...names];
 }
 
-/** Of a prompt. The pages of the prompt have an input for each. */
+/** Maximum variables of a prompt. Its pages have an input for each. */
 export const maxVariables = 200;
 
 /** The variables of a new task. Throws bad_request for too many. */

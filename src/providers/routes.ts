@@ -17,7 +17,7 @@ export const providerRoutes = (ctx: Context) =>
       "/api/v1/providers",
       ({ request, query, set }) => {
         const { limit, offset } = pageOf(query);
-        // An organization has few of them.
+        // An organization has few providers.
         const all = listProviders(ctx, orgOf(request));
         return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
       },

@@ -88,7 +88,7 @@ export async function* followRun(
   }
 }
 
-/** Yields at once, and then whenever something may have changed, at most once per `everyMs`; ends like `followRun`. */
+/** Yields immediately, and then whenever something may have changed, at most once per `everyMs`; ends like `followRun`. */
 export async function* watchDatabase(
   ctx: Context,
   signal: AbortSignal,
@@ -102,7 +102,7 @@ export async function* watchDatabase(
   } while (await untilChanged(ctx.db, mark, over, everyMs));
 }
 
-/** Yields at once, and then every `everyMs`, for what is not in the database; ends like `followRun`. */
+/** Yields immediately, and then every `everyMs`, for what is not in the database; ends like `followRun`. */
 export async function* watchClock(
   ctx: Context,
   signal: AbortSignal,

@@ -31,7 +31,7 @@ const missed = {
 
 export type Outcome = Pick<ScheduledEvaluation, "outcome" | "evalRequestId" | "reason">;
 
-/** `latest`: the outcome of the latest evaluation, if it was among those. `missed`: how many of them were missed. */
+/** `latest`: the outcome of the latest evaluation, if it was due. `missed`: how many due evaluations were missed. */
 export type DueResult = { isDone: boolean; latest: Outcome | null; missed: number };
 
 /**
@@ -50,7 +50,7 @@ export function settleDueEvaluations(
   let dueAt = prompt?.nextEvaluationAt ?? null;
   let latest: Outcome | null = null;
   const missedAt: number[] = [];
-  // What was due before the prompt was created is not missed: the clock was wrong and has been corrected.
+  // An evaluation that was due before the prompt was created is not missed: the clock was wrong and has been corrected.
   if (prompt && dueAt !== null && dueAt < prompt.createdAt && prompt.createdAt <= time)
     dueAt = schedule && nextTime(schedule, prompt.createdAt);
   for (let i = 0; i < batch && prompt && schedule && dueAt !== null && dueAt <= time; i++) {

@@ -42,7 +42,7 @@ export const scheduledEvaluationAt = statement((db) =>
     .where(and(eq(scheduledEvaluations.promptId, id), eq(scheduledEvaluations.scheduledAt, at))),
 );
 
-/** Deletes those after a time, except those that ran. */
+/** Deletes the evaluations after a time, except the ones that ran. */
 export const deleteLaterEvaluations = statement((db) =>
   db
     .delete(scheduledEvaluations)

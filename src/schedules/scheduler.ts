@@ -64,8 +64,8 @@ export function createScheduler(ctx: Context) {
   /** Processes everything that is due. Returns the time of the next evaluation, epoch ms; null if nothing is scheduled. */
   async function tick(): Promise<number | null> {
     const time = ctx.now();
-    // If the clock was set back some time after the last check, what has come due since then must not be skipped. That time is measured by
-    // the monotonic clock, in whole seconds.
+    // If the clock was set back some time after the last check, evaluations that came due since then must not be skipped. The time
+    // since then is measured by the monotonic clock, in whole seconds.
     const isFirst = latestTime === Number.POSITIVE_INFINITY;
     const sinceCheckMs = isFirst ? 0 : Math.floor((performance.now() - checkedAt) / 1000) * 1000;
     checkedAt = performance.now();
@@ -128,7 +128,7 @@ const realignBatch = (ctx: Context, afterId: string, time: number): Promise<stri
     return prompts.at(-1)?.id;
   });
 
-/** Logs what became of the due evaluations of a prompt, and tells those who have to know. Call it after the commit. */
+/** Logs the outcomes of a prompt's due evaluations, and notifies the people and features concerned. Call it after the commit. */
 function announceResult(ctx: Context, promptId: string, { latest, missed }: DueResult): void {
   if (missed > 0) ctx.log.warn({ prompt: promptId, missed }, "scheduled evaluations missed");
   if (!latest) return;

@@ -4,7 +4,7 @@ import { PromptPatch } from "../prompts/schema.ts";
 import { runExample } from "../runs/schema.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
 
-/** An evaluation that a schedule asked for, whether or not it ran. */
+/** An evaluation that a schedule requested, whether or not it ran. */
 export const ScheduledEvaluation = Type.Object(
   {
     scheduledAt: Time,

@@ -14,10 +14,10 @@ const shuffles = 299;
 const maxChanges = 10;
 
 /**
- * The positions at which the level of a series changed, in order. The split into two windows (at least 5 values each)
- * whose means differ most, weighted by their sizes, is compared with the best splits of 299 shuffles with a fixed seed,
- * which corrects for testing every position: at most 5 % of series without a change show one. Then each part is tested
- * separately (binary segmentation; the test is that of Matteson & James, JASA 109 (2014) 334–345, on means).
+ * The positions at which the level of a series changed, in order. The split into two windows (at least 5 values each) whose means differ
+ * most, weighted by their sizes, is compared with the best splits of 299 shuffles with a fixed seed, which corrects for testing every
+ * position: at most 5 % of series without a change show one. Then each part is tested separately (binary segmentation; Matteson & James,
+ * JASA 109 (2014) 334–345, describe the test, here on means).
  */
 export function changePoints(values: number[]): ChangePoint[] {
   const random = seeded(1);

@@ -50,7 +50,7 @@ export function solve(rising: (x: number) => number, most: number): number {
 /** The logarithm of the number of ways to choose k of n. */
 export const lnChoose = (n: number, k: number): number => lnGamma(n + 1) - lnGamma(k + 1) - lnGamma(n - k + 1);
 
-/** Regularised incomplete beta function, by the continued fraction of Abramowitz & Stegun 26.5.8 (Lentz's method). */
+/** Regularized incomplete beta function, by the continued fraction of Abramowitz & Stegun 26.5.8 (Lentz's method). */
 function incompleteBeta(x: number, a: number, b: number): number {
   if (x <= 0) return 0;
   if (x >= 1) return 1;

@@ -46,13 +46,13 @@ export function wilson(k: number, n: number): Estimate {
 }
 
 /**
- * How much larger the mean of `b` is than that of `a`, with Welch's interval at level 1 - `alpha`: B. L. Welch,
- * Biometrika 34 (1947) 28–35. Without an interval unless both have at least two values.
+ * How much larger the mean of `b` is than the mean of `a`, with Welch's interval at level 1 - `alpha`: B. L. Welch, Biometrika 34 (1947)
+ * 28–35. There is no interval unless both have at least two values.
  */
 export const welch = (a: number[], b: number[], alpha = 0.05): Estimate =>
   stratifiedWelch([{ a, b, weight: 1 }], alpha);
 
-/** The same for the weighted mean of the differences in several strata. */
+/** Welch's interval of the weighted mean of the differences in several strata. */
 export function stratifiedWelch(strata: { a: number[]; b: number[]; weight: number }[], alpha = 0.05): Estimate {
   const value = strata.reduce((sum, { a, b, weight }) => sum + weight * (mean(b) - mean(a)), 0);
   const sides = strata.flatMap(({ a, b, weight }) => [a, b].map((values) => ({ values, weight })));

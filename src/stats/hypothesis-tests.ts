@@ -41,7 +41,7 @@ export function permutationTest(a: number[], b: number[]): Exact {
   return drawn(hits, smallest);
 }
 
-/** Values of both sides that may be exchanged: those with the same prompt and template arguments. */
+/** Values of both sides that may be exchanged, because they have the same prompt and template arguments. */
 export type Stratum = { a: number[]; b: number[]; weight: number };
 
 /**

@@ -1,6 +1,6 @@
 import type { frictionStates } from "../grading/kinds.ts";
 
-/** The runs of one evaluation that reached the place of a friction point: those that met it and those that didn't. */
+/** The runs of one evaluation that reached the place of a friction point. Some met it and some didn't. */
 export type Evaluation = { id: string; at: number; met: number; passed: number; byModel: boolean };
 
 /**

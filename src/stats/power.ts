@@ -31,7 +31,7 @@ export const smallestChange = (n: number, sd: number): number => (sd === 0 ? 0 :
 
 const solved = new Map<number, number>();
 
-/** The same, in standard deviations. Cached for each n, because solving it takes milliseconds. */
+/** The detectable change in standard deviations. It is cached for each n, because solving for it takes milliseconds. */
 function changeInDeviations(n: number): number {
   const known = solved.get(n);
   if (known !== undefined) return known;

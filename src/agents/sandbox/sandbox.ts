@@ -63,7 +63,7 @@ export type Sandboxed = {
   pid: number;
   /** Sends a signal to the command. */
   signal(name: NodeJS.Signals): void;
-  /** Kills everything inside at once. */
+  /** Kills everything inside immediately. */
   kill(): void;
   ended: Promise<SandboxEnd>;
   /** Mechanism that limits memory and processes. */

@@ -7,7 +7,7 @@ export const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =
 
 /** Epoch milliseconds. */
 export const at = (name: string) => integer(name);
-/** The same for the tables of people, whose library uses Date. */
+/** Epoch milliseconds in the tables of people, whose library uses Date. */
 export const date = (name: string) => integer(name, { mode: "timestamp_ms" });
 /** A value as JSON. */
 export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();

@@ -15,7 +15,7 @@ export const fieldFriction = sqliteTable(
     orgId: text("org_id")
       .notNull()
       .references(() => orgs.id),
-    /** Its own first, then those that friction of a run at the same place may have. */
+    /** The fingerprints: first its own, then the ones that a run's friction at the same place may have. */
     fingerprints: json<string[]>("fingerprints").notNull(),
     fingerprint: text().notNull(),
     category: text({ enum: frictionCategories }).notNull(),

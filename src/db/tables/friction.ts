@@ -36,7 +36,7 @@ export const frictionPoints = sqliteTable(
     description: text().notNull(),
     quote: text(),
     url: text(),
-    /** Whether the agent met it, or the goal depends on its page. */
+    /** Whether the agent hit it, or the goal depends on its page. */
     onPath: yes("on_path").notNull().default(true),
     events: json<number[]>("events").notNull(),
     lostSeconds: real("lost_seconds"),
@@ -79,7 +79,7 @@ export const recommendations = sqliteTable(
   ],
 );
 
-/** What the session reached, to determine later which friction points it could have met. */
+/** What the session reached, to determine later which friction points it could have hit. */
 export const exposures = sqliteTable(
   "exposures",
   {
@@ -109,7 +109,7 @@ export const frictionLifecycles = sqliteTable(
     firstSeenAt: at("first_seen_at").notNull(),
     lastSeenAt: at("last_seen_at").notNull(),
     fixedAt: at("fixed_at"),
-    /** Runs that met it, and runs that reached its place, since it was first met. */
+    /** Runs that hit it, and runs that reached its place, since it was first hit. */
     met: integer().notNull(),
     reached: integer().notNull(),
     lostPoints: real("lost_points"),
@@ -117,7 +117,7 @@ export const frictionLifecycles = sqliteTable(
     lostUsd: real("lost_usd"),
     /** Its place according to the newest report, as a page key. */
     page: text(),
-    /** Agents and models that met it: only their runs can miss it. */
+    /** Agents and models that hit it. Only their runs can miss it. */
     metBy: json<string[]>("met_by").notNull(),
     grounds: json<string[]>("grounds").notNull(),
     life: json<Life>("life").notNull(),
@@ -140,12 +140,12 @@ export const fixes = sqliteTable(
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
     title: text().notNull(),
-    /** Of the friction points that it should remove. */
+    /** The fingerprints of the friction points that it should remove. */
     fingerprints: json<string[]>("fingerprints").notNull(),
     doneBy: text("done_by").notNull(),
     note: text(),
     createdAt: at("created_at").notNull(),
-    /** The last evaluation that met it, and the one that was requested to verify the fix. */
+    /** The last evaluation that hit it, and the one that was requested to verify the fix. */
     beforeId: text("before_id").notNull(),
     afterId: text("after_id").notNull(),
   },

@@ -45,12 +45,12 @@ export const trusts = sqliteTable(
     provider: text({ enum: ciProviders }).notNull(),
     issuer: text().notNull(),
     repository: text().notNull(),
-    /** Of the repository: names are given away, IDs never. null: that of the first job. */
+    /** The ID of the repository. Names can be given away, but IDs can't. null: the ID of the first job. */
     repositoryId: text("repository_id"),
-    /** May end with `*`. null: any. */
+    /** The ref, which may end with `*`. null: any. */
     ref: text(),
     environment: text(),
-    /** Of the keys that it gives. */
+    /** The scopes of the keys that it gives. */
     scopes: json<string[]>("scopes").notNull(),
     minutes: integer().notNull(),
     createdAt: at("created_at").notNull(),

@@ -19,11 +19,11 @@ export const destinations = sqliteTable(
       .references(() => orgs.id),
     kind: text({ enum: destinationKinds }).notNull(),
     name: text().notNull(),
-    /** Of a webhook its URL, of Slack only the origin, since the rest is secret; null: email. */
+    /** The URL of a webhook, or only the origin of Slack's URL, since the rest is secret; null: email. */
     url: text(),
     /** The signing secrets and headers of a webhook or the URL of Slack, encrypted as model keys are; null: email. */
     sealed: blob({ mode: "buffer" }),
-    /** Email addresses of members; null: those of all owners. */
+    /** Email addresses of members; null: the addresses of all owners. */
     recipients: json<string[]>("recipients"),
     events: json<string[]>("events").notNull(),
     disabledAt: at("disabled_at"),
@@ -46,7 +46,7 @@ export const destinations = sqliteTable(
   ],
 );
 
-/** The outbox: one row per event that a destination wants, written in the transaction of what happened. */
+/** The outbox: one row per event that a destination wants, written in the transaction of the event. */
 export const notifications = sqliteTable(
   "notifications",
   {
@@ -55,7 +55,7 @@ export const notifications = sqliteTable(
       .notNull()
       .references(() => orgs.id),
     type: text().notNull(),
-    /** Of an event that is sent once, such as a budget in a month. */
+    /** The key of an event that is sent once, such as a budget in a month. */
     onceKey: text("once_key"),
     data: json<Record<string, unknown>>("data").notNull(),
     createdAt: at("created_at").notNull(),

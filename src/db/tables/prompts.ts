@@ -46,14 +46,14 @@ export const prompts = sqliteTable(
     runsPerEval: integer("runs_per_eval"),
     targetProviderId: text("target_provider_id"),
     additionalUrls: json<AdditionalUrl[]>("additional_urls"),
-    /** In order of first appearance. Derived from text and endGoal whenever those change. */
+    /** The variables in order of first appearance. They are derived from text and endGoal whenever these change. */
     templateVars: json<string[]>("template_vars"),
     templateDefaults: json<Record<string, string>>("template_defaults"),
     declaredChecks: json<DeclaredCheck[]>("declared_checks"),
     workspace: json<WorkspaceSetup>("workspace"),
     agent: text(),
     model: text(),
-    /** At least two, of which `agent` and `model` are the first; null: only those. */
+    /** At least two agents, of which `agent` and `model` are the first; null: only the first. */
     agents: json<PromptAgent[]>("agents"),
     limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
@@ -72,7 +72,7 @@ export const prompts = sqliteTable(
     /** The evaluation that a person pinned as the baseline; null: the last published runs. */
     baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
-    /** The next slot to process; null if it is not scheduled. */
+    /** The next scheduled evaluation to process; null if the prompt is not scheduled. */
     nextEvaluationAt: at("next_evaluation_at"),
   },
   (table) => [

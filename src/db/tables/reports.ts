@@ -65,7 +65,7 @@ export const reports = sqliteTable(
     gradingId: text("grading_id"),
     /** A person selected it, so a newer one doesn't replace it. */
     gradingPinned: yes("grading_pinned").notNull().default(false),
-    /** Those of its run, which a trigger copies: lists are filtered by them without reading runs. */
+    /** A trigger copies these from its run, so that lists are filtered by them without reading runs. */
     agent: text(),
     agentVersion: text("agent_version"),
     createdAt: at("created_at").notNull(),
@@ -73,7 +73,7 @@ export const reports = sqliteTable(
   (table) => [
     unique("reports_of_org").on(table.orgId, table.id),
     index("reports_by_status").on(table.orgId, table.status, table.runId),
-    /** These have all filters of lists, so that selecting and counting need only the index. */
+    /** These indexes have all filters of lists, so that selecting and counting need only the index. */
     index("reports_by_prompt").on(
       ...([
         table.orgId,

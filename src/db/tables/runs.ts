@@ -90,10 +90,10 @@ export const runs = sqliteTable(
     task: json<RunTask>("task").notNull(),
     agent: text().notNull(),
     agentVersion: text("agent_version"),
-    /** Digest of what its workspace held when the agent started; null: nothing. */
+    /** Digest of the content of its workspace when the agent started; null: it was empty. */
     contextDigest: text("context_digest"),
     model: text(),
-    /** Position of its agent among those of the evaluation. */
+    /** Position of its agent among the agents of the evaluation. */
     agentIndex: integer("agent_index").notNull().default(0),
     attempt: integer().notNull(),
     failureCause: text("failure_cause", { enum: endCauses }),
@@ -116,12 +116,12 @@ export const runs = sqliteTable(
     index("runs_failed").on(table.orgId, table.promptId, table.id).where(sql`${table.status} = 'failed'`),
     index("runs_reserved").on(table.orgId).where(sql`${table.reservedUsd} is not null`),
     index("runs_by_agent").on(table.orgId, table.agent, table.id),
-    // Partial, because almost all runs are completed.
+    // The index is partial, because almost all runs are completed.
     index("runs_without_report")
       .on(table.orgId, table.status, table.id)
       .where(sql`${table.status} in ('failed', 'superseded')`),
     index("runs_by_eval_request").on(table.orgId, table.evalRequestId, table.id),
-    /** All filters of lists, so that only listed rows are read. */
+    /** The index has all filters of lists, so that only listed rows are read. */
     index("runs_by_duration").on(table.orgId, durationOf(table), table.id, table.promptId, table.agent, table.status),
     index("runs_by_idempotency_key")
       .on(table.orgId, table.idempotencyKey)

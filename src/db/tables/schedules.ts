@@ -7,7 +7,7 @@ import { evalRequests } from "./runs.ts";
 /** `missed`: the service was down; `skipped_overlap`: earlier runs were still active; `failed`: the runs could not be requested. */
 export const scheduleOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
-/** The evaluations that schedules asked for so far, whether or not they ran. */
+/** The evaluations that schedules requested so far, whether or not they ran. */
 export const scheduledEvaluations = sqliteTable(
   "scheduled_evaluations",
   {
