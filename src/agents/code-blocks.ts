@@ -21,80 +21,56 @@ export function during(element: Element, enter: () => void, leave: () => void): 
   element.onEndTag(leave);
 }
 
-/** Finds the code blocks of a page while it is parsed. */
-export function onCodeBlocks(rewriter: HTMLRewriter, tell: (found: Preformatted) => void): void {
-  let block: { language: string | null; code: string; isWrong: boolean; isPlain: boolean } | null = null;
+type State = {
+  blocks: Preformatted[];
+  open: { language: string | null; code: string; isWrong: boolean; isPlain: boolean } | null;
   /** Open elements whose text isn't copied: line numbers and buttons. */
-  let silent = 0;
-  /** Languages named by the surrounding elements, outermost first. */
-  const wrappers: { language: string | null; names: string }[] = [];
+  silent: number;
+  /** The surrounding elements, outermost first: the languages that they name, and their classes. */
+  wrappers: { language: string | null; names: string }[];
+};
 
-  rewriter
-    .on("div[class], figure[class], div[data-language], figure[data-language]", {
-      element(element) {
-        const own = languageOf(element, true);
-        during(
-          element,
-          () => wrappers.push({ language: own, names: element.getAttribute("class") ?? "" }),
-          () => void wrappers.pop(),
-        );
-      },
-    })
-    .on("pre", {
-      element(element) {
-        if (block) return;
-        const around = wrappers.findLast(({ language }) => language !== null)?.language ?? null;
-        const names = [element.getAttribute("class") ?? "", wrappers.at(-1)?.names ?? ""];
-        block = {
-          language: languageOf(element, false) ?? around,
-          code: "",
-          isWrong: names.some((name) => wrongMark.test(name)),
-          isPlain: ![names[0]!, ...wrappers.slice(-2).map((wrapper) => wrapper.names)].some((name) =>
-            codeMark.test(name),
-          ),
-        };
-        element.onEndTag(() => {
-          const code = codeText(block?.code ?? "")
-            .replace(/^\n/, "")
-            .trimEnd();
-          const numbers = /^[\d\s]*$/.test(code);
-          if (block && !numbers) {
-            const { language, isWrong, isPlain } = block;
-            tell({ language, code, ...(isWrong && { isWrong }), ...(isPlain && language === null && { isPlain }) });
-          }
-          block = null;
-          silent = 0;
-        });
-      },
-      text(chunk) {
-        if (block && silent === 0) block.code += chunk.text;
-      },
-    })
-    // Selectors never refer to a parent, because nested elements would take quadratic time.
-    .on("code", {
-      element(element) {
-        if (!block) return;
-        block.language ??= languageOf(element, false);
-        block.isWrong ||= wrongMark.test(element.getAttribute("class") ?? "");
-        block.isPlain = false;
-      },
-    })
-    .on("br", {
-      element() {
-        if (block) block.code += "\n";
-      },
-    })
-    .on("button, .lineno, .linenos, .line-number, .linenumber, .hljs-ln-n, a.anchor", {
-      element(element) {
-        if (!block || element.tagName === "td") return;
-        during(
-          element,
-          () => silent++,
-          () => silent--,
-        );
-      },
-    });
+/** Adds the code blocks of a page to `blocks` while it is parsed. */
+export function onCodeBlocks(rewriter: HTMLRewriter, blocks: Preformatted[]): void {
+  const state: State = { blocks, open: null, silent: 0, wrappers: [] };
+  for (const [selector, enter] of Object.entries(elements))
+    rewriter.on(selector, { element: (element) => enter(state, element) });
+  rewriter.on("pre", {
+    text(chunk) {
+      if (state.open && state.silent === 0) state.open.code += chunk.text;
+    },
+  });
 }
+
+/** What each element says about code, by selector. Selectors never refer to a parent, because nested elements would take quadratic time. */
+const elements: Record<string, (state: State, element: Element) => void> = {
+  "div[class], figure[class], div[data-language], figure[data-language]": ({ wrappers }, element) => {
+    const wrapper = { language: languageOf(element, true), names: element.getAttribute("class") ?? "" };
+    during(
+      element,
+      () => wrappers.push(wrapper),
+      () => void wrappers.pop(),
+    );
+  },
+  pre: startBlock,
+  code({ open }, element) {
+    if (!open) return;
+    open.language ??= languageOf(element, false);
+    open.isWrong ||= wrongMark.test(element.getAttribute("class") ?? "");
+    open.isPlain = false;
+  },
+  br({ open }) {
+    if (open) open.code += "\n";
+  },
+  "button, .lineno, .linenos, .line-number, .linenumber, .hljs-ln-n, a.anchor": (state, element) => {
+    if (!state.open || element.tagName === "td") return;
+    during(
+      element,
+      () => state.silent++,
+      () => state.silent--,
+    );
+  },
+};
 
 /** `language-js`, `lang-js`, `highlight-source-js`, `highlight-python`, `sourceCode python`, `brush: js`, `data-lang="js"`. */
 function languageOf(element: Element, wrapper: boolean): string | null {
@@ -109,4 +85,30 @@ function languageOf(element: Element, wrapper: boolean): string | null {
     /(?:^|\s)sourceCode\s+([\w+#-]+)/.exec(name)?.[1] ??
     (wrapper ? undefined : /^(?:rust|programlisting\s+(\w+))\b/.exec(name)?.[0]?.split(/\s+/).at(-1));
   return match && !/^(text-wrap|default|wrapper|container|notranslate|none)$/.test(match) ? match.toLowerCase() : null;
+}
+
+function startBlock(state: State, element: Element): void {
+  const { wrappers } = state;
+  if (state.open) return;
+  const own = element.getAttribute("class") ?? "";
+  state.open = {
+    language: languageOf(element, false) ?? wrappers.findLast(({ language }) => language !== null)?.language ?? null,
+    code: "",
+    isWrong: [own, wrappers.at(-1)?.names ?? ""].some((names) => wrongMark.test(names)),
+    isPlain: ![own, ...wrappers.slice(-2).map(({ names }) => names)].some((names) => codeMark.test(names)),
+  };
+  element.onEndTag(() => endBlock(state));
+}
+
+function endBlock(state: State): void {
+  const { blocks, open } = state;
+  state.open = null;
+  state.silent = 0;
+  const code = codeText(open?.code ?? "")
+    .replace(/^\n/, "")
+    .trimEnd();
+  // A block of digits holds line numbers.
+  if (!open || /^[\d\s]*$/.test(code)) return;
+  const { language, isWrong, isPlain } = open;
+  blocks.push({ language, code, ...(isWrong && { isWrong }), ...(isPlain && language === null && { isPlain }) });
 }

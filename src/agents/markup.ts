@@ -27,6 +27,31 @@ export type Markup = {
   textLength: number;
 };
 
+/** A page while it is read. */
+type State = {
+  page: Markup;
+  url: string;
+  /** The URL that relative links refer to. */
+  base: string;
+  isTitleOpen: boolean;
+  /** Open elements whose text isn't shown. */
+  hidden: number;
+  link: { href: string; text: string; label: string; at: number } | null;
+  block: Block;
+};
+
+/** The block of text that is read, to find the context of each link. */
+type Block = {
+  text: string;
+  /** The heading above it. */
+  heading: string;
+  isHeading: boolean;
+  blankFrom: number;
+  lastTag: string;
+  /** Links in it, with the start and the end of their texts. */
+  links: { link: DocLink; at: number; end: number }[];
+};
+
 /** Reads an HTML page in one pass. `url` is its URL. */
 export function harvest(html: string, url: string): Markup {
   const page: Markup = {
@@ -43,116 +68,95 @@ export function harvest(html: string, url: string): Markup {
     asksForPassword: false,
     textLength: 0,
   };
-  let base = url;
-  let titleOpen = true;
-  let hidden = 0;
-  let link: { href: string; text: string; label: string; at: number } | null = null;
-  const surroundings = createSurroundings();
-  const endLink = () => {
-    if (!link) return;
-    const { href, text, label, at } = link;
-    link = null;
-    const address = codeText(href).trim();
-    if (!URL.canParse(address, base)) return;
-    const found = { url: new URL(address, base).href, text: oneLine(text) || oneLine(label), context: "", heading: "" };
-    page.links.push(found);
-    surroundings.place(found, at);
-  };
-
-  const rewriter = new HTMLRewriter()
-    .on("html", {
-      element(element) {
-        page.language = element.getAttribute("lang")?.toLowerCase() || null;
-      },
-    })
-    .on("base[href]", {
-      element(element) {
-        const href = codeText(element.getAttribute("href") ?? "");
-        if (URL.canParse(href, url)) base = new URL(href, url).href;
-      },
-    })
-    .on("title", {
-      text(chunk) {
-        if (titleOpen) page.title += chunk.text;
-        if (chunk.lastInTextNode) titleOpen = page.title.trim() === "";
-      },
-    })
-    .on("script, style, noscript, template, svg, head", {
-      element(element) {
-        if (element.tagName === "script") page.scripts++;
-        during(
-          element,
-          () => hidden++,
-          () => hidden--,
-        );
-      },
-    })
-    .on("noscript", {
-      text(chunk) {
-        page.asksForScript ||= /javascript/i.test(chunk.text);
-      },
-    })
-    .on('input[type="password"]', {
-      element() {
-        page.asksForPassword = true;
-      },
-    })
-    .on('meta[name="description"]', {
-      element(element) {
-        page.description ||= oneLine(element.getAttribute("content") ?? "").slice(0, 300);
-      },
-    })
-    .on("meta[http-equiv]", {
-      element(element) {
-        const target = /^\s*\d+\s*[;,]\s*url\s*=\s*['"]?([^'"]+)/i.exec(
-          codeText(element.getAttribute("content") ?? ""),
-        )?.[1];
-        if (element.getAttribute("http-equiv")?.toLowerCase() !== "refresh" || !target) return;
-        if (URL.canParse(target, base))
-          page.links.unshift({ url: new URL(target, base).href, text: "redirect", context: "", heading: "" });
-      },
-    })
-    .on("[id], a[name]", {
-      element(element) {
-        for (const name of [element.getAttribute("id"), element.tagName === "a" ? element.getAttribute("name") : null])
-          if (name) page.anchors.add(codeText(name));
-        if (/^(h[1-6]|section|dt|a|article|tr|p|span|li)$/.test(element.tagName)) page.hasHeadingIds = true;
-        if (/^(root|app|__next|__nuxt|___gatsby|svelte|q-app|redoc|swagger-ui)$/.test(element.getAttribute("id") ?? ""))
-          page.mountPoint = true;
-      },
-    })
-    .on("a[href]", {
-      element(element) {
-        endLink();
-        const label = codeText(element.getAttribute("aria-label") ?? element.getAttribute("title") ?? "");
-        link = { href: element.getAttribute("href") ?? "", text: "", label, at: surroundings.at() };
-        if (element.canHaveContent) element.onEndTag(endLink);
-        else endLink();
-      },
-      text(chunk) {
-        if (link) link.text += chunk.text;
-      },
-    })
-    .on(blockTags, {
-      element: ({ tagName }) => surroundings.enter(tagName),
-    });
-  onCodeBlocks(rewriter, (found) => page.preformatted.push(found));
-  rewriter
-    .onDocument({
-      text(chunk) {
-        if (hidden > 0) return;
-        page.textLength += chunk.text.replace(/\s+/g, " ").trim().length;
-        surroundings.add(chunk.text);
-      },
-    })
-    .transform(html);
-  endLink();
-  surroundings.end();
+  const block: Block = { text: "", heading: "", isHeading: false, blankFrom: 0, lastTag: "", links: [] };
+  const state: State = { page, url, base: url, isTitleOpen: true, hidden: 0, link: null, block };
+  const rewriter = new HTMLRewriter();
+  for (const [selector, read] of Object.entries(elementReaders))
+    rewriter.on(selector, { element: (element) => read(state, element) });
+  for (const [selector, read] of Object.entries(textReaders))
+    rewriter.on(selector, { text: (chunk) => read(state, chunk) });
+  onCodeBlocks(rewriter, page.preformatted);
+  rewriter.onDocument({ text: (chunk) => addText(state, chunk.text) }).transform(html);
+  endLink(state);
+  endBlock(block);
   page.title = oneLine(page.title);
   return page;
 }
 
 const blockTags = "p, li, dt, dd, tr, td, th, h1, h2, h3, h4, h5, h6, pre, div, section, blockquote, ul, ol, dl, table";
+
+/** What each element says about the page, by selector. */
+const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.Element) => void> = {
+  html({ page }, element) {
+    page.language = element.getAttribute("lang")?.toLowerCase() || null;
+  },
+  "base[href]": (state, element) => {
+    state.base = URL.parse(codeText(element.getAttribute("href") ?? ""), state.url)?.href ?? state.base;
+  },
+  "script, style, noscript, template, svg, head": (state, element) => {
+    if (element.tagName === "script") state.page.scripts++;
+    during(
+      element,
+      () => state.hidden++,
+      () => state.hidden--,
+    );
+  },
+  'input[type="password"]': ({ page }) => {
+    page.asksForPassword = true;
+  },
+  'meta[name="description"]': ({ page }, element) => {
+    page.description ||= oneLine(element.getAttribute("content") ?? "").slice(0, 300);
+  },
+  "meta[http-equiv]": ({ page, base }, element) => {
+    const content = codeText(element.getAttribute("content") ?? "");
+    const target = /^\s*\d+\s*[;,]\s*url\s*=\s*['"]?([^'"]+)/i.exec(content)?.[1];
+    if (element.getAttribute("http-equiv")?.toLowerCase() !== "refresh" || !target) return;
+    if (URL.canParse(target, base))
+      page.links.unshift({ url: new URL(target, base).href, text: "redirect", context: "", heading: "" });
+  },
+  "[id], a[name]": ({ page }, element) => {
+    for (const name of [element.getAttribute("id"), element.tagName === "a" ? element.getAttribute("name") : null])
+      if (name) page.anchors.add(codeText(name));
+    if (/^(h[1-6]|section|dt|a|article|tr|p|span|li)$/.test(element.tagName)) page.hasHeadingIds = true;
+    if (/^(root|app|__next|__nuxt|___gatsby|svelte|q-app|redoc|swagger-ui)$/.test(element.getAttribute("id") ?? ""))
+      page.mountPoint = true;
+  },
+  "a[href]": (state, element) => {
+    endLink(state);
+    const label = codeText(element.getAttribute("aria-label") ?? element.getAttribute("title") ?? "");
+    state.link = { href: element.getAttribute("href") ?? "", text: "", label, at: state.block.text.length };
+    if (element.canHaveContent) element.onEndTag(() => endLink(state));
+    else endLink(state);
+  },
+  [blockTags]: ({ block }, { tagName }) => enterBlock(block, tagName),
+};
+
+/** What the text of some elements says about the page, by selector. */
+const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) => void> = {
+  title(state, chunk) {
+    if (state.isTitleOpen) state.page.title += chunk.text;
+    if (chunk.lastInTextNode) state.isTitleOpen = state.page.title.trim() === "";
+  },
+  noscript({ page }, chunk) {
+    page.asksForScript ||= /javascript/i.test(chunk.text);
+  },
+  "a[href]": ({ link }, chunk) => {
+    if (link) link.text += chunk.text;
+  },
+};
+
+function endLink(state: State): void {
+  if (!state.link) return;
+  const { page, base, block } = state;
+  const { href, text, label, at } = state.link;
+  state.link = null;
+  const address = URL.parse(codeText(href).trim(), base);
+  if (!address) return;
+  const link = { url: address.href, text: oneLine(text) || oneLine(label), context: "", heading: block.heading };
+  page.links.push(link);
+  block.links.push({ link, at: Math.min(at, block.text.length), end: block.text.length });
+}
+
 /** A block continues after these: the first paragraph of a list item, a definition, the cells of a row. */
 const joining = /^(li|dd|tr|td|th)$/;
 /**
@@ -161,46 +165,32 @@ const joining = /^(li|dd|tr|td|th)$/;
 const maxBlock = 20_000;
 const reach = 200;
 
-/** Tracks the text of a page block by block, to find the context of each link. */
-function createSurroundings() {
-  let text = "";
-  let heading = "";
-  let inHeading = false;
-  let blankFrom = 0;
-  let last = "";
-  let waiting: { link: DocLink; at: number; end: number }[] = [];
+function addText({ page, hidden, block }: State, text: string): void {
+  if (hidden > 0) return;
+  page.textLength += text.replace(/\s+/g, " ").trim().length;
+  if (block.text.length < maxBlock) block.text += text;
+}
 
-  function flush(): void {
-    for (const { link, at, end } of waiting) link.context = sentenceAround(text, at, end);
-    if (inHeading) heading = oneLine(text.slice(0, 300));
-    waiting = [];
-    text = "";
-    inHeading = false;
-  }
-  return {
-    /** Start of the link's text. */
-    at: () => text.length,
-    add(chunk: string) {
-      if (text.length < maxBlock) text += chunk;
-    },
-    place(link: DocLink, at: number) {
-      link.heading = heading;
-      waiting.push({ link, at: Math.min(at, text.length), end: text.length });
-    },
-    enter(tag: string) {
-      const goesOn =
-        tag === "dd"
-          ? last !== "dd"
-          : /^t[dh]$/.test(tag) || (joining.test(last) && text.slice(blankFrom).trim() === "");
-      const fresh = !goesOn || tag === "li" || tag === "dt" || tag === "tr";
-      if (fresh) flush();
-      else if (text.length < maxBlock) text += " ";
-      inHeading ||= /^h[1-6]$/.test(tag);
-      last = joining.test(tag) || !goesOn ? tag : last;
-      blankFrom = text.length;
-    },
-    end: flush,
-  };
+/** Starts another block, or goes on with this one. */
+function enterBlock(block: Block, tag: string): void {
+  const goesOn =
+    tag === "dd"
+      ? block.lastTag !== "dd"
+      : /^t[dh]$/.test(tag) || (joining.test(block.lastTag) && block.text.slice(block.blankFrom).trim() === "");
+  if (!goesOn || tag === "li" || tag === "dt" || tag === "tr") endBlock(block);
+  else if (block.text.length < maxBlock) block.text += " ";
+  block.isHeading ||= /^h[1-6]$/.test(tag);
+  if (joining.test(tag) || !goesOn) block.lastTag = tag;
+  block.blankFrom = block.text.length;
+}
+
+/** Gives the links of a block their contexts, and clears it. */
+function endBlock(block: Block): void {
+  for (const { link, at, end } of block.links) link.context = sentenceAround(block.text, at, end);
+  if (block.isHeading) block.heading = oneLine(block.text.slice(0, 300));
+  block.text = "";
+  block.isHeading = false;
+  block.links = [];
 }
 
 function sentenceAround(text: string, at: number, end: number): string {
