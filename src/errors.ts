@@ -54,3 +54,6 @@ export const unavailable = (detail: string) => new AppError("unavailable", detai
 /** A bad_request about one input: `problem` completes "Invalid FIELD: …", without a period. */
 export const invalidField = (field: string, problem: string) =>
   new AppError("bad_request", `Invalid ${field}: ${problem}.`, { field, problem });
+
+/** Why something was thrown, in words. */
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

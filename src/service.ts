@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import type { AgentStandby } from "./agents/all.ts";
-import { createGatewayOpener } from "./agents/gateway/opener.ts";
+import { createGateway } from "./agents/gateway/gateway.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg, listOrgs } from "./auth/orgs.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
@@ -50,7 +50,7 @@ export function createService(options: Options) {
   const { filename } = ctx.db.$client;
 
   const telemetry = createTelemetry(ctx, workers);
-  const gateway = createGatewayOpener(ctx.now);
+  const gateway = createGateway({ now: ctx.now });
   const local = createLocalPlace({
     agents: ctx.agents,
     now: ctx.now,
@@ -103,7 +103,7 @@ export function createService(options: Options) {
     gateLoop,
     upkeep,
     /** Answers a model call of a run on a worker. */
-    answerModelCall: async (request: Request): Promise<Response> => (await gateway.open()).answer(request),
+    answerModelCall: gateway.answer,
     /** Says in a sentence why the service isn't ready; null if it is. */
     findProblem: createReadiness({ ...ctx, ...disk, findRunnerProblem: runner.findProblem }),
 
@@ -127,7 +127,6 @@ export function createService(options: Options) {
       if (config.agentModel === null) return;
       local.prepare();
       // The first run that needs it reports errors.
-      gateway.open().catch(() => {});
     },
 
     /** Starts nothing more, waits up to `drainMs` for active work, and requeues the rest. */

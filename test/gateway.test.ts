@@ -8,7 +8,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, isStepCount, streamText, tool } from "ai";
 import { z } from "zod";
 import type { AgentEvent, AgentFailure } from "../src/agents/agent.ts";
-import type { ModelLimits } from "../src/agents/gateway/budget.ts";
+import type { ModelLimits } from "../src/agents/gateway/call-account.ts";
 import { createGateway, type GatewaySession } from "../src/agents/gateway/gateway.ts";
 import type { ModelAccess } from "../src/agents/gateway/prices.ts";
 import { readConfig } from "../src/config/config.ts";

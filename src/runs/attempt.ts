@@ -1,5 +1,5 @@
 import { type AgentDescription, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
-import type { GatewayOpener } from "../agents/gateway/opener.ts";
+import type { Gateway } from "../agents/gateway/gateway.ts";
 import type { Task } from "../agents/task.ts";
 import { readArchive } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
@@ -20,7 +20,7 @@ import { budgetObjection, budgetOfRun } from "./spending.ts";
 import { createWaitNotes } from "./waiting.ts";
 
 export type AttemptParts = {
-  gateway: Pick<GatewayOpener, "open">;
+  gateway: Gateway;
   place: Place;
   /** Private addresses that runs may reach. Read per run, because the service knows its port only once it listens. */
   allow: () => AllowRule[];
@@ -111,7 +111,7 @@ async function openModel(ctx: Context, { gateway }: AttemptParts, attempt: Attem
   try {
     const model = getModel(ctx, run.orgId as OrgId, run.model ?? "");
     const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
-    const session = (await gateway.open()).openSession({
+    const session = gateway.openSession({
       model,
       mustHavePrice: budgetOfRun(ctx, run).isCapped,
       limits: task.limits.model,

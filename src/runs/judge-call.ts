@@ -1,6 +1,5 @@
 import type { AgentEvent, AgentFailure } from "../agents/agent.ts";
-import type { GatewaySession } from "../agents/gateway/gateway.ts";
-import type { GatewayOpener } from "../agents/gateway/opener.ts";
+import type { Gateway, GatewaySession } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
@@ -24,7 +23,7 @@ const drainMs = 3_000;
 
 /** What a judge needs: the gateway for its calls, and the threads that prepare its prompt and check its answer. */
 export type JudgeParts = {
-  gateway: GatewayOpener;
+  gateway: Gateway;
   grader: Pick<Grader, "promptJudge" | "checkAnswer">;
 };
 
@@ -53,7 +52,7 @@ export async function callJudge(ctx: Context, { gateway, grader }: JudgeParts, c
   const question = await unlessImpossible(grader.promptJudge({ session, text: task.text, goal: task.goal }));
   if ("reason" in question) return question;
   const failures: AgentFailure[] = [];
-  const gatewaySession = (await gateway.open()).openSession({
+  const gatewaySession = gateway.openSession({
     silenceMs: ctx.config.idleTimeoutMs,
     drainMs,
     model: access,

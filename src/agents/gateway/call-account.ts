@@ -1,11 +1,14 @@
 import { providerVariables } from "../../config/model-settings.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import { type AgentEvent, AgentFailure } from "../agent.ts";
-import { createBudget, type ModelLimits } from "./budget.ts";
 import type { Outcome } from "./forward.ts";
 import { hasPrice, type ModelAccess, priceOf } from "./prices.ts";
 
-export type AccountOptions = {
+/** Model limits of a run. `costUsd` null: no spending limit. */
+export type ModelLimits = { calls: number; tokens: number; costUsd: number | null };
+
+/** A run's use of its model. */
+export type ModelRun = {
   model: ModelAccess;
   limits: ModelLimits;
   /** A call of unknown cost ends the run, because its spending limit could not be enforced. */
@@ -17,116 +20,167 @@ export type AccountOptions = {
   onFailure: (failure: AgentFailure) => void;
 };
 
-export type CallAccount = ReturnType<typeof createCallAccount>;
+/** Usage of a run. `costUsd` is the known cost; calls without a price are counted in `unpriced`. */
+export type Spent = { calls: number; tokens: number; costUsd: number; unpriced: number };
 
-/** Records the cost and failures of a run's model calls, and ends the run if it cannot continue. */
-export function createCallAccount(
-  { model, limits, mustHavePrice = false, onEvent, onNearLimit = () => {}, onFailure }: AccountOptions,
-  { now, maxFailures }: { now: () => number; maxFailures: number },
-) {
-  const near = new Set<string>();
-  const budget = createBudget(limits, {
-    onEvent,
-    onNearLimit(limit, name, share) {
-      near.add(name);
-      onNearLimit(limit, share);
-    },
-  });
-  let failures = 0;
-  let failure: AgentFailure | null = null;
-  let isPriceReported = false;
+/** The cost and failures of a run's model calls. */
+export type CallAccount = {
+  run: ModelRun;
+  spent: Spent;
+  /** Names of the limits that are nearly reached, which the caller of the model is told, and of those that were reached. */
+  near: Set<string>;
+  reached: Set<string>;
+  /** Provider failures in a row, and how many of them end the run. */
+  failures: number;
+  maxFailures: number;
+  /** Why the run has ended. */
+  failure: AgentFailure | null;
+  isPriceReported: boolean;
+  now: () => number;
+};
 
-  function fail(why: AgentFailure): void {
-    if (failure) return;
-    failure = why;
-    onFailure(why);
+const limitNames = {
+  calls: { limit: "model_calls", unit: "calls" },
+  tokens: { limit: "model_tokens", unit: "tokens" },
+  costUsd: { limit: "model_cost", unit: "USD" },
+};
+const limitKinds = Object.keys(limitNames) as (keyof ModelLimits)[];
+const nearShare = 0.8;
+
+/** Opens the account of a run. */
+export function openAccount(run: ModelRun, now: () => number, maxFailures: number): CallAccount {
+  const account: CallAccount = {
+    ...{ run, now, maxFailures, spent: { calls: 0, tokens: 0, costUsd: 0, unpriced: 0 } },
+    ...{ near: new Set(), reached: new Set(), failures: 0, failure: null, isPriceReported: false },
+  };
+  if (!hasPrice(run.model)) reportUnknownPrice(account, run.model.name);
+  return account;
+}
+
+/** The remaining budget in USD; Infinity without a limit. */
+export const leftUsd = ({ run, spent }: CallAccount): number =>
+  Math.max(0, (run.limits.costUsd ?? Number.POSITIVE_INFINITY) - spent.costUsd);
+
+/** Counts a new call; returns an error message if it is over budget. */
+export function countCall(account: CallAccount): string | null {
+  const { run, spent, reached } = account;
+  const over = limitKinds.find((kind) => shareOf(account, kind) >= 1);
+  if (over === undefined) {
+    spent.calls++;
+    reportNearLimits(account);
+    return null;
   }
+  const value = run.limits[over] as number;
+  const { limit, unit } = limitNames[over];
+  if (!reached.has(limit)) run.onEvent({ type: "limit", limit, unit, value });
+  reached.add(limit);
+  return `the run has used its model budget of ${over === "costUsd" ? `$${value}` : `${value} ${over}`}`;
+}
 
-  function failed(detail: string, retryAfter: string | null): void {
-    failures++;
-    onEvent({ type: "error", where: "model", message: `${model.provider} ${detail}`, url: null, retryable: true });
-    if (failures < maxFailures) return;
-    const retryAfterMs = readRetryAfter(retryAfter, now());
-    const text = `${model.provider} ${detail}${failures > 1 ? ` (${failures} failures in a row)` : ""}`;
-    fail(
-      new AgentFailure("infrastructure", text, {
-        retryable: true,
-        ...(retryAfterMs !== null && { retryAfterMs }),
-      }),
-    );
+const shareOf = ({ run: { limits }, spent }: CallAccount, kind: keyof ModelLimits): number =>
+  limits[kind] === null ? 0 : spent[kind] / limits[kind];
+
+/** Reports each limit once, at 80 %. */
+function reportNearLimits(account: CallAccount): void {
+  const { run, near } = account;
+  for (const kind of limitKinds) {
+    const { limit, unit } = limitNames[kind];
+    const share = shareOf(account, kind);
+    if (share < nearShare || near.has(limit)) continue;
+    near.add(limit);
+    run.onEvent({ type: "limit", limit, unit, value: run.limits[kind] as number, near: true });
+    run.onNearLimit?.(kind, share);
   }
+}
 
-  /** Ends a run with a spending limit if its call costs are unknown; returns whether it did. */
-  function failIfPriceNeeded(why: string, remedy: string): boolean {
-    if (!mustHavePrice) return false;
-    const text = `${why}, so the spending limit cannot be enforced; ${remedy}, or remove the limit`;
-    fail(new AgentFailure("budget", text));
-    return true;
-  }
+/** Records a finished call, and ends the run if it cannot continue. */
+export function settleCall(account: CallAccount, outcome: Outcome): void {
+  if (outcome.kind === "refused") settleRefusal(account, outcome);
+  else settleAnswer(account, outcome);
+}
 
-  function reportUnknownPrice(name: string): void {
-    if (isPriceReported) return;
-    isPriceReported = true;
-    if (failIfPriceNeeded(`the price of ${name} is unknown`, "set it in EVALD_MODEL_PRICES")) return;
-    const cannot = limits.costUsd === null ? "" : `, so its budget of $${limits.costUsd} cannot be enforced`;
-    const text = `The price of ${name} is unknown${cannot}. Tokens are limited to ${limits.tokens}. Set prices in EVALD_MODEL_PRICES.`;
+function settleRefusal(
+  account: CallAccount,
+  { status, detail, retryAfter }: Extract<Outcome, { kind: "refused" }>,
+): void {
+  const { model } = account.run;
+  if (status === null) countFailure(account, `did not respond: ${detail}`, null);
+  else if (status === 402) {
+    const why = `${model.provider} requires payment (402): ${detail}; top up the account, or use another key`;
+    endRun(account, new AgentFailure("credentials", why));
+  } else if (status === 404) {
+    const why = `${model.provider} returned 404: ${detail}; check that ${model.baseUrl} serves the model ${model.name} and includes the API version in its path, if the provider uses one`;
+    endRun(account, new AgentFailure("infrastructure", why));
+  } else if (isRefusedKey(model, status, detail)) {
+    const remedy = `set a valid key in ${providerVariables[model.provider].key}, or for the organization with evald model set-key ${model.provider}`;
+    const why = `${model.provider} rejected the API key (${status}): ${detail}; ${remedy}`;
+    endRun(account, new AgentFailure("credentials", why));
+  } else if (status < 400 || status === 429 || status >= 500)
+    countFailure(account, `returned ${status}: ${detail}`, retryAfter);
+}
+
+function settleAnswer(account: CallAccount, { reading, cut, left }: Exclude<Outcome, { kind: "refused" }>): void {
+  const { run, spent } = account;
+  const { model, onEvent } = run;
+  const { usage, whole, error } = reading;
+  const name = reading.model ?? model.name;
+  const costUsd = usage && whole ? priceOf(usage, reading.model, model) : null;
+  const { input: inputTokens = 0, output: outputTokens = 0, cached: cachedTokens, reasoning } = usage ?? {};
+  spent.tokens += inputTokens + outputTokens;
+  if (costUsd === null) spent.unpriced++;
+  else spent.costUsd += costUsd;
+  reportNearLimits(account);
+  const tokens = { inputTokens, outputTokens, cachedTokens, reasoningTokens: reasoning };
+  onEvent({ type: "usage", model: name, ...tokens, costUsd });
+  if (!usage || !whole) {
+    const text = `The response of ${name} did not report its token usage, so the cost of this call is unknown.`;
     onEvent({ type: "message", text });
-  }
-
-  function refused({ status, detail, retryAfter }: Extract<Outcome, { kind: "refused" }>): void {
-    if (status === null) failed(`did not respond: ${detail}`, null);
-    else if (status === 402) {
-      const why = `${model.provider} requires payment (402): ${detail}; top up the account, or use another key`;
-      fail(new AgentFailure("credentials", why));
-    } else if (status === 404) {
-      const why = `${model.provider} returned 404: ${detail}; check that ${model.baseUrl} serves the model ${model.name} and includes the API version in its path, if the provider uses one`;
-      fail(new AgentFailure("infrastructure", why));
-    } else if (isRefusedKey(model, status, detail)) {
-      const remedy = `set a valid key in ${providerVariables[model.provider].key}, or for the organization with evald model set-key ${model.provider}`;
-      fail(new AgentFailure("credentials", `${model.provider} rejected the API key (${status}): ${detail}; ${remedy}`));
-    } else if (status < 400 || status === 429 || status >= 500) failed(`returned ${status}: ${detail}`, retryAfter);
-  }
-
-  function answered({ reading, cut, left }: Exclude<Outcome, { kind: "refused" }>): void {
-    const { usage, whole, error } = reading;
-    const name = reading.model ?? model.name;
-    const costUsd = usage && whole ? priceOf(usage, reading.model, model) : null;
-    const { input: inputTokens = 0, output: outputTokens = 0, cached: cachedTokens, reasoning } = usage ?? {};
-    budget.spend(inputTokens + outputTokens, costUsd);
-    onEvent({
-      type: "usage",
-      model: name,
-      inputTokens,
-      outputTokens,
-      cachedTokens,
-      reasoningTokens: reasoning,
-      costUsd,
-    });
-    if (!usage || !whole)
-      onEvent({
-        type: "message",
-        text: `The response of ${name} did not report its token usage, so the cost of this call is unknown.`,
-      });
-    else if (costUsd === null) reportUnknownPrice(name);
-    if (!usage && whole) failIfPriceNeeded(`${name} does not report token usage`, "use a server that reports it");
-    const unlike = !usage && reading.model === null;
-    const unread = unlike
+  } else if (costUsd === null) reportUnknownPrice(account, name);
+  if (!usage && whole) failWithoutPrice(account, `${name} does not report token usage`, "use a server that reports it");
+  const unread =
+    !usage && reading.model === null
       ? `the response is not from a model API; check the base URL ${model.baseUrl}`
       : "the response ended early";
-    const problem = error ?? cut ?? (whole ? null : unread);
-    if (problem === null) failures = 0;
-    else if (error !== null || !left) failed(`sent an incomplete response: ${problem.slice(0, 300)}`, null);
-  }
+  const problem = error ?? cut ?? (whole ? null : unread);
+  if (problem === null) account.failures = 0;
+  else if (error !== null || !left)
+    countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null);
+}
 
-  if (!hasPrice(model)) reportUnknownPrice(model.name);
-  return {
-    budget,
-    /** Limits that are nearly reached, reported to the caller of the model. */
-    near,
-    failure: () => failure,
-    /** Records a finished call. */
-    settle: (outcome: Outcome): void => (outcome.kind === "refused" ? refused(outcome) : answered(outcome)),
-  };
+function endRun(account: CallAccount, failure: AgentFailure): void {
+  if (account.failure) return;
+  account.failure = failure;
+  account.run.onFailure(failure);
+}
+
+function countFailure(account: CallAccount, detail: string, retryAfter: string | null): void {
+  const { model, onEvent } = account.run;
+  const message = `${model.provider} ${detail}`;
+  account.failures++;
+  onEvent({ type: "error", where: "model", message, url: null, retryable: true });
+  if (account.failures < account.maxFailures) return;
+  const retryAfterMs = readRetryAfter(retryAfter, account.now());
+  const text = account.failures > 1 ? `${message} (${account.failures} failures in a row)` : message;
+  const options = { retryable: true, ...(retryAfterMs !== null && { retryAfterMs }) };
+  endRun(account, new AgentFailure("infrastructure", text, options));
+}
+
+/** Ends a run with a spending limit if its call costs are unknown; returns whether it did. */
+function failWithoutPrice(account: CallAccount, reason: string, remedy: string): boolean {
+  if (!account.run.mustHavePrice) return false;
+  const text = `${reason}, so the spending limit cannot be enforced; ${remedy}, or remove the limit`;
+  endRun(account, new AgentFailure("budget", text));
+  return true;
+}
+
+function reportUnknownPrice(account: CallAccount, name: string): void {
+  if (account.isPriceReported) return;
+  account.isPriceReported = true;
+  if (failWithoutPrice(account, `the price of ${name} is unknown`, "set it in EVALD_MODEL_PRICES")) return;
+  const { limits, onEvent } = account.run;
+  const cannot = limits.costUsd === null ? "" : `, so its budget of $${limits.costUsd} cannot be enforced`;
+  const text = `The price of ${name} is unknown${cannot}. Tokens are limited to ${limits.tokens}. Set prices in EVALD_MODEL_PRICES.`;
+  onEvent({ type: "message", text });
 }
 
 /** Google returns 400 where others return 401. */

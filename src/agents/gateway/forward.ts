@@ -1,3 +1,4 @@
+import { reasonOf } from "../../errors.ts";
 import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
 import { createMeter, keyHeader, type ModelRequest, type Reading } from "./wire.ts";
@@ -30,115 +31,151 @@ const responseHeaders = [
   "x-request-id",
 ];
 
+/** A call in progress. */
+type Call = {
+  access: ModelAccess;
+  terms: Terms;
+  /** Aborts the request to the provider. */
+  ending: AbortController;
+  silenceTimer: ReturnType<typeof setTimeout>;
+  drainTimer: ReturnType<typeof setTimeout> | undefined;
+  hasEnded: boolean;
+  /** Whether the client has disconnected. */
+  left: boolean;
+  onDisconnect: () => void;
+  /** Cuts the client's side of the response and reads the rest. */
+  drain: () => void;
+};
+
 /**
  * Sends a call to the provider with the real key and streams the response back unchanged. `onEnd` is called once with
  * the result.
  */
 export async function forward(request: ModelRequest, access: ModelAccess, terms: Terms): Promise<Response> {
-  const { gone, silenceMs, drainMs } = terms;
-  const ending = new AbortController();
-  const silenceTimer = setTimeout(() => ending.abort(`no data for ${silenceMs / 1000} seconds`), silenceMs);
-  let drainTimer: ReturnType<typeof setTimeout> | undefined;
-  let ended = false;
-  let left = false;
-  let leave = () => {};
-  const onDisconnect = () => {
-    left = true;
-    drainTimer ??= setTimeout(() => ending.abort("the client disconnected"), drainMs);
-    leave();
-  };
-  gone.addEventListener("abort", onDisconnect, { once: true });
-  if (gone.aborted) onDisconnect();
-
-  function end(outcome: Outcome): void {
-    if (ended) return;
-    ended = true;
-    clearTimeout(silenceTimer);
-    clearTimeout(drainTimer);
-    gone.removeEventListener("abort", onDisconnect);
-    terms.onEnd(outcome);
-  }
-  const describe = (error: unknown): string =>
-    ending.signal.aborted
-      ? String(ending.signal.reason)
-      : (error instanceof Error ? error.message : String(error)).replace(/ For more information.*/s, "");
-  const withoutKey = (text: string) => (access.key ? text.replaceAll(access.key, "[redacted]") : text);
-
-  function refused(status: number | null, error: unknown, retryAfter: string | null = null): string {
-    const detail = withoutKey(describe(error));
-    end({ kind: "refused", status, detail, retryAfter });
-    return detail;
-  }
-
+  const call = startCall(access, terms);
   let upstream: Response;
   try {
     upstream = await openUpstream(access.baseUrl + request.path, {
       headers: { ...terms.headers, ...(access.key ? keyHeader(access.provider, access.key) : {}) },
       body: JSON.stringify(request.body),
-      signal: ending.signal,
+      signal: call.ending.signal,
       allow: access.allow,
     });
   } catch (error) {
     // A call that we aborted may still have reached the model and cost money.
-    if (ending.signal.aborted) end({ kind: "answered", reading: noReading, cut: describe(error), left });
-    return refusal(502, `${access.provider} did not respond: ${refused(null, error)}`);
+    if (call.ending.signal.aborted)
+      endCall(call, { kind: "answered", reading: noReading, cut: describe(call, error), left: call.left });
+    return refusal(502, `${access.provider} did not respond: ${endRefused(call, null, describe(call, error))}`);
   }
-  silenceTimer.refresh();
+  call.silenceTimer.refresh();
   const headers = new Headers({ "cache-control": "no-store" });
   for (const name of responseHeaders)
     if (upstream.headers.has(name)) headers.set(name, upstream.headers.get(name) ?? "");
+  if (!upstream.ok) return await forwardError(call, upstream, headers);
+  const body = toBody(
+    call,
+    upstream,
+    createMeter(request.format, /^text\/event-stream/i.test(headers.get("content-type") ?? "")),
+  );
+  if (call.left) call.drain();
+  return new Response(body, { status: upstream.status, headers });
+}
 
-  if (!upstream.ok) {
-    const text = await readStart(upstream).catch(describe);
-    const detail = refused(upstream.status, toMessage(text), toRetryAfter(upstream.headers));
-    if (upstream.status < 400)
-      return refusal(502, `${access.provider} responded with a redirect, which is not followed`);
-    return text.length > maxErrorBytes
-      ? refusal(upstream.status, detail)
-      : new Response(withoutKey(text), { status: upstream.status, headers });
-  }
+function startCall(access: ModelAccess, terms: Terms): Call {
+  const { gone, silenceMs, drainMs } = terms;
+  const ending = new AbortController();
+  const silenceTimer = setTimeout(() => ending.abort(`no data for ${silenceMs / 1000} seconds`), silenceMs);
+  const call: Call = {
+    ...{ access, terms, ending, silenceTimer, drainTimer: undefined, hasEnded: false, left: false },
+    onDisconnect() {
+      call.left = true;
+      call.drainTimer ??= setTimeout(() => ending.abort("the client disconnected"), drainMs);
+      call.drain();
+    },
+    drain: () => {},
+  };
+  gone.addEventListener("abort", call.onDisconnect, { once: true });
+  if (gone.aborted) call.onDisconnect();
+  return call;
+}
 
-  const meter = createMeter(request.format, /^text\/event-stream/i.test(headers.get("content-type") ?? ""));
+function endCall(call: Call, outcome: Outcome): void {
+  if (call.hasEnded) return;
+  call.hasEnded = true;
+  clearTimeout(call.silenceTimer);
+  clearTimeout(call.drainTimer);
+  call.terms.gone.removeEventListener("abort", call.onDisconnect);
+  call.terms.onEnd(outcome);
+}
+
+/** Ends a call that got no answer; returns the reason without the key. */
+function endRefused(call: Call, status: number | null, text: string, retryAfter: string | null = null): string {
+  const detail = withoutKey(call, text);
+  endCall(call, { kind: "refused", status, detail, retryAfter });
+  return detail;
+}
+
+const withoutKey = ({ access }: Call, text: string): string =>
+  access.key ? text.replaceAll(access.key, "[redacted]") : text;
+
+const describe = ({ ending }: Call, error: unknown): string =>
+  ending.signal.aborted ? String(ending.signal.reason) : reasonOf(error).replace(/ For more information.*/s, "");
+
+/** Passes on an error of the provider, without the key. */
+async function forwardError(call: Call, upstream: Response, headers: Headers): Promise<Response> {
+  const { status } = upstream;
+  const text = await readStart(upstream).catch((error) => describe(call, error));
+  const detail = endRefused(call, status, describe(call, toMessage(text)), toRetryAfter(upstream.headers));
+  if (status < 400) return refusal(502, `${call.access.provider} responded with a redirect, which is not followed`);
+  return text.length > maxErrorBytes
+    ? refusal(status, detail)
+    : new Response(withoutKey(call, text), { status, headers });
+}
+
+/** The body of a response, which is measured as it passes. */
+function toBody(call: Call, upstream: Response, meter: ReturnType<typeof createMeter>): ReadableStream<Uint8Array> {
   const reader = upstream.body?.getReader();
-  /** The next bytes; null at the end. Throws if the response is cut. */
-  async function next(): Promise<Uint8Array | null> {
-    try {
-      const part = await reader?.read();
-      silenceTimer.refresh();
-      if (part?.value) meter.push(part.value);
-      if (part?.value) return part.value;
-      end({ kind: "answered", reading: meter.end(), cut: null, left });
-      return null;
-    } catch (error) {
-      end({ kind: "answered", reading: meter.end(), cut: describe(error), left });
-      throw error;
-    }
-  }
-
-  const body = new ReadableStream<Uint8Array>({
+  return new ReadableStream<Uint8Array>({
     start(stream) {
-      leave = () => {
-        leave = () => {};
+      call.drain = () => {
+        call.drain = () => {};
         cut(stream);
         (async () => {
-          while (await next());
+          while (await readNext(call, reader, meter));
         })().catch(() => {});
       };
     },
     async pull(stream) {
       try {
-        const bytes = await next();
-        if (left) return;
+        const bytes = await readNext(call, reader, meter);
+        if (call.left) return;
         if (bytes) stream.enqueue(bytes);
         else stream.close();
       } catch {
         cut(stream);
       }
     },
-    cancel: () => onDisconnect(),
+    cancel: call.onDisconnect,
   });
-  if (left) leave();
-  return new Response(body, { status: upstream.status, headers });
+}
+
+/** The next bytes of a response; null at the end. Throws if the response is cut. */
+async function readNext(
+  call: Call,
+  reader: ReadableStreamDefaultReader<Uint8Array> | undefined,
+  meter: ReturnType<typeof createMeter>,
+): Promise<Uint8Array | null> {
+  try {
+    const part = await reader?.read();
+    call.silenceTimer.refresh();
+    if (part?.value) meter.push(part.value);
+    if (part?.value) return part.value;
+    endCall(call, { kind: "answered", reading: meter.end(), cut: null, left: call.left });
+    return null;
+  } catch (error) {
+    endCall(call, { kind: "answered", reading: meter.end(), cut: describe(call, error), left: call.left });
+    throw error;
+  }
 }
 
 /** Aborts a stream so that its reader sees it is incomplete. (Bun would print a reason.) */

@@ -1,27 +1,14 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { rmSync } from "node:fs";
 import { makeSocketFolder } from "../sockets.ts";
-import type { Spent } from "./budget.ts";
-import { type AccountOptions, createCallAccount } from "./call-account.ts";
+import { type ModelRun, openAccount, type Spent } from "./call-account.ts";
 import { refusal } from "./forward.ts";
-import { type SessionOptions as CallOptions, createModelSession } from "./model-session.ts";
+import { answerCall, closeSession, type ModelSession } from "./model-session.ts";
 
-type Options = {
-  now: () => number;
-  /** Maximum size of a request. */
-  maxBodyBytes?: number;
-  silenceMs?: number;
-  drainMs?: number;
-  /** Consecutive provider failures that end a run. */
-  maxFailures?: number;
-};
+/** Files that a run may fetch from `/files/<name>`, for an agent on another machine. */
+type Files = Record<string, Uint8Array | null>;
 
-/** `silenceMs` and `drainMs` default to the gateway's values. */
-type SessionOptions = AccountOptions &
-  Partial<CallOptions> & {
-    /** Files that the run may fetch from `/files/<name>`, for an agent on another machine. */
-    files?: Record<string, Uint8Array | null>;
-  };
+export type Gateway = ReturnType<typeof createGateway>;
 
 /** A run's access to its model: `http://gateway/<provider>/…` over the socket, the token in the provider's own header. */
 export type GatewaySession = {
@@ -36,7 +23,7 @@ export type GatewaySession = {
 
 /**
  * The proxy between agents and models. It holds the API keys and counts usage. It starts listening with its first
- * session.
+ * session. `maxFailures`: consecutive provider failures that end a run.
  */
 export function createGateway({
   now,
@@ -44,21 +31,24 @@ export function createGateway({
   silenceMs = 300_000,
   drainMs = 10_000,
   maxFailures = 5,
-}: Options) {
-  const sessions = new Map<
-    string,
-    { digest: Buffer; files: Record<string, Uint8Array | null>; answer: (request: Request) => Promise<Response> }
-  >();
+}: {
+  now: () => number;
+  maxBodyBytes?: number;
+  silenceMs?: number;
+  drainMs?: number;
+  maxFailures?: number;
+}) {
+  const sessions = new Map<string, ModelSession & { digest: Buffer; files: Files }>();
   let listening: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
 
   /** Answers a request of a run. */
-  function answer(request: Request): Response | Promise<Response> {
+  async function answer(request: Request): Promise<Response> {
     const token = tokenOf(request.headers);
     const session = sessions.get(token.split(".", 1)[0] ?? "");
     if (!session || !timingSafeEqual(session.digest, digestOf(token)))
       return refusal(401, "the token does not belong to a run in progress", "unauthorized");
     const file = request.method === "GET" && session.files[/\/files\/(\w+)$/.exec(request.url)?.[1] ?? ""];
-    return file ? new Response(file as Uint8Array<ArrayBuffer>) : session.answer(request);
+    return file ? new Response(file as Uint8Array<ArrayBuffer>) : answerCall(session, request);
   }
 
   function listen() {
@@ -79,27 +69,25 @@ export function createGateway({
   }
 
   /** Lets one run call one model, within its limits. */
-  function openSession(options: SessionOptions): GatewaySession {
+  function openSession(run: ModelRun & { files?: Files; silenceMs?: number; drainMs?: number }): GatewaySession {
     listening ??= listen();
     const id = randomBytes(9).toString("base64url");
     const token = `${id}.${randomBytes(32).toString("base64url")}`;
-    const { spent, warn, close, ...calls } = createModelSession(
-      {
-        model: options.model,
-        silenceMs: options.silenceMs ?? silenceMs,
-        drainMs: options.drainMs ?? drainMs,
-      },
-      createCallAccount(options, { now, maxFailures }),
-    );
-    sessions.set(id, { digest: digestOf(token), files: options.files ?? {}, answer: calls.answer });
+    const account = openAccount(run, now, maxFailures);
+    const session = {
+      ...{ account, silenceMs: run.silenceMs ?? silenceMs, drainMs: run.drainMs ?? drainMs },
+      ...{ closing: new AbortController(), activeCalls: new Set<Promise<void>>() },
+      ...{ digest: digestOf(token), files: run.files ?? {} },
+    };
+    sessions.set(id, session);
     return {
       token,
       socketPath: listening.socketPath,
-      spent,
-      warn,
+      spent: () => ({ ...account.spent }),
+      warn: (limit) => void account.near.add(limit),
       close() {
         sessions.delete(id);
-        return close();
+        return closeSession(session);
       },
     };
   }

@@ -1,13 +1,18 @@
-import type { CallAccount } from "./call-account.ts";
+import { type CallAccount, countCall, leftUsd, settleCall } from "./call-account.ts";
 import { forward, refusal } from "./forward.ts";
-import { type ModelAccess, outputFor } from "./prices.ts";
+import { outputFor } from "./prices.ts";
 import { boundOutput, findEndpoint, findHosted, nearHeader, toModelRequest } from "./wire.ts";
 
-export type SessionOptions = {
+/** The calls of one run to its one model. */
+export type ModelSession = {
+  account: CallAccount;
   /** Maximum time without data from the model. */
   silenceMs: number;
   /** How long an abandoned response is still read, to learn its cost. */
   drainMs: number;
+  /** Aborts when the run ends. */
+  closing: AbortController;
+  activeCalls: Set<Promise<void>>;
 };
 
 const maxCallsAtOnce = 16;
@@ -15,65 +20,53 @@ const maxCallsAtOnce = 16;
 const minOutputTokens = 1_000;
 const forwardedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
-/** The calls of one run to its one model. Forwards allowed requests within the run's limits. */
-export function createModelSession(
-  { model, silenceMs, drainMs }: SessionOptions & { model: ModelAccess },
-  account: CallAccount,
-) {
-  const closing = new AbortController();
-  const activeCalls = new Set<Promise<void>>();
+/** Forwards a request to the model, if it is allowed and within the run's limits. */
+export async function answerCall(session: ModelSession, request: Request): Promise<Response> {
+  const { account, closing, activeCalls, silenceMs, drainMs } = session;
+  const { model } = account.run;
+  const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
+  if (!endpoint) return refusal(404, `this is not a supported ${model.provider} endpoint`, "not_found");
+  const body = await readObject(request);
+  if (!body) return refusal(400, "the request must be a JSON object", "bad_request");
+  const call = toModelRequest(endpoint, body);
+  if (call.model !== model.name) return refusal(403, `this run may only call the model ${model.name}`, "forbidden");
+  const hosted = findHosted(call);
+  if (hosted) return refusal(403, `tools that run at the provider are not allowed: ${hosted}`, "forbidden");
+  if (account.failure) return refusal(403, `the run has ended: ${account.failure.detail}`, "run_ended");
+  if (closing.signal.aborted) return refusal(401, "the run has ended", "unauthorized");
+  if (activeCalls.size >= maxCallsAtOnce)
+    return refusal(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
+  const over = countCall(account);
+  if (over) return refusal(402, over, "budget_exhausted");
 
-  async function answer(request: Request): Promise<Response> {
-    const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
-    if (!endpoint) return refusal(404, `this is not a supported ${model.provider} endpoint`, "not_found");
-    const body = await readObject(request);
-    if (!body) return refusal(400, "the request must be a JSON object", "bad_request");
-    const call = toModelRequest(endpoint, body);
-    if (call.model !== model.name) return refusal(403, `this run may only call the model ${model.name}`, "forbidden");
-    const hosted = findHosted(call);
-    if (hosted) return refusal(403, `tools that run at the provider are not allowed: ${hosted}`, "forbidden");
-    const failure = account.failure();
-    if (failure) return refusal(403, `the run has ended: ${failure.detail}`, "run_ended");
-    if (closing.signal.aborted) return refusal(401, "the run has ended", "unauthorized");
-    if (activeCalls.size >= maxCallsAtOnce)
-      return refusal(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
-    const over = account.budget.begin();
-    if (over) return refusal(402, over, "budget_exhausted");
-
-    const headers: Record<string, string> = {};
-    for (const header of forwardedHeaders) {
-      const value = request.headers.get(header);
-      if (value !== null) headers[header] = value;
-    }
-    const settled = Promise.withResolvers<void>();
-    activeCalls.add(settled.promise);
-    // Input can't be limited beforehand; output is limited by the remaining budget.
-    const bounded = boundOutput(call, Math.max(minOutputTokens, outputFor(account.budget.leftUsd(), model)));
-    const response = await forward(bounded, model, {
-      headers,
-      gone: AbortSignal.any([request.signal, closing.signal]),
-      silenceMs,
-      drainMs,
-      onEnd(outcome) {
-        activeCalls.delete(settled.promise);
-        settled.resolve();
-        account.settle(outcome);
-      },
-    });
-    if (account.near.size > 0) response.headers.set(nearHeader, [...account.near].join(","));
-    return response;
+  const headers: Record<string, string> = {};
+  for (const header of forwardedHeaders) {
+    const value = request.headers.get(header);
+    if (value !== null) headers[header] = value;
   }
-
-  return {
-    answer,
-    spent: account.budget.spent,
-    warn: (limit: string): void => void account.near.add(limit),
-    /** Resolves when all calls of the run have finished. */
-    async close(): Promise<void> {
-      closing.abort();
-      await Promise.all(activeCalls);
+  const settled = Promise.withResolvers<void>();
+  activeCalls.add(settled.promise);
+  // Input can't be limited beforehand; output is limited by the remaining budget.
+  const bounded = boundOutput(call, Math.max(minOutputTokens, outputFor(leftUsd(account), model)));
+  const response = await forward(bounded, model, {
+    headers,
+    gone: AbortSignal.any([request.signal, closing.signal]),
+    silenceMs,
+    drainMs,
+    onEnd(outcome) {
+      activeCalls.delete(settled.promise);
+      settled.resolve();
+      settleCall(account, outcome);
     },
-  };
+  });
+  if (account.near.size > 0) response.headers.set(nearHeader, [...account.near].join(","));
+  return response;
+}
+
+/** Ends a session. Resolves when all of its calls have finished. */
+export async function closeSession({ closing, activeCalls }: ModelSession): Promise<void> {
+  closing.abort();
+  await Promise.all(activeCalls);
 }
 
 /** The JSON object of a request; null if there is none. The server itself rejects bodies that are too large with 413. */
