@@ -46,13 +46,13 @@ const reporterOfferOf = (service: Service): Offer => ({
 const reporterNote =
   "Call report_friction when this product or its docs mislead you, fail without a clear error, or make you guess. The maintainers read it.";
 
-function mcpFailures(service: Service): Pick<Offer, "onChange" | "toAppError"> {
+function mcpFailures(service: Service) {
   return {
-    async onChange(tool, { keyId }) {
+    async onChange(tool: string, { keyId }: Caller) {
       service.ctx.log.info({ tool, key: keyId }, "MCP tool called");
       if (!(await untilUnlocked(service.ctx.db))) throw locked();
     },
-    toAppError(error) {
+    toAppError(error: unknown) {
       const answer = toAppError(error, service.ctx.disk.onError(error), undefined);
       if (answer.code === "internal") service.ctx.log.error({ err: error }, "MCP request failed");
       return answer;

@@ -27,7 +27,7 @@ export type Service = ReturnType<typeof createService>;
 
 type Options = Omit<ContextOptions, "stopping"> & {
   /** Starts the processes of agents. */
-  standby?: Pick<AgentStandby, "start" | "stop">;
+  standby?: AgentStandby;
   /** Where agents run. Default: on this machine. */
   workers?: WorkerPlace;
   /** Private addresses that runs may reach in addition to the configured ones. */

@@ -20,7 +20,7 @@ export type Invitation = {
   path: string;
 };
 /** An invitation for the person that it is shown to. */
-export type OwnInvitation = Pick<Invitation, "role" | "path"> & { orgName: string };
+export type OwnInvitation = { role: Invitation["role"]; path: string; orgName: string };
 /** The details of an invitation. `isKnown`: the email address belongs to an existing account. */
 export type Invited = {
   id: string;
@@ -123,7 +123,7 @@ export const acceptInvitation = (
   ctx: Context,
   token: string,
   signedIn: SignedIn | null,
-  { name, password }: Pick<NewPerson, "name" | "password">,
+  { name, password }: Omit<NewPerson, "email">,
   from: From,
 ): Promise<string[]> =>
   inSequence(ctx, async () => {

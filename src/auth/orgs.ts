@@ -30,9 +30,7 @@ export type Org = {
   createdAt: string;
 };
 
-export type OrgPatch = Partial<
-  Pick<Org, "name" | "timeZone" | "maxRunsAtOnce" | "maxRunsADay" | "maxUsdAMonth" | "maxUsdARun" | "judgeModels">
-> & { hasResultsPage?: boolean };
+export type OrgPatch = Partial<Omit<Org, "id" | "resultsPath" | "createdAt">> & { hasResultsPage?: boolean };
 
 const toOrg = (row: typeof orgs.$inferSelect): Org => ({
   id: row.id as OrgId,

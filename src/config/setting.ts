@@ -53,7 +53,7 @@ export function readSettings<T extends SettingTable>(
 
 /** Parses the value of a setting. Throws ConfigError that names it. */
 export function parseSetting<T>(
-  { name, parse, isSecret }: Pick<Setting<T>, "name" | "parse" | "isSecret">,
+  { name, parse, isSecret }: Omit<Setting<T>, "default" | "description">,
   value: string,
 ): T {
   try {

@@ -72,7 +72,7 @@ export function openReader(path: string): Db {
   return drizzle({ client });
 }
 
-export type Migration = Pick<ReturnType<typeof readMigrationFiles>[number], "sql" | "hash" | "folderMillis">;
+export type Migration = { sql: string[]; hash: string; folderMillis: number };
 let migrationFiles: Migration[] | undefined;
 
 /** The migrations of this version, oldest first, as recorded in a database. */

@@ -12,6 +12,8 @@ type Methods = {
   get(values?: Values): unknown;
 };
 
+type PreparedStatement<T extends Methods> = Pick<T, keyof Methods>;
+
 /** What Drizzle knows about a prepared query. */
 type Prepared = {
   stmt: Statement;
@@ -30,7 +32,7 @@ type Field = { path: string[]; field: Column | { decoder: Decoder } | { sql: { d
  * would take longer than the rest of its start. It returns what Drizzle returns, but is compiled once: Drizzle looks at the types of
  * parameters and fields each time, which takes longer than SQLite itself.
  */
-export function prepared<T extends Methods>(query: { prepare(): T }): Pick<T, keyof Methods> {
+export function prepared<T extends Methods>(query: { prepare(): T }): PreparedStatement<T> {
   let made: ReturnType<typeof compile> | undefined;
   const statement = () => (made ??= compile(query.prepare() as unknown as Prepared));
   const methods: Methods = {
@@ -38,15 +40,14 @@ export function prepared<T extends Methods>(query: { prepare(): T }): Pick<T, ke
     all: (values) => statement().all(values),
     get: (values) => statement().get(values),
   };
-  return methods as Pick<T, keyof Methods>;
+  return methods as PreparedStatement<T>;
 }
 
 /**
  * A prepared statement per database, as a module constant: `const runById = statement((db) => db.select()…)`, used as `runById(ctx.db).get({ id })`.
  */
-export const statement = <T extends Methods>(
-  build: (db: Db) => { prepare(): T },
-): ((db: Db) => Pick<T, keyof Methods>) => perConnection((db: Db) => prepared(build(db)));
+export const statement = <T extends Methods>(build: (db: Db) => { prepare(): T }): ((db: Db) => PreparedStatement<T>) =>
+  perConnection((db: Db) => prepared(build(db)));
 
 function compile({ stmt, query, fields, joinsNotNullableMap }: Prepared) {
   const inputs = query.params.map(toInput);

@@ -81,4 +81,4 @@ export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
 }
 
 /** Whether a key can only report friction, since it may be public. */
-export const isReporter = ({ scopes }: Pick<Caller, "scopes">): boolean => scopes?.includes("report_friction") === true;
+export const isReporter = ({ scopes }: Caller): boolean => scopes?.includes("report_friction") === true;

@@ -1,8 +1,8 @@
-import type { PromptAgent, prompts } from "../db/tables/prompts.ts";
+import type { PromptAgent } from "../db/tables/prompts.ts";
 import { invalidField } from "../errors.ts";
 import type { PromptInput } from "./schema.ts";
 
-type Chosen = Pick<typeof prompts.$inferSelect, "agent" | "model" | "agents">;
+type Chosen = { agent: string | null; model: string | null; agents: PromptAgent[] | null };
 
 /**
  * The agents of a prompt after a change. Several are kept as a list, of which `agent` and `model` are the first; one agent

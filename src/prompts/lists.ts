@@ -51,7 +51,7 @@ const lineColumns = {
   tags: prompts.tags,
 };
 
-export const toPromptSummary = (row: Pick<typeof prompts.$inferSelect, keyof PromptSummary>): PromptSummary => ({
+export const toPromptSummary = (row: Omit<PromptSummary, "createdAt"> & { createdAt: number }): PromptSummary => ({
   id: row.id,
   title: row.title,
   text: row.text,

@@ -26,9 +26,6 @@ export function checkFrequency(frequency: string | null): void {
   if (problem !== null) throw invalidField("frequency", problem);
 }
 
-type Scheduled = Pick<PromptRow, "frequency" | "status" | "templateVars" | "templateDefaults"> &
-  Parameters<typeof ownStarts>[0];
-
 /** Fields that can leave a schedule without what its runs need, the likeliest mistake first. */
 const scheduleFields = [
   "frequency",
@@ -45,7 +42,7 @@ const scheduleFields = [
  * the fields of the request. Throws bad_request that names one of them.
  */
 export function checkSchedule(
-  row: Scheduled,
+  row: PromptRow,
   provider: Parameters<typeof ownStarts>[1],
   given: readonly string[] = scheduleFields,
 ): void {
@@ -65,8 +62,7 @@ export function checkSchedule(
     );
 }
 
-type Choice = Pick<PromptRow, "agent" | "model">;
-type Named = Pick<PromptRow, "agent" | "model" | "agents">;
+type Choice = { agent: string | null; model: string | null };
 type Chosen = { agent: string; model: string | null };
 
 /** Whether an agent can use a model. */
@@ -131,7 +127,7 @@ export function agentOfPrompt(ctx: Context, org: OrgId, row: Choice): Chosen {
 }
 
 /** The agents and models of a prompt, whether or not they can run it. */
-export function agentsOfPrompt(ctx: Context, org: OrgId, row: Named): [Chosen, ...Chosen[]] {
+export function agentsOfPrompt(ctx: Context, org: OrgId, row: PromptRow): [Chosen, ...Chosen[]] {
   const [first = row, ...others] = row.agents ?? [];
   return [agentOfPrompt(ctx, org, first), ...others.map((each) => agentOfPrompt(ctx, org, each))];
 }
@@ -140,7 +136,7 @@ export function agentsOfPrompt(ctx: Context, org: OrgId, row: Named): [Chosen, .
 export function agentsForRun(
   ctx: Context,
   org: OrgId,
-  row: Named & Pick<PromptRow, "workspace">,
+  row: PromptRow,
   given: Partial<Choice> = {},
 ): [Chosen, ...Chosen[]] {
   const chosen = chosenFor(ctx, org, row, given);
@@ -194,7 +190,7 @@ function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["ag
   }
 }
 
-function chosenFor(ctx: Context, org: OrgId, row: Named, given: Partial<Choice>): [Chosen, ...Chosen[]] {
+function chosenFor(ctx: Context, org: OrgId, row: PromptRow, given: Partial<Choice>): [Chosen, ...Chosen[]] {
   if (!given.agent && !given.model) return agentsOfPrompt(ctx, org, row);
   const agent = given.agent ?? row.agent;
   const isOther = given.agent != null && given.agent !== row.agent;

@@ -33,10 +33,8 @@ export function startUrls({ mapped, provider, additionalUrls, text, mcpUrls }: S
   return [...new Set([...first, ...known].map((url) => new URL(url).href))];
 }
 
-type Named = Pick<typeof prompts.$inferSelect, "additionalUrls" | "text" | "templateDefaults" | "workspace">;
-
 /** The start URLs of a run of a prompt without a urlMap, with the default of each variable. */
-export const ownStarts = (row: Named, provider: Sources["provider"]): string[] =>
+export const ownStarts = (row: typeof prompts.$inferSelect, provider: Sources["provider"]): string[] =>
   startUrls({
     mapped: [],
     provider,

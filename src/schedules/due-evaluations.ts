@@ -29,7 +29,7 @@ const missed = {
   tooOld: "the service was not running at that time or within 24 hours after it",
 };
 
-export type Outcome = Pick<ScheduledEvaluation, "outcome" | "evalRequestId" | "reason">;
+export type Outcome = Omit<ScheduledEvaluation, "scheduledAt" | "createdAt">;
 
 /** `latest`: the outcome of the latest evaluation, if it was due. `missed`: how many due evaluations were missed. */
 export type DueResult = { isDone: boolean; latest: Outcome | null; missed: number };

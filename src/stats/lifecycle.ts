@@ -36,7 +36,7 @@ export const unmet: Life = {
  * again, so the rate is met / of; with a model, one more miss is assumed (Laplace), so that a single run proves
  * nothing.
  */
-export const luckOf = ({ met, of, missed, byModel }: Pick<Standing, "met" | "of" | "missed" | "byModel">): number =>
+export const luckOf = ({ met, of, missed, byModel }: Omit<Standing, "state" | "fixedAt">): number =>
   (1 - met / (byModel ? of + 1 : of)) ** missed;
 
 function after(before: Standing, { at, met, passed, byModel }: Evaluation): Standing {

@@ -131,7 +131,7 @@ export function endOf({ report, failureCause }: Ended): "met" | "missed" | "uncl
   return ends[report.outcome] ?? null;
 }
 
-type Failure = Pick<Ended, "failureCause">;
+type Failure = { failureCause: Ended["failureCause"] };
 
 /** Runs whose agent crashed or exceeded its time or spending limit. */
 export const unsuccessfulOf = (runs: Failure[]): number => runs.filter(isUnsuccessful).length;
