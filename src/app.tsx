@@ -92,7 +92,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
 }
 
 /** The API of the features. */
-const featureRoutes = ({ ctx, exports, workers }: Service) =>
+const featureRoutes = ({ ctx, workers }: Service) =>
   new Elysia({ name: "features" })
     .use(whoamiRoutes(ctx))
     .use(promptRoutes(ctx))
@@ -108,8 +108,8 @@ const featureRoutes = ({ ctx, exports, workers }: Service) =>
     .use(fieldRoutes(ctx))
     .use(trendRoutes(ctx))
     .use(gateRoutes(ctx))
-    .use(exchangeRoutes(ctx, exports))
+    .use(exchangeRoutes(ctx))
     .use(notificationRoutes(ctx))
     .use(trustRoutes(ctx))
-    .use(workerRoutes(workers, ctx))
+    .use(workerRoutes(ctx, workers))
     .use(regradeRoutes(ctx));

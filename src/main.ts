@@ -32,6 +32,8 @@ async function bridge(): Promise<number> {
 async function program(): Promise<number> {
   // Output that a full or closed stderr rejects is dropped; the work goes on.
   process.stderr.on("error", () => {});
+  const { enableThreads } = await import("./jobs/thread.ts");
   const { runProgram } = await import("./cli/program.ts");
-  return await runProgram(process.argv.slice(2), process.env, { threadProgram: Bun.main });
+  enableThreads(Bun.main);
+  return await runProgram(process.argv.slice(2), process.env);
 }

@@ -18,6 +18,7 @@ import { openApiPath } from "./http/openapi-routes.ts";
 import { mcpPath } from "./mcp/routes.ts";
 import { refuseMethod } from "./mcp/tool.ts";
 import type { Service } from "./service.ts";
+import { countResponse } from "./telemetry/metrics.ts";
 import { exchangePath } from "./trusts/routes.ts";
 import { findErrorPage } from "./web/routes.tsx";
 
@@ -80,7 +81,8 @@ export function noteResponse({ ctx, telemetry }: Service, request: Request, rout
   const state = findRequestState(request);
   const ms = state ? performance.now() - state.startedAt : 0;
   const method = sentMethod(request);
-  telemetry.metrics?.countResponse(method, route.slice(ctx.config.basePath.length), status, ms);
+  const { metrics } = telemetry;
+  if (metrics) countResponse(metrics, method, route.slice(ctx.config.basePath.length), status, ms);
   const path = pathOf(request);
   const isQuiet =
     (isRead(request) || isMcp(path.slice(ctx.config.basePath.length))) && (status < 400 || status === 404);

@@ -1,27 +1,26 @@
 import { dirname } from "node:path";
 import type { AgentStandby } from "./agents/all.ts";
-import { createGateway } from "./agents/gateway/gateway.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
-import { limitsOfOrg, listOrgs } from "./auth/orgs.ts";
+import { limitsOfOrg } from "./auth/orgs.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
 import { weeklyDigestOf } from "./comparisons/week.ts";
 import type { AllowRule } from "./config/allow-rules.ts";
 import { type ContextOptions, createContext } from "./context.ts";
 import { createReadiness } from "./db/readiness.ts";
 import { createUpkeep } from "./db/upkeep.ts";
-import { createExports } from "./exchange/export.ts";
+import { closeExports } from "./exchange/export-thread.ts";
 import { createGateLoop } from "./gates/progress.ts";
 import { createRunner } from "./jobs/runner.ts";
+import { gatewayOf } from "./models/models.ts";
 import { createNotifier } from "./notifications/notifier.ts";
-import { createLocalPlace } from "./places/local.ts";
-import type { WorkerPlace } from "./places/worker-place.ts";
+import { createLocalExecutor, sweepWorkspaces } from "./places/local.ts";
+import type { WorkerExecutor } from "./places/worker-executor.ts";
 import { createRegradeJob } from "./regrades/job.ts";
-import { createGrader } from "./reports/grader.ts";
+import { closeGrader } from "./reports/grader.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { limitsWithinBudget } from "./runs/spending.ts";
 import { createScheduler } from "./schedules/scheduler.ts";
 import { createTelemetry } from "./telemetry/telemetry.ts";
-import { createWorkers } from "./workers/workers.ts";
 
 export type Service = ReturnType<typeof createService>;
 
@@ -29,11 +28,9 @@ type Options = Omit<ContextOptions, "stopping"> & {
   /** Starts the processes of agents. */
   standby?: AgentStandby;
   /** Where agents run. Default: on this machine. */
-  workers?: WorkerPlace;
+  workers?: WorkerExecutor;
   /** Private addresses that runs may reach in addition to the configured ones. */
   alsoAllow?: () => AllowRule[];
-  /** The program whose threads grade sessions and write exports. By default, this thread does. */
-  threadProgram?: string;
   backoffMs?: (failures: number) => number;
   maxRetryAfterMs?: number;
   leaseMs?: number;
@@ -43,26 +40,19 @@ type Options = Omit<ContextOptions, "stopping"> & {
 
 /** Everything that has state, connected and on one database. Nothing listens and no job runs yet. */
 export function createService(options: Options) {
-  const { workers = null, alsoAllow = () => [], threadProgram = null, leaseMs } = options;
+  const { workers = null, alsoAllow = () => [], leaseMs } = options;
   const stopping = new AbortController();
   const ctx = createContext({ ...options, stopping: stopping.signal });
   const { config, log, disk, signals } = ctx;
   const { filename } = ctx.db.$client;
 
   const telemetry = createTelemetry(ctx, workers);
-  const gateway = createGateway({ now: ctx.now });
-  const local = createLocalPlace({
-    agents: ctx.agents,
-    now: ctx.now,
-    folder: filename === ":memory:" ? null : workspacesIn(dirname(filename)),
-    operatorHosts: config.egressAllow,
-  });
-  const grader = createGrader(ctx.db, threadProgram);
-  const exports = createExports(ctx, threadProgram);
-  const host = { grader, gateway, place: workers ?? local, allow: () => [...config.allowPrivate, ...alsoAllow()] };
+  const workspaces = filename === ":memory:" ? null : workspacesIn(dirname(filename));
+  const local = createLocalExecutor(ctx.agents, ctx.now, workspaces, config.egressAllow);
+  const host = { executor: workers ?? local, allow: () => [...config.allowPrivate, ...alsoAllow()] };
   const runner = createRunner(ctx, {
     pool: "runs",
-    handlers: { run: createRunJob(ctx, host), regrade: createRegradeJob(ctx, host) },
+    handlers: { run: createRunJob(ctx, host), regrade: createRegradeJob(ctx) },
     concurrency: () => workers?.slots() ?? config.concurrency,
     limits: { org: (id) => limitsWithinBudget(ctx, id, limitsOfOrg(ctx, id)), host: config.runsPerHost },
     onAttempt: telemetry.onAttempt,
@@ -84,8 +74,6 @@ export function createService(options: Options) {
   signals.jobCancelled.subscribe(runner.dropLost);
   signals.deliveryQueued.subscribe(notifier.runner.wake);
   signals.scheduleChanged.subscribe(scheduler.wake);
-  signals.runsEnded.subscribe(telemetry.onEnded);
-  signals.runJudged.subscribe(telemetry.onJudged);
   signals.evaluationEnded.subscribe(({ tx, org, promptId }) => announceScore(ctx, tx, org, promptId));
   disk.failed.subscribe(runner.halt);
   disk.failed.subscribe(notifier.runner.halt);
@@ -94,8 +82,7 @@ export function createService(options: Options) {
 
   return {
     ctx,
-    workers: createWorkers(ctx, { place: workers, countOrgs: () => listOrgs(ctx).length }),
-    exports,
+    workers,
     telemetry,
     runner,
     notifier,
@@ -103,16 +90,16 @@ export function createService(options: Options) {
     gateLoop,
     upkeep,
     /** Answers a model call of a run on a worker. */
-    answerModelCall: gateway.answer,
+    answerModelCall: gatewayOf(ctx).answer,
     /** Says in a sentence why the service isn't ready; null if it is. */
     findProblem: createReadiness({ ...ctx, ...disk, findRunnerProblem: runner.findProblem }),
 
     /** Recovers what a previous process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
       // Old temporary folders don't matter in the meantime.
-      sweeping = local
-        .sweep()
-        .catch((error) => log.warn({ err: error }, "could not remove leftovers of a killed process"));
+      sweeping = sweepWorkspaces(workspaces).catch((error) =>
+        log.warn({ err: error }, "could not remove leftovers of a killed process"),
+      );
       disk.start();
       telemetry.start();
       await runner.start();
@@ -124,9 +111,8 @@ export function createService(options: Options) {
     /** Prepares in advance what the next run needs. */
     prepare(): void {
       options.standby?.start(local, config.concurrency);
-      if (config.agentModel === null) return;
-      local.prepare();
       // The first run that needs it reports errors.
+      if (config.agentModel !== null) local.prepare();
     },
 
     /** Starts nothing more, waits up to `drainMs` for active work, and requeues the rest. */
@@ -141,7 +127,14 @@ export function createService(options: Options) {
         notifier.stop(drainMs),
       ]);
       await workers?.close();
-      await Promise.all([grader.close(), exports.close(), local.close(), gateway.close(), telemetry.stop(), sweeping]);
+      await Promise.all([
+        closeGrader(ctx),
+        closeExports(ctx),
+        local.close(),
+        gatewayOf(ctx).close(),
+        telemetry.stop(),
+        sweeping,
+      ]);
     },
   };
 }

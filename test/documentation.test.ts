@@ -12,13 +12,14 @@ import { ApiError } from "../src/http/operation.ts";
 import type { Lease } from "../src/jobs/queue.ts";
 import { toTools } from "../src/mcp-endpoints.ts";
 import { events } from "../src/notifications/events.ts";
-import type { WorkerStatus } from "../src/places/roster.ts";
+import type { WorkerStatus } from "../src/places/messages.ts";
+import type { WorkerExecutor } from "../src/places/worker-executor.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { PromptPatch, PromptSummary } from "../src/prompts/schema.ts";
 import { JudgeVariance } from "../src/reports/judge-variance.ts";
 import { RunReport } from "../src/reports/schema.ts";
 import { RunRequest, RunResponse } from "../src/runs/schema.ts";
-import { createMetrics } from "../src/telemetry/metrics.ts";
+import { answerScrape, countAttempt, countResponse, createMetrics } from "../src/telemetry/metrics.ts";
 import { docs, toHtml } from "../src/web/docs.ts";
 import { withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
@@ -402,13 +403,17 @@ describe("the metrics", () => {
     await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
     await app.runJobs();
     const worker = { name: "worker-1", state: "ready", slots: 2, runIds: [], silentMs: 0 } as unknown as WorkerStatus;
-    const workers = { list: () => [worker], countWaiting: () => ({ worker: 0, slot: 0 }) };
-    const metrics = createMetrics({ db: app.db, now: Date.now, workers });
-    metrics.countAttempt(app.db.$client.query<Lease, []>("select id, kind, subject, attempt from jobs").get() as Lease);
-    metrics.countJudging(true);
-    metrics.countTrace("sent");
-    metrics.countResponse("GET", "/docs", 200, 1);
-    return await (await metrics.answer(new Request("http://localhost:9464/metrics"))).text();
+    const workers = { list: () => [worker], waiting: new Map() } as unknown as WorkerExecutor;
+    const metrics = createMetrics(app.service.ctx, workers);
+    countAttempt(
+      app.service.ctx,
+      metrics,
+      app.db.$client.query<Lease, []>("select id, kind, subject, attempt from jobs").get() as Lease,
+    );
+    metrics.counters.judgings.inc({ result: "judged" });
+    metrics.counters.traces.inc({ result: "sent" });
+    countResponse(metrics, "GET", "/docs", 200, 1);
+    return await (await answerScrape(metrics, new Request("http://localhost:9464/metrics"))).text();
   }
 
   test("in the docs exist", async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKey } from "../src/auth/keys.ts";
 import { fieldFriction } from "../src/db/tables/field.ts";
+import { exportOrg } from "../src/exchange/export.ts";
 import { importFile } from "../src/exchange/import.ts";
 import { changeFieldFriction, listFieldFriction } from "../src/field/field.ts";
 import { reportFriction } from "../src/field/reports.ts";
@@ -220,7 +221,7 @@ describe("field friction", () => {
     const folder = mkdtempSync(join(tmpdir(), "evald-field-"));
     try {
       const file = join(folder, "a.jsonl");
-      writeFileSync(file, [...service.exports.exportOrg(a.org, {})].join(""));
+      writeFileSync(file, [...exportOrg(service.ctx, a.org, {})].join(""));
       const other = setUp();
       const { rows } = importFile(other.service.ctx, other.a.org, file);
       expect(rows).toMatchObject({ field_friction: 2, field_report: 2 });

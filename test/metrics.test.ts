@@ -3,6 +3,7 @@ import { AgentFailure } from "../src/agents/agent.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { requestEval } from "../src/runs/requests.ts";
 import { openSession } from "../src/runs/session.ts";
+import { answerScrape, type Metrics } from "../src/telemetry/metrics.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 
 const env = { EVALD_METRICS_ADDRESS: "127.0.0.1:0" };
@@ -10,8 +11,11 @@ const end = { type: "end", outcome: "not_judged", reason: "scripted" } as const;
 
 /** The samples of a scrape by name and labels. */
 async function scrape({ service }: ReturnType<typeof testApp>) {
-  const response = await service.telemetry.metrics?.answer(new Request("http://localhost:9464/metrics"));
-  const lines = (await response?.text())?.split("\n").filter((line) => line !== "" && !line.startsWith("#")) ?? [];
+  const response = await answerScrape(
+    service.telemetry.metrics as Metrics,
+    new Request("http://localhost:9464/metrics"),
+  );
+  const lines = (await response.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return Object.fromEntries(lines.map((line) => /^(.*) (\S+)$/.exec(line)?.slice(1) ?? [])) as Record<string, string>;
 }
 
@@ -95,9 +99,9 @@ describe("metrics", () => {
   test("are only at /metrics, and not in the service itself", async () => {
     const app = testApp({ env });
     const answer = (path: string, method = "GET") =>
-      app.service.telemetry.metrics?.answer(new Request(`http://localhost:9464${path}`, { method }));
-    expect((await answer("/metrics", "HEAD"))?.status).toBe(200);
-    expect((await answer("/metrics", "POST"))?.status).toBe(404);
+      answerScrape(app.service.telemetry.metrics as Metrics, new Request(`http://localhost:9464${path}`, { method }));
+    expect((await answer("/metrics", "HEAD")).status).toBe(200);
+    expect((await answer("/metrics", "POST")).status).toBe(404);
     expect((await answer("/"))?.status).toBe(404);
     expect((await app.send("GET", "/metrics")).status).toBe(404);
   });

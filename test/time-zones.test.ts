@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { updateOrg } from "../src/auth/orgs.ts";
+import { exportOrg } from "../src/exchange/export.ts";
 import { createPrompt, updatePrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { testApp } from "./support/app.ts";
@@ -39,7 +40,7 @@ describe("a date in since or until begins at midnight in the time zone of the or
       (await get(`/api/v1/reports${query}`)).map(({ slug }: { slug: string }) => slug);
     expect([await listed("?since=2026-11-01"), await listed("?until=2026-11-01")]).toEqual([[after], [before]]);
     const exported = (filter: object) =>
-      [...app.service.exports.exportOrg(app.a.org, filter)]
+      [...exportOrg(app.service.ctx, app.a.org, filter)]
         .join("")
         .split("\n")
         .flatMap((line) => /"slug":"([^"]+)"/.exec(line)?.[1] ?? []);

@@ -6,6 +6,7 @@ import { AgentFailure } from "../src/agents/agent.ts";
 import { countUnfinishedJobs } from "../src/jobs/queue.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { requestEval } from "../src/runs/requests.ts";
+import { answerScrape, type Metrics } from "../src/telemetry/metrics.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
 import { modelSession, rows } from "./support/judged.ts";
 import { until } from "./support/until.ts";
@@ -57,8 +58,11 @@ type Options = { env?: Env; agent?: typeof instantAgent; log?: Logger };
 function tracedApp(url: string, { env = {}, agent = instantAgent, log }: Options = {}) {
   const app = testApp({ env: { EVALD_OTLP_URL: url, EVALD_METRICS_ADDRESS: "127.0.0.1:0", ...env }, agent, log });
   const metric = async (line: RegExp) => {
-    const response = await app.service.telemetry.metrics?.answer(new Request("http://localhost/metrics"));
-    return Number(line.exec((await response?.text()) ?? "")?.[1] ?? 0);
+    const response = await answerScrape(
+      app.service.telemetry.metrics as Metrics,
+      new Request("http://localhost/metrics"),
+    );
+    return Number(line.exec(await response.text())?.[1] ?? 0);
   };
   const { id } = createPrompt(app.service.ctx, app.a.org, { text: `Print ${rows}. https://docs.example.com/` });
   stops.push(() => app.service.stop(0));
@@ -214,7 +218,7 @@ describe("a collector", () => {
     const app = tracedApp("http://127.0.0.1:9/v1/traces");
     const [runId = ""] = await app.run(3);
     expect((await app.send("GET", `/api/v1/runs/${runId}`)).body.status).toBe("completed");
-    for (let i = 0; i < 1000; i++) app.service.telemetry.onEnded([runId]);
+    for (let i = 0; i < 1000; i++) app.service.ctx.signals.runsEnded.emit([runId]);
     expect(await app.counted("dropped")).toBe(3);
     await app.service.stop(0);
   });

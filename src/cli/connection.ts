@@ -7,7 +7,7 @@ import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { createCommandLog } from "../log.ts";
 import { httpUrl, toIso } from "../schema.ts";
-import { createService } from "../service.ts";
+import { createService, type Service } from "../service.ts";
 import { type Api, createApi, overNetwork } from "./api.ts";
 import { getKey } from "./id-token.ts";
 import { linkBase, lockToMigrate, orgOf, toAllowRule, upgradeProgress } from "./terminal.ts";
@@ -69,8 +69,19 @@ function toBase(name: string, url: string): string {
   return url.replace(/\/+$/, "");
 }
 
-/** A data directory found unlocked twice, this far apart, is abandoned: a service that restarts is back sooner. */
+/** A data directory that was unlocked twice, this far apart, is abandoned: a service that restarts is back sooner. */
 const abandonedMs = 2_000;
+
+/** A data directory in use. `isWorking`: this process acts as its service, whose `lock` it holds. */
+type LocalService = {
+  service: Service;
+  config: Config;
+  lock: DataLock | null;
+  isWorking: boolean;
+  /** Whether it was unlocked at the last check, by the monotonic clock. */
+  wasUnlocked: boolean;
+  checkedAt: number;
+};
 
 /**
  * Uses the data directory, next to a running service or without one. With `execute`, this process acts as the service until `close` if no
@@ -83,7 +94,7 @@ async function openLocal(
   { execute }: Use,
 ): Promise<{ api: Api; close: () => Promise<void> }> {
   let lock = execute ? findLock(config.dataDir) : null;
-  let isWorking = lock !== null;
+  const isWorking = lock !== null;
   const db = openDb(config.dataDir, {
     mayMigrate() {
       lock ??= lockToMigrate(config.dataDir);
@@ -98,43 +109,46 @@ async function openLocal(
     baseUrl: () => linkBase(config),
     alsoAllow: () => execute?.allowUrls.filter((url) => httpUrl(url)).map(toAllowRule) ?? [],
   });
-  const close = async () => {
-    if (isWorking) await service.stop(0);
-    closeDb(db);
-    lock?.release();
-  };
-  const startWork = async () => {
-    isWorking = true;
-    await service.runner.start();
-    service.gateLoop.start();
-  };
-  let [wasUnlocked, checkedAt] = [false, performance.now()];
-  /** Takes over from a service that is gone: nobody else would finish the work. */
-  async function takeOver(): Promise<void> {
-    if (!execute || isWorking || performance.now() - checkedAt < abandonedMs) return;
-    checkedAt = performance.now();
-    const freeLock = lock ?? findLock(config.dataDir);
-    if (freeLock && wasUnlocked) {
-      lock = freeLock;
-      await startWork();
-    } else freeLock?.release();
-    wasUnlocked = freeLock !== null;
-  }
+  const local = { service, config, lock, isWorking, wasUnlocked: false, checkedAt: performance.now() };
   try {
     const org = orgOf(service, name);
-    if (isWorking) await startWork();
+    if (isWorking) await startWork(local);
     const caller = { org, keyId: "", name: "evald", scopes: null, createdBy: null, trustId: null, isCompatible: false };
     // Access to the data directory is enough: no key is needed.
     const app = createApp(service, { authenticate: () => caller });
     const api = createApi(linkBase(config), "evald", async (request) => {
-      await takeOver();
+      if (execute) await takeOver(local);
       return await app.handle(request);
     });
-    return { api, close };
+    return { api, close: () => closeLocal(local) };
   } catch (error) {
-    await close();
+    await closeLocal(local);
     throw error;
   }
+}
+
+async function startWork(local: LocalService): Promise<void> {
+  local.isWorking = true;
+  await local.service.runner.start();
+  local.service.gateLoop.start();
+}
+
+/** Takes over from a service that is gone: nobody else would finish the work. */
+async function takeOver(local: LocalService): Promise<void> {
+  if (local.isWorking || performance.now() - local.checkedAt < abandonedMs) return;
+  local.checkedAt = performance.now();
+  const freeLock = local.lock ?? findLock(local.config.dataDir);
+  if (freeLock && local.wasUnlocked) {
+    local.lock = freeLock;
+    await startWork(local);
+  } else freeLock?.release();
+  local.wasUnlocked = freeLock !== null;
+}
+
+async function closeLocal({ service, lock, isWorking }: LocalService): Promise<void> {
+  if (isWorking) await service.stop(0);
+  closeDb(service.ctx.db);
+  lock?.release();
 }
 
 /** Locks a data directory; null while a service holds the lock. */

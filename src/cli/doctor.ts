@@ -190,9 +190,9 @@ const minRedis = [6, 2] as const;
 
 /** Loaded only here: the other checks need no Redis. */
 async function redisServer(url: string): Promise<Check[]> {
-  const { isOpen, withControl } = await import("../places/control.ts");
+  const { isOpen, readRedisState, withRedis } = await import("../places/control.ts");
   try {
-    const { redis } = await withControl(url, (control) => control.read());
+    const redis = await withRedis(url, readRedisState);
     return [redisVersion(redis), redisAccess(url, await isOpen(url)), redisFile(redis), redisMemory(redis)];
   } catch (error) {
     return [{ what: "redis", state: "fault", detail: toMessage(error) }];

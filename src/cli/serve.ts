@@ -16,7 +16,7 @@ import { maxRequestBodySize } from "../http/body.ts";
 import { createLog, flushed } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
+import { answerScrape, type Metrics } from "../telemetry/metrics.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import { announce } from "./running.ts";
 import { say, toAllowRule, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
@@ -47,10 +47,7 @@ type ConfigOf = (settings?: Record<string, string>) => Config;
 const exitBrokenDisk = 74;
 
 /** Parts that a test build replaces. */
-export type ServeParts = Pick<
-  Parameters<typeof createService>[0],
-  "agents" | "standby" | "leaseMs" | "threadProgram"
-> & {
+export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "standby" | "leaseMs"> & {
   /** Silence in ms after which a worker, or the service of a worker, counts as gone. */
   goneMs?: number;
 };
@@ -133,8 +130,8 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
 async function connectWorkers(config: Config, log: Logger, { agents, goneMs }: ServeParts) {
   const { redisUrl: url, waitMs } = config.workers;
   if (url === null) return null;
-  const { openWorkerPlace } = await import("../places/worker-place.ts");
-  return openWorkerPlace({ url, waitMs, version, agents, log, goneMs, newId: () => crypto.randomUUID() });
+  const { openWorkerExecutor } = await import("../places/worker-executor.ts");
+  return openWorkerExecutor({ url, waitMs, version, agents, log, goneMs, newId: () => crypto.randomUUID() });
 }
 
 type Handle = (request: Request, peer?: Peer) => Response | Promise<Response>;
@@ -164,8 +161,11 @@ function listen(
   );
 }
 
-const listenForMetrics = ({ answer }: Metrics, { host, port }: Address) =>
-  open({ hostname: host, port, fetch: answer, maxRequestBodySize }, [metricsSetting, metricsSetting]);
+const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
+  open({ hostname: host, port, fetch: (request) => answerScrape(metrics, request), maxRequestBodySize }, [
+    metricsSetting,
+    metricsSetting,
+  ]);
 
 const hostSetting = "--host or EVALD_HOST";
 const metricsSetting = "EVALD_METRICS_ADDRESS";

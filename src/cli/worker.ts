@@ -4,7 +4,7 @@ import type { Config } from "../config/config.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
 import { ConfigError } from "../errors.ts";
 import { createLog, flushed } from "../log.ts";
-import { createLocalPlace } from "../places/local.ts";
+import { createLocalExecutor, sweepWorkspaces } from "../places/local.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import type { ServeParts } from "./serve.ts";
 import { say } from "./terminal.ts";
@@ -52,14 +52,13 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
   // Loaded only here: no other command needs Redis.
   const { openWorker } = await import("../places/worker.ts");
   const log = createLog(config, redisSecrets(config.workers));
-  const now = Date.now;
-  const place = createLocalPlace({ agents, now, folder: null, operatorHosts });
-  await place.sweep();
+  const executor = createLocalExecutor(agents, Date.now, null, operatorHosts);
+  await sweepWorkspaces(null);
   // What the first session would wait for.
-  standby?.start(place, slots);
-  place.prepare();
+  standby?.start(executor, slots);
+  executor.prepare();
   const newId = () => crypto.randomUUID();
-  const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, place, log, newId, goneMs });
+  const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, executor, log, newId, goneMs });
   let stopping = false;
   const stop = async (drainMs: number, code: number) => {
     // A second signal stops immediately.
@@ -67,7 +66,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
     stopping = true;
     await worker.stop(drainMs);
     await standby?.stop();
-    await place.close();
+    await executor.close();
     await flushed(log);
     process.exit(code);
   };

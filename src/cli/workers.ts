@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
-import { badRequest, ConfigError, unavailable } from "../errors.ts";
+import { badRequest, ConfigError } from "../errors.ts";
 import { toWorker } from "../workers/workers.ts";
 import { print, say, table } from "./terminal.ts";
 
@@ -13,59 +13,56 @@ export function addWorkers(program: Command, configOf: (settings: Record<string,
     command
       .option("--redis <url>", "Redis of the service (default: EVALD_REDIS_URL)")
       .option("--json", "Print the result as JSON");
-  const open = async ({ redis }: Options) => {
+  const urlOf = ({ redis }: Options): string => {
     const url = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis }).workers.redisUrl;
     if (url === null) throw new ConfigError("No Redis server is given. Set EVALD_REDIS_URL or use --redis.");
-    const { withControl } = await import("../places/control.ts");
-    return <T>(work: Parameters<typeof withControl<T>>[1]) => withControl(url, work);
+    return url;
   };
 
   add(workers.command("list").description("List connected workers"))
     .addHelpText("after", "\nExample:\n  evald workers list")
-    .action(async ({ json, ...options }: Options) => {
-      const list = await (await open(options))(listOf);
-      const rows = list.map(({ id, name, state, version, runIds, slots, agents, labels, lastSeenAt }) => [
-        id,
-        name,
-        state,
-        version,
-        `${runIds.length}/${slots}`,
-        agents.map((agent) => agent.id).join(" "),
-        labels.join(" "),
-        lastSeenAt,
-      ]);
-      const heads = ["ID", "NAME", "STATE", "VERSION", "SESSIONS", "AGENTS", "LABELS", "LAST SEEN"];
-      print(json ? JSON.stringify(list) : table([heads, ...rows]));
-    });
+    .action((options: Options) => printWorkers(urlOf(options), options.json === true));
 
-  for (const [name, description, done] of [
-    ["drain", "Drain a worker: it finishes its sessions and exits", "Draining"],
-    ["remove", "Take back the sessions of a worker and stop it", "Removed"],
+  for (const [how, description] of [
+    ["drain", "Drain a worker: it finishes its sessions and exits"],
+    ["remove", "Take back the sessions of a worker and stop it"],
   ] as const)
-    add(workers.command(`${name} <worker>`).description(`${description}; by ID or host name`))
-      .addHelpText("after", `\nExample:\n  evald workers ${name} worker-1`)
-      .action(async (idOrName: string, { json, ...options }: Options) => {
-        const worker = await (await open(options))(async (control) => {
-          const matches = (await listOf(control)).filter(({ id, name }) => id === idOrName || name === idOrName);
-          const [first] = matches;
-          if (!first)
-            throw badRequest(`No worker has the ID or name ${idOrName}. List workers with evald workers list.`);
-          if (matches.length > 1)
-            throw badRequest(
-              `${matches.length} workers have the name ${idOrName}. Use an ID: ${matches.map(({ id }) => id).join(", ")}.`,
-            );
-          await control.ask(name, first.id);
-          return first;
-        });
-        say(`${done} worker ${worker.name}.`);
-        print(json ? JSON.stringify(worker) : worker.id);
-      });
+    add(workers.command(`${how} <worker>`).description(`${description}; by ID or host name`))
+      .addHelpText("after", `\nExample:\n  evald workers ${how} worker-1`)
+      .action((idOrName: string, options: Options) => dismiss(urlOf(options), how, idOrName, options.json === true));
 }
 
-type Control = Parameters<Parameters<typeof import("../places/control.ts").withControl>[1]>[0];
+async function printWorkers(url: string, json: boolean): Promise<void> {
+  // Loaded only here: most commands need no Redis.
+  const { readWorkerList, withRedis } = await import("../places/control.ts");
+  const list = (await withRedis(url, readWorkerList)).map((each) => toWorker(each, Date.now()));
+  const rows = list.map(({ id, name, state, version, runIds, slots, agents, labels, lastSeenAt }) => [
+    id,
+    name,
+    state,
+    version,
+    `${runIds.length}/${slots}`,
+    agents.map((agent) => agent.id).join(" "),
+    labels.join(" "),
+    lastSeenAt,
+  ]);
+  const heads = ["ID", "NAME", "STATE", "VERSION", "SESSIONS", "AGENTS", "LABELS", "LAST SEEN"];
+  print(json ? JSON.stringify(list) : table([heads, ...rows]));
+}
 
-async function listOf(control: Control) {
-  const { list } = await control.read();
-  if (list === null) throw unavailable("No service is connected to this Redis server. Check EVALD_REDIS_URL.");
-  return list.workers.map((each) => toWorker(each, Date.now()));
+async function dismiss(url: string, how: "drain" | "remove", idOrName: string, json: boolean): Promise<void> {
+  const { readWorkerList, requestDismissal, withRedis } = await import("../places/control.ts");
+  const worker = await withRedis(url, async (redis) => {
+    const matches = (await readWorkerList(redis)).filter(({ id, name }) => id === idOrName || name === idOrName);
+    const [first] = matches;
+    if (!first) throw badRequest(`No worker has the ID or name ${idOrName}. List workers with evald workers list.`);
+    if (matches.length > 1)
+      throw badRequest(
+        `${matches.length} workers have the name ${idOrName}. Use an ID: ${matches.map(({ id }) => id).join(", ")}.`,
+      );
+    await requestDismissal(redis, how, first.id);
+    return first;
+  });
+  say(`${how === "drain" ? "Draining" : "Removed"} worker ${worker.name}.`);
+  print(json ? JSON.stringify(toWorker(worker, Date.now())) : worker.id);
 }

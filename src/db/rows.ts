@@ -6,28 +6,23 @@ import { prepared } from "./prepared.ts";
 import { orgs } from "./tables/orgs.ts";
 
 /**
- * A prepared insert with values for all columns. It joins a transaction in progress, since there is only one connection. Building the
- * statement each time would take longer than the insert.
+ * A prepared insert with values for all columns, as a module constant: `const insertRun = insertStatement(runs)`, used as `insertRun(ctx.db)(row)`.
+ * It joins a transaction in progress, since there is only one connection. Building the statement each time would take longer than the insert.
  */
-export function preparedInsert<T extends SQLiteTable>(db: Db, table: T): (row: T["$inferSelect"]) => void {
-  const values = Object.fromEntries(
-    Object.entries(getTableColumns(table)).map(([name, column]) => [
-      name,
-      // A placeholder writes null into such a column as JSON, the text "null".
-      column.dataType === "json" && !column.notNull
-        ? sql`nullif(${sql.param(sql.placeholder(name), column)}, 'null')`
-        : sql.placeholder(name),
-    ]),
-  ) as T["$inferInsert"];
-  const query = prepared(db.insert(table).values(values));
-  return (row) => {
-    query.run(row);
-  };
-}
-
-/** A prepared insert as a module constant: `const insertRun = insertStatement(runs)`, used as `insertRun(ctx.db)(row)`. */
 export const insertStatement = <T extends SQLiteTable>(table: T) =>
-  perConnection((db: Db) => preparedInsert(db, table));
+  perConnection((db: Db) => {
+    const values = Object.fromEntries(
+      Object.entries(getTableColumns(table)).map(([name, column]) => [
+        name,
+        // A placeholder writes null into such a column as JSON, the text "null".
+        column.dataType === "json" && !column.notNull
+          ? sql`nullif(${sql.param(sql.placeholder(name), column)}, 'null')`
+          : sql.placeholder(name),
+      ]),
+    ) as T["$inferInsert"];
+    const query = prepared(db.insert(table).values(values));
+    return (row: T["$inferSelect"]): void => void query.run(row);
+  });
 
 /** IDs are UUIDv7, so all IDs of an earlier moment are less than this one. */
 export function firstIdOf(atMs: number): string {
@@ -37,7 +32,7 @@ export function firstIdOf(atMs: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
 }
 
-/** A condition on an ID: it was created at or after the first moment and before the second. */
+/** Condition on an ID: made at or after the first moment and before the second. */
 export const madeWithin = (id: SQLiteColumn, [from, to]: [fromMs: number, toMs: number]) =>
   and(gte(id, firstIdOf(from)), lt(id, firstIdOf(to)));
 

@@ -1,12 +1,10 @@
 import { readConfig } from "../config/config.ts";
-import type { Context } from "../context.ts";
-import { createContext } from "../context.ts";
+import { type Context, createContext, perContext } from "../context.ts";
 import { openReader } from "../db/open.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
-import { createThread } from "../jobs/thread.ts";
+import { createThread, hasThreads } from "../jobs/thread.ts";
 import { createLog } from "../log.ts";
-import type { ExportOrder } from "./writer.ts";
-import { writeExport } from "./writer.ts";
+import { type ExportOrder, writeExport } from "./writer.ts";
 
 /** Size of a piece of a file, and the time after which a smaller one is returned. */
 const piece = { chars: 256 * 1024, ms: 100 };
@@ -21,62 +19,65 @@ type Data = { work: "export"; file: string; baseUrl: string };
 /** A file that is read piece by piece: `next` resolves to null at its end, and `close` stops it early. */
 export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void };
 
+type ExportThread = {
+  thread: ReturnType<typeof createThread<Step, Uint8Array | null>>;
+  /** IDs of the exports that are being read. */
+  open: Set<number>;
+  lastId: number;
+};
+
+const exportThreadOf = perContext(({ db, baseUrl }): ExportThread => {
+  const open = new Set<number>();
+  const data: Data = { work: "export", file: db.$client.filename, baseUrl: baseUrl() };
+  const thread = createThread<Step, Uint8Array | null>({
+    ...{ data, timeoutMs },
+    what: "exporting",
+    isInUse: () => open.size > 0,
+  });
+  return { thread, open, lastId: 0 };
+});
+
 /**
  * Exports in one thread with a database connection of its own, so that no export delays a request. Exports that are read at the same time take
- * turns. A piece is made when the last one was taken, so a slow reader uses no memory. `program`: the file that the thread starts with; null:
- * exports in the caller's thread.
+ * turns. A piece is made when the last one was taken, so a slow reader uses no memory.
  */
-export function createExportStreams(ctx: Context, program: string | null) {
-  const { db, baseUrl } = ctx;
-  const open = new Set<number>();
-  let lastId = 0;
-  let thread: ReturnType<typeof createThread<Step, Uint8Array | null>> | null = null;
-
-  function start(file: string) {
-    const data: Data = { work: "export", file: db.$client.filename, baseUrl: baseUrl() };
-    return createThread<Step, Uint8Array | null>({
-      ...{ program: file, data, timeoutMs },
-      what: "exporting",
-      isInUse: () => open.size > 0,
-    });
-  }
-
-  function inOwnThread(order: ExportOrder): ExportPieces {
-    const texts = writeExport(ctx, order);
-    return {
-      async next() {
-        await yieldToEventLoop();
-        return readPiece(texts, ownPiece);
-      },
-      close: () => void texts.return(undefined),
-    };
-  }
-
-  function streamExport(order: ExportOrder): ExportPieces {
-    if (program === null) return inOwnThread(order);
-    thread ??= start(program);
-    const { ask } = thread;
-    const id = ++lastId;
-    let isStarted = false;
-    open.add(id);
-    return {
-      async next() {
-        const step = isStarted ? { id } : { id, order };
-        isStarted = true;
-        const next = await ask(step).catch((error: unknown) => {
-          open.delete(id);
-          throw error;
-        });
+export function streamExport(ctx: Context, order: ExportOrder): ExportPieces {
+  if (!hasThreads()) return exportHere(ctx, order);
+  const state = exportThreadOf(ctx);
+  const { thread, open } = state;
+  const id = ++state.lastId;
+  let isStarted = false;
+  open.add(id);
+  return {
+    async next() {
+      const step = isStarted ? { id } : { id, order };
+      isStarted = true;
+      let next: Uint8Array | null = null;
+      try {
+        next = await thread.ask(step);
+      } finally {
         if (next === null) open.delete(id);
-        return next;
-      },
-      close() {
-        if (open.delete(id) && isStarted) ask({ id, isClosed: true }).catch(() => {});
-      },
-    };
-  }
+      }
+      return next;
+    },
+    close() {
+      if (open.delete(id) && isStarted) thread.ask({ id, isClosed: true }).catch(() => {});
+    },
+  };
+}
 
-  return { streamExport, close: async () => thread?.end() };
+/** Ends the thread of exports. */
+export const closeExports = (ctx: Context): Promise<void> => exportThreadOf(ctx).thread.end();
+
+function exportHere(ctx: Context, order: ExportOrder): ExportPieces {
+  const texts = writeExport(ctx, order);
+  return {
+    async next() {
+      await yieldToEventLoop();
+      return readPiece(texts, ownPiece);
+    },
+    close: () => void texts.return(undefined),
+  };
 }
 
 /** The next part of a file, empty if it takes long to make; null at its end. */

@@ -6,46 +6,37 @@ import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { listModelSecrets } from "../models/models.ts";
 import { toInstant } from "../schema.ts";
-import { createExportStreams, type ExportPieces } from "./export-thread.ts";
+import { type ExportPieces, streamExport } from "./export-thread.ts";
 import type { ExportFilter } from "./schema.ts";
-import type { ExportOrder } from "./writer.ts";
-import { writeExport } from "./writer.ts";
+import { type ExportOrder, writeExport } from "./writer.ts";
 
-export type Exports = ReturnType<typeof createExports>;
+/** Yields the export in chunks. It includes every run that ended before the export started. Throws bad_request or not_found before the first chunk. */
+export const exportOrg = (ctx: Context, org: OrgId, filter: ExportFilter): Iterable<string> =>
+  writeExport(ctx, toOrder(ctx, org, filter));
 
-/** Exports an organization's data. `program`: the file that the thread of exports starts with; null: exports in the caller's thread. */
-export function createExports(ctx: Context, program: string | null) {
+/** The same, written in a thread. */
+export const streamOrg = (ctx: Context, org: OrgId, filter: ExportFilter): ExportPieces =>
+  streamExport(ctx, toOrder(ctx, org, filter));
+
+function toOrder(ctx: Context, org: OrgId, filter: ExportFilter): ExportOrder {
   const { db, now } = ctx;
-  const { streamExport, close } = createExportStreams(ctx, program);
-
-  /** Throws bad_request or not_found. */
-  function toOrder(org: OrgId, filter: ExportFilter): ExportOrder {
-    const { format = "jsonl", since, until, minScore, scope } = filter;
-    const promptId = filter.promptId?.toLowerCase() ?? null;
-    const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
-    if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(own).get())
-      throw notFound(`No prompt has the ID ${filter.promptId}.`);
-    if (minScore !== undefined && format !== "junit")
-      throw badRequest("minScore only applies to the format junit. Leave it out, or export as junit.");
-    if (scope !== undefined && minScore === undefined)
-      throw badRequest("scope only applies to minScore. Leave it out, or pass minScore.");
-    const zone = timeZoneOf(db, org);
-    const from = since === undefined ? "" : firstIdOf(toInstant("since", since, zone));
-    const to = until === undefined ? "g" : firstIdOf(toInstant("until", until, zone));
-    return {
-      format,
-      span: { org, promptId, from, to, endedBy: now() },
-      bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
-      organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
-      secrets: listModelSecrets(ctx, org),
-    };
-  }
-
+  const { format = "jsonl", since, until, minScore, scope } = filter;
+  const promptId = filter.promptId?.toLowerCase() ?? null;
+  const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
+  if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(own).get())
+    throw notFound(`No prompt has the ID ${filter.promptId}.`);
+  if (minScore !== undefined && format !== "junit")
+    throw badRequest("minScore only applies to the format junit. Leave it out, or export as junit.");
+  if (scope !== undefined && minScore === undefined)
+    throw badRequest("scope only applies to minScore. Leave it out, or pass minScore.");
+  const zone = timeZoneOf(db, org);
+  const from = since === undefined ? "" : firstIdOf(toInstant("since", since, zone));
+  const to = until === undefined ? "g" : firstIdOf(toInstant("until", until, zone));
   return {
-    /** Yields the export in chunks. It includes every run that ended before the export started. Throws bad_request or not_found before the first chunk. */
-    exportOrg: (org: OrgId, filter: ExportFilter): Iterable<string> => writeExport(ctx, toOrder(org, filter)),
-    /** The same, written in a thread. */
-    streamOrg: (org: OrgId, filter: ExportFilter): ExportPieces => streamExport(toOrder(org, filter)),
-    close,
+    format,
+    span: { org, promptId, from, to, endedBy: now() },
+    bar: minScore === undefined ? null : { minScore, scope: scope ?? "goal" },
+    organization: db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "",
+    secrets: listModelSecrets(ctx, org),
   };
 }

@@ -13,7 +13,7 @@ import { shownUrlMap } from "../net/mapping.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import { getReport } from "../reports/reports.ts";
 import { toIso } from "../schema.ts";
-import { inSpan, type Span } from "./span.ts";
+import { inSpan, type Span } from "./reading.ts";
 
 const pageRows = 200;
 /** Runs counted at once. */

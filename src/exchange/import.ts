@@ -1,10 +1,9 @@
 import { getTableColumns, getTableName } from "drizzle-orm";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Context, OrgId } from "../context.ts";
 import { frequencyProblem, nextTime } from "../cron.ts";
 import { codeOf } from "../db/fault.ts";
-import { transaction } from "../db/open.ts";
-import { preparedInsert, timeZoneOf } from "../db/rows.ts";
+import { type Db, transaction } from "../db/open.ts";
+import { insertStatement, timeZoneOf } from "../db/rows.ts";
 import type { prompts } from "../db/tables/prompts.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { templateVarsOf } from "../prompts/template.ts";
@@ -29,129 +28,115 @@ export type Imported = { rows: Partial<Record<RowType, number>>; there: number; 
  * Imports an export file into an organization, or only validates it with `check`. Throws bad_request or conflict with the line number. The
  * whole file is validated before the first row is stored, so a rejected file stores nothing.
  */
-export const importFile = (ctx: Context, org: OrgId, file: string, options: { check?: boolean } = {}): Imported =>
-  createImport(ctx).importFile(org, file, options);
+export function importFile(ctx: Context, org: OrgId, file: string, { check = false } = {}): Imported {
+  const checked = importBundles(ctx, org, file, () => {});
+  if (check) return checked;
+  let batch: Line[] = [];
+  const imported = importBundles(ctx, org, file, (bundle) => {
+    batch.push(...bundle);
+    if (batch.length < batchRows) return;
+    storeRows(ctx, org, batch);
+    batch = [];
+  });
+  storeRows(ctx, org, batch);
+  return imported;
+}
 
-function createImport(ctx: Context) {
-  const { db, now } = ctx;
-  const insertOf = new Map<RowType, (row: never) => void>();
-  const insert = (type: RowType) => {
-    const made = insertOf.get(type) ?? preparedInsert(db, shapes[type].table as SQLiteTable);
-    insertOf.set(type, made as (row: never) => void);
-    return made as (row: Record<string, unknown>) => void;
-  };
-  const owner = (table: string, column = "id") =>
-    db.$client.prepare<{ org: string }, [value: string]>(`select org_id org from ${table} where ${column} = ?`);
-  const owners = new Map(
-    rowTypes.flatMap((type) => {
-      const { id } = getTableColumns(shapes[type].table as SQLiteTable);
-      return id ? [[type, owner(getTableName(shapes[type].table))] as const] : [];
-    }),
-  );
-  const named = db.$client.prepare<{ org: string }, [org: string, prompt: string, page: string]>(
-    "select org_id org from named_pages where org_id = ? and prompt_id = ? and page = ?",
-  );
-  const slugOwner = owner("reports", "slug");
-
-  /** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
-  function isThere(org: OrgId, { n, type, row }: Line): boolean {
-    if (type === "named_page") return named.get(org, String(row.promptId), String(row.page)) !== null;
-    const found = owners.get(type)?.get(row.id)?.org;
-    const taken = type === "report" && found === undefined && slugOwner.get(String(row.slug)) !== null;
-    if (taken || (found !== undefined && found !== org))
-      throw conflict(
-        `Line ${n}: the ${labelOf(type)} ${taken ? row.slug : row.id} belongs to ${taken ? "another run" : "another organization"} of this service. Import the file into another data directory.`,
-      );
-    return found !== undefined;
-  }
-
-  const unpaid = db.$client.prepare<never, [usd: number, calls: number, org: string, from: number]>(
-    'update spending set usd = max(0, usd - ?), unpriced_calls = max(0, unpriced_calls - ?) where org_id = ? and "from" = ?',
-  );
-  /** Subtracts imported model costs, which a trigger adds to this instance's spending. */
-  function subtractSpending(org: OrgId, row: Row): void {
-    if (row.type !== "usage" || row.source === "agent") return;
-    const { costUsd } = row.data as { costUsd?: number | null };
-    const at = Number(row.at);
-    unpaid.run(costUsd ?? 0, costUsd == null ? 1 : 0, org, at - (at % 900_000));
-  }
-
-  /** Turns an imported row into the row to store. */
-  function toStored(org: OrgId, type: RowType, row: Row, timeZone: string): Record<string, unknown> {
-    const missing = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
-    const stored = { ...Object.fromEntries(missing), orgId: org };
-    if (type === "run")
-      return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
-    if (type === "report") return { ...stored, agent: null, agentVersion: null };
-    if (type === "artifact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
-    if (type !== "prompt") return stored;
-    const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
-    const isScheduled = frequency !== null && status === "active";
-    return { ...stored, nextEvaluationAt: isScheduled ? nextTime({ id, frequency, timeZone }, now()) : null };
-  }
-
-  return {
-    importFile(org: OrgId, file: string, { check = false } = {}): Imported {
-      const timeZone = timeZoneOf(db, org);
-      const first = add(org, bundlesOf(file), () => {});
-      if (check) return first;
-      let batch: Bundle[] = [];
-      let rows = 0;
-      const store = () => {
-        try {
-          transaction(db, (tx) => {
-            const lines = batch.flat();
-            for (const { type, row } of lines) {
-              insert(type)(toStored(org, type, row, timeZone));
-              if (type === "event") subtractSpending(org, row);
-            }
-            for (const { type, row } of lines)
-              if (type === "report" && row.status === "published")
-                countReport(ctx, tx, row.id, 1, { announces: false });
-          });
-        } catch (error) {
-          if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;
-          throw conflict(
-            "Another process imported rows of this file at the same time. Import it again to add the rest.",
-          );
-        }
-        batch = [];
-        rows = 0;
-      };
-      const imported = add(org, bundlesOf(file), (bundle) => {
-        batch.push(bundle);
-        rows += bundle.length;
-        if (rows >= batchRows) store();
-      });
-      store();
-      return imported;
-    },
-  };
-
-  /** Passes each bundle that the organization does not have yet to `keep`. */
-  function add(org: OrgId, bundles: Iterable<Bundle>, keep: (bundle: Bundle) => void): Imported {
-    const imported: Imported = { rows: {}, there: 0, scheduled: 0 };
-    for (const bundle of bundles) {
-      const known = bundle.map((line) => isThere(org, line));
-      if (known[0]) {
-        imported.there += bundle.length;
-        continue;
-      }
-      const odd = bundle[known.indexOf(true)];
-      if (odd) throw conflict(`Line ${odd.n}: the ${labelOf(odd.type)} ${odd.row.id} already exists on another run.`);
-      for (const { type, row } of bundle) {
-        imported.rows[type] = (imported.rows[type] ?? 0) + 1;
-        if (type === "prompt" && row.frequency !== null && row.status === "active") imported.scheduled++;
-      }
-      keep(bundle);
+/** Passes each bundle that the organization does not have yet to `store`. */
+function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle: Bundle) => void): Imported {
+  const imported: Imported = { rows: {}, there: 0, scheduled: 0 };
+  for (const bundle of bundlesOf(file)) {
+    const existing = bundle.map((line) => isThere(db, org, line));
+    if (existing[0]) {
+      imported.there += bundle.length;
+      continue;
     }
-    return imported;
+    const odd = bundle[existing.indexOf(true)];
+    if (odd) throw conflict(`Line ${odd.n}: the ${labelOf(odd.type)} ${odd.row.id} already exists on another run.`);
+    for (const { type, row } of bundle) {
+      imported.rows[type] = (imported.rows[type] ?? 0) + 1;
+      if (type === "prompt" && row.frequency !== null && row.status === "active") imported.scheduled++;
+    }
+    store(bundle);
   }
+  return imported;
+}
+
+const typesWithId = new Set(rowTypes.filter((type) => "id" in getTableColumns(shapes[type].table)));
+
+/** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
+function isThere({ $client }: Db, org: OrgId, { n, type, row }: Line): boolean {
+  if (type === "named_page") {
+    const query = "select 1 from named_pages where org_id = ? and prompt_id = ? and page = ?";
+    return $client.query(query).get(org, String(row.promptId), String(row.page)) !== null;
+  }
+  if (!typesWithId.has(type)) return false;
+  // Built once per table: the client keeps what it has prepared.
+  const ownerBy = (column: "id" | "slug", value: string) =>
+    $client
+      .query<{ org: string }, [string]>(
+        `select org_id org from ${getTableName(shapes[type].table)} where ${column} = ?`,
+      )
+      .get(value)?.org;
+  const owner = ownerBy("id", row.id);
+  const isSlugTaken = type === "report" && owner === undefined && ownerBy("slug", String(row.slug)) !== undefined;
+  if (isSlugTaken || (owner !== undefined && owner !== org))
+    throw conflict(
+      `Line ${n}: the ${labelOf(type)} ${isSlugTaken ? row.slug : row.id} belongs to ${isSlugTaken ? "another run" : "another organization"} of this service. Import the file into another data directory.`,
+    );
+  return owner !== undefined;
+}
+
+const insertOf = new Map(rowTypes.map((type) => [type, insertStatement(shapes[type].table)]));
+
+/** Stores rows in one transaction. */
+function storeRows(ctx: Context, org: OrgId, lines: Line[]): void {
+  const { db } = ctx;
+  const timeZone = timeZoneOf(db, org);
+  try {
+    transaction(db, (tx) => {
+      for (const { type, row } of lines) {
+        insertOf.get(type)?.(db)(toStored(ctx, org, type, row, timeZone));
+        if (type === "event") subtractSpending(db, org, row);
+      }
+      for (const { type, row } of lines)
+        if (type === "report" && row.status === "published") countReport(ctx, tx, row.id, 1, { announces: false });
+    });
+  } catch (error) {
+    if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;
+    throw conflict("Another process imported rows of this file at the same time. Import it again to add the rest.");
+  }
+}
+
+/** Subtracts imported model costs, which a trigger adds to this instance's spending. */
+function subtractSpending({ $client }: Db, org: OrgId, row: Row): void {
+  if (row.type !== "usage" || row.source === "agent") return;
+  const { costUsd } = row.data as { costUsd?: number | null };
+  const at = Number(row.at);
+  $client
+    .query(
+      'update spending set usd = max(0, usd - ?), unpriced_calls = max(0, unpriced_calls - ?) where org_id = ? and "from" = ?',
+    )
+    .run(costUsd ?? 0, costUsd == null ? 1 : 0, org, at - (at % 900_000));
+}
+
+/** Turns an imported row into the row to store. */
+function toStored(ctx: Context, org: OrgId, type: RowType, row: Row, timeZone: string): Record<string, unknown> {
+  const columns = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
+  const stored = { ...Object.fromEntries(columns), orgId: org };
+  if (type === "run")
+    return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
+  if (type === "report") return { ...stored, agent: null, agentVersion: null };
+  if (type === "artifact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
+  if (type !== "prompt") return stored;
+  const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
+  const isScheduled = frequency !== null && status === "active";
+  return { ...stored, nextEvaluationAt: isScheduled ? nextTime({ id, frequency, timeZone }, ctx.now()) : null };
 }
 
 /** Yields the rows of a file in bundles; the last one only after the whole file was validated. Throws bad_request with the line number. */
 function* bundlesOf(file: string): Generator<Bundle> {
-  const seen = new Set<string>();
+  const keys = new Set<string>();
   /** Baselines of prompts, checked at the end because prompts come before evaluations. */
   const baselines: [line: number, id: unknown][] = [];
   let bundle: Bundle = [];
@@ -172,19 +157,19 @@ function* bundlesOf(file: string): Generator<Bundle> {
       bundle.push(line);
     }
     for (const key of keysOf(line)) {
-      if (seen.has(`${type} ${key}`)) throw bad(`the ${labelOf(type)} ${key} appears twice`);
-      seen.add(`${type} ${key}`);
+      if (keys.has(`${type} ${key}`)) throw bad(`the ${labelOf(type)} ${key} appears twice`);
+      keys.add(`${type} ${key}`);
     }
     bytes += line.bytes;
     if (bytes > maxBundleBytes) throw bad(`the run is larger than ${maxBundleBytes / 1024 / 1024} MiB`);
     if (type === "event" && before?.type === "event" && !comesAfter(row, before.row))
       throw bad("the events of a run must be in order");
-    checkReferences(line, seen);
+    checkReferences(line, keys);
     if (type === "prompt" && row.baselineRequestId != null) baselines.push([n, row.baselineRequestId]);
   }
   checkBundle(bundle);
   for (const [n, id] of baselines)
-    if (!seen.has(`eval_request ${id}`)) throw badRequest(`Line ${n}: its baseline ${id} is not in the file.`);
+    if (!keys.has(`eval_request ${id}`)) throw badRequest(`Line ${n}: its baseline ${id} is not in the file.`);
   if (bundle.length > 0) yield bundle;
 }
 
@@ -202,10 +187,10 @@ const comesAfter = (a: Row, b: Row) =>
   Number(a.attempt) - Number(b.attempt) > 0 || (a.attempt === b.attempt && Number(a.seq) > Number(b.seq));
 
 /** Checks a row and its references to earlier rows. Throws bad_request with the line number. */
-function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
+function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
   const bad = (why: string) => badRequest(`Line ${n}: ${why}.`);
   const needs = (what: RowType, id: unknown) => {
-    if (id !== null && !seen.has(`${what} ${id}`))
+    if (id !== null && !keys.has(`${what} ${id}`))
       throw bad(`its ${labelOf(what)} ${id} must come earlier in the file`);
   };
   if (type === "prompt") {
@@ -234,16 +219,14 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
     }
   if (type === "field_report") needs("field_friction", row.frictionId);
   if (type === "fix") for (const id of [row.beforeId, row.afterId]) needs("eval_request", id);
-  if (type === "run") {
-    needs("eval_request", row.evalRequestId);
-  }
+  if (type === "run") needs("eval_request", row.evalRequestId);
   if (type === "run" || type === "regrade") {
     const mustHave = ["failed", "superseded", "cancelled"].includes(String(row.status));
     if ((row.failureCause != null) !== mustHave || (row.failureDetail != null) !== mustHave)
       throw bad(`a ${row.status} ${labelOf(type)} must ${mustHave ? "" : "not "}have failureCause and failureDetail`);
   }
-  const end = { run: "completedAt", gate: "completedAt", regrade: "completedAt" }[type as string];
-  if (end !== undefined && row[end] == null) throw bad(`an unfinished ${labelOf(type)} cannot be imported`);
+  if (["run", "gate", "regrade"].includes(type) && row.completedAt == null)
+    throw bad(`an unfinished ${labelOf(type)} cannot be imported`);
   if (type === "gate" && row.reason == null) throw bad("a gate must have a reason");
   const reserved = type === "event" ? findReserved(row) : undefined;
   if (reserved !== undefined) throw bad(`${reserved} is not allowed in the data of an event`);
@@ -281,16 +264,17 @@ function checkBundle(bundle: Bundle): void {
   const all = of("grading");
   if (report?.row.gradingId != null && !all.some(({ row }) => row.id === report.row.gradingId))
     throw bad(report, `its grading ${report.row.gradingId} is missing`);
-  const places: [RowType, (row: Row) => unknown][] = [
-    ["friction_point", (row) => row.fingerprint],
-    ["recommendation", (row) => row.priority],
-    ["grading", (row) => `${row.hash} ${row.repeat}`],
+  const keys: [RowType, (row: Row) => unknown][] = [
+    ["friction_point", ({ fingerprint }) => fingerprint],
+    ["recommendation", ({ priority }) => priority],
+    ["grading", ({ hash, repeat }) => `${hash} ${repeat}`],
   ];
-  for (const [type, place] of places) {
-    const taken = new Set<unknown>();
+  for (const [type, keyOf] of keys) {
+    const earlier = new Set<unknown>();
     for (const line of of(type)) {
-      if (taken.has(place(line.row))) throw bad(line, `the ${labelOf(type)} ${place(line.row)} appears twice`);
-      taken.add(place(line.row));
+      const key = keyOf(line.row);
+      if (earlier.has(key)) throw bad(line, `the ${labelOf(type)} ${key} appears twice`);
+      earlier.add(key);
     }
   }
 }

@@ -14,9 +14,9 @@ export type Line = { n: number; type: RowType; row: Row; bytes: number };
 
 const checks = new Map<RowType, TypeCheck<TSchema>>();
 function checkOf(type: RowType): TypeCheck<TSchema> {
-  const made = checks.get(type) ?? TypeCompiler.Compile(schemaOf(type));
-  checks.set(type, made);
-  return made;
+  const check = checks.get(type) ?? TypeCompiler.Compile(schemaOf(type));
+  checks.set(type, check);
+  return check;
 }
 
 /** Yields the rows of a file, each validated against its schema. Throws bad_request for a file that is not an export, damaged or truncated. */
@@ -42,17 +42,17 @@ export function* linesOf(file: string): Generator<Line> {
       ended = true;
       continue;
     }
-    const known = rowTypes.find((each) => each === type);
-    if (!known)
+    const rowType = rowTypes.find((each) => each === type);
+    if (!rowType)
       throw bad(
         `${JSON.stringify(type ?? null).slice(0, 100)} is not a known row type. The file is damaged; export it again.`,
       );
-    const check = checkOf(known);
+    const check = checkOf(rowType);
     const wrong = check.Check(row) ? null : check.Errors(row).First();
-    if (wrong) throw bad(`${labelOf(known)}: ${invalidInput(wrong, "row").detail}`);
+    if (wrong) throw bad(`${labelOf(rowType)}: ${invalidInput(wrong, "row").detail}`);
     hash.update(`${text}\n`);
     rows++;
-    yield { n, type: known, row: row as Row, bytes: text.length };
+    yield { n, type: rowType, row: row as Row, bytes: text.length };
   }
   if (!ended) throw badRequest(`Line ${n + 1}: the file is truncated here. Copy it again, or export it again.`);
 }
@@ -88,7 +88,7 @@ function checkHeader(text: string): void {
 function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean }> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const chunk = Buffer.alloc(256 * 1024);
-  const opened = readChunk(file, () => openSync(file, "r"));
+  const descriptor = readChunk(file, () => openSync(file, "r"));
   let partial: Buffer[] = [];
   let length = 0;
   let n = 1;
@@ -103,7 +103,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
   };
   try {
     for (;;) {
-      const read = readChunk(file, () => readSync(opened, chunk));
+      const read = readChunk(file, () => readSync(descriptor, chunk));
       if (read === 0) break;
       let from = 0;
       for (let at = chunk.indexOf(10); at >= 0 && at < read; at = chunk.indexOf(10, from)) {
@@ -122,7 +122,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
     }
     if (length > 0) yield { text: Buffer.concat(partial).toString(), isWhole: false };
   } finally {
-    closeSync(opened);
+    closeSync(descriptor);
   }
 }
 

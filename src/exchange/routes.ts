@@ -4,14 +4,14 @@ import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { limitPerOrg } from "../http/limit-per-org.ts";
 import { errors, operation } from "../http/operation.ts";
-import type { Exports } from "./export.ts";
+import { streamOrg } from "./export.ts";
 import type { ExportPieces } from "./export-thread.ts";
 import { exportQuery, mediaOf } from "./schema.ts";
 
 /** Exports of one organization in progress. One to a slow client holds up to a few MiB, a large archive even more. */
 const maxPerOrg = 10;
 
-export const exchangeRoutes = (ctx: Context, exports: Exports) => {
+export const exchangeRoutes = (ctx: Context) => {
   const enter = limitPerOrg(maxPerOrg, "exports");
   return new Elysia({ name: "exchange" }).get(
     "/api/v1/export",
@@ -21,7 +21,7 @@ export const exchangeRoutes = (ctx: Context, exports: Exports) => {
       const org = orgOf(request);
       const leave = enter(org);
       try {
-        const pieces = exports.streamOrg(org, query);
+        const pieces = streamOrg(ctx, org, query);
         return new Response(toStream(pieces, leave, ctx.disk.onError), {
           headers: { "content-type": type, "content-disposition": disposition, "cache-control": "no-store" },
         });

@@ -1,6 +1,6 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Column, getTableColumns } from "drizzle-orm";
-import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { provenances } from "../agents/agent.ts";
 import { maxArchiveBytes } from "../archives/archive-check.ts";
 import { digest } from "../archives/schema.ts";
@@ -96,21 +96,17 @@ const isEnd = (status: string) => status !== "pending" && status !== "running";
 
 type Shape = {
   table: SQLiteTable;
-  /** The columns that link a row to its run or report, and its order there. */
-  of?: SQLiteColumn;
-  order?: readonly SQLiteColumn[];
-  /** Columns that are not exported because they belong to this instance: owner, schedule state, request secrets. */
-  without: readonly string[];
+  /** Columns that are not exported because they belong to this instance, besides the owner: schedule state, request secrets. */
+  without?: readonly string[];
   /** Stricter schemas for columns than their table type. */
-  more: Record<string, TSchema>;
+  more?: Record<string, TSchema>;
 };
 
 /** The exported row types, in file order. From `run` on, the rows of a run are grouped. */
-export const shapes = {
-  provider: { table: providers, without: ["orgId"], more: {} },
+const ownShapes = {
+  provider: { table: providers },
   archive: {
     table: archives,
-    without: ["orgId"],
     more: {
       digest: Type.String(digest),
       data: Type.String({ ...gzip, maxLength: 4 * Math.ceil(maxArchiveBytes / 3) }),
@@ -118,7 +114,7 @@ export const shapes = {
   },
   prompt: {
     table: prompts,
-    without: ["orgId", "nextEvaluationAt"],
+    without: ["nextEvaluationAt"],
     more: {
       wordings: Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 5 }),
       additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),
@@ -134,19 +130,17 @@ export const shapes = {
       limits: Limits,
     },
   },
-  named_page: { table: namedPages, without: ["orgId"], more: {} },
-  eval_request: { table: evalRequests, without: ["orgId"], more: {} },
-  fix: { table: fixes, without: ["orgId"], more: { fingerprints } },
-  dismissal: { table: dismissals, without: ["orgId"], more: { fingerprints } },
+  named_page: { table: namedPages },
+  eval_request: { table: evalRequests },
+  fix: { table: fixes, more: { fingerprints } },
+  dismissal: { table: dismissals, more: { fingerprints } },
   field_friction: {
     table: fieldFriction,
-    without: ["orgId"],
     more: { fingerprint: Fingerprint, fingerprints: Type.Array(Fingerprint, { minItems: 1, maxItems: 100 }) },
   },
-  field_report: { table: fieldReports, without: ["orgId"], more: {} },
+  field_report: { table: fieldReports },
   gate: {
     table: gates,
-    without: ["orgId"],
     more: {
       baseRunIds: Type.Array(uuid),
       others: Type.Array(
@@ -169,21 +163,17 @@ export const shapes = {
   },
   regrade: {
     table: regrades,
-    without: ["orgId"],
     // A regrade can cover all reports.
     more: { since: Type.Integer({ minimum: -latest, maximum: latest }), status: OneOf(regradeStatuses.filter(isEnd)) },
   },
   run: {
     table: runs,
-    without: ["orgId", "idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
+    without: ["idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
     more: { urlMap: texts, templateArgs: texts, task, status: OneOf(runStatuses.filter(isEnd)) },
   },
-  event: { table: sessionEvents, without: ["orgId"], more: { data } },
+  event: { table: sessionEvents, more: { data } },
   artifact: {
     table: artifacts,
-    of: artifacts.runId,
-    order: [artifacts.attempt, artifacts.name],
-    without: ["orgId"],
     more: {
       name: Type.String(shape(artifactName.source, "the name of a .webp or .diff file")),
       // An image or a diff, as base64.
@@ -192,9 +182,7 @@ export const shapes = {
   },
   report: {
     table: reports,
-    of: reports.runId,
-    order: [reports.id],
-    without: ["orgId", "agent", "agentVersion"],
+    without: ["agent", "agentVersion"],
     more: {
       ...Graded.properties,
       slug: Type.String({ ...slug, maxLength: 100 }),
@@ -202,48 +190,36 @@ export const shapes = {
   },
   reach: {
     table: exposures,
-    of: exposures.reportId,
-    order: [exposures.reportId],
-    without: ["orgId"],
     more: { visits: Type.Array(visit), done: Type.Array(Type.String()) },
   },
   friction_point: {
     table: frictionPoints,
-    of: frictionPoints.reportId,
-    order: [frictionPoints.position],
-    without: ["orgId"],
     more: { events: numbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
   },
   recommendation: {
     table: recommendations,
-    of: recommendations.reportId,
-    order: [recommendations.priority],
-    without: ["orgId"],
     more: { ...recommended, gain, evidence },
   },
   grading: {
     table: gradings,
-    of: gradings.reportId,
-    order: [gradings.id],
-    without: ["orgId"],
     more: { grade, judging, hash: Type.String(digest), repeat: Type.Integer({ minimum: 1 }) },
   },
 } satisfies Record<string, Shape>;
 
-export type RowType = keyof typeof shapes;
+export type RowType = keyof typeof ownShapes;
+export const shapes: Record<RowType, Shape> = ownShapes;
 export const rowTypes = Object.keys(shapes) as RowType[];
 
 /** The columns of a line, in the order of the table. */
 export const columnsOf = (type: RowType): [name: string, column: Column][] =>
-  Object.entries(getTableColumns(shapes[type].table as SQLiteTable)).filter(
-    ([name]) => !(shapes[type].without as readonly string[]).includes(name),
+  Object.entries(getTableColumns(shapes[type].table)).filter(
+    ([name]) => name !== "orgId" && !shapes[type].without?.includes(name),
   );
 
 /** The schema of a row type. */
 export function schemaOf(type: RowType): TSchema {
-  const more: Record<string, TSchema> = shapes[type].more;
   const properties = columnsOf(type).map(([name, column]) => {
-    const value = more[name] ?? plain(name, column);
+    const value = shapes[type].more?.[name] ?? plain(name, column);
     return [name, column.notNull ? value : Nullable(value)];
   });
   return Type.Object(Object.fromEntries(properties), { additionalProperties: false });

@@ -1,16 +1,13 @@
 import { createHash } from "node:crypto";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
-import type { Db } from "../db/open.ts";
-import { perConnection } from "../db/per-connection.ts";
 import { shownUrlMap } from "../net/mapping.ts";
 import { redactKeys, redactSecrets, toIso } from "../schema.ts";
-import type { Bar } from "./formats.ts";
-import { exportCsv, exportJunit, exportMarkdown } from "./formats.ts";
-import { createRowReader } from "./reading.ts";
+import { type Bar, exportCsv, exportJunit, exportMarkdown } from "./formats.ts";
+import type { Span } from "./reading.ts";
+import { readRows } from "./reading.ts";
 import { columnsOf, formatVersion, rowTypes } from "./rows.ts";
 import type { ExportFormat } from "./schema.ts";
-import type { Span } from "./span.ts";
 
 /** What to export, as plain data: everything about a request that its export needs. */
 export type ExportOrder = {
@@ -22,8 +19,6 @@ export type ExportOrder = {
   /** Texts that must not appear in the file. */
   secrets: string[];
 };
-
-const rowReaders = perConnection((db: Db) => createRowReader({ db }));
 
 /** Yields an export in pieces. */
 export function writeExport(ctx: Context, order: ExportOrder): Generator<string> {
@@ -41,7 +36,7 @@ function* lines(ctx: Context, { span, organization, secrets: own }: ExportOrder)
   const hash = createHash("sha256");
   let rows = 0;
   const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
-  for (const [type, row] of rowReaders(ctx.db)(span)) {
+  for (const [type, row] of readRows(ctx.db, span)) {
     const kept: Record<string, unknown> = {};
     for (const name of columns.get(type) ?? [])
       kept[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];

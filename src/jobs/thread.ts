@@ -6,9 +6,18 @@ const idleMs = 30_000;
 
 type Wire<A> = { answer: A } | { error: { message: string; code: string } };
 
+/** The file that threads start with, which calls `serveOrders`. */
+let program: string | null = null;
+
+/** Lets threads start with this file. Without one, their work is done in the caller's thread. */
+export function enableThreads(file: string | null): void {
+  program = file;
+}
+
+/** Whether threads can start. */
+export const hasThreads = (): boolean => program !== null;
+
 type Options<T> = {
-  /** The file that the thread starts with, which calls `serveOrders`. */
-  program: string;
   /** The `workerData` of the thread. */
   data: T;
   /** Describes the work in error messages, such as "grading". */
@@ -20,7 +29,7 @@ type Options<T> = {
 };
 
 /** A thread that answers one order at a time. It starts with the first order and ends after 30 s without one. */
-export function createThread<O, A>({ program, data, what, timeoutMs, isInUse = () => false }: Options<unknown>) {
+export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => false }: Options<unknown>) {
   let worker: Worker | null = null;
   let idle: ReturnType<typeof setTimeout> | undefined;
   let turn: Promise<unknown> = Promise.resolve();
@@ -40,7 +49,7 @@ export function createThread<O, A>({ program, data, what, timeoutMs, isInUse = (
 
   async function send(order: O): Promise<A> {
     clearTimeout(idle);
-    worker ??= new Worker(program, { workerData: data });
+    worker ??= new Worker(program ?? "", { workerData: data });
     const { promise, resolve, reject } = Promise.withResolvers<Wire<A>>();
     const thread = worker;
     const timer = setTimeout(() => reject(new Error(`${what} took longer than ${timeoutMs / 1000} s`)), timeoutMs);

@@ -1,4 +1,5 @@
 import { and, eq } from "drizzle-orm";
+import { createGateway } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import {
   type ModelProvider,
@@ -11,11 +12,14 @@ import {
   providerVariables,
   secretsIn,
 } from "../config/model-settings.ts";
-import type { Context, OrgId } from "../context.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import { modelKeys } from "../db/tables/keys.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import { objectionTo } from "../net/upstream.ts";
 import { seal, unseal } from "./seal.ts";
+
+/** The gateway through which agents and judges call models. */
+export const gatewayOf = perContext(({ now }) => createGateway({ now }));
 
 /** A model provider of an organization. `key` is its last four characters, or why it can't be used. */
 export type ModelSource = {

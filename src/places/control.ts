@@ -1,17 +1,10 @@
 import { Redis } from "ioredis";
 import { AppError, unavailable } from "../errors.ts";
-import { fromWorkers, workerList } from "./messages.ts";
-import type { WorkerStatus } from "./roster.ts";
+import { fromWorkers, type WorkerStatus, workerList } from "./messages.ts";
 
 const connectMs = 5_000;
 
-/** What a service has published about its workers, and the Redis server in between. `list` null: no service is connected. */
-type WorkerNews = {
-  list: { version: string; workers: WorkerStatus[] } | null;
-  redis: RedisState;
-};
-
-/** `ms`: how long it took to answer. Settings are "unknown" if the server doesn't show them. */
+/** The Redis server between a service and its workers. `ms`: how long it took to answer. Settings are "unknown" if it doesn't show them. */
 export type RedisState = {
   version: string;
   appendOnly: string;
@@ -28,10 +21,7 @@ const connection = {
 };
 
 /** Connects to the Redis server of a service, and closes the connection after `work`. Throws unavailable if it can't be reached. */
-export async function withControl<T>(
-  url: string,
-  work: (control: ReturnType<typeof createControl>) => Promise<T>,
-): Promise<T> {
+export async function withRedis<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis(url, connection);
   let problem = "the connection was closed";
   redis.on("error", (error: Error) => {
@@ -39,7 +29,7 @@ export async function withControl<T>(
   });
   try {
     await redis.connect();
-    return await work(createControl(redis));
+    return await work(redis);
   } catch (error) {
     if (error instanceof AppError) throw error;
     const { host } = new URL(url);
@@ -69,38 +59,37 @@ export async function isOpen(url: string): Promise<boolean> {
   }
 }
 
-function createControl(redis: Redis) {
-  const setting = async (name: string): Promise<string> => {
-    try {
-      return ((await redis.config("GET", name)) as string[])[1] ?? "unknown";
-    } catch {
-      // Hosted servers often forbid CONFIG.
-      return "unknown";
-    }
-  };
+/** Reads the list of workers that a service has published. Throws unavailable if no service is connected. */
+export async function readWorkerList(redis: Redis): Promise<WorkerStatus[]> {
+  const text = await redis.get(workerList);
+  if (text === null) throw unavailable("No service is connected to this Redis server. Check EVALD_REDIS_URL.");
+  return JSON.parse(text).workers;
+}
+
+/** Measures how fast the server answers, and reads its settings. */
+export async function readRedisState(redis: Redis): Promise<RedisState> {
+  const from = performance.now();
+  await redis.ping();
+  const ms = Math.round(performance.now() - from);
   return {
-    async read(): Promise<WorkerNews> {
-      const from = performance.now();
-      await redis.ping();
-      const ms = Math.round(performance.now() - from);
-      const text = await redis.get(workerList);
-      const version = /redis_version:(\S+)/.exec(await redis.info("server"))?.[1] ?? "unknown";
-      const [appendOnly, appendFsync, maxMemoryPolicy] = await Promise.all(
-        ["appendonly", "appendfsync", "maxmemory-policy"].map(setting),
-      );
-      return {
-        list: text === null ? null : JSON.parse(text),
-        redis: {
-          ...{ version, ms },
-          appendOnly: appendOnly ?? "unknown",
-          appendFsync: appendFsync ?? "unknown",
-          maxMemoryPolicy: maxMemoryPolicy ?? "unknown",
-        },
-      };
-    },
-    /** Asks the service to drain or remove a worker. */
-    async ask(kind: "drain" | "remove", worker: string): Promise<void> {
-      await redis.xadd(fromWorkers, "*", "m", JSON.stringify({ kind, worker }));
-    },
+    version: /redis_version:(\S+)/.exec(await redis.info("server"))?.[1] ?? "unknown",
+    ms,
+    appendOnly: await readSetting(redis, "appendonly"),
+    appendFsync: await readSetting(redis, "appendfsync"),
+    maxMemoryPolicy: await readSetting(redis, "maxmemory-policy"),
   };
+}
+
+async function readSetting(redis: Redis, name: string): Promise<string> {
+  try {
+    return ((await redis.config("GET", name)) as string[])[1] ?? "unknown";
+  } catch {
+    // Hosted servers often forbid CONFIG.
+    return "unknown";
+  }
+}
+
+/** Asks the service to drain or remove a worker. */
+export async function requestDismissal(redis: Redis, how: "drain" | "remove", worker: string): Promise<void> {
+  await redis.xadd(fromWorkers, "*", "m", JSON.stringify({ kind: how, worker }));
 }

@@ -1,120 +1,265 @@
+import { Queue } from "bullmq";
 import type { Logger } from "pino";
-import { type Assignment, createAssignments } from "./assignments.ts";
-import { beatMs, type FromWorker, fromWorkers, queuePrefix, goneMs as usualGoneMs, workerList } from "./messages.ts";
-import type { PlaceOrder } from "./place.ts";
-import { connectRedis } from "./redis.ts";
-import { createRoster, type KnownWorker } from "./roster.ts";
+import { AgentFailure } from "../agents/agent.ts";
+import { createChannel } from "../agents/llm/channel.ts";
+import type { SessionOrder } from "./executor.ts";
+import {
+  type Duty,
+  type FromWorker,
+  type Line,
+  queueOf,
+  queuePrefix,
+  type ToWorker,
+  toWorker,
+  type WorkerInfo,
+  type WorkerOrder,
+  type WorkerStatus,
+} from "./messages.ts";
+import { type RedisConnections, removeKey, replaceMessage } from "./redis.ts";
 
-/** Time in which a worker confirms an order before it is sent again. */
-const confirmMs = 5_000;
-
-export type FleetOptions = {
-  url: string;
-  version: string;
-  log: Logger;
-  newId: () => string;
-  /** Silence after which a worker counts as gone. */
-  goneMs?: number;
-};
+const stateMs = 20;
+/** Removed workers that are remembered, in case that they come back. */
+const maxRemoved = 1_000;
 
 /**
  * The workers of a service and their sessions. Each worker gets the list of the sessions that it should have, and stops all others. Nothing here
  * survives the process, whose sessions start over.
  */
-export function createFleet({ url, version, log, newId, goneMs = usualGoneMs }: FleetOptions) {
-  const redis = connectRedis(url, log);
-  const service = newId();
-  const sessions = createAssignments();
-  let changed = Promise.withResolvers<void>();
-  let beatenAt = performance.now();
+export type Fleet = {
+  /** ID of the service's process. */
+  service: string;
+  version: string;
+  redis: RedisConnections;
+  log: Logger;
+  /** Silence after which a worker counts as gone. */
+  goneMs: number;
+  /** How long a run waits for a worker that has what it needs. */
+  waitMs: number;
+  /** What each run that waits for a worker waits for. */
+  waiting: Map<object, "worker" | "slot">;
+  /** Connected workers by ID. */
+  workers: Map<string, ConnectedWorker>;
+  /** IDs of workers that an operator removed. */
+  removed: Set<string>;
+  /** The sessions that workers have, by key. */
+  sessions: Map<string, Assignment>;
+  /** Number of the last state that a worker got. */
+  number: number;
+  /** Resolves when something about the workers may have changed. */
+  change: PromiseWithResolvers<void>;
+};
 
-  const notify = () => {
-    changed.resolve();
-    changed = Promise.withResolvers();
-  };
-  const roster = createRoster({ redis, sessions, service, version, keptMs: 2 * goneMs, log, onChange: notify });
-  const { usable, list, drain, remove } = roster;
+export type ConnectedWorker = {
+  info: WorkerInfo;
+  /** Keys of its sessions, as it last said. */
+  sessions: Set<string>;
+  isDraining: boolean;
+  /** By the monotonic clock. */
+  heardAt: number;
+  connectedAt: number;
+  queue: Queue<WorkerOrder>;
+  /** The next state that it will get. */
+  timer: ReturnType<typeof setTimeout> | undefined;
+};
 
-  function hear(message: FromWorker): void {
-    if (message.kind === "lines") {
-      const behind = sessions.hear(message.key, message.number, message.lines);
-      if (behind !== null) roster.changeState(behind);
-    } else if (message.kind === "bye") {
-      const worker = roster.get(message.worker);
-      if (worker) roster.forget(worker, "was shut down");
-    } else if (message.kind === "hello") roster.greet(message);
-    else roster[message.kind](message.worker);
-  }
+/** A session that a worker has. */
+export type Assignment = {
+  /** ID of the worker. */
+  worker: string;
+  order: WorkerOrder;
+  batches: ReturnType<typeof createChannel<Line[]>>;
+  /** The last batch that arrived, and the last one that was taken. */
+  arrived: number;
+  taken: number;
+  /** Whether the worker has said that it runs it. */
+  isConfirmed: boolean;
+  /** By the monotonic clock. */
+  orderedAt: number;
+};
 
-  function order(session: Assignment): void {
-    session.orderedAt = performance.now();
-    const { id } = session.order.order;
-    const options = { jobId: id, removeOnComplete: true, removeOnFail: true };
-    roster
-      .get(session.worker)
-      ?.queue.add("session", session.order, options)
-      .catch((error) => log.debug({ err: error }, "could not send an order"));
-  }
+/** Wakes all that wait for a change of the workers. */
+export function notifyOfChange(fleet: Fleet): void {
+  fleet.change.resolve();
+  fleet.change = Promise.withResolvers();
+}
 
-  function beat(): void {
-    const at = performance.now();
-    // After a pause of this process, what workers sent in the meantime is read first.
-    const wasAsleep = at - beatenAt > goneMs / 2;
-    beatenAt = at;
-    for (const worker of roster.values()) {
-      if (wasAsleep) worker.heardAt = at;
-      if (at - worker.heardAt > goneMs) roster.forget(worker, `has sent nothing for ${goneMs / 1000} seconds`);
-      else roster.sendState(worker);
-    }
-    for (const session of sessions.values())
-      if (!session.isConfirmed && at - session.orderedAt > confirmMs && redis.findProblem() === null) order(session);
-    redis.put(workerList, { version, workers: list() }, goneMs);
-    notify();
-  }
+/** The workers that take sessions. */
+export const listUsable = ({ workers, version }: Fleet): ConnectedWorker[] =>
+  [...workers.values()].filter(({ info, isDraining }) => info.version === version && !isDraining);
 
-  // What the process before and its workers left is void, and some of those workers are gone.
-  redis.removeAll(`${queuePrefix}:`).then(
-    () => redis.listen(fromWorkers, (message) => hear(message as FromWorker)),
-    () => {},
-  );
-  const beats = setInterval(beat, beatMs);
+/** How busy a worker is: its sessions here, and those that it hasn't stopped yet, as a share of its slots. */
+export const shareInUse = (fleet: Fleet, { info, sessions }: ConnectedWorker): number =>
+  sessions.union(new Set(sessionsOf(fleet, info.id).map(([key]) => key))).size / info.slots;
 
+const sessionsOf = ({ sessions }: Fleet, workerId: string) =>
+  [...sessions].filter(([, { worker }]) => worker === workerId);
+
+/** All workers by name. */
+export const listWorkers = (fleet: Fleet): WorkerStatus[] =>
+  [...fleet.workers.values()]
+    .map((worker) => toStatus(fleet, worker))
+    .sort((a, b) => a.name.localeCompare(b.name) || b.connectedMs - a.connectedMs);
+
+function toStatus(fleet: Fleet, { info, isDraining, heardAt, connectedAt }: ConnectedWorker): WorkerStatus {
+  const at = performance.now();
   return {
-    usable,
-    list,
-    /** Whether Redis can be reached. Without it, no worker can be. */
-    isConnected: () => redis.findProblem() === null,
-    drain,
-    remove,
-    /** Its sessions here, and those that it hasn't stopped yet. */
-    loadOf: ({ info, sessions: own }: KnownWorker): number => own.union(new Set(sessions.keysOf(info.id))).size,
-    /** Resolves when something about the workers may have changed. */
-    change: () => changed.promise,
-    /** Sends a session to a worker. */
-    start({ info: { id } }: KnownWorker, { archive, skillsArchive, ...rest }: PlaceOrder): Assignment {
-      const sent = { ...rest, archive: archive !== null, skillsArchive: skillsArchive !== null };
-      const session = sessions.add(id, { service, since: roster.nextNumber(), order: sent });
-      roster.changeState(id);
-      order(session);
-      return session;
-    },
-    /** A batch of a session was taken. */
-    take(session: Assignment): void {
-      session.taken++;
-      roster.changeState(session.worker);
-    },
-    /** Removes a session; its worker stops it if it still runs. */
-    end(session: Assignment): void {
-      sessions.remove(session);
-      roster.changeState(session.worker);
-      notify();
-    },
-    async close(): Promise<void> {
-      clearInterval(beats);
-      // Tells workers to stop what is left.
-      await Promise.all([...roster.values()].map(roster.sendState));
-      await Promise.all([redis.remove(fromWorkers), redis.remove(workerList)]);
-      redis.close();
-    },
+    ...info,
+    state: info.version !== fleet.version ? "refused" : isDraining ? "draining" : "ready",
+    runIds: sessionsOf(fleet, info.id).map(([key]) => key.slice(0, key.lastIndexOf("-"))),
+    connectedMs: Math.round(at - connectedAt),
+    silentMs: Math.round(at - heardAt),
   };
+}
+
+function tell(fleet: Fleet, id: string, duty: Duty): Promise<void> {
+  const { service, version, redis, goneMs } = fleet;
+  const sessions = Object.fromEntries(sessionsOf(fleet, id).map(([key, { taken }]) => [key, taken]));
+  const state: ToWorker = { service, version, duty, number: ++fleet.number, sessions };
+  return replaceMessage(redis, toWorker(id), state, 2 * goneMs);
+}
+
+/** Sends a worker the state that it should be in. */
+export function sendState(fleet: Fleet, worker: ConnectedWorker): Promise<void> {
+  clearTimeout(worker.timer);
+  worker.timer = undefined;
+  return tell(fleet, worker.info.id, worker.isDraining ? "drain" : "work");
+}
+
+/** Sends a worker its state soon, together with further changes. */
+function sendStateSoon(fleet: Fleet, id: string): void {
+  const worker = fleet.workers.get(id);
+  if (worker) worker.timer ??= setTimeout(sendState, stateMs, fleet, worker);
+}
+
+/** Adds a worker that says hello, or what it says of itself since then. */
+export function greetWorker(
+  fleet: Fleet,
+  { worker: info, sessions, isDraining }: FromWorker & { kind: "hello" },
+): void {
+  const { id, name } = info;
+  if (fleet.removed.has(id)) {
+    tell(fleet, id, "leave");
+    return;
+  }
+  const worker = fleet.workers.get(id) ?? addWorker(fleet, info, isDraining);
+  Object.assign(worker, { info, heardAt: performance.now(), sessions: new Set(sessions) });
+  worker.isDraining ||= isDraining;
+  for (const [key, session] of sessionsOf(fleet, id)) {
+    if (worker.sessions.has(key)) session.isConfirmed = true;
+    else if (session.isConfirmed) loseSession(fleet, key, `the worker ${name} lost the session`);
+    // It will not start them.
+    else if (isDraining) loseSession(fleet, key, `the worker ${name} is draining`);
+  }
+  // It still runs some that it shouldn't.
+  if (sessions.some((key) => !fleet.sessions.has(key))) sendStateSoon(fleet, id);
+  notifyOfChange(fleet);
+}
+
+function addWorker(fleet: Fleet, info: WorkerInfo, isDraining: boolean): ConnectedWorker {
+  const { log, redis, version } = fleet;
+  const { id, name, agents, labels } = info;
+  const queue = new Queue<WorkerOrder>(queueOf(id), { connection: redis.jobs, prefix: queuePrefix });
+  queue.on("error", () => {});
+  const at = performance.now();
+  const times = { heardAt: at, connectedAt: at, timer: undefined };
+  const worker: ConnectedWorker = { info, sessions: new Set(), isDraining, queue, ...times };
+  fleet.workers.set(id, worker);
+  if (info.version === version) log.info({ worker: name, id, agents: Object.keys(agents), labels }, "worker connected");
+  else log.warn({ worker: name, id, version: info.version, ours: version }, "worker refused: version mismatch");
+  sendState(fleet, worker);
+  return worker;
+}
+
+/** Removes a worker that is gone, and fails its sessions. */
+export function forgetWorker(fleet: Fleet, { info: { id, name }, queue, timer }: ConnectedWorker, why: string): void {
+  const { log, redis } = fleet;
+  clearTimeout(timer);
+  fleet.workers.delete(id);
+  for (const [key] of sessionsOf(fleet, id)) loseSession(fleet, key, `the worker ${name} ${why}`);
+  removeKey(redis, toWorker(id));
+  queue
+    .obliterate({ force: true })
+    .then(() => queue.close())
+    .catch((error) => log.debug({ err: error }, "could not remove a worker's queue"));
+  log.info({ worker: name, id, why }, "worker removed");
+  notifyOfChange(fleet);
+}
+
+/**
+ * `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back and makes it end. Returns false if there is none with
+ * this ID.
+ */
+export function dismissWorker(fleet: Fleet, id: string, how: "drain" | "remove"): boolean {
+  const worker = fleet.workers.get(id);
+  if (!worker) return false;
+  if (how === "drain") {
+    worker.isDraining = true;
+    fleet.log.info({ worker: worker.info.name, id }, "worker draining");
+    sendState(fleet, worker);
+    notifyOfChange(fleet);
+  } else {
+    const { removed } = fleet;
+    removed.add(id);
+    if (removed.size > maxRemoved) for (const oldest of removed.values().take(1)) removed.delete(oldest);
+    forgetWorker(fleet, worker, "was removed");
+    tell(fleet, id, "leave");
+  }
+  return true;
+}
+
+/** Gives a session to a worker. */
+export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: SessionOrder): Assignment {
+  const { archive, skillsArchive, ...rest } = order;
+  const session: Assignment = {
+    worker: worker.info.id,
+    order: {
+      service: fleet.service,
+      since: fleet.number + 1,
+      order: { ...rest, archive: archive !== null, skillsArchive: skillsArchive !== null },
+    },
+    batches: createChannel(),
+    ...{ arrived: 0, taken: 0, isConfirmed: false, orderedAt: 0 },
+  };
+  fleet.sessions.set(order.id, session);
+  sendStateSoon(fleet, worker.info.id);
+  sendOrder(fleet, session);
+  return session;
+}
+
+/** Sends the order of a session to its worker. */
+export function sendOrder({ workers, log }: Fleet, session: Assignment): void {
+  session.orderedAt = performance.now();
+  const jobId = session.order.order.id;
+  workers
+    .get(session.worker)
+    ?.queue.add("session", session.order, { jobId, removeOnComplete: true, removeOnFail: true })
+    .catch((error) => log.debug({ err: error }, "could not send an order"));
+}
+
+/** Adds the next batch of a session. If it is another one than the next, the worker soon hears which one that is. */
+export function receiveBatch(fleet: Fleet, { key, number, lines }: FromWorker & { kind: "lines" }): void {
+  const session = fleet.sessions.get(key);
+  if (!session) return;
+  if (number === session.arrived + 1) {
+    session.arrived++;
+    session.batches.push(lines);
+  } else sendStateSoon(fleet, session.worker);
+}
+
+/** A batch of a session was taken. */
+export function acceptBatch(fleet: Fleet, session: Assignment): void {
+  session.taken++;
+  sendStateSoon(fleet, session.worker);
+}
+
+function loseSession({ sessions }: Fleet, key: string, detail: string): void {
+  sessions.get(key)?.batches.fail(new AgentFailure("infrastructure", detail, { retryable: true }));
+  sessions.delete(key);
+}
+
+/** Removes a session; its worker stops it if it still runs. */
+export function endSession(fleet: Fleet, session: Assignment): void {
+  fleet.sessions.delete(session.order.order.id);
+  sendStateSoon(fleet, session.worker);
+  notifyOfChange(fleet);
 }

@@ -1,197 +1,223 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { type Agent, AgentFailure, type Means } from "../agents/agent.ts";
-import { type Egress, startEgress } from "../agents/egress/egress.ts";
-import { detectBrowser } from "../agents/sandbox/chromium.ts";
-import { detectSandbox } from "../agents/sandbox/sandbox.ts";
+import { type Agent, type AgentEvent, AgentFailure, type Means } from "../agents/agent.ts";
+import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
+import { detectBrowser, type FoundBrowser } from "../agents/sandbox/chromium.ts";
+import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { makeSocketFolder, sweepSockets } from "../agents/sockets.ts";
 import { addressesOf, mcpUrlsOf } from "../agents/task.ts";
 import { maxRedirects } from "../net/guarded.ts";
 import { once } from "../once.ts";
-import type { Place, PlaceLink, PlaceOrder } from "./place.ts";
+import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
 
 /** What a connection sends besides the bodies of requests: a TLS handshake and headers. */
 const headBytes = 64 * 1024;
 
-type Options = {
+type Proxy = { egress: Egress; folder: string };
+
+/** The folders of a run: its workspace, and one for everything else that it stores. */
+type RunFolders = { workspace: string; own: string };
+
+/** What this machine offers to runs, opened when one of them first needs it. */
+type Machine = {
   /** By ID. */
   agents: Record<string, Agent>;
   now: () => number;
+  operatorHosts: readonly string[];
+  findSandbox: () => Promise<Sandbox>;
+  findBrowser: () => Promise<FoundBrowser>;
+  openProxy: () => Promise<Proxy>;
+  /** null: it was not needed yet. */
+  proxy: Proxy | null;
   /** Where each run gets its workspace; null: next to the socket of its proxy, in the temporary folder. */
   folder: string | null;
-  operatorHosts: readonly string[];
+  /** Folders of the next runs. Processes that wait for them have access to them already, most likely to the last ones. */
+  prepared: RunFolders[];
 };
 
-type Opened = Pick<Means, "sandbox" | "browser"> & { secrets: string[]; close: () => Promise<void> };
+/** Runs agents on this machine. */
+export type LocalExecutor = Executor & {
+  /** The path of the network proxy's socket, which it opens. */
+  openSocket: () => Promise<string>;
+  /** The folders of one of the next runs with a sandbox. */
+  openFolders: () => Promise<string[]>;
+  /** Does what the first run would have to wait for. That run reports errors. */
+  prepare: () => void;
+  /** Call it when no run is active. */
+  close: () => Promise<void>;
+};
 
-/** This machine. For each run of an agent with a model, it opens the network proxy and the workspace, and closes them. */
-export function createLocalPlace({ agents, now, folder, operatorHosts }: Options) {
-  let proxy: { egress: Egress; home: string } | undefined;
+/**
+ * For each run of an agent with a model, it opens the network proxy and the workspace, and closes them. `folder`: where each run gets its
+ * workspace; null: in the temporary folder.
+ */
+export function createLocalExecutor(
+  agents: Record<string, Agent>,
+  now: () => number,
+  folder: string | null,
+  operatorHosts: readonly string[],
+): LocalExecutor {
   const findSandbox = once(detectSandbox, ({ level }) => level !== "none");
-  const findBrowser = once(
-    async () => detectBrowser(await findSandbox()),
-    (found) => !("missing" in found),
-  );
-  const openProxy = once(async () => {
-    const { folder: home, socketPath } = makeSocketFolder("egress");
-    try {
-      proxy = { egress: await startEgress({ socketPath, operatorHosts, now }), home };
-      return proxy;
-    } catch (error) {
-      await remove(home);
-      throw error;
-    }
-  });
-
-  /** What this machine offers. */
-  const detect = () => Promise.all([findSandbox(), findBrowser()]);
-
-  const folders = createFolders(folder, async () => (await openProxy()).home);
-
-  /** Tunnels, in which the agent's own guard sends its requests and reports them. */
-  async function openEgress({ task, allow }: PlaceOrder, { hide, onEgress }: PlaceLink) {
-    const { wallClockMs, maxRequests, maxBytesOut } = task.limits;
-    const { egress: proxy } = await openProxy();
-    const connections = (1 + maxRedirects) * maxRequests;
-    const session = proxy.open({
-      ...{ anyHost: true, addresses: [], docsAddresses: [], urlMap: {}, allowPrivate: allow },
-      // Never reached by an agent that keeps its limits.
-      limits: {
-        ...{ requests: connections, concurrent: connections, requestMs: wallClockMs },
-        bytesOut: maxBytesOut + connections * headBytes,
-      },
-      onEvent: (event) => event.type === "limit" && onEgress(event),
-    });
-    hide([session.token]);
-    return { ...session, path: proxy.socketPath };
-  }
-
-  async function openSandbox(order: PlaceOrder, onEgress: PlaceLink["onEgress"]): Promise<Opened> {
-    const { task, archive, skillsArchive, allow } = order;
-    const [{ level, detail }, found] = await detect();
-    const missing = { missing: "missing" in found ? found.missing : detail };
-    if (level === "none") return { sandbox: { missing: detail }, browser: missing, secrets: [], close: async () => {} };
-    const proxy = await openProxy();
-    const { workspace, own } = await folders.take();
-    const terms = {
-      ...addressesOf(task),
-      mcpUrls: mcpUrlsOf(task.workspace),
-      urlMap: task.urlMap,
-      allowPrivate: allow,
-      onEvent: onEgress,
-    };
-    const bytesOut = task.limits.maxBytesOut;
-    const session = proxy.egress.open({ ...terms, limits: { requests: task.limits.maxRequests, bytesOut } });
-    const setUpHosts = [...terms.addresses, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
-    // Requests of the setup are not the agent's.
-    const setup = task.workspace ? proxy.egress.open({ ...terms, addresses: setUpHosts, onEvent: () => {} }) : null;
-    // Pages send dozens of requests that the agent didn't make, so they are counted separately.
-    const ofPages = "program" in found ? proxy.egress.open({ ...terms, limits: { bytesOut }, purpose: "page" }) : null;
-    const keep = async (name: string, data: Uint8Array | null) => {
-      const path = join(own, name);
-      if (data) await Bun.write(path, data);
-      // The process of an agent may be another user's. The folder around it is closed to all others.
-      if (data) chmodSync(path, 0o644);
-      return data ? path : null;
-    };
-    const accessOf = ({ token }: { token: string }) => ({ path: proxy.egress.socketPath, token });
-    return {
-      sandbox: {
-        ...{ workspace: { path: workspace, holder: null }, folder: own, egress: accessOf(session) },
-        archive: await keep("archive.tar.gz", archive),
-        skillsArchive: await keep("skills.tar.gz", skillsArchive),
-        setup: setup && accessOf(setup),
-      },
-      browser: "program" in found && ofPages ? { program: found.program, egress: accessOf(ofPages) } : missing,
-      secrets: [session, ofPages, setup].flatMap((each) => each ?? []).map(({ token }) => token),
-      async close() {
-        session.close();
-        ofPages?.close();
-        setup?.close();
-        await Promise.all([remove(workspace), remove(own)]);
-      },
-    };
-  }
-
-  async function openFor(order: PlaceOrder, { hide, onEgress }: PlaceLink): Promise<Opened> {
-    try {
-      const opened = await openSandbox(order, onEgress);
-      hide(opened.secrets);
-      return opened;
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new AgentFailure("infrastructure", `the workspace could not be created: ${reason}`, { retryable: true });
-    }
-  }
-
+  const machine: Machine = {
+    ...{ agents, now, folder, operatorHosts, findSandbox, proxy: null, prepared: [] },
+    findBrowser: once(
+      async () => detectBrowser(await findSandbox()),
+      (browser) => !("missing" in browser),
+    ),
+    openProxy: once(() => startProxy(machine)),
+  };
   return {
-    async *run(order, link) {
-      const { task, model, allow } = order;
-      const agent = agents[order.agent];
-      if (!agent) throw new AgentFailure("infrastructure", `the agent ${order.agent} does not exist here`);
-      if (order.labels.length > 0)
-        throw new AgentFailure(
-          "infrastructure",
-          `the prompt needs a worker with the labels ${order.labels.join(", ")}, but this server runs agents itself; remove its worker labels, or set EVALD_REDIS_URL and start a worker`,
-        );
-      const opened = model && (await openFor(order, link));
-      const means = model && opened && { model, sandbox: opened.sandbox, browser: opened.browser, operatorHosts };
-      try {
-        link.onStart(agent.describe().version);
-        const context = { signal: link.signal, now, startedAt: now(), allow, means };
-        yield* agent.run(task, { ...context, openEgress: () => openEgress(order, link) });
-      } finally {
-        link.onEnd();
-        await opened?.close();
-      }
+    run: (order, hooks) => runHere(machine, order, hooks),
+    openSocket: async () => (await machine.openProxy()).egress.socketPath,
+    async openFolders() {
+      const folders = await makeFolders(machine);
+      machine.prepared.push(folders);
+      return [folders.workspace, folders.own];
     },
-    /** The path of the network proxy's socket, which it opens. */
-    openSocket: async (): Promise<string> => (await openProxy()).egress.socketPath,
-    /** The folders of one of the next runs with a sandbox. */
-    openFolders: folders.open,
-    /** Does what the first run would have to wait for. That run reports errors. */
-    prepare(): void {
-      detect().catch(() => {});
-    },
-    /** Removes what a killed service left behind. Requires the data lock. */
-    async sweep(): Promise<void> {
-      // The folder itself may be mounted in the sandbox of a process that waits for a run.
-      if (folder && existsSync(folder))
-        await Promise.all(readdirSync(folder).map((name) => remove(join(folder, name))));
-      await sweepSockets();
-    },
-    /** Call it when no run is active. */
-    async close(): Promise<void> {
-      await folders.close();
-      await proxy?.egress.close();
-      if (proxy) await remove(proxy.home);
-    },
-  } satisfies Place & Record<string, unknown>;
+    prepare: () => void machine.findBrowser().catch(() => {}),
+    close: () => closeMachine(machine),
+  };
 }
 
-/** The workspaces of runs, each with a folder for everything else that its run stores. */
-function createFolders(parent: string | null, homeOf: () => Promise<string>) {
-  /** Those of the next runs. Processes that wait for them have access to them already, most likely to the last ones. */
-  const ahead: { workspace: string; own: string }[] = [];
+/** Removes what a killed service left behind. Requires the data lock. */
+export async function sweepWorkspaces(folder: string | null): Promise<void> {
+  // The folder itself may be mounted in the sandbox of a process that waits for a run.
+  if (folder && existsSync(folder)) await Promise.all(readdirSync(folder).map((name) => remove(join(folder, name))));
+  await sweepSockets();
+}
 
-  async function make() {
-    const home = await homeOf();
-    if (parent) mkdirSync(parent, { recursive: true, mode: 0o700 });
-    return { workspace: mkdtempSync(resolve(parent ?? home, "run-")), own: mkdtempSync(resolve(home, "agent-")) };
+async function startProxy(machine: Machine): Promise<Proxy> {
+  const { operatorHosts, now } = machine;
+  const { folder, socketPath } = makeSocketFolder("egress");
+  try {
+    machine.proxy = { egress: await startEgress({ socketPath, operatorHosts, now }), folder };
+    return machine.proxy;
+  } catch (error) {
+    await remove(folder);
+    throw error;
   }
+}
 
-  return {
-    take: async () => ahead.pop() ?? make(),
-    async open(): Promise<string[]> {
-      const made = await make();
-      ahead.push(made);
-      return [made.workspace, made.own];
+async function makeFolders({ folder, openProxy }: Machine): Promise<RunFolders> {
+  const home = (await openProxy()).folder;
+  if (folder) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return { workspace: mkdtempSync(resolve(folder ?? home, "run-")), own: mkdtempSync(resolve(home, "agent-")) };
+}
+
+async function closeMachine({ prepared, proxy }: Machine): Promise<void> {
+  await Promise.all(prepared.splice(0).flatMap(({ workspace, own }) => [remove(workspace), remove(own)]));
+  await proxy?.egress.close();
+  if (proxy) await remove(proxy.folder);
+}
+
+async function* runHere(machine: Machine, order: SessionOrder, hooks: SessionHooks): AsyncGenerator<AgentEvent> {
+  const { agents, now, operatorHosts } = machine;
+  const { task, model, allow, labels } = order;
+  const agent = agents[order.agent];
+  if (!agent) throw new AgentFailure("infrastructure", `the agent ${order.agent} does not exist here`);
+  if (labels.length > 0)
+    throw new AgentFailure(
+      "infrastructure",
+      `the prompt needs a worker with the labels ${labels.join(", ")}, but this server runs agents itself; remove its worker labels, or set EVALD_REDIS_URL and start a worker`,
+    );
+  const resources = model && (await openResources(machine, order, hooks));
+  const means = model && resources && { model, sandbox: resources.sandbox, browser: resources.browser, operatorHosts };
+  try {
+    hooks.onStart(agent.describe().version);
+    const context = { signal: hooks.signal, now, startedAt: now(), allow, means };
+    yield* agent.run(task, { ...context, openEgress: () => openTunnels(machine, order, hooks) });
+  } finally {
+    hooks.onEnd();
+    await resources?.close();
+  }
+}
+
+/** Tunnels, in which the agent's own guard sends its requests and reports them. */
+async function openTunnels({ openProxy }: Machine, { task, allow }: SessionOrder, { hide, onEgress }: SessionHooks) {
+  const { wallClockMs, maxRequests, maxBytesOut } = task.limits;
+  const { egress } = await openProxy();
+  const connections = (1 + maxRedirects) * maxRequests;
+  const session = egress.open({
+    ...{ anyHost: true, addresses: [], docsAddresses: [], urlMap: {}, allowPrivate: allow },
+    // Never reached by an agent that keeps its limits.
+    limits: {
+      ...{ requests: connections, concurrent: connections, requestMs: wallClockMs },
+      bytesOut: maxBytesOut + connections * headBytes,
     },
-    async close(): Promise<void> {
-      await Promise.all(ahead.splice(0).flatMap(({ workspace, own }) => [remove(workspace), remove(own)]));
+    onEvent: (event) => event.type === "limit" && onEgress(event),
+  });
+  hide([session.token]);
+  return { ...session, path: egress.socketPath };
+}
+
+/** The sandbox and the browser of a run, opened for it. */
+type Resources = Pick<Means, "sandbox" | "browser"> & { close: () => Promise<void> };
+
+async function openResources(machine: Machine, order: SessionOrder, hooks: SessionHooks): Promise<Resources> {
+  try {
+    const [{ level, detail }, browser] = [await machine.findSandbox(), await machine.findBrowser()];
+    if (level !== "none") return await openSandbox(machine, browser, order, hooks);
+    const missing = "missing" in browser ? browser.missing : detail;
+    return { sandbox: { missing: detail }, browser: { missing }, close: async () => {} };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new AgentFailure("infrastructure", `the workspace could not be created: ${reason}`, { retryable: true });
+  }
+}
+
+async function openSandbox(
+  machine: Machine,
+  browser: FoundBrowser,
+  { task, archive, skillsArchive, allow }: SessionOrder,
+  { hide, onEgress }: SessionHooks,
+): Promise<Resources> {
+  const { egress } = await machine.openProxy();
+  const { workspace, own } = machine.prepared.pop() ?? (await makeFolders(machine));
+  const terms = {
+    ...addressesOf(task),
+    mcpUrls: mcpUrlsOf(task.workspace),
+    urlMap: task.urlMap,
+    allowPrivate: allow,
+    onEvent: onEgress,
+  };
+  const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
+  const setupHosts = [...terms.addresses, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
+  const sessions: EgressSession[] = [];
+  const open = (run: EgressRun) => {
+    const session = egress.open(run);
+    sessions.push(session);
+    hide([session.token]);
+    return { path: egress.socketPath, token: session.token };
+  };
+  return {
+    sandbox: {
+      ...{ workspace: { path: workspace, holder: null }, folder: own },
+      egress: open({ ...terms, limits: { requests, bytesOut } }),
+      archive: await storeArchive(join(own, "archive.tar.gz"), archive),
+      skillsArchive: await storeArchive(join(own, "skills.tar.gz"), skillsArchive),
+      // Requests of the setup are not the agent's.
+      setup: task.workspace ? open({ ...terms, addresses: setupHosts, onEvent: () => {} }) : null,
+    },
+    browser:
+      "missing" in browser
+        ? browser
+        : // Pages send dozens of requests that the agent didn't make, so they are counted separately.
+          { program: browser.program, egress: open({ ...terms, limits: { bytesOut }, purpose: "page" }) },
+    async close() {
+      for (const each of sessions) each.close();
+      await Promise.all([remove(workspace), remove(own)]);
     },
   };
+}
+
+/** Returns the path; null if there is no archive. */
+async function storeArchive(path: string, data: Uint8Array | null): Promise<string | null> {
+  if (data === null) return null;
+  await Bun.write(path, data);
+  // The process of an agent may be another user's. The folder around it is closed to all others.
+  chmodSync(path, 0o644);
+  return path;
 }
 
 /**

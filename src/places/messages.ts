@@ -1,5 +1,5 @@
 import type { Agent, AgentEvent, FailureCause } from "../agents/agent.ts";
-import type { PlaceOrder } from "./place.ts";
+import type { SessionOrder } from "./executor.ts";
 
 /** Names in Redis. Everything that workers send is in one stream; each worker has one with the state that it should be in. */
 export const workerList = "evald:workers";
@@ -38,9 +38,20 @@ export type WorkerInfo = {
 /** Whether a machine has something, with its version, or how to install it. */
 type Part = { isHere: boolean; detail: string };
 
-/**
- * What the service wants of a worker. `drain`: finish its sessions, then end; `leave`: end now.
- */
+/** States of a worker in the eyes of the service. `refused`: it is of another version. */
+export const workerStates = ["ready", "draining", "refused"] as const;
+
+/** A worker as the service sees it. */
+export type WorkerStatus = WorkerInfo & {
+  state: (typeof workerStates)[number];
+  /** IDs of the runs whose sessions it has. */
+  runIds: string[];
+  /** Milliseconds since it connected, and since it was last heard of. */
+  connectedMs: number;
+  silentMs: number;
+};
+
+/** What the service wants of a worker. `drain`: finish its sessions, then end; `leave`: end now. */
 export type Duty = "work" | "drain" | "leave";
 
 /** The label of every worker with a browser. */
@@ -75,5 +86,5 @@ export type ToWorker = {
 export type WorkerOrder = {
   service: string;
   since: number;
-  order: Omit<PlaceOrder, "archive" | "skillsArchive"> & { archive: boolean; skillsArchive: boolean };
+  order: Omit<SessionOrder, "archive" | "skillsArchive"> & { archive: boolean; skillsArchive: boolean };
 };

@@ -9,61 +9,82 @@ const resendMs = 4_000;
 type Batch = { number: number; lines: Line[]; bytes: number; sentAt: number };
 
 /** The lines of a session on their way to the service: sent in batches, kept until the service has taken them, and sent again if it didn't. */
-export function createOutgoing(key: string, send: (message: FromWorker) => void) {
-  let batches: Batch[] = [];
-  let next: Batch = { number: 1, lines: [], bytes: 0, sentAt: 0 };
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let changed = Promise.withResolvers<void>();
-  let isOver = false;
+export type Outgoing = {
+  /** Key of the session. */
+  key: string;
+  send: (message: FromWorker) => void;
+  /** Batches that the service has not taken yet. */
+  batches: Batch[];
+  /** The batch that lines are added to. */
+  next: Batch;
+  timer: ReturnType<typeof setTimeout> | undefined;
+  /** Resolves when batches were taken or dropped. */
+  change: PromiseWithResolvers<void>;
+  isDropped: boolean;
+};
 
-  function dispatch(batch: Batch): void {
-    batch.sentAt = performance.now();
-    send({ kind: "lines", key, number: batch.number, lines: batch.lines });
-  }
+const emptyBatch = (number: number): Batch => ({ number, lines: [], bytes: 0, sentAt: 0 });
 
-  function flush(): void {
-    clearTimeout(timer);
-    timer = undefined;
-    if (next.lines.length === 0 || isOver) return;
-    batches.push(next);
-    dispatch(next);
-    next = { number: next.number + 1, lines: [], bytes: 0, sentAt: 0 };
-  }
+/** Prepares to send the lines of a session. */
+export const openOutgoing = (key: string, send: Outgoing["send"]): Outgoing => ({
+  ...{ key, send, batches: [], next: emptyBatch(1), timer: undefined },
+  change: Promise.withResolvers(),
+  isDropped: false,
+});
 
-  const waiting = () => batches.reduce((bytes, each) => bytes + each.bytes, 0);
-  function notify(): void {
-    changed.resolve();
-    changed = Promise.withResolvers();
-  }
+/** Adds a line. */
+export function pushLine(outgoing: Outgoing, line: Line): void {
+  const { next } = outgoing;
+  next.lines.push(line);
+  next.bytes += JSON.stringify(line).length;
+  if (next.bytes >= batchBytes) flush(outgoing);
+  else outgoing.timer ??= setTimeout(flush, batchMs, outgoing);
+}
 
-  return {
-    /** Adds a line. */
-    push(line: Line): void {
-      next.lines.push(line);
-      next.bytes += JSON.stringify(line).length;
-      if (next.bytes >= batchBytes) flush();
-      else timer ??= setTimeout(flush, batchMs);
-    },
-    /** Resolves when there is room for more. */
-    async room(): Promise<void> {
-      while (!isOver && waiting() > maxWaitingBytes) await changed.promise;
-    },
-    /** The service has taken the batches up to this one. */
-    taken(number: number): void {
-      batches = batches.filter((batch) => batch.number > number);
-      if ((batches[0]?.sentAt ?? Number.POSITIVE_INFINITY) < performance.now() - resendMs) batches.forEach(dispatch);
-      notify();
-    },
-    /** Sends nothing more. */
-    drop(): void {
-      isOver = true;
-      clearTimeout(timer);
-      notify();
-    },
-    /** Resolves when everything was taken, or dropped. */
-    async done(): Promise<void> {
-      flush();
-      while (!isOver && batches.length > 0) await changed.promise;
-    },
-  };
+/** Resolves when there is room for more. */
+export async function waitForRoom(outgoing: Outgoing): Promise<void> {
+  const isFull = () => outgoing.batches.reduce((sum, { bytes }) => sum + bytes, 0) > maxWaitingBytes;
+  while (!outgoing.isDropped && isFull()) await outgoing.change.promise;
+}
+
+/** The service has taken the batches up to this one. */
+export function acceptBatches(outgoing: Outgoing, number: number): void {
+  outgoing.batches = outgoing.batches.filter((batch) => batch.number > number);
+  const [oldest] = outgoing.batches;
+  if (oldest && oldest.sentAt < performance.now() - resendMs)
+    for (const batch of outgoing.batches) sendBatch(outgoing, batch);
+  notify(outgoing);
+}
+
+/** Sends nothing more. */
+export function dropLines(outgoing: Outgoing): void {
+  outgoing.isDropped = true;
+  clearTimeout(outgoing.timer);
+  notify(outgoing);
+}
+
+/** Resolves when the service has taken everything, or it was dropped. */
+export async function waitUntilTaken(outgoing: Outgoing): Promise<void> {
+  flush(outgoing);
+  while (!outgoing.isDropped && outgoing.batches.length > 0) await outgoing.change.promise;
+}
+
+function flush(outgoing: Outgoing): void {
+  const { next } = outgoing;
+  clearTimeout(outgoing.timer);
+  outgoing.timer = undefined;
+  if (next.lines.length === 0 || outgoing.isDropped) return;
+  outgoing.batches.push(next);
+  sendBatch(outgoing, next);
+  outgoing.next = emptyBatch(next.number + 1);
+}
+
+function sendBatch({ key, send }: Outgoing, batch: Batch): void {
+  batch.sentAt = performance.now();
+  send({ kind: "lines", key, number: batch.number, lines: batch.lines });
+}
+
+function notify(outgoing: Outgoing): void {
+  outgoing.change.resolve();
+  outgoing.change = Promise.withResolvers();
 }

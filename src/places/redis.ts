@@ -5,79 +5,109 @@ const retryMs = 500;
 const blockMs = 5_000;
 
 /**
- * Connections to one Redis server. `send` and `listen` may lose messages while it is away, so what they carry is repeated; `jobs` is for BullMQ,
- * which keeps its commands until the server is back. `onReady` is called each time that messages can be sent.
+ * Connections to one Redis server. Messages may be lost while it is away, so what they carry is repeated; `jobs` is for BullMQ, which keeps its
+ * commands until the server is back.
  */
-export function connectRedis(url: string, log: Logger, onReady: () => void = () => {}) {
+export type RedisConnections = {
+  sender: Redis;
+  reader: Redis;
+  jobs: Redis;
+  log: Logger;
+  /** Why the server can't be reached; null if it can. */
+  problem: string | null;
+  isClosed: boolean;
+};
+
+/** Opens the connections to a Redis server. */
+export function connectRedis(url: string, log: Logger): RedisConnections {
   const retryStrategy = (times: number) => Math.min(100 * times, 1_000);
   const passing = { enableOfflineQueue: false, maxRetriesPerRequest: 1, retryStrategy };
-  const sender = new Redis(url, passing);
-  const reader = new Redis(url, passing);
-  const jobs = new Redis(url, { maxRetriesPerRequest: null, retryStrategy });
-  const all = [sender, reader, jobs];
-  let isClosed = false;
-  let problem: string | null = null;
-  sender.on("error", (error: Error) => {
-    if (error.message !== problem) log.warn({ reason: error.message }, "Redis can't be reached");
-    problem = error.message;
+  const redis: RedisConnections = {
+    sender: new Redis(url, passing),
+    reader: new Redis(url, passing),
+    jobs: new Redis(url, { maxRetriesPerRequest: null, retryStrategy }),
+    log,
+    problem: null,
+    isClosed: false,
+  };
+  redis.sender.on("error", (error: Error) => {
+    if (error.message !== redis.problem) log.warn({ reason: error.message }, "Redis can't be reached");
+    redis.problem = error.message;
   });
-  sender.on("ready", () => {
-    if (problem !== null) log.info("Redis can be reached again");
-    problem = null;
-    onReady();
+  redis.sender.on("ready", () => {
+    if (redis.problem !== null) log.info("Redis can be reached again");
+    redis.problem = null;
   });
   // The sender reports the same.
-  for (const each of [reader, jobs]) each.on("error", () => {});
-  const passively = async (work: Promise<unknown>) => {
-    try {
-      await work;
-    } catch {
-      // Sent again by the sender's next message.
-    }
-  };
+  for (const connection of [redis.reader, redis.jobs]) connection.on("error", () => {});
+  return redis;
+}
 
-  return {
-    jobs,
-    findProblem: () => problem,
-    /** Adds a message to a stream that keeps about `atMost` messages. */
-    send: (stream: string, message: object, atMost: number): Promise<void> =>
-      passively(sender.xadd(stream, "MAXLEN", "~", atMost, "*", "m", JSON.stringify(message))),
-    /** Replaces the only message of a stream, which the server forgets after `forMs`. */
-    async sendOnly(stream: string, message: object, forMs: number): Promise<void> {
-      const text = JSON.stringify(message);
-      await passively(sender.multi().xadd(stream, "MAXLEN", "1", "*", "m", text).pexpire(stream, forMs).exec());
-    },
-    /** Stores a value, which the server forgets after `forMs`. */
-    put: (key: string, value: unknown, forMs: number): Promise<void> =>
-      passively(sender.set(key, JSON.stringify(value), "PX", forMs)),
-    remove: (stream: string): Promise<void> => passively(sender.del(stream)),
-    /** Removes the keys that begin so. Keeps trying until the server is there. */
-    async removeAll(prefix: string): Promise<void> {
-      for await (const keys of jobs.scanStream({ match: `${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>)
-        if (keys.length > 0) await jobs.unlink(keys);
-    },
-    /** Calls `onMessage` with each message of a stream and removes it. For its only reader. Resolves after `close`. */
-    async listen(stream: string, onMessage: (message: unknown) => void): Promise<void> {
-      let last = "0";
-      while (!isClosed) {
-        try {
-          const read = await reader.xread("COUNT", 200, "BLOCK", blockMs, "STREAMS", stream, last);
-          const entries = read?.[0]?.[1] ?? [];
-          for (const [id, [, text]] of entries) {
-            last = id;
-            onMessage(JSON.parse(text ?? "null"));
-          }
-          if (entries.length > 0) await passively(sender.xtrim(stream, "MINID", last));
-        } catch (error) {
-          if (isClosed) return;
-          log.debug({ err: error }, "could not read from Redis");
-          await Bun.sleep(retryMs);
-        }
+/** Ignores a failure, because the sender's next message repeats this one. */
+async function ignoreFailure(work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+  } catch {}
+}
+
+/** Adds a message to a stream that keeps about `atMost` messages. */
+export const sendMessage = (
+  { sender }: RedisConnections,
+  stream: string,
+  message: object,
+  atMost: number,
+): Promise<void> => ignoreFailure(sender.xadd(stream, "MAXLEN", "~", atMost, "*", "m", JSON.stringify(message)));
+
+/** Replaces the only message of a stream, which the server forgets after `forMs`. */
+export function replaceMessage(
+  { sender }: RedisConnections,
+  stream: string,
+  message: object,
+  forMs: number,
+): Promise<void> {
+  const text = JSON.stringify(message);
+  return ignoreFailure(sender.multi().xadd(stream, "MAXLEN", "1", "*", "m", text).pexpire(stream, forMs).exec());
+}
+
+/** Stores a value, which the server forgets after `forMs`. */
+export const putValue = ({ sender }: RedisConnections, key: string, value: unknown, forMs: number): Promise<void> =>
+  ignoreFailure(sender.set(key, JSON.stringify(value), "PX", forMs));
+
+/** Removes a stream or a value. */
+export const removeKey = ({ sender }: RedisConnections, key: string): Promise<void> => ignoreFailure(sender.del(key));
+
+/** Removes the keys that begin so. Keeps trying until the server is there. */
+export async function removeKeys({ jobs }: RedisConnections, prefix: string): Promise<void> {
+  for await (const keys of jobs.scanStream({ match: `${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>)
+    if (keys.length > 0) await jobs.unlink(keys);
+}
+
+/** Calls `onMessage` with each message of a stream and removes it. For its only reader. Resolves when the connections are closed. */
+export async function readMessages<Message>(
+  redis: RedisConnections,
+  stream: string,
+  onMessage: (message: Message) => void,
+): Promise<void> {
+  let last = "0";
+  while (!redis.isClosed) {
+    try {
+      const read = await redis.reader.xread("COUNT", 200, "BLOCK", blockMs, "STREAMS", stream, last);
+      const entries = read?.[0]?.[1] ?? [];
+      for (const [id, [, text]] of entries) {
+        last = id;
+        onMessage(JSON.parse(text ?? "null"));
       }
-    },
-    close(): void {
-      isClosed = true;
-      for (const each of all) each.disconnect();
-    },
-  };
+      if (entries.length > 0) await ignoreFailure(redis.sender.xtrim(stream, "MINID", last));
+    } catch (error) {
+      if (redis.isClosed) return;
+      redis.log.debug({ err: error }, "could not read from Redis");
+      await Bun.sleep(retryMs);
+    }
+  }
+}
+
+/** Closes all connections. */
+export function closeRedis(redis: RedisConnections): void {
+  redis.isClosed = true;
+  for (const connection of [redis.sender, redis.reader, redis.jobs]) connection.disconnect();
 }

@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node:os";
-import { type Job, Worker } from "bullmq";
+import { Worker } from "bullmq";
 import type { Logger } from "pino";
 import { type Agent, AgentFailure } from "../agents/agent.ts";
 import { objectionTo } from "../agents/choice.ts";
@@ -9,9 +9,11 @@ import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { makeSocketFolder } from "../agents/sockets.ts";
 import { ConfigError } from "../errors.ts";
 import { fetchFile, forwardSocket } from "../net/forwarder.ts";
+import type { Executor, SessionOrder } from "./executor.ts";
 import {
   beatMs,
   browserLabel,
+  type Duty,
   type FromWorker,
   fromWorkers,
   type Line,
@@ -23,123 +25,93 @@ import {
   type WorkerInfo,
   type WorkerOrder,
 } from "./messages.ts";
-import { createOutgoing } from "./outgoing.ts";
-import type { Place, PlaceOrder } from "./place.ts";
-import { connectRedis } from "./redis.ts";
+import {
+  acceptBatches,
+  dropLines,
+  type Outgoing,
+  openOutgoing,
+  pushLine,
+  waitForRoom,
+  waitUntilTaken,
+} from "./outgoing.ts";
+import { closeRedis, connectRedis, type RedisConnections, readMessages, sendMessage } from "./redis.ts";
 
 /** Messages that the stream keeps at most; sessions send only a little ahead of what was taken. */
-const keptMessages = 20_000;
+const maxMessages = 20_000;
 /** Sessions that ended, whose orders may arrive again. */
-const keptKeys = 10_000;
+const maxEnded = 10_000;
 /** Agents that work without a sandbox. */
 const boxless = new Set(["explorer", "llm"]);
 const lastWordsMs = 5_000;
 
-type Options = {
-  url: string;
-  /** URL of the service's gateway. */
-  gatewayUrl: string;
+type Session = { service: string; since: number; abort: AbortController; outgoing: Outgoing };
+
+/** A worker: this machine, connected to a service. */
+type WorkerState = {
+  id: string;
   version: string;
+  /** This machine. */
+  executor: Executor;
+  /** By ID. */
+  agents: Record<string, Agent>;
+  sandbox: Sandbox;
+  /** What it says of itself that doesn't change. */
+  own: Omit<WorkerInfo, "agents" | "freeMemoryBytes" | "busyCpus">;
+  /** URL of the service's gateway, and the socket that forwards to it. */
+  gatewayUrl: string;
+  socketPath: string;
+  redis: RedisConnections;
+  log: Logger;
+  /** Silence after which the service counts as gone. */
+  goneMs: number;
+  /** When the service was last heard of. */
+  heardAt: number;
+  isDraining: boolean;
+  /** Active sessions by key. */
+  sessions: Map<string, Session>;
+  /** Keys of sessions that ended. */
+  ended: Set<string>;
+  /** Resolves when no session is active any more. */
+  idle: PromiseWithResolvers<void>;
+  refused: PromiseWithResolvers<never>;
+  /** What the service wants of the worker, once it does. */
+  dismissals: Record<Exclude<Duty, "work">, PromiseWithResolvers<void>>;
+};
+
+type Options = Pick<WorkerState, "version" | "executor" | "agents" | "gatewayUrl" | "log"> & {
+  url: string;
   slots: number;
   /** Labels that prompts can require. */
   labels?: readonly string[];
-  /** By ID. */
-  agents: Record<string, Agent>;
-  /** This machine. */
-  place: Place;
-  log: Logger;
   newId: () => string;
-  /** Silence after which the service counts as gone. */
   goneMs?: number;
 };
-
-type Session = { service: string; since: number; abort: AbortController; outgoing: ReturnType<typeof createOutgoing> };
 
 /**
  * Runs the sessions of a service on this machine. It knows only its orders and the token of each run. Sessions stop when the service no longer
  * lists them, or is silent for `goneMs`.
  */
-export async function openWorker(options: Options) {
-  const { url, gatewayUrl, version, slots, labels = [], agents, place, log, newId, goneMs = usualGoneMs } = options;
+export async function openWorker({ url, slots, labels = [], newId, goneMs = usualGoneMs, ...options }: Options) {
+  const { version, gatewayUrl, log } = options;
   const sandbox = await detectSandbox();
   const browser = await detectBrowser(sandbox);
-  const redis = connectRedis(url, log, () => greet());
-  const id = newId();
-  const sessions = new Map<string, Session>();
-  const ended = new Set<string>();
-  const refused = Promise.withResolvers<never>();
-  refused.promise.catch(() => {});
-  const dismissals = { drain: Promise.withResolvers<void>(), leave: Promise.withResolvers<void>() };
-  let heardAt = performance.now();
-  let isDraining = false;
-  let idle = Promise.withResolvers<void>();
-  const whenIdle = () => (sessions.size > 0 ? idle.promise : Promise.resolve());
-
   const { folder, socketPath } = makeSocketFolder("gateway");
   const gateway = await forwardSocket(socketPath, gatewayUrl);
-  const send = (message: FromWorker) => redis.send(fromWorkers, message, keptMessages);
-
-  const own = { id, name: hostname(), version, slots, ...partsOf(sandbox, browser, labels) };
-  // Looked up each time: agents are installed and updated while the worker runs.
-  const describe = (): WorkerInfo => ({ ...own, ...loadOf(), agents: offerOf(agents, sandbox) });
-  const greet = () => send({ kind: "hello", worker: describe(), sessions: [...sessions.keys()], isDraining });
-
-  function drop(key: string, reason: string): void {
-    const session = sessions.get(key);
-    if (!session) return;
-    session.outgoing.drop();
-    session.abort.abort(new Error(reason));
-  }
-
-  function hear(state: ToWorker): void {
-    heardAt = performance.now();
-    if (state.version !== version)
-      refused.reject(
-        new ConfigError(
-          `This worker is evald ${version}, but the service is evald ${state.version}. Run the same version on both.`,
-        ),
-      );
-    if (state.duty !== "work") dismissals[state.duty].resolve();
-    for (const [key, { service, since, outgoing }] of sessions) {
-      const taken = state.sessions[key];
-      if (service === state.service && state.number < since) continue;
-      if (service === state.service && taken !== undefined) outgoing.taken(taken);
-      else drop(key, "the service has given up the session");
-    }
-  }
-
-  function beat(): void {
-    if (performance.now() - heardAt > goneMs)
-      for (const key of sessions.keys()) drop(key, `the service was silent for ${goneMs / 1000} seconds`);
-    greet();
-  }
-
-  async function take({ data: { service, since, order } }: Job<WorkerOrder>): Promise<void> {
-    const key = order.id;
-    // After Redis was away, an order may arrive before the next state.
-    heardAt = performance.now();
-    // An order is sent again if its confirmation was lost.
-    if (ended.has(key) || sessions.has(key) || isDraining) return;
-    const session = { service, since, abort: new AbortController(), outgoing: createOutgoing(key, send) };
-    sessions.set(key, session);
-    greet();
-    log.info({ session: key, agent: order.agent }, "session started");
-    try {
-      await carryOut(place, () => toOwn(order, gatewayUrl, socketPath), session);
-    } finally {
-      sessions.delete(key);
-      ended.add(key);
-      if (ended.size > keptKeys) for (const oldest of ended.values().take(1)) ended.delete(oldest);
-      greet();
-      if (sessions.size === 0) {
-        idle.resolve();
-        idle = Promise.withResolvers();
-      }
-      log.info({ session: key }, "session ended");
-    }
-  }
-
-  const jobs = new Worker<WorkerOrder>(queueOf(id), take, {
+  const id = newId();
+  const worker: WorkerState = {
+    ...options,
+    ...{ id, sandbox, socketPath, goneMs, heardAt: performance.now(), isDraining: false },
+    own: { id, name: hostname(), version, slots, ...featuresOf(sandbox, browser, labels) },
+    redis: connectRedis(url, log),
+    sessions: new Map(),
+    ended: new Set(),
+    idle: Promise.withResolvers(),
+    refused: Promise.withResolvers(),
+    dismissals: { drain: Promise.withResolvers(), leave: Promise.withResolvers() },
+  };
+  const { redis, refused, dismissals } = worker;
+  refused.promise.catch(() => {});
+  const jobs = new Worker<WorkerOrder>(queueOf(id), ({ data }) => runSession(worker, data), {
     connection: redis.jobs,
     prefix: queuePrefix,
     concurrency: slots,
@@ -147,15 +119,9 @@ export async function openWorker(options: Options) {
     maxStalledCount: 0,
   });
   jobs.on("error", (error) => log.debug({ err: error }, "queue error"));
-  redis.listen(toWorker(id), (message) => hear(message as ToWorker));
-  const beats = setInterval(beat, beatMs);
-  greet();
-
-  async function takeNoMore(): Promise<void> {
-    isDraining = true;
-    greet();
-    await jobs.pause(true);
-  }
+  redis.sender.on("ready", () => sayHello(worker));
+  readMessages<ToWorker>(redis, toWorker(id), (state) => applyState(worker, state));
+  const beats = setInterval(beat, beatMs, worker);
 
   return {
     id,
@@ -167,73 +133,155 @@ export async function openWorker(options: Options) {
     removed: dismissals.leave.promise,
     /** Takes no more sessions and waits for the active ones. Call `stop` next. */
     async drain(): Promise<void> {
-      await takeNoMore();
-      await whenIdle();
+      await takeNoMore(worker, jobs);
+      await waitUntilIdle(worker);
     },
     /** Takes no more sessions, waits up to `drainMs` for the active ones, and gives back the rest. */
     async stop(drainMs: number): Promise<void> {
-      await takeNoMore();
-      await Promise.race([whenIdle(), Bun.sleep(drainMs)]);
-      for (const { abort } of sessions.values())
-        abort.abort(new AgentFailure("infrastructure", "the worker was shut down", { retryable: true }));
-      if (sessions.size > 0) await Promise.race([whenIdle(), Bun.sleep(lastWordsMs)]);
+      await takeNoMore(worker, jobs);
+      await giveBackSessions(worker, drainMs);
       clearInterval(beats);
       // First, because the service removes the queue.
       await jobs.close(true);
-      await send({ kind: "bye", worker: id });
+      await send(worker, { kind: "bye", worker: id });
       await gateway.close();
       rmSync(folder, { recursive: true, force: true });
-      redis.close();
+      closeRedis(redis);
     },
   };
 }
 
-/** Runs a session and sends its lines. Resolves when the service has taken them all, or has given up the session. */
-async function carryOut(
-  place: Place,
-  getOrder: () => Promise<PlaceOrder>,
+const send = ({ redis }: WorkerState, message: FromWorker) => sendMessage(redis, fromWorkers, message, maxMessages);
+
+function sayHello(worker: WorkerState): Promise<void> {
+  const { own, agents, sandbox, sessions, isDraining } = worker;
+  const load = { freeMemoryBytes: freemem(), busyCpus: loadavg()[0] ?? 0 };
+  // Looked up each time: agents are installed and updated while the worker runs.
+  const info = { ...own, ...load, agents: describeAgents(agents, sandbox) };
+  return send(worker, { kind: "hello", worker: info, sessions: [...sessions.keys()], isDraining });
+}
+
+function beat(worker: WorkerState): void {
+  const { heardAt, goneMs, sessions } = worker;
+  if (performance.now() - heardAt > goneMs)
+    for (const session of sessions.values())
+      dropSession(session, `the service was silent for ${goneMs / 1000} seconds`);
+  sayHello(worker);
+}
+
+function applyState(worker: WorkerState, state: ToWorker): void {
+  const { version, refused, dismissals, sessions } = worker;
+  worker.heardAt = performance.now();
+  if (state.version !== version)
+    refused.reject(
+      new ConfigError(
+        `This worker is evald ${version}, but the service is evald ${state.version}. Run the same version on both.`,
+      ),
+    );
+  if (state.duty !== "work") dismissals[state.duty].resolve();
+  for (const [key, session] of sessions) {
+    const taken = state.sessions[key];
+    const isOfService = session.service === state.service;
+    if (isOfService && state.number < session.since) continue;
+    if (isOfService && taken !== undefined) acceptBatches(session.outgoing, taken);
+    else dropSession(session, "the service has given up the session");
+  }
+}
+
+function dropSession({ outgoing, abort }: Session, reason: string): void {
+  dropLines(outgoing);
+  abort.abort(new Error(reason));
+}
+
+async function takeNoMore(worker: WorkerState, jobs: Worker): Promise<void> {
+  worker.isDraining = true;
+  sayHello(worker);
+  await jobs.pause(true);
+}
+
+const waitUntilIdle = async ({ sessions, idle }: WorkerState) => {
+  if (sessions.size > 0) await idle.promise;
+};
+
+async function giveBackSessions(worker: WorkerState, drainMs: number): Promise<void> {
+  const { sessions } = worker;
+  await Promise.race([waitUntilIdle(worker), Bun.sleep(drainMs)]);
+  for (const { abort } of sessions.values())
+    abort.abort(new AgentFailure("infrastructure", "the worker was shut down", { retryable: true }));
+  if (sessions.size > 0) await Promise.race([waitUntilIdle(worker), Bun.sleep(lastWordsMs)]);
+}
+
+/** Runs a session, unless the worker has or had it already. */
+async function runSession(worker: WorkerState, { service, since, order }: WorkerOrder): Promise<void> {
+  const { sessions, ended, log } = worker;
+  const key = order.id;
+  // After Redis was away, an order may arrive before the next state.
+  worker.heardAt = performance.now();
+  // An order is sent again if its confirmation was lost.
+  if (ended.has(key) || sessions.has(key) || worker.isDraining) return;
+  const outgoing = openOutgoing(key, (message) => void send(worker, message));
+  const session = { service, since, abort: new AbortController(), outgoing };
+  sessions.set(key, session);
+  sayHello(worker);
+  log.info({ session: key, agent: order.agent }, "session started");
+  try {
+    await sendEvents(worker, order, session);
+  } finally {
+    sessions.delete(key);
+    ended.add(key);
+    if (ended.size > maxEnded) for (const oldest of ended.values().take(1)) ended.delete(oldest);
+    sayHello(worker);
+    if (sessions.size === 0) {
+      worker.idle.resolve();
+      worker.idle = Promise.withResolvers();
+    }
+    log.info({ session: key }, "session ended");
+  }
+}
+
+/** Sends the events of a session. Resolves when the service has taken them all, or has given up the session. */
+async function sendEvents(
+  worker: WorkerState,
+  order: WorkerOrder["order"],
   { outgoing, abort: { signal } }: Session,
 ): Promise<void> {
-  const push = (line: Line) => outgoing.push(line);
   try {
-    const events = place.run(await getOrder(), {
+    const events = worker.executor.run(await toOwnOrder(worker, order), {
       signal,
-      hide: (secrets) => push({ secrets }),
-      onEgress: (event) => push({ event, source: "egress" }),
+      hide: (secrets) => pushLine(outgoing, { secrets }),
+      onEgress: (event) => pushLine(outgoing, { event, source: "egress" }),
       onWait: () => {},
       onStart: () => {},
       onEnd: () => {},
     });
     for await (const event of events) {
-      push({ event, source: "agent" });
-      await outgoing.room();
+      pushLine(outgoing, { event, source: "agent" });
+      await waitForRoom(outgoing);
     }
-    push({ end: null });
+    pushLine(outgoing, { end: null });
   } catch (error) {
-    push({ end: toEnd(signal.aborted ? signal.reason : error) });
+    pushLine(outgoing, { end: toEnd(signal.aborted ? signal.reason : error) });
   }
-  await outgoing.done();
+  await waitUntilTaken(outgoing);
 }
 
 /** The order for this machine, which has the labels: with the way to the model here, and the archives. */
-async function toOwn(
+async function toOwnOrder(
+  { gatewayUrl, socketPath }: WorkerState,
   { model, archive, skillsArchive, ...rest }: WorkerOrder["order"],
-  gatewayUrl: string,
-  socketPath: string,
-): Promise<PlaceOrder> {
-  const fetched = async (name: string, isThere: boolean) =>
+): Promise<SessionOrder> {
+  const fetchArchive = async (name: string, isThere: boolean) =>
     isThere && model ? await fetchFile(gatewayUrl, `/files/${name}`, model.token) : null;
   return {
     ...rest,
     labels: [],
     model: model && { ...model, socketPath },
-    archive: await fetched("archive", archive),
-    skillsArchive: await fetched("skillsArchive", skillsArchive),
+    archive: await fetchArchive("archive", archive),
+    skillsArchive: await fetchArchive("skillsArchive", skillsArchive),
   };
 }
 
-/** What doesn't change while the worker runs. */
-const partsOf = ({ level, detail }: Sandbox, browser: FoundBrowser, labels: readonly string[]) => ({
+const featuresOf = ({ level, detail }: Sandbox, browser: FoundBrowser, labels: readonly string[]) => ({
   sandbox: { isHere: level !== "none", detail },
   browser: "missing" in browser ? { isHere: false, detail: browser.missing } : { isHere: true, detail: browser.detail },
   labels: [...new Set([...labels, ...("missing" in browser ? [] : [browserLabel])])],
@@ -241,15 +289,13 @@ const partsOf = ({ level, detail }: Sandbox, browser: FoundBrowser, labels: read
   cpus: availableParallelism(),
 });
 
-const loadOf = () => ({ freeMemoryBytes: freemem(), busyCpus: loadavg()[0] ?? 0 });
-
 /** The agents that can run here. Without a sandbox, coding agents can't. */
-function offerOf(agents: Record<string, Agent>, { level }: Sandbox): WorkerInfo["agents"] {
-  const isPossible = ([id, agent]: [string, Agent]) =>
-    objectionTo(agent) === null && (level !== "none" || boxless.has(id));
-  const here = Object.entries(agents).filter(isPossible);
-  return Object.fromEntries(here.map(([id, agent]) => [id, agent.describe()]));
-}
+const describeAgents = (agents: Record<string, Agent>, { level }: Sandbox): WorkerInfo["agents"] =>
+  Object.fromEntries(
+    Object.entries(agents)
+      .filter(([id, agent]) => objectionTo(agent) === null && (level !== "none" || boxless.has(id)))
+      .map(([id, agent]) => [id, agent.describe()]),
+  );
 
 /** How a session failed. An error that is no AgentFailure is a crash of the agent, as on the service's own machine. */
 function toEnd(error: unknown): Extract<Line, { end: unknown }>["end"] {

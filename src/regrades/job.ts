@@ -15,7 +15,7 @@ import {
   regradeStampOf,
   reportsOfRegrade,
 } from "./regrade-row.ts";
-import { type RegradeParts, type RegradeResult, regradeReport, storeUnderLease } from "./report-regrade.ts";
+import { type RegradeResult, regradeReport, storeUnderLease } from "./report-regrade.ts";
 
 /** The last processed report, and the number of results of each kind since the last save. */
 type Progress = Record<RegradeResult, number> & { cursor: string };
@@ -36,11 +36,11 @@ const methodologiesOf = perContext((ctx) => listMethodologies(ctx.config.methodo
 const own = (lease: Lease) => eq(regrades.id, regradeIdOf(lease));
 
 /** The job of a regrade processes one report after another and stores each immediately, so that a crash loses at most one. */
-export const createRegradeJob = (ctx: Context, parts: RegradeParts): JobHandler => ({
+export const createRegradeJob = (ctx: Context): JobHandler => ({
   started(tx, lease) {
     tx.update(regrades).set({ status: "running" }).where(own(lease)).run();
   },
-  run: (lease, stop) => regradeBatch(ctx, parts, lease, stop),
+  run: (lease, stop) => regradeBatch(ctx, lease, stop),
   returned(tx, lease) {
     tx.update(regrades).set({ status: "pending" }).where(own(lease)).run();
   },
@@ -54,12 +54,7 @@ export const createRegradeJob = (ctx: Context, parts: RegradeParts): JobHandler 
 });
 
 /** Regrades reports until none is left or the time of a batch is over. Returns what to store. Throws a JobFailure. */
-async function regradeBatch(
-  ctx: Context,
-  parts: RegradeParts,
-  lease: Lease,
-  stop: AbortSignal,
-): Promise<(tx: Tx) => void> {
+async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Promise<(tx: Tx) => void> {
   const regrade = getRegradeRow(ctx.db, regradeIdOf(lease));
   const methodology = methodologyOf(ctx, regrade);
   const startedAt = performance.now();
@@ -69,7 +64,7 @@ async function regradeBatch(
   for (;;) {
     const page = listNextReports(ctx, regrade, progress.cursor);
     for (const { report, run } of page) {
-      const { result, write } = await regradeReport(ctx, parts, { report, run, regrade, methodology, lease, stop });
+      const { result, write } = await regradeReport(ctx, { report, run, regrade, methodology, lease, stop });
       progress = { ...progress, cursor: report.id, [result]: progress[result] + 1 };
       if (write || regrade.judge !== null || performance.now() - savedAt > saveMs) {
         const current = progress;

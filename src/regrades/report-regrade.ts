@@ -5,12 +5,11 @@ import type { Grade } from "../grading/grade.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import type { Methodology } from "../grading/methodology.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
-import type { Grader } from "../reports/grader.ts";
+import { gradeStored } from "../reports/grader.ts";
 import { addGrading, showGradingAgain } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
 import { hasEvents, readSessionInTurns, type SessionId } from "../reports/session-events.ts";
 import { type GradingRow, listGradingRows } from "../reports/stored-grade.ts";
-import type { JudgeParts } from "../runs/judge-call.ts";
 import { isJudgeable, rejudgeSession } from "../runs/judging.ts";
 import type { RunRow } from "../runs/run-row.ts";
 import { countJudgeCost, getJudgeBudget } from "./judge-budget.ts";
@@ -18,8 +17,6 @@ import { getRegradeRow, type RegradeRow } from "./regrade-row.ts";
 
 /** Result for one report. */
 export type RegradeResult = "graded" | "unchanged" | "withoutEvents" | "failed";
-
-export type RegradeParts = JudgeParts & { grader: Grader };
 
 /** A report in a batch of a regrade. */
 type ReportRegrade = {
@@ -35,27 +32,26 @@ type ReportRegrade = {
 type Result = { result: RegradeResult; write?: (tx: Tx) => void };
 
 /** Regrades one report, unless it already has the requested grading. Judgments are stored as soon as they arrive. */
-export async function regradeReport(ctx: Context, parts: RegradeParts, order: ReportRegrade): Promise<Result> {
+export async function regradeReport(ctx: Context, order: ReportRegrade): Promise<Result> {
   const { report, run, regrade } = order;
   const id = { orgId: run.orgId, runId: run.id, attempt: report.attempt };
   if (!hasEvents(ctx.db, id)) return { result: "withoutEvents" };
   const gradings = listGradingRows(ctx.db, report);
-  if (regrade.judge === null) return await regradeByStoredJudgment(ctx, parts, order, id, gradings);
+  if (regrade.judge === null) return await regradeByStoredJudgment(ctx, order, id, gradings);
   const { session } = splitJudging(await readSessionInTurns(ctx.db, id));
   const last = session.at(-1);
-  if (!last || !isJudgeable(session)) return await regradeByStoredJudgment(ctx, parts, order, id, gradings);
-  return await regradeByJudge(ctx, parts, { ...order, judge: regrade.judge, last }, id, gradings);
+  if (!last || !isJudgeable(session)) return await regradeByStoredJudgment(ctx, order, id, gradings);
+  return await regradeByJudge(ctx, { ...order, judge: regrade.judge, last }, id, gradings);
 }
 
 async function regradeByStoredJudgment(
   ctx: Context,
-  { grader }: RegradeParts,
   { report, methodology }: ReportRegrade,
   id: SessionId,
   gradings: GradingRow[],
 ): Promise<Result> {
   const judging = gradings.find((grading) => grading.id === (report.gradingId ?? report.id))?.judging ?? null;
-  const grade = await gradeSession(ctx, grader, id, judging, methodology);
+  const grade = await gradeSession(ctx, id, judging, methodology);
   if (grade === null) return { result: "failed" };
   const { hash } = grade.methodology;
   if (gradings.some((grading) => grading.hash === hash)) return showExisting(ctx, report, hash);
@@ -65,7 +61,6 @@ async function regradeByStoredJudgment(
 /** Judges a session as often as requested and stores each judgment. */
 async function regradeByJudge(
   ctx: Context,
-  parts: RegradeParts,
   order: ReportRegrade & { judge: string; last: SessionEvent },
   id: SessionId,
   gradings: GradingRow[],
@@ -74,8 +69,8 @@ async function regradeByJudge(
   const existing = new Set(gradings.filter(({ hash }) => hash === regrade.hash).map(({ repeat }) => repeat));
   const missing = Array.from({ length: regrade.repeats }, (_, i) => i + 1).filter((repeat) => !existing.has(repeat));
   for (const repeat of missing) {
-    const judging = await judgeSession(ctx, parts, order, id);
-    const grade = await gradeSession(ctx, parts.grader, id, judging, methodology);
+    const judging = await judgeSession(ctx, order, id);
+    const grade = await gradeSession(ctx, id, judging, methodology);
     if (grade?.judge?.confidence == null) return { result: "failed" };
     await storeUnderLease(ctx, lease, (tx) => addGrading(ctx, tx, report.id, grade, repeat, judging));
   }
@@ -101,7 +96,6 @@ export async function storeUnderLease(ctx: Context, lease: Lease, work: (tx: Tx)
 /** The events of a new judgment. Throws if nothing is left of the budget, or if the costs could not be stored. */
 async function judgeSession(
   ctx: Context,
-  parts: RegradeParts,
   { run, regrade, judge, last, lease, stop }: ReportRegrade & { judge: string; last: SessionEvent },
   session: SessionId,
 ): Promise<SessionEvent[]> {
@@ -114,7 +108,7 @@ async function judgeSession(
     costs.push(stored);
   };
   try {
-    return await rejudgeSession(ctx, parts, { run, session, last, model: judge, maxUsd, onSpent, lease, stop });
+    return await rejudgeSession(ctx, { run, session, last, model: judge, maxUsd, onSpent, lease, stop });
   } finally {
     await Promise.all(costs);
   }
@@ -123,13 +117,12 @@ async function judgeSession(
 /** null: events from an import can't be read. `judging`: the events of a judge in place of the stored ones; null: those. */
 async function gradeSession(
   ctx: Context,
-  grader: Grader,
   session: SessionId,
   judging: SessionEvent[] | null,
   methodology: Methodology,
 ): Promise<Grade | null> {
   try {
-    return await grader.grade({ session, judging, methodology });
+    return await gradeStored(ctx, session, judging, methodology);
   } catch (error) {
     ctx.log.error({ run: session.runId, err: error }, "could not regrade session");
     return null;

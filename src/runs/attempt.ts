@@ -1,5 +1,4 @@
 import { type AgentDescription, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
-import type { Gateway } from "../agents/gateway/gateway.ts";
 import type { Task } from "../agents/task.ts";
 import { readArchive } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
@@ -9,19 +8,20 @@ import { untilUnlocked } from "../db/write-lock.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
-import { getModel, listModelSecrets } from "../models/models.ts";
+import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
-import type { Place, PlaceLink, PlaceOrder } from "../places/place.ts";
+import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { keepArtifact } from "../reports/artifacts.ts";
-import { createBounds } from "./bounds.ts";
+import type { SessionId } from "../reports/session-events.ts";
+import { type Bounds, countEvent, finalEventsOf, openBounds, startClocks, stopClocks } from "./bounds.ts";
 import type { RunRow } from "./run-row.ts";
-import { openSession } from "./session.ts";
+import { openSession, type SessionWriter } from "./session.ts";
 import { budgetObjection, budgetOfRun } from "./spending.ts";
 import { createWaitNotes } from "./waiting.ts";
 
-export type AttemptParts = {
-  gateway: Gateway;
-  place: Place;
+/** What runs the agents of a service. */
+export type RunHost = {
+  executor: Executor;
   /** Private addresses that runs may reach. Read per run, because the service knows its port only once it listens. */
   allow: () => AllowRule[];
 };
@@ -32,7 +32,7 @@ export type AttemptParts = {
  */
 export async function runAgent(
   ctx: Context,
-  parts: AttemptParts,
+  host: RunHost,
   run: RunRow,
   agent: AgentDescription,
   lease: Lease,
@@ -42,9 +42,9 @@ export async function runAgent(
   const attempt = openAttempt(ctx, run, agent, lease, stop);
   const { writer, bounds, ended } = attempt;
   try {
-    const model = agent.kind === "model" ? await openModel(ctx, parts, attempt) : null;
-    const version = await followAgent(ctx, parts, attempt, model);
-    for (const event of bounds.ending()) writer.append(event, "runner");
+    const model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
+    const version = await followAgent(ctx, host, attempt, model);
+    for (const event of finalEventsOf(bounds)) writer.append(event, "runner");
     await writer.close(stop);
     return version;
   } catch (error) {
@@ -59,66 +59,72 @@ export async function runAgent(
     // Error messages of providers and processes may contain a key.
     throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
   } finally {
-    bounds.stop();
+    stopClocks(bounds);
   }
 }
 
-type Attempt = ReturnType<typeof openAttempt>;
+type Attempt = {
+  run: RunRow;
+  lease: Lease;
+  stop: AbortSignal;
+  session: SessionId;
+  task: Task;
+  writer: SessionWriter;
+  bounds: Bounds;
+  /** Aborts with a JobFailure. */
+  ended: AbortController;
+  /** Whether its events could be stored. */
+  isStored: boolean;
+  mayWrite: () => boolean;
+  /** Warns the agent that a limit is near. */
+  warn: (limit: string) => void;
+};
 
 /** Prepares to store the events of a run and to enforce its limits. */
-function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: Lease, stop: AbortSignal) {
+function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: Lease, stop: AbortSignal): Attempt {
   const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
   const secrets = [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)];
   const mayWrite = () => isLeaseHeld(ctx, lease);
   const task = toTask(ctx, run, agent);
-  /** Aborts with a JobFailure. */
   const ended = new AbortController();
-  const writer = openSession({ db: ctx.db, now: ctx.now, secrets }, session, mayWrite, (error) => {
+  const writer = openSession({ ...ctx, secrets }, session, mayWrite, (error) => {
     attempt.isStored = false;
     const detail = `the session could not be stored: ${error}`;
     ended.abort(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
   });
-  const bounds = createBounds(agent.kind, task.limits, {
+  const bounds = openBounds(agent.kind, task.limits, {
     tell: (event) => writer.append(event, "runner"),
     warn: (limit) => attempt.warn(limit),
     fail: (failure) => ended.abort(toJobFailure(failure)),
   });
-  const attempt = {
-    run,
-    lease,
-    stop,
-    task,
-    writer,
-    bounds,
-    ended,
-    isStored: true,
-    /** Warns the agent that a limit is near. */
-    warn(_limit: string): void {},
-    /** Stores an event and counts it. */
-    record(event: AgentEvent, source: EventSource): void {
-      writer.append(keepArtifact(ctx.db, session, event, { mayWrite, clean: writer.clean }), source);
-      bounds.count(event, source);
-    },
-  };
+  const state = { run, lease, stop, session, task, writer, bounds, ended, mayWrite };
+  const attempt: Attempt = { ...state, isStored: true, warn: () => {} };
   return attempt;
 }
 
+/** Stores an event and counts it. */
+function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: EventSource): void {
+  const { session, writer, bounds, mayWrite } = attempt;
+  writer.append(keepArtifact(ctx.db, session, event, { mayWrite, clean: writer.clean }), source);
+  countEvent(bounds, event, source);
+}
+
 /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
-async function openModel(ctx: Context, { gateway }: AttemptParts, attempt: Attempt) {
+async function openModel(ctx: Context, attempt: Attempt) {
   const { run, task } = attempt;
   const { archive, skills } = task.workspace ?? {};
   const read = (id: string | undefined) => (id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id));
   try {
     const model = getModel(ctx, run.orgId as OrgId, run.model ?? "");
     const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
-    const session = gateway.openSession({
+    const session = gatewayOf(ctx).openSession({
       model,
       mustHavePrice: budgetOfRun(ctx, run).isCapped,
       limits: task.limits.model,
       // A silent model is reported before the agent counts as idle.
       silenceMs: task.limits.idleMs / 2,
       files,
-      onEvent: (event) => attempt.record(event, "gateway"),
+      onEvent: (event) => record(ctx, attempt, event, "gateway"),
       onFailure: (failure) => attempt.ended.abort(toJobFailure(failure)),
     });
     attempt.writer.hide([session.token]);
@@ -136,16 +142,16 @@ async function openModel(ctx: Context, { gateway }: AttemptParts, attempt: Attem
 /** Stores what an agent does until it ends or reaches a limit. Returns its version; null if it did not start. */
 async function followAgent(
   ctx: Context,
-  { place, allow }: AttemptParts,
+  { executor, allow }: RunHost,
   attempt: Attempt,
   model: Awaited<ReturnType<typeof openModel>> | null,
 ): Promise<string | null> {
-  const { run, lease, stop, task, writer, bounds, ended, record } = attempt;
+  const { run, lease, stop, task, writer, bounds, ended } = attempt;
   const failed = AbortSignal.any([stop, ended.signal]);
-  const signal = AbortSignal.any([failed, bounds.signal]);
-  const noteWait = createWaitNotes(ctx, run.id, () => isLeaseHeld(ctx, lease));
+  const signal = AbortSignal.any([failed, bounds.over.signal]);
+  const noteWait = createWaitNotes(ctx, run.id, attempt.mayWrite);
   let version: string | null = null;
-  const order: PlaceOrder = {
+  const order: SessionOrder = {
     id: `${run.id}-${lease.attempt}`,
     agent: run.agent,
     task,
@@ -155,30 +161,30 @@ async function followAgent(
     archive: model?.files.archive ?? null,
     skillsArchive: model?.files.skillsArchive ?? null,
   };
-  const link: PlaceLink = {
+  const hooks: SessionHooks = {
     signal,
     hide: writer.hide,
-    onEgress: (event) => record(event, "egress"),
+    onEgress: (event) => record(ctx, attempt, event, "egress"),
     onWait: ({ failsInMs, ...reason }) =>
       noteWait({ ...reason, failsAt: failsInMs === null ? null : Math.round(ctx.now() + failsInMs) }),
     onStart(started) {
       version = started;
       noteWait(null);
-      bounds.start();
+      startClocks(bounds);
     },
     // Cleaning up takes time that does not count as the agent's.
-    onEnd: bounds.stop,
+    onEnd: () => stopClocks(bounds),
   };
   try {
-    for await (const event of untilAborted(place.run(order, link), signal)) {
+    for await (const event of untilAborted(executor.run(order, hooks), signal)) {
       if ("artifact" in event) await untilUnlocked(ctx.db);
-      record(event, "agent");
+      record(ctx, attempt, event, "agent");
     }
   } catch (error) {
     // When a limit is reached, the session so far is the result.
-    if (failed.aborted || !bounds.hit) throw error;
+    if (failed.aborted || !bounds.reached) throw error;
   } finally {
-    bounds.stop();
+    stopClocks(bounds);
     const closed = model?.session.close();
     // A cancelled run makes room for the next one immediately; the cost of its last call is counted when known.
     if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;

@@ -10,20 +10,16 @@ import type { Grade } from "../grading/grade.ts";
 import { listMethodologies } from "../grading/methodology.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
-import type { Grader } from "../reports/grader.ts";
+import { gradeStored } from "../reports/grader.ts";
 import { insertReport } from "../reports/report-writer.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import { announceEnd } from "./announcements.ts";
-import { type AttemptParts, runAgent } from "./attempt.ts";
+import { type RunHost, runAgent } from "./attempt.ts";
 import { contextDigestOf } from "./context-digest.ts";
-import type { JudgeParts } from "./judge-call.ts";
 import { findStartedJudging, judgeSession } from "./judging.ts";
 import type { RunRow } from "./run-row.ts";
 import { reserveBudget } from "./spending.ts";
 import { costOfAttempt, lastModelOf } from "./usage.ts";
-
-/** What executes runs and has state of its own. */
-type Parts = AttemptParts & JudgeParts & { grader: Grader };
 
 const noStartUrl =
   "no start URL; give the prompt a provider with docs, additionalUrls or a URL in its text, or give the run a urlMap";
@@ -38,7 +34,7 @@ const runById = statement((db) =>
 const methodologyOf = perContext((ctx) => listMethodologies(ctx.config.methodology)[0]);
 
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
-export const createRunJob = (ctx: Context, parts: Parts): JobHandler => ({
+export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
   started(tx, { subject, spent }) {
     tx.update(runs)
       .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${ctx.now()})`, attempt: spent + 1 })
@@ -46,7 +42,7 @@ export const createRunJob = (ctx: Context, parts: Parts): JobHandler => ({
       .run();
     reserveBudget(ctx, tx, getRowOfJob(ctx, subject));
   },
-  run: (lease, stop) => executeRun(ctx, parts, lease, stop),
+  run: (lease, stop) => executeRun(ctx, host, lease, stop),
   returned(tx, { subject }) {
     tx.update(runs).set({ status: "pending", reservedUsd: null, waitingFor: null }).where(eq(runs.id, subject)).run();
   },
@@ -55,18 +51,18 @@ export const createRunJob = (ctx: Context, parts: Parts): JobHandler => ({
 });
 
 /** Runs the agent, judges and grades its session. Returns what to store. Throws a JobFailure. */
-async function executeRun(ctx: Context, parts: Parts, lease: Lease, stop: AbortSignal): Promise<(tx: Tx) => void> {
+async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: AbortSignal): Promise<(tx: Tx) => void> {
   const run = getRowOfJob(ctx, lease.subject);
   const agent = getAgent(ctx, run).describe();
   const earlierAttempt = findStartedJudging(ctx, run.id);
   let version: string | null = null;
   if (earlierAttempt === null) {
     if (run.task.startUrls.length === 0) throw toFailure(noStartUrl);
-    version = await runAgent(ctx, parts, run, agent, lease, stop);
+    version = await runAgent(ctx, host, run, agent, lease, stop);
   }
   const session = { orgId: run.orgId, runId: run.id, attempt: earlierAttempt ?? lease.attempt };
-  if (agent.kind === "model") await judgeSession(ctx, parts, run, session, lease, stop);
-  const grade = await gradeRun(ctx, parts.grader, session);
+  if (agent.kind === "model") await judgeSession(ctx, run, session, lease, stop);
+  const grade = await gradeRun(ctx, session);
   ctx.log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
   const completed = {
     status: "completed",
@@ -109,9 +105,9 @@ function getAgent(ctx: Context, { agent: id }: RunRow): Agent {
 }
 
 /** Throws a JobFailure if the session cannot be graded, and errors of the disk. */
-async function gradeRun(ctx: Context, grader: Grader, session: SessionId): Promise<Grade> {
+async function gradeRun(ctx: Context, session: SessionId): Promise<Grade> {
   try {
-    return await grader.grade({ session, judging: null, methodology: methodologyOf(ctx) });
+    return await gradeStored(ctx, session, null, methodologyOf(ctx));
   } catch (error) {
     if (diskFault(error) !== null) throw error;
     ctx.log.error({ run: session.runId, err: error }, "could not grade session");

@@ -1,5 +1,5 @@
 import type { AgentEvent, AgentFailure } from "../agents/agent.ts";
-import type { Gateway, GatewaySession } from "../agents/gateway/gateway.ts";
+import type { GatewaySession } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
@@ -7,10 +7,10 @@ import { objectIn } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
-import { listModelSecrets } from "../models/models.ts";
+import { gatewayOf, listModelSecrets } from "../models/models.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
 import { createRedaction } from "../redaction/redaction.ts";
-import type { Grader } from "../reports/grader.ts";
+import { checkJudgeAnswer, judgePromptFor } from "../reports/grader.ts";
 import type { SessionId } from "../reports/session-events.ts";
 
 /** One call, and one retry that states the error. */
@@ -20,12 +20,6 @@ const maxOutputTokens = 16_000;
 const maxFaults = 3;
 /** How long an abandoned response is still read, to learn its cost. */
 const drainMs = 3_000;
-
-/** What a judge needs: the gateway for its calls, and the threads that prepare its prompt and check its answer. */
-export type JudgeParts = {
-  gateway: Gateway;
-  grader: Pick<Grader, "promptJudge" | "checkAnswer">;
-};
 
 export type JudgeCall = {
   access: ModelAccess;
@@ -47,12 +41,12 @@ type Message = { role: "user" | "assistant"; content: string };
 const plainSchema = JSON.parse(JSON.stringify(Answer));
 
 /** Asks a judge about a session. Throws a JobFailure if a retry may help. */
-export async function callJudge(ctx: Context, { gateway, grader }: JudgeParts, call: JudgeCall): Promise<JudgeResult> {
+export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeResult> {
   const { access, session, task, onEvent, lease, stop } = call;
-  const question = await unlessImpossible(grader.promptJudge({ session, text: task.text, goal: task.goal }));
+  const question = await unlessImpossible(judgePromptFor(ctx, session, task.text, task.goal));
   if ("reason" in question) return question;
   const failures: AgentFailure[] = [];
-  const gatewaySession = gateway.openSession({
+  const gatewaySession = gatewayOf(ctx).openSession({
     silenceMs: ctx.config.idleTimeoutMs,
     drainMs,
     model: access,
@@ -71,7 +65,7 @@ export async function callJudge(ctx: Context, { gateway, grader }: JudgeParts, c
       const response = await generate(ctx, { access, gatewaySession, messages, stop, ...question });
       if ("error" in response)
         return answer ? { answer } : { reason: toReason(ctx, response.error, failures, lease, clean) };
-      const check = await unlessImpossible(grader.checkAnswer({ session, output: response.output, goal: task.goal }));
+      const check = await unlessImpossible(checkJudgeAnswer(ctx, session, response.output, task.goal));
       if ("reason" in check) return answer ? { answer } : check;
       answer = check.answer ?? answer;
       const { objection } = check;

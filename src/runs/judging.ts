@@ -13,7 +13,7 @@ import { getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { readSessionInTurns, type SessionId, toSessionEvent } from "../reports/session-events.ts";
-import { callJudge, type JudgeCall, type JudgeParts } from "./judge-call.ts";
+import { callJudge, type JudgeCall } from "./judge-call.ts";
 import type { RunRow } from "./run-row.ts";
 import { openSession, storable } from "./session.ts";
 import { budgetOfRun } from "./spending.ts";
@@ -44,7 +44,6 @@ export function findStartedJudging({ db }: Context, runId: string): number | nul
 /** Judges the session if there is a judge and something to judge. Throws a JobFailure if a retry may help. */
 export async function judgeSession(
   ctx: Context,
-  parts: JudgeParts,
   run: RunRow,
   session: SessionId,
   lease: Lease,
@@ -74,7 +73,7 @@ export async function judgeSession(
   const onEvent = (event: AgentEvent) =>
     store(event.type === "usage" && lease.attempt !== session.attempt ? { ...event, paidBy: lease.attempt } : event);
   try {
-    store(await judgmentOf(ctx, parts, judge, { session, task, onEvent, lease, stop }, writer.clean));
+    store(await judgmentOf(ctx, judge, { session, task, onEvent, lease, stop }, writer.clean));
   } finally {
     await writer.close(stop);
   }
@@ -95,7 +94,7 @@ export type Rejudging = {
 };
 
 /** Judges a stored session again. Returns the new events, which are not stored with the session. Throws like `judgeSession`. */
-export async function rejudgeSession(ctx: Context, parts: JudgeParts, rejudging: Rejudging): Promise<SessionEvent[]> {
+export async function rejudgeSession(ctx: Context, rejudging: Rejudging): Promise<SessionEvent[]> {
   const { run, session, last, model, maxUsd, onSpent, lease, stop } = rejudging;
   const { clean } = createRedaction(secretsFor(ctx, run));
   const task = { ...toTask(run, (text) => clean(text)), usd: maxUsd, mustHavePrice: false };
@@ -111,7 +110,7 @@ export async function rejudgeSession(ctx: Context, parts: JudgeParts, rejudging:
     if (event.type === "usage") onSpent(event.costUsd);
   };
   const judge = { model, access: accessOf(ctx, task.org, model) };
-  add(await judgmentOf(ctx, parts, judge, { session, task, onEvent, lease, stop }, clean));
+  add(await judgmentOf(ctx, judge, { session, task, onEvent, lease, stop }, clean));
   return events;
 }
 
@@ -120,7 +119,6 @@ type Judge = { model: string; access: ModelAccess | { reason: string } };
 /** The milestone with the judge's answer, or with the reason for none. Throws a JobFailure if a retry may help. */
 async function judgmentOf(
   ctx: Context,
-  parts: JudgeParts,
   { model, access }: Judge,
   call: Omit<JudgeCall, "access">,
   clean: (text: string) => string,
@@ -131,7 +129,7 @@ async function judgmentOf(
       ? { reason: "the organization's budget for this run or month is spent" }
       : "reason" in access
         ? access
-        : await callJudge(ctx, parts, { ...call, access });
+        : await callJudge(ctx, { ...call, access });
   const isJudged = "answer" in result;
   if (!isJudged) ctx.log.warn({ run: session.runId, model, reason: clean(result.reason) }, "could not judge session");
   ctx.signals.runJudged.emit(isJudged);

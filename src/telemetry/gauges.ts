@@ -5,17 +5,12 @@ import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
 import { lastBackupAt } from "../db/backup-record.ts";
 import { jobPools } from "../db/tables/jobs.ts";
-import type { WorkerPlace } from "../places/worker-place.ts";
+import type { WorkerExecutor } from "../places/worker-executor.ts";
 import { countStored } from "./stored.ts";
 import { addWorkerGauges } from "./worker-gauges.ts";
 
-export type GaugeParts = Pick<Context, "db" | "now"> & {
-  /** null: agents run on this machine. */
-  workers: Pick<WorkerPlace, "list" | "countWaiting"> | null;
-};
-
 /** Registers what is read from the database, the disk and the process with each scrape. Returns the function that reads it. */
-export function addGauges(registry: Registry, { db, now, workers }: GaugeParts): () => void {
+export function addGauges(registry: Registry, { db, now }: Context, workers: WorkerExecutor | null): () => void {
   const registers = [registry];
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
   const counter = (name: string, help: string) => new Counter({ name, help, registers });

@@ -1,11 +1,13 @@
 import { and, eq, sql } from "drizzle-orm";
 import { Counter, Histogram, Registry } from "prom-client";
-import { prepared } from "../db/prepared.ts";
+import type { Context } from "../context.ts";
+import { statement } from "../db/prepared.ts";
 import { attempts, jobs } from "../db/tables/jobs.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Lease } from "../jobs/queue.ts";
-import { addGauges, type GaugeParts } from "./gauges.ts";
+import type { WorkerExecutor } from "../places/worker-executor.ts";
+import { addGauges } from "./gauges.ts";
 
 const responseBuckets = [0.005, 0.025, 0.1, 0.5, 2.5, 10];
 const jobBuckets = [0.1, 1, 5, 15, 60, 300, 900, 3600];
@@ -14,8 +16,6 @@ const delayEveryMs = 100;
 
 /** HTTP methods with their own label; a client can send any other. */
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-
-export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Counters and histograms, which count since the start of the process. */
 function addCounters(registry: Registry) {
@@ -49,92 +49,95 @@ function addCounters(registry: Registry) {
   };
 }
 
+const attemptOfJob = statement((db) =>
+  db
+    .select({
+      createdAt: jobs.createdAt,
+      startedAt: attempts.startedAt,
+      completedAt: attempts.completedAt,
+      outcome: attempts.outcome,
+    })
+    .from(attempts)
+    .innerJoin(jobs, eq(jobs.id, attempts.jobId))
+    .where(and(eq(attempts.jobId, sql.placeholder("job")), eq(attempts.attempt, sql.placeholder("attempt")))),
+);
+
+const endOfRun = statement((db) =>
+  db
+    .select({
+      status: runs.status,
+      cause: runs.failureCause,
+      outcome: reports.outcome,
+      completedAt: runs.completedAt,
+    })
+    .from(runs)
+    .leftJoin(reports, eq(reports.runId, runs.id))
+    .where(eq(runs.id, sql.placeholder("run"))),
+);
+
 /** Metrics in the Prometheus text format. */
-export function createMetrics({ db, now, workers }: GaugeParts) {
+export type Metrics = {
+  registry: Registry;
+  counters: ReturnType<typeof addCounters>;
+  readGauges: () => void;
+  /** Templates of routes as in the OpenAPI document, by those of the router. */
+  routes: Map<string, string>;
+};
+
+/** Registers all metrics. `workers` null: agents run on this machine. */
+export function createMetrics(ctx: Context, workers: WorkerExecutor | null): Metrics {
   const registry = new Registry();
-  const count = addCounters(registry);
-  const readGauges = addGauges(registry, { db, now, workers });
+  const counters = addCounters(registry);
+  return { registry, counters, readGauges: addGauges(registry, ctx, workers), routes: new Map() };
+}
 
-  const attemptOf = prepared(
-    db
-      .select({
-        createdAt: jobs.createdAt,
-        startedAt: attempts.startedAt,
-        completedAt: attempts.completedAt,
-        outcome: attempts.outcome,
-      })
-      .from(attempts)
-      .innerJoin(jobs, eq(jobs.id, attempts.jobId))
-      .where(and(eq(attempts.jobId, sql.placeholder("job")), eq(attempts.attempt, sql.placeholder("attempt")))),
-  );
-  const endOf = prepared(
-    db
-      .select({
-        status: runs.status,
-        cause: runs.failureCause,
-        outcome: reports.outcome,
-        completedAt: runs.completedAt,
-      })
-      .from(runs)
-      .leftJoin(reports, eq(reports.runId, runs.id))
-      .where(eq(runs.id, sql.placeholder("run"))),
-  );
-
-  /** Counts runs whose end is on disk, and ignores unfinished ones. */
-  function countEnded(runIds: string[]): void {
-    for (const run of runIds) {
-      const { status, outcome, cause, completedAt } = endOf.get({ run }) ?? {};
-      if (status && completedAt) count.runs.inc({ status, outcome: outcome ?? "", cause: cause ?? "" });
-    }
+/** Counts runs whose end is on disk, and ignores unfinished ones. */
+export function countEnded({ db }: Context, { counters }: Metrics, runIds: string[]): void {
+  for (const run of runIds) {
+    const { status, outcome, cause, completedAt } = endOfRun(db).get({ run }) ?? {};
+    if (status && completedAt) counters.runs.inc({ status, outcome: outcome ?? "", cause: cause ?? "" });
   }
+}
 
-  /** Templates as in the OpenAPI document, by those of the router. */
-  const routes = new Map<string, string>();
-  let timer: ReturnType<typeof setInterval> | undefined;
+/** Counts an attempt whose end is on disk, and its run if that ended as well. */
+export function countAttempt(ctx: Context, metrics: Metrics, { id, kind, subject, attempt }: Lease): void {
+  const { counters } = metrics;
+  const row = attemptOfJob(ctx.db).get({ job: id, attempt });
+  if (!row?.outcome || row.completedAt === null) return;
+  counters.attempts.observe({ kind, outcome: row.outcome }, secondsIn(row.completedAt - row.startedAt));
+  if (attempt === 1) counters.waits.observe({ kind }, secondsIn(row.startedAt - row.createdAt));
+  if (kind === "run") countEnded(ctx, metrics, [subject]);
+}
 
-  return {
-    countEnded,
+/** Counts a response. `path`: the router's template, such as `/runs/:runId`; empty if none matched. */
+export function countResponse(
+  { counters, routes }: Metrics,
+  method: string,
+  path: string,
+  status: number,
+  ms: number,
+): void {
+  const route = routes.get(path) ?? path.replace(/:(\w+)/g, "{$1}");
+  routes.set(path, route);
+  counters.responses.inc({ method: methods.has(method) ? method : "other", route, status });
+  counters.seconds.observe({ route }, ms / 1000);
+}
 
-    /** Counts an attempt whose end is on disk, and its run if that ended as well. */
-    countAttempt({ id, kind, subject, attempt }: Lease): void {
-      const row = attemptOf.get({ job: id, attempt });
-      if (!row?.outcome || row.completedAt === null) return;
-      count.attempts.observe({ kind, outcome: row.outcome }, secondsIn(row.completedAt - row.startedAt));
-      if (attempt === 1) count.waits.observe({ kind }, secondsIn(row.startedAt - row.createdAt));
-      if (kind === "run") countEnded([subject]);
-    },
+/** Measures the delay of the event loop until the timer is cleared. */
+export function measureDelays({ counters }: Metrics) {
+  let due = performance.now() + delayEveryMs;
+  return setInterval(() => {
+    counters.delays.observe(secondsIn(performance.now() - due));
+    due = performance.now() + delayEveryMs;
+  }, delayEveryMs);
+}
 
-    countJudging: (isJudged: boolean): void => count.judgings.inc({ result: isJudged ? "judged" : "failed" }),
-
-    countRejectedSpans: (spans: number): void => count.rejectedSpans.inc(spans),
-    countTrace: (result: "sent" | "dropped"): void => count.traces.inc({ result }),
-
-    /** `path`: the router's template, such as `/runs/:runId`; empty if none matched. */
-    countResponse(method: string, path: string, status: number, ms: number): void {
-      const route = routes.get(path) ?? path.replace(/:(\w+)/g, "{$1}");
-      routes.set(path, route);
-      count.responses.inc({ method: methods.has(method) ? method : "other", route, status });
-      count.seconds.observe({ route }, ms / 1000);
-    },
-
-    /** Measures the delay of the event loop until `stop`. */
-    start(): void {
-      let due = performance.now() + delayEveryMs;
-      timer = setInterval(() => {
-        count.delays.observe(secondsIn(performance.now() - due));
-        due = performance.now() + delayEveryMs;
-      }, delayEveryMs);
-    },
-    stop: (): void => clearInterval(timer),
-
-    /** Responds to `GET /metrics`, and with 404 to everything else. */
-    async answer({ method, url }: Request): Promise<Response> {
-      const isScrape = new URL(url).pathname === "/metrics" && (method === "GET" || method === "HEAD");
-      if (!isScrape) return new Response("Not found. The metrics are at /metrics.\n", { status: 404 });
-      readGauges();
-      return new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
-    },
-  };
+/** Responds to `GET /metrics`, and with 404 to everything else. */
+export async function answerScrape({ registry, readGauges }: Metrics, { method, url }: Request): Promise<Response> {
+  const isScrape = new URL(url).pathname === "/metrics" && (method === "GET" || method === "HEAD");
+  if (!isScrape) return new Response("Not found. The metrics are at /metrics.\n", { status: 404 });
+  readGauges();
+  return new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
 }
 
 /** Never negative, as it would be after a correction of the clock. */

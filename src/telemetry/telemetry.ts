@@ -1,39 +1,37 @@
 import type { Context } from "../context.ts";
 import type { Lease } from "../jobs/queue.ts";
-import type { GaugeParts } from "./gauges.ts";
-import { createMetrics } from "./metrics.ts";
-import { createTraceExport } from "./traces.ts";
+import type { WorkerExecutor } from "../places/worker-executor.ts";
+import { countAttempt, countEnded, createMetrics, measureDelays } from "./metrics.ts";
+import { createTraceExport, exportTraces, stopTraceExport } from "./traces.ts";
 
-/** Metrics and traces, as far as they are configured. They report what has been stored. */
-export function createTelemetry(
-  ctx: Pick<Context, "db" | "log" | "now" | "config">,
-  workers: GaugeParts["workers"] = null,
-) {
-  const settings = ctx.config.telemetry;
-  const metrics = settings.metrics && createMetrics({ ...ctx, workers });
-  const onTrace = (result: "sent" | "dropped") => metrics?.countTrace(result);
-  const onRejected = (spans: number) => metrics?.countRejectedSpans(spans);
-  const traces = settings.otlp && createTraceExport(ctx, { ...settings.otlp, onTrace, onRejected });
+/** Metrics and traces, as far as they are configured. They report what has been stored. `workers` null: agents run on this machine. */
+export function createTelemetry(ctx: Context, workers: WorkerExecutor | null) {
+  const { telemetry: settings } = ctx.config;
+  const metrics = settings.metrics && createMetrics(ctx, workers);
+  const traces = settings.otlp && createTraceExport(ctx, settings.otlp, metrics);
+  let delays: ReturnType<typeof measureDelays> | undefined;
+  // Runs that ended otherwise than by an attempt.
+  ctx.signals.runsEnded.subscribe((runIds) => {
+    if (metrics) countEnded(ctx, metrics, runIds);
+    if (traces) exportTraces(traces, runIds);
+  });
+  ctx.signals.runJudged.subscribe((isJudged) =>
+    metrics?.counters.judgings.inc({ result: isJudged ? "judged" : "failed" }),
+  );
   return {
     /** null: not configured. */
     metrics,
     onAttempt(lease: Lease): void {
-      metrics?.countAttempt(lease);
-      if (lease.kind === "run") traces?.add([lease.subject]);
+      if (metrics) countAttempt(ctx, metrics, lease);
+      if (traces && lease.kind === "run") exportTraces(traces, [lease.subject]);
     },
-    /** For runs that ended otherwise than by an attempt. */
-    onEnded(runIds: string[]): void {
-      metrics?.countEnded(runIds);
-      traces?.add(runIds);
-    },
-    onJudged: (isJudged: boolean): void => metrics?.countJudging(isJudged),
     start(): void {
-      metrics?.start();
-      traces?.start();
+      delays = metrics ? measureDelays(metrics) : undefined;
+      traces?.poll.start();
     },
     async stop(): Promise<void> {
-      metrics?.stop();
-      await traces?.stop();
+      clearInterval(delays);
+      if (traces) await stopTraceExport(traces);
     },
   };
 }

@@ -6,6 +6,7 @@ import { runs, sessionEvents } from "../db/tables/runs.ts";
 import { openUpstream } from "../net/upstream.ts";
 import { createPoll } from "../poll.ts";
 import { readSessionInTurns } from "../reports/session-events.ts";
+import type { Metrics } from "./metrics.ts";
 import { type TracedRun, toTraceRequests } from "./spans.ts";
 
 /** Ended runs that wait to be exported. Only their IDs are in memory. */
@@ -16,13 +17,6 @@ const maxRetryMs = 60_000;
 const idleMs = 3600_000;
 /** Characters of a response to read. */
 const maxAnswer = 64 * 1024;
-
-type Options = OtlpSettings & {
-  /** Called with what happened to a trace. */
-  onTrace: (result: "sent" | "dropped") => void;
-  /** Called with the number of spans that the collector rejected of a request that it accepted. */
-  onRejected: (spans: number) => void;
-};
 
 class Rejected extends Error {}
 
@@ -53,106 +47,122 @@ async function readStart({ body }: Response): Promise<string> {
   return text;
 }
 
+/** The export of traces to an OpenTelemetry collector. */
+export type TraceExport = {
+  ctx: Context;
+  settings: OtlpSettings;
+  /** null: not configured. */
+  metrics: Metrics | null;
+  /** IDs of ended runs, the oldest first. */
+  waiting: string[];
+  stopping: AbortController;
+  /** Attempts to export the oldest one that failed. */
+  failures: number;
+  /** When the next attempt may start, by the monotonic clock. */
+  notBefore: number;
+  hasWarned: boolean;
+  poll: ReturnType<typeof createPoll>;
+};
+
 /**
  * Exports the sessions of ended runs to an OpenTelemetry collector, one at a time. While it can't be reached, at most 1,000 runs wait; further
  * ones are dropped, and so is what a collector rejects. Runs never wait for it, and nothing is kept over a restart.
  */
-export function createTraceExport(
-  { db, log }: Pick<Context, "db" | "log">,
-  { url, headers, withContent, onTrace, onRejected }: Options,
-) {
-  const waiting: string[] = [];
-  const stopping = new AbortController();
-  let failures = 0;
-  let hasWarned = false;
-  let notBefore = 0;
-
-  /** null: the run has not ended, or there is no session. */
-  async function readRun(id: string): Promise<TracedRun | null> {
-    const row = db
-      .select({ run: runs, report: reports })
-      .from(runs)
-      .leftJoin(reports, eq(reports.runId, runs.id))
-      .where(eq(runs.id, id))
-      .get();
-    if (!row || row.run.completedAt === null) return null;
-    const { run, report } = row;
-    const last = db
-      .select({ attempt: max(sessionEvents.attempt) })
-      .from(sessionEvents)
-      .where(eq(sessionEvents.runId, id));
-    const attempt = report?.attempt ?? last.get()?.attempt ?? null;
-    if (attempt === null) return null;
-    const events = await readSessionInTurns(db, { orgId: run.orgId, runId: id, attempt });
-    return events.length === 0 ? null : { ...run, text: run.task.text, attempt, report, events };
-  }
-
-  async function send(body: object): Promise<void> {
-    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(sendMs)]);
-    const response = await openUpstream(url, { headers, body: JSON.stringify(body), signal, allow: null });
-    const { status } = response;
-    if (response.ok) return noteRejected(toPartialSuccess(await readStart(response)));
-    await response.body?.cancel();
-    const reason = `the collector returned ${status}`;
-    throw status === 429 || status >= 500 ? new Error(reason) : new Rejected(reason);
-  }
-
-  /** The collector kept a request only in part: it would reject the same spans again. */
-  function noteRejected({ rejectedSpans, errorMessage }: PartialSuccess): void {
-    if (rejectedSpans === 0) return;
-    onRejected(rejectedSpans);
-    if (!hasWarned) log.warn({ rejectedSpans, reason: errorMessage }, "the OTLP collector rejected spans; logged once");
-    hasWarned = true;
-  }
-
-  function drop(run: string, reason: string): void {
-    onTrace("dropped");
-    log.warn({ run, reason }, "trace dropped");
-  }
-
-  /** Sends the oldest trace. Returns the delay until the next one. */
-  async function sendNext(): Promise<number> {
-    const wait = notBefore - performance.now();
-    if (wait > 0) return wait;
-    const [id] = waiting;
-    if (id === undefined) return idleMs;
-    try {
-      const run = await readRun(id);
-      for (const body of run ? toTraceRequests(run, withContent) : []) await send(body);
-      if (run) onTrace("sent");
-    } catch (error) {
-      if (stopping.signal.aborted) return idleMs;
-      if (!(error instanceof Rejected)) {
-        notBefore = performance.now() + Math.min(maxRetryMs, firstRetryMs * 2 ** failures++);
-        log.debug({ run: id, err: error }, "could not export trace");
-        return notBefore - performance.now();
-      }
-      drop(id, error.message);
-    }
-    failures = 0;
-    waiting.shift();
-    return waiting.length > 0 ? 0 : idleMs;
-  }
-
-  const poll = createPoll({
-    check: sendNext,
-    onError: (error) => log.error({ err: error }, "could not export traces"),
-    retryMs: maxRetryMs,
-  });
-
-  return {
-    start: poll.start,
-    /** Exports runs that ended; others are ignored. */
-    add(runIds: string[]): void {
-      for (const id of runIds) {
-        if (waiting.length < maxWaiting) waiting.push(id);
-        else drop(id, `${maxWaiting} traces are waiting for the collector`);
-      }
-      poll.wake();
-    },
-    stop(): Promise<void> {
-      stopping.abort();
-      return poll.stop();
-    },
+export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics: Metrics | null): TraceExport {
+  const traces: TraceExport = {
+    ...{ ctx, settings, metrics, waiting: [], failures: 0, notBefore: 0, hasWarned: false },
+    stopping: new AbortController(),
+    poll: createPoll({
+      check: () => sendNext(traces),
+      onError: (error) => ctx.log.error({ err: error }, "could not export traces"),
+      retryMs: maxRetryMs,
+    }),
   };
+  return traces;
+}
+
+/** Exports runs that ended; others are ignored. */
+export function exportTraces(traces: TraceExport, runIds: string[]): void {
+  for (const id of runIds) {
+    if (traces.waiting.length < maxWaiting) traces.waiting.push(id);
+    else drop(traces, id, `${maxWaiting} traces are waiting for the collector`);
+  }
+  traces.poll.wake();
+}
+
+/** Sends nothing more. */
+export function stopTraceExport({ stopping, poll }: TraceExport): Promise<void> {
+  stopping.abort();
+  return poll.stop();
+}
+
+/** Sends the oldest trace. Returns the delay until the next one. */
+async function sendNext(traces: TraceExport): Promise<number> {
+  const { ctx, settings, metrics, waiting, stopping } = traces;
+  const wait = traces.notBefore - performance.now();
+  if (wait > 0) return wait;
+  const [id] = waiting;
+  if (id === undefined) return idleMs;
+  try {
+    const run = await readRun(ctx, id);
+    for (const body of run ? toTraceRequests(run, settings.withContent) : []) await send(traces, body);
+    if (run) metrics?.counters.traces.inc({ result: "sent" });
+  } catch (error) {
+    if (stopping.signal.aborted) return idleMs;
+    if (!(error instanceof Rejected)) {
+      traces.notBefore = performance.now() + Math.min(maxRetryMs, firstRetryMs * 2 ** traces.failures++);
+      ctx.log.debug({ run: id, err: error }, "could not export trace");
+      return traces.notBefore - performance.now();
+    }
+    drop(traces, id, error.message);
+  }
+  traces.failures = 0;
+  waiting.shift();
+  return waiting.length > 0 ? 0 : idleMs;
+}
+
+function drop({ ctx, metrics }: TraceExport, run: string, reason: string): void {
+  metrics?.counters.traces.inc({ result: "dropped" });
+  ctx.log.warn({ run, reason }, "trace dropped");
+}
+
+/** null: the run has not ended, or there is no session. */
+async function readRun({ db }: Context, id: string): Promise<TracedRun | null> {
+  const row = db
+    .select({ run: runs, report: reports })
+    .from(runs)
+    .leftJoin(reports, eq(reports.runId, runs.id))
+    .where(eq(runs.id, id))
+    .get();
+  if (!row || row.run.completedAt === null) return null;
+  const { run, report } = row;
+  const last = db
+    .select({ attempt: max(sessionEvents.attempt) })
+    .from(sessionEvents)
+    .where(eq(sessionEvents.runId, id));
+  const attempt = report?.attempt ?? last.get()?.attempt ?? null;
+  if (attempt === null) return null;
+  const events = await readSessionInTurns(db, { orgId: run.orgId, runId: id, attempt });
+  return events.length === 0 ? null : { ...run, text: run.task.text, attempt, report, events };
+}
+
+async function send(traces: TraceExport, body: object): Promise<void> {
+  const { url, headers } = traces.settings;
+  const signal = AbortSignal.any([traces.stopping.signal, AbortSignal.timeout(sendMs)]);
+  const response = await openUpstream(url, { headers, body: JSON.stringify(body), signal, allow: null });
+  const { status } = response;
+  if (response.ok) return noteRejected(traces, toPartialSuccess(await readStart(response)));
+  await response.body?.cancel();
+  const reason = `the collector returned ${status}`;
+  throw status === 429 || status >= 500 ? new Error(reason) : new Rejected(reason);
+}
+
+/** The collector kept a request only in part: it would reject the same spans again. */
+function noteRejected(traces: TraceExport, { rejectedSpans, errorMessage }: PartialSuccess): void {
+  const { ctx, metrics } = traces;
+  if (rejectedSpans === 0) return;
+  metrics?.counters.rejectedSpans.inc(rejectedSpans);
+  if (!traces.hasWarned)
+    ctx.log.warn({ rejectedSpans, reason: errorMessage }, "the OTLP collector rejected spans; logged once");
+  traces.hasWarned = true;
 }

@@ -1,9 +1,9 @@
 import { Gauge, type Registry } from "prom-client";
-import { workerStates } from "../places/roster-states.ts";
-import type { WorkerPlace } from "../places/worker-place.ts";
+import { workerStates } from "../places/messages.ts";
+import type { WorkerExecutor } from "../places/worker-executor.ts";
 
 /** Registers what is known about workers. Returns the function that reads it. */
-export function addWorkerGauges(registry: Registry, workers: Pick<WorkerPlace, "list" | "countWaiting">): () => void {
+export function addWorkerGauges(registry: Registry, workers: WorkerExecutor): () => void {
   const registers = [registry];
   const gauge = (name: string, help: string, label: string) =>
     new Gauge({ name: `evald_${name}`, help, labelNames: [label], registers });
@@ -25,6 +25,7 @@ export function addWorkerGauges(registry: Registry, workers: Pick<WorkerPlace, "
       sessions.inc({ worker }, each.runIds.length);
       silence.set({ worker }, each.silentMs / 1000);
     }
-    for (const [what, count] of Object.entries(workers.countWaiting())) waiting.set({ for: what }, count);
+    const waitsFor = [...workers.waiting.values()];
+    for (const what of ["worker", "slot"]) waiting.set({ for: what }, waitsFor.filter((each) => each === what).length);
   };
 }

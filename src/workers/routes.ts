@@ -6,18 +6,18 @@ import { orgOf } from "../http/caller.ts";
 import { errors, operation } from "../http/operation.ts";
 import { PathId } from "../schema.ts";
 import { Worker } from "./schema.ts";
-import type { Workers } from "./workers.ts";
+import { dismissWorker, listWorkers, type Workers } from "./workers.ts";
 
 const params = Type.Object({ workerId: PathId("ID of the worker") });
 
 /** The machines that run agents. `checkOwner`: throws forbidden for keys that may not change them. */
-export const workerRoutes = (workers: Workers, ctx: Context) =>
+export const workerRoutes = (ctx: Context, workers: Workers) =>
   new Elysia({ name: "workers" })
     .get(
       "/api/v1/workers",
       ({ request }) => {
         orgOf(request);
-        return workers.listWorkers();
+        return listWorkers(ctx, workers);
       },
       operation(
         "Workers",
@@ -35,7 +35,7 @@ export const workerRoutes = (workers: Workers, ctx: Context) =>
       ({ request, params }) => {
         orgOf(request);
         checkOwner(ctx, request, "manage workers");
-        return workers.drainWorker(params.workerId);
+        return dismissWorker(ctx, workers, params.workerId, "drain");
       },
       {
         params,
@@ -55,7 +55,7 @@ export const workerRoutes = (workers: Workers, ctx: Context) =>
       ({ request, params }) => {
         orgOf(request);
         checkOwner(ctx, request, "manage workers");
-        return workers.removeWorker(params.workerId);
+        return dismissWorker(ctx, workers, params.workerId, "remove");
       },
       {
         params,

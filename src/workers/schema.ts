@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { workerStates } from "../places/roster-states.ts";
+import { workerStates } from "../places/messages.ts";
 import { Id, OneOf, Time } from "../schema.ts";
 
 const Part = Type.Object({

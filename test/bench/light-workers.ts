@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import pino from "pino";
 import { version } from "../../package.json" with { type: "json" };
 import type { AgentEvent } from "../../src/agents/agent.ts";
-import type { Place } from "../../src/places/place.ts";
+import type { Executor } from "../../src/places/executor.ts";
 import { openWorker } from "../../src/places/worker.ts";
 import { instantAgent } from "../support/app.ts";
 
@@ -15,7 +15,7 @@ const steps: Step[] = await Bun.file(file).json();
 const { EVALD_REDIS_URL: url = "", EVALD_GATEWAY_URL: gatewayUrl = "" } = process.env;
 const agent = { ...instantAgent, describe: () => ({ id: "llm", version, model: null, kind: "model" }) as const };
 
-const place: Place = {
+const executor: Executor = {
   async *run({ model }, { onEgress, signal }) {
     for (const step of steps) {
       if ("afterMs" in step) await Bun.sleep(step.afterMs);
@@ -35,7 +35,7 @@ const place: Place = {
   },
 };
 
-const options = { url, gatewayUrl, version, slots: Number(slots), agents: { llm: agent }, place };
+const options = { url, gatewayUrl, version, slots: Number(slots), agents: { llm: agent }, executor };
 const workers: Awaited<ReturnType<typeof openWorker>>[] = [];
 for (let i = 0; i < Number(count); i++)
   workers.push(await openWorker({ ...options, log: pino({ level: "silent" }), newId: () => crypto.randomUUID() }));

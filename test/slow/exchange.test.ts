@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { getTableColumns, getTableName } from "drizzle-orm";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import fc from "fast-check";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { artifacts } from "../../src/db/tables/runs.ts";
@@ -60,14 +59,14 @@ function tablesOf(app: App) {
     ...{ run: "completed_at is not null", gate: "status != 'running'", regrade: "completed_at is not null" },
     eval_request: "id not in (select eval_request_id from runs where completed_at is null)",
   };
-  return Object.entries(shapes).map(([type, { table, without }]) => {
+  return Object.entries(shapes).map(([type, { table, without = [] }]) => {
     const rows = app.db.$client
       .query<Record<string, unknown>, [string]>(
         `select * from ${getTableName(table)} where org_id = ? and ${ended[type] ?? "true"} order by 1, 2, 3`,
       )
       .all(app.a.org);
-    const columns = getTableColumns(table as SQLiteTable);
-    for (const row of rows) for (const name of without) delete row[columns[name]?.name ?? ""];
+    const columns = getTableColumns(table);
+    for (const row of rows) for (const name of ["orgId", ...without]) delete row[columns[name]?.name ?? ""];
     return [type, JSON.parse(JSON.stringify(rows).replaceAll(secret, "evals_[redacted]"))];
   });
 }

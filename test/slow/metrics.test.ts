@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { answerScrape, type Metrics } from "../../src/telemetry/metrics.ts";
 import { buildExecutables, call, emptyFolder, instant, serve } from "../support/executable.ts";
 import { answer, judgedApps, says } from "../support/judged.ts";
 import { until } from "../support/until.ts";
@@ -60,8 +61,11 @@ test("judgings are counted by result", async () => {
   });
   await app.run();
   await app.run();
-  const response = await app.service.telemetry.metrics?.answer(new Request("http://localhost/metrics"));
-  expect((await response?.text())?.match(/^evald_judgings_total.*$/gm)).toEqual([
+  const response = await answerScrape(
+    app.service.telemetry.metrics as Metrics,
+    new Request("http://localhost/metrics"),
+  );
+  expect((await response.text()).match(/^evald_judgings_total.*$/gm)).toEqual([
     'evald_judgings_total{result="failed"} 1',
     'evald_judgings_total{result="judged"} 1',
   ]);

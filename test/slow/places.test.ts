@@ -4,9 +4,9 @@ import type { Agent } from "../../src/agents/agent.ts";
 import { createChildAgent } from "../../src/agents/child.ts";
 import { startProcess } from "../../src/agents/process.ts";
 import { createArchive } from "../../src/archives/archives.ts";
-import { createLocalPlace } from "../../src/places/local.ts";
+import { createLocalExecutor } from "../../src/places/local.ts";
 import { openWorker } from "../../src/places/worker.ts";
-import { openWorkerPlace } from "../../src/places/worker-place.ts";
+import { openWorkerExecutor } from "../../src/places/worker-executor.ts";
 import { instantAgent, testApp } from "../support/app.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { call, finish, modelRuns } from "../support/model-runs.ts";
@@ -57,15 +57,24 @@ afterEach(async () => {
 
 /** One worker in this process, with its service's gateway. */
 function onWorker(agents: Record<string, Agent>) {
-  const place = openWorkerPlace({ url: redis.url, version: "1", agents, waitMs: 60_000, log, newId });
-  const local = createLocalPlace({ agents, now: Date.now, folder: null, operatorHosts: [] });
-  const starting = openWorker({ url: redis.url, gatewayUrl, version: "1", slots: 4, agents, place: local, log, newId });
+  const executor = openWorkerExecutor({ url: redis.url, version: "1", agents, waitMs: 60_000, log, newId });
+  const local = createLocalExecutor(agents, Date.now, null, []);
+  const starting = openWorker({
+    url: redis.url,
+    gatewayUrl,
+    version: "1",
+    slots: 4,
+    agents,
+    executor: local,
+    log,
+    newId,
+  });
   closings.push(
-    () => place.close(),
+    () => executor.close(),
     async () => (await starting).stop(0),
     () => local.close(),
   );
-  return place;
+  return executor;
 }
 
 let answerCall: (request: Request) => Promise<Response> = async () => new Response(null, { status: 503 });

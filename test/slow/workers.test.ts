@@ -3,9 +3,9 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import pino from "pino";
 import { version } from "../../package.json" with { type: "json" };
-import { createLocalPlace } from "../../src/places/local.ts";
+import { createLocalExecutor } from "../../src/places/local.ts";
 import { openWorker } from "../../src/places/worker.ts";
-import { openWorkerPlace } from "../../src/places/worker-place.ts";
+import { openWorkerExecutor } from "../../src/places/worker-executor.ts";
 import { instantAgent, testApp } from "../support/app.ts";
 import { complaintsOf, openBrowser, problemsOf } from "../support/browser.ts";
 import { emptyFolder } from "../support/executable.ts";
@@ -63,8 +63,8 @@ function startWorkerOn({ url = redis.url, goneMs }: On, ...args: string[]) {
 /** A service, and a run that ends only after `release`. */
 async function startRun({ url = redis.url, waitMs = 60_000, workerLabels = [] as string[] } = {}) {
   const file = join(emptyFolder(), "go");
-  const place = openWorkerPlace({ url, version, agents, waitMs, log, newId, goneMs: shortMs });
-  const app = testApp({ workers: () => place, log });
+  const executor = openWorkerExecutor({ url, version, agents, waitMs, log, newId, goneMs: shortMs });
+  const app = testApp({ workers: () => executor, log });
   const prompt = await app.send("POST", "/api/v1/prompts", {
     body: { text: `See https://docs.test/ as a-session until ${file}`, workerLabels },
   });
@@ -143,10 +143,10 @@ test("batches of a session that arrive again or too early change nothing", async
 
 test("sessions that start together use the slots of all workers", async () => {
   const workers = [startWorker("--slots", "1"), startWorker("--slots", "1")];
-  const place = openWorkerPlace({ url: redis.url, version, agents, waitMs: 60_000, log, newId });
-  const app = testApp({ workers: () => place, log });
+  const executor = openWorkerExecutor({ url: redis.url, version, agents, waitMs: 60_000, log, newId });
+  const app = testApp({ workers: () => executor, log });
   closings.push(() => app.service.stop(0));
-  await until("both are connected", () => place.slots() === 2);
+  await until("both are connected", () => executor.slots() === 2);
   const file = join(emptyFolder(), "go");
   const prompt = await app.send("POST", "/api/v1/prompts", { body: { text: `See https://docs.test/ until ${file}` } });
   const request = () => app.send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
@@ -211,11 +211,11 @@ test("a run waits without a limit while Redis can't be reached", async () => {
   const own = await startRedis();
   await own.kill();
   const logged: string[] = [];
-  const place = openWorkerPlace({
+  const executor = openWorkerExecutor({
     ...{ url: own.url, version, agents, waitMs: 1, newId },
     log: pino({ level: "warn" }, { write: (line: string) => logged.push(line) }),
   });
-  const app = testApp({ workers: () => place, log });
+  const app = testApp({ workers: () => executor, log });
   closings.push(() => app.service.stop(0));
   await until("the service knows", () => logged.join().includes("Redis can't be reached"));
   const prompt = await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
@@ -464,25 +464,26 @@ test("the doctor checks the Redis server", async () => {
 
 test("workers are drained and upgraded one by one", async () => {
   const open = async (of: string) => {
-    const place = createLocalPlace({ agents, now: Date.now, folder: emptyFolder(), operatorHosts: [] });
-    const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, place, log, newId };
+    const executor = createLocalExecutor(agents, Date.now, emptyFolder(), []);
+    const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, executor, log, newId };
     const worker = await openWorker({ ...options, version: of });
     closings.push(
-      () => place.close(),
+      () => executor.close(),
       () => worker.stop(0),
     );
     return worker;
   };
   const connect = (of: string) => {
-    const place = openWorkerPlace({ url: redis.url, version: of, agents, waitMs: 60_000, log, newId });
-    closings.push(place.close);
-    return place;
+    const executor = openWorkerExecutor({ url: redis.url, version: of, agents, waitMs: 60_000, log, newId });
+    closings.push(executor.close);
+    return executor;
   };
-  const states = (place: ReturnType<typeof connect>) => place.list().map((each) => `${each.version} ${each.state}`);
+  const states = (executor: ReturnType<typeof connect>) =>
+    executor.list().map((each) => `${each.version} ${each.state}`);
   const before = connect("1");
   const [first, second] = [await open("1"), await open("1")];
   await until("both are connected", () => before.list().length === 2);
-  before.drain(first.id);
+  before.dismiss(first.id, "drain");
   await first.drained;
   await first.stop(0);
   const upgraded = await open("2");
@@ -504,11 +505,11 @@ test("a run fails immediately if it must not wait for a worker", async () => {
 
 test("a worker with a different version is refused, with both versions in the message", async () => {
   await startRun();
-  const place = createLocalPlace({ agents, now: Date.now, folder: emptyFolder(), operatorHosts: [] });
-  const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, place, log, newId };
+  const executor = createLocalExecutor(agents, Date.now, emptyFolder(), []);
+  const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, executor, log, newId };
   const worker = await openWorker({ ...options, version: "0.0.1" });
   closings.push(
-    () => place.close(),
+    () => executor.close(),
     () => worker.stop(0),
   );
   const refusal = await worker.refused.catch((error: Error) => error.message);

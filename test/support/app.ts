@@ -8,7 +8,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { configure, openDb } from "../../src/db/open.ts";
 import { countUnfinishedJobs } from "../../src/jobs/queue.ts";
 import type { Surface } from "../../src/mcp/endpoint.ts";
-import type { WorkerPlace } from "../../src/places/worker-place.ts";
+import type { WorkerExecutor } from "../../src/places/worker-executor.ts";
 import { createService } from "../../src/service.ts";
 import { checkDescribed } from "./described.ts";
 
@@ -63,7 +63,7 @@ type Options = {
   surface?: Surface;
   deliveryTimeoutMs?: number;
   /** Where the agents run. Default: in this process. */
-  workers?: (agents: Record<string, Agent>) => WorkerPlace;
+  workers?: (agents: Record<string, Agent>) => WorkerExecutor;
 };
 
 /** A whole service on a real database, used through its front door; two organizations, each with a key. */
@@ -82,13 +82,13 @@ export function testApp({
   const db = dataDir === ":memory:" ? emptyDb() : openDb(dataDir);
   const baseUrl = config.baseUrl ?? "http://localhost:3000";
   const own = { explorer: agent, ...agents };
-  const place = workers?.(own);
+  const executor = workers?.(own);
   const service = createService({
     db,
     config,
     log,
-    agents: place?.agents ?? own,
-    ...(place && { workers: place }),
+    agents: executor?.agents ?? own,
+    ...(executor && { workers: executor }),
     baseUrl: () => baseUrl,
     now,
     backoffMs: () => 1,

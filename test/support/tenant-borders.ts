@@ -16,6 +16,7 @@ import { trusts } from "../../src/db/tables/keys.ts";
 import { destinations } from "../../src/db/tables/notifications.ts";
 import { invitations } from "../../src/db/tables/people.ts";
 import { archives } from "../../src/db/tables/prompts.ts";
+import { exportOrg } from "../../src/exchange/export.ts";
 import { importFile } from "../../src/exchange/import.ts";
 import { claimJobs, enqueue as enqueueJob } from "../../src/jobs/queue.ts";
 import { getModel, listModelSecrets, removeModelKey, setModelKey } from "../../src/models/models.ts";
@@ -254,7 +255,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
       const other = (id: string) => id.replace(/.$/, (last) => (Number.parseInt(last, 16) ^ 15).toString(16));
       const folder = mkdtempSync(joinPath(tmpdir(), "evald-test-"));
       try {
-        const lines = [...service.exports.exportOrg(b.org, {})]
+        const lines = [...exportOrg(service.ctx, b.org, {})]
           .join("")
           .replace(uuid, other)
           .replace(/"slug":"([^"]+)"/g, (_, slug: string) => `"slug":"${other(slug)}"`)

@@ -11,6 +11,7 @@ import { notifications } from "../../src/db/tables/notifications.ts";
 import { orgs } from "../../src/db/tables/orgs.ts";
 import { prompts } from "../../src/db/tables/prompts.ts";
 import { runs } from "../../src/db/tables/runs.ts";
+import { exportOrg } from "../../src/exchange/export.ts";
 import { budgetOfRun, getSpending } from "../../src/runs/spending.ts";
 import { browse, signedIn } from "./people.ts";
 import { joinedOrgId, type Tenants, unlike } from "./tenants.ts";
@@ -68,7 +69,7 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
       const setupOrg = createOrg(service.ctx, "Of new owners").id;
       const setup = await browse(world).get(setupPath(service.ctx, setupOrg));
       if (!setup.body.includes("Of new owners")) return "the setup page doesn't name its organization";
-      const [line] = [...service.exports.exportOrg(b.org, {})].join("").split("\n");
+      const [line] = [...exportOrg(service.ctx, b.org, {})].join("").split("\n");
       const [invitation] = listInvitations(service.ctx, b.org);
       const invited = await browse(world).get(invitation?.path ?? "");
       const guest = await signedIn(world, { org: setupOrg, email: `new@${b.org}.example` });

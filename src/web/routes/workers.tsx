@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import type { Message } from "../../http/event-stream.ts";
 import { watchClock } from "../../runs/follow.ts";
-import type { Workers } from "../../workers/workers.ts";
+import { dismissWorker, listWorkers, type Workers } from "../../workers/workers.ts";
 import { toPart } from "../components/layout.tsx";
 import { type FormResult, showPage, streamPage, submitSettings } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
@@ -13,8 +13,8 @@ import { may, type Viewer } from "../viewer.ts";
 
 const workersPart = (ctx: Context, workers: Workers, viewer: Viewer, site: Site): WorkersShown => ({
   site,
-  workers: workers.listWorkers(),
-  isUsed: workers.isUsed,
+  workers: listWorkers(ctx, workers),
+  isUsed: workers !== null,
   mayChange: may(viewer, "organization"),
   now: ctx.now(),
 });
@@ -39,14 +39,14 @@ export const workerPages = (ctx: Context, workers: Workers) => {
     .get("/settings/workers/live", ({ request }) =>
       streamPage(ctx, request, (viewer, site) => {
         // Forbidden is an error of the request, not of its stream.
-        workers.listWorkers();
+        listWorkers(ctx, workers);
         return (gone) => followWorkers(ctx, workers, viewer, site, gone);
       }),
     )
     .post("/settings/workers/:workerId", ({ request, params: { workerId } }) =>
       submitSettings(ctx, request, "organization", workersPage, (viewer, form, site) => {
         const what = form.get("do");
-        const worker = workers.listWorkers().find(({ id }) => id === workerId);
+        const worker = listWorkers(ctx, workers).find(({ id }) => id === workerId);
         if (worker && what !== "drain" && what !== "remove") throw badRequest("Select one of the listed actions.");
         const isDrain = what === "drain";
         if (worker)
@@ -57,7 +57,7 @@ export const workerPages = (ctx: Context, workers: Workers) => {
             back: "/settings/workers",
             isDestructive: !isDrain,
           });
-        const { name } = isDrain ? workers.drainWorker(workerId) : workers.removeWorker(workerId);
+        const { name } = dismissWorker(ctx, workers, workerId, isDrain ? "drain" : "remove");
         return workersPage(ctx, viewer, site, { done: isDrain ? `${name} is draining.` : `${name} was removed.` });
       }),
     );

@@ -2,11 +2,8 @@ import type { AgentEvent, Means } from "../agents/agent.ts";
 import type { Task } from "../agents/task.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 
-/** Access to the gateway for one run. */
-type ModelGrant = Means["model"];
-
-/** One run of an agent: what it does and what it may use. Plain data. */
-export type PlaceOrder = {
+/** One session of an agent: what it does and what it may use. Plain data. */
+export type SessionOrder = {
   /** Unique for each attempt of a run. */
   id: string;
   /** ID of the agent. */
@@ -16,8 +13,8 @@ export type PlaceOrder = {
   allow: readonly AllowRule[];
   /** Labels that the worker must have. */
   labels: readonly string[];
-  /** null: an agent without a model, which gets no sandbox either. */
-  model: ModelGrant | null;
+  /** Access to the gateway; null: an agent without a model, which gets no sandbox either. */
+  model: Means["model"] | null;
   /** The archive that the workspace starts with. */
   archive: Uint8Array | null;
   /** The archive with its skills. */
@@ -25,7 +22,7 @@ export type PlaceOrder = {
 };
 
 /** Why an agent has not started yet. */
-type WaitingFor = {
+type WaitReason = {
   /** `worker`: no connected worker has what it needs; `slot`: all that have it are busy. */
   what: "worker" | "slot";
   agent: string;
@@ -36,26 +33,26 @@ type WaitingFor = {
   failsInMs: number | null;
 };
 
-/** The side of the run that gave the order. */
-export type PlaceLink = {
+/** What an executor calls during a session, and the signal that ends it. */
+export type SessionHooks = {
   signal: AbortSignal;
   /** Called with secrets that must not appear in anything that is stored, before an event can contain them. */
   hide: (secrets: string[]) => void;
   /** Called with the events of the network proxy. */
   onEgress: (event: AgentEvent) => void;
   /** Called when the agent must wait, whenever the reason changes. */
-  onWait: (reason: WaitingFor) => void;
+  onWait: (reason: WaitReason) => void;
   /** Called when the agent starts, with its version there. */
   onStart: (version: string) => void;
   /** Called when the agent has ended. Cleaning up may take longer. */
   onEnd: () => void;
 };
 
-/** Where the process of an agent runs. */
-export type Place = {
+/** Runs the processes of agents: on this machine, or on workers. */
+export type Executor = {
   /**
    * Runs an agent and yields its events, one after the other as they are taken. Ends after `end` or throws an AgentFailure; nothing of the run
    * is left then.
    */
-  run(order: PlaceOrder, link: PlaceLink): AsyncIterable<AgentEvent>;
+  run(order: SessionOrder, hooks: SessionHooks): AsyncIterable<AgentEvent>;
 };
