@@ -485,7 +485,7 @@ test("new figures replace old ones of the same name", () => {
   ]);
 });
 
-test("the listed row types are those of an export", async () => {
+test("the listed row types equal the row types of an export", async () => {
   const [sample = ""] = codeOf(await Bun.file(docFile("exports.md")).text(), "text");
   const types = [...sample.matchAll(/^\{"type":"(.+?)"/gm)].map(([, type]) => type);
   expect(types).toEqual(["evald export", ...rowTypes, "end"]);

@@ -177,7 +177,7 @@ describe("the list of hosts", () => {
     ["a.b.wide.test", true],
     ["wide.test", false],
     ["127.0.0.1", false],
-  ])("decides about %s: %p, for an absolute URL and a tunnel", async (host, allowed) => {
+  ])("allows %s or not: %p, as an absolute URL and through a tunnel", async (host, allowed) => {
     const served = site({ "/": { body: "home" } });
     names = Object.fromEntries([host, host.toLowerCase()].map((name) => [name.replace(/\.$/, ""), ["127.0.0.1"]]));
     names[new URL(`http://${host}/`).hostname] = ["127.0.0.1"];
@@ -499,8 +499,8 @@ describe("a run is limited", () => {
   });
 });
 
-describe("a body", () => {
-  test("passes unchanged in both directions, with its headers", async () => {
+describe("a request", () => {
+  test("passes bodies unchanged in both directions, with their headers", async () => {
     const big = "0123456789".repeat(500_000);
     const zipped = Bun.gzipSync("zipped");
     const served = site({
@@ -528,7 +528,7 @@ describe("a body", () => {
     expect(session.events.at(-1)).toMatchObject({ status: 200, bytes: zipped.length });
   });
 
-  test("passes a tunnel in both directions until both sides are done", async () => {
+  test("for a tunnel passes bytes in both directions until both sides are done", async () => {
     const port = await rawServer((socket) => {
       let got = "";
       socket.on("data", (data) => (got += data));
@@ -545,7 +545,7 @@ describe("a body", () => {
     ]);
   });
 
-  test.each(["absolute", "tunnel"])("ends upstream too when the client is killed: %s", async (way) => {
+  test.each(["absolute", "tunnel"])("ends its upstream connection when the client is killed: %s", async (way) => {
     const gone = Promise.withResolvers<void>();
     const port = await rawServer((socket) => {
       for (const event of ["end", "close"]) socket.on(event, () => gone.resolve());
@@ -571,7 +571,7 @@ describe("a body", () => {
     });
   });
 
-  test("is cut for the client and reported if the upstream breaks off", async () => {
+  test("is reported if the upstream breaks off, and the client's response is cut", async () => {
     const port = await rawServer((socket) => {
       socket.once("data", () => {
         socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegin", () => socket.destroy());
@@ -583,7 +583,7 @@ describe("a body", () => {
     expect((await session.told(1))[0]).toMatchObject({ status: 200, error: { kind: "protocol" } });
   });
 
-  test("is rejected with an explanation if the request isn't for a proxy", async () => {
+  test("that isn't for a proxy is rejected with an explanation", async () => {
     const session = open();
     const answer = await ask(session, "/path");
     expect(answer).toMatchObject({

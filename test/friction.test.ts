@@ -227,7 +227,7 @@ describe("the state of friction", () => {
     expect(await told()).toEqual(["open", 4, 8]);
   });
 
-  test("of an unknown prompt or provider is rejected", async () => {
+  test("can't be requested for an unknown prompt or provider", async () => {
     const { app, id } = prompted();
     const { send, b } = app;
     const got = async (query: string, key?: string) => {

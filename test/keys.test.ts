@@ -235,7 +235,7 @@ describe("a key with scopes", () => {
     [["write"], { ...whoami, ...noReads, ...noRuns, ...changes }],
     [["read", "run"], { ...whoami, ...reads, ...runs, ...noChanges }],
     [["write", "run", "read"], { ...whoami, ...reads, ...runs, ...changes }],
-  ])("%p allows exactly those operations", async (scopes, expected) => {
+  ])("allows exactly the operations of %p", async (scopes, expected) => {
     expect<object>(await ask(keyOf(...scopes).headers)).toEqual(expected);
   });
 

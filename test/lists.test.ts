@@ -51,10 +51,10 @@ test("the URL of a filtered list has no empty parameters", async () => {
   expect([bare.status, bare.headers.get("location")]).toEqual([303, "/reports"]);
 });
 
-describe("sorting", () => {
+describe("a list", () => {
   const titles = (html: string) => found(html, /href="\/prompts\/[0-9a-f-]{36}">([^<]+)<\/a>/g);
 
-  test("prompts are sorted by title, score and change", async () => {
+  test("of prompts can be sorted by title, score and change", async () => {
     expect(titles(await page("/prompts"))).toEqual(["Charlie", "alpha", "Bravo"]);
     expect(titles(await page("/prompts?sort=title"))).toEqual(["alpha", "Bravo", "Charlie"]);
     expect(titles(await page("/prompts?sort=-title"))).toEqual(["Charlie", "Bravo", "alpha"]);
@@ -64,7 +64,7 @@ describe("sorting", () => {
     expect((await app.send("GET", "/prompts?sort=owner")).status).toBe(400);
   });
 
-  test("headings link to the other order, keep filters, and name the order", async () => {
+  test("has headings that link to the other order, keep filters, and name the order", async () => {
     const html = await page("/reports?status=published&sort=-score");
     expect(headOf(html, "Score")).toEqual(["descending", "/reports?status=published&sort=score"]);
     expect(headOf(html, "Created")).toEqual([undefined as unknown as string, "/reports?status=published"]);
@@ -72,7 +72,7 @@ describe("sorting", () => {
     expect(headOf(await page("/reports"), "Created")).toEqual(["descending", "/reports?sort=created"]);
   });
 
-  test("reports are sorted by score and time", async () => {
+  test("of reports can be sorted by score and time", async () => {
     const scores = async (path: string) => found(await page(path), /<td class="number">([\d.]+)<\/td>/g);
     expect(await scores("/reports?sort=-score")).toEqual(["95.0", "78.4", "60.0", "30.0", "30.0", "30.0"]);
     expect((await scores("/reports?sort=score")).slice(3)).toEqual(["60.0", "78.4", "95.0"]);
@@ -81,7 +81,7 @@ describe("sorting", () => {
   });
 
   test.each(["duration", "-duration", "created", "-created"] as const)(
-    "pages of runs sorted by %s continue without gaps",
+    "of runs by %s continues on the next page without gaps",
     (sort) => {
       for (const filter of [{}, { trigger: "api" as const }, { status: "completed" as const, agent: "explorer" }]) {
         const seen: string[] = [];
@@ -98,7 +98,7 @@ describe("sorting", () => {
     },
   );
 
-  test("friction and keys can be sorted", async () => {
+  test("of friction or keys can be sorted too", async () => {
     const [high] = niceGrade.frictions;
     const low = { ...high, fingerprint: "00000000000000a2", severity: "low" } as NonNullable<typeof high>;
     evaluation(app, prompts[0] ?? "", [{ ...niceGrade, frictions: [...niceGrade.frictions, low] }]);

@@ -53,7 +53,7 @@ describe("the tools", () => {
     expect(JSON.stringify({ tools }).length).toBeLessThan(24_000);
   });
 
-  test("declare which of them changes anything: one", async () => {
+  test("declare that exactly one of them changes anything", async () => {
     const { tools } = (await rpc(testApp()).ask("tools/list")).result;
     const writers = tools.filter(({ annotations }: Tool) => !annotations.readOnlyHint).map(({ name }: Tool) => name);
     expect(writers).toEqual(["request_eval"]);

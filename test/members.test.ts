@@ -312,7 +312,7 @@ describe("sign-in attempts", () => {
     expect(answers.filter(({ status }) => status === 429).length).toBe(2);
   });
 
-  test("don't count after the clock was set back, if they failed", async () => {
+  test("that failed don't count after the clock was set back", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at });
     const { email } = await signedIn(app);

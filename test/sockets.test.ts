@@ -33,7 +33,7 @@ async function listener() {
   return { folder, child };
 }
 
-test("sockets of a killed service are removed at the next start, and those of a running one stay", async () => {
+test("sockets of a killed service are removed at the next start, and the sockets of a running one stay", async () => {
   const [killed, alive] = await Promise.all([listener(), listener()]);
   const { folder: young } = makeSocketFolder("gateway");
   killed.child.kill("SIGKILL");

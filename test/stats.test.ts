@@ -67,7 +67,7 @@ test("the mean of scores has an interval from two runs on, within 0 to 100", () 
   expect(meanInterval([50, 50])).toEqual({ value: 50, low: 50, high: 50 });
 });
 
-test("the interval of one more run is wider than that of the mean: 4.303 × 5 × √(4/3) = 24.84", () => {
+test("the interval of one more run is wider than the interval of the mean: 4.303 × 5 × √(4/3) = 24.84", () => {
   const { low, high } = predictionInterval([70, 75, 80]);
   expect([rounded(low), rounded(high)]).toEqual([50.16, 99.84]);
   expect(predictionInterval([80]).low).toBeNull();

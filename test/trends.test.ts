@@ -252,7 +252,7 @@ describe("a change of a line", () => {
     } as never);
   });
 
-  test("a new version of the agent and another model are marked", async () => {
+  test("is marked for a new version of the agent and for another model", async () => {
     const { app, at, trends } = dated();
     at("2026-11-02", [scored(70)]);
     app.db.$client.run("update score_days set model = 'openai/gpt-4'");
@@ -266,7 +266,7 @@ describe("a change of a line", () => {
     ]);
   });
 
-  test("two versions of an agent on one day are two series, and so are two contexts of a prompt", async () => {
+  test("separates two versions of an agent on one day, and two contexts of a prompt, into two series", async () => {
     const { app, at, trends, promptId } = dated();
     const ran = (score: number, column: string, value: string) => {
       const [{ slug, runId } = { slug: "", runId: "" }] = at("2026-11-02", [scored(score)]);

@@ -23,7 +23,7 @@ export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
 
 type MaybePromise<T> = T | Promise<T>;
 
-/** Shows a page of the viewer’s organization. Requires signing in or an API key. */
+/** Shows a page of the viewer's organization. Requires signing in or an API key. */
 export const showPage = (
   ctx: Context,
   request: Request,
@@ -44,7 +44,7 @@ export const showPage = (
     return response;
   });
 
-/** Streams messages of the viewer’s organization, or of the one that `org` in the query names. */
+/** Streams messages of the viewer's organization, or of the one that `org` in the query names. */
 export const streamPage = (
   ctx: Context,
   request: Request,
@@ -128,10 +128,10 @@ export const submitSettings = (
     }
   });
 
-/** What a page of the person’s own account is made from. */
+/** What a page of the person's own account is made from. */
 export type Self = { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site };
 
-/** Shows or handles a page of the person’s own account, in any organization or none. */
+/** Shows or handles a page of the person's own account, in any organization or none. */
 export const showAccount = (
   ctx: Context,
   request: Request,

@@ -47,7 +47,7 @@ export function toViewer(ctx: Context, { person }: SignedIn, wanted?: string | n
 /** Workers belong to the operator of the service: an organization sees them only if it is the only one. */
 const hasWorkers = (ctx: Context): boolean => ctx.config.workers.redisUrl !== null && listOrgs(ctx).length === 1;
 
-/** Calls `show` for the current organization. If it throws not_found, tries the person’s other organizations, because URLs name none. */
+/** Calls `show` for the current organization. If it throws not_found, tries the person's other organizations, because URLs name none. */
 export async function inOrgOf<T>(
   ctx: Context,
   visitor: Visitor,

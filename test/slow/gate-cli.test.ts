@@ -136,7 +136,7 @@ test("a gate continues by itself after its service exits", async () => {
   expect((await waiting).code).toBe(1);
 }, 300_000);
 
-test("usage errors have exit code 2, never that of a worse preview", async () => {
+test("usage errors have exit code 2, never the code of a worse preview", async () => {
   const { run, cwd } = await furnished();
   const refused = async (...args: string[]) => {
     const { code, stderr } = await run("gate", ...args);

@@ -91,7 +91,7 @@ afterAll(() => {
 // biome-ignore lint/suspicious/noExplicitAny: what the API answered
 type Answered = any;
 
-test("36 hostile pages that the agent obeys send nothing outside the allowed hosts, and the report is that of the clean session", async () => {
+test("36 hostile pages that the agent obeys send nothing outside the allowed hosts, and the report equals the clean session's", async () => {
   const names = ["clean", ...attacks.map((_, i) => `attack-${i}`)].map((name) => `openai-compatible/${name}`);
   const prices = Object.fromEntries([...names, "openai-compatible/judge"].map((id) => [id, { in: 1, out: 1 }]));
   const app = testApp({

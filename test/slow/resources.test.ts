@@ -171,7 +171,7 @@ describe("clients that stop reading large sessions", () => {
     return { counts, growth, answeredBefore };
   }
 
-  test(`${perOrg} event streams per organization use bounded memory, and further ones return 429`, async () => {
+  test(`make ${perOrg} event streams per organization use bounded memory, and further ones return 429`, async () => {
     const requests = orgs.flatMap(({ key, runId }) =>
       repeat(perOrg + 20, () => get(`/api/v1/runs/${runId}/events`, key)),
     );

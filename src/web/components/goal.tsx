@@ -4,7 +4,7 @@ import { Proof } from "./figures.tsx";
 
 type Props = { report: Report; session: string | null };
 
-/** The parts of the end goal with the judge’s evidence. `session`: URL of the session page; null if the events cannot be read. */
+/** The parts of the end goal with the judge's evidence. `session`: URL of the session page; null if the events cannot be read. */
 export function Goal({ report: { judge }, session }: Props) {
   if (judge === null) return null;
   return (

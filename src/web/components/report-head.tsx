@@ -11,7 +11,7 @@ import { GradeMark } from "./figures.tsx";
 import { PreviewMark } from "./run-table.tsx";
 import { Change } from "./score.tsx";
 
-/** `viewer`: absent on a shared page, which doesn’t link to the comparison. */
+/** `viewer`: absent on a shared page, which doesn't link to the comparison. */
 type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult | null; latest: Latest | null };
 
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
