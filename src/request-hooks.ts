@@ -14,7 +14,7 @@ import {
 } from "./http/caller.ts";
 import { isCompressible, pathOf } from "./http/delivery.ts";
 import { sentMethod } from "./http/elysia.ts";
-import { openApiPath } from "./http/openapi-routes.ts";
+import { openApiPath } from "./http/system-routes.ts";
 import { mcpPath } from "./mcp/routes.ts";
 import { refuseMethod } from "./mcp/tool.ts";
 import type { Service } from "./service.ts";

@@ -1,8 +1,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Context, perContext } from "../context.ts";
+import { and, eq } from "drizzle-orm";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import type { Db } from "../db/open.ts";
+import { members } from "../db/tables/people.ts";
 
 /** The file is in the data folder, next to the database. */
 export const secretFile = "evald.secret";
@@ -51,3 +53,17 @@ export function readLinkToken(ctx: Context, kind: Kind, token: string): string[]
 
 const sign = (ctx: Context, kind: Kind, text: string) =>
   createHmac("sha256", secretOf(ctx)).update(`${kind} ${text}`).digest().subarray(0, 24);
+
+/** A form that was left open overnight is kept. */
+const uploadLifeMs = 24 * 3600_000;
+
+export const toUploadToken = (ctx: Context, org: OrgId, personId: string): string =>
+  toLinkToken(ctx, "upload", org, personId, ctx.now() + uploadLifeMs);
+
+/** Whether the token is valid, and its holder still a member of the organization. */
+export function isUploadToken(ctx: Context, token: string): boolean {
+  const [org = "", personId = "", expiresAt = "0"] = readLinkToken(ctx, "upload", token) ?? [];
+  if (Number(expiresAt) <= ctx.now()) return false;
+  const own = and(eq(members.orgId, org), eq(members.personId, personId));
+  return ctx.db.select({ id: members.id }).from(members).where(own).get() !== undefined;
+}

@@ -1,4 +1,6 @@
-import { announcePause } from "../auth/pause-notice.ts";
+import { mailPause } from "../auth/mail.ts";
+import { listMembers } from "../auth/members.ts";
+import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
 import { isPassing } from "../db/fault.ts";
@@ -18,6 +20,7 @@ import {
 
 /** Maximum time between checks, since the clock may be set and another process may change a schedule. */
 const longestSleepMs = 30_000;
+const maxTitleLength = 80;
 
 /** A prompt with due evaluations. `failure`: the outcome of the latest one after an internal error. */
 type Due = { id: string; failure: Outcome | null };
@@ -139,4 +142,12 @@ function announceResult(ctx: Context, promptId: string, { latest, missed }: DueR
     if (org) announcePause(ctx, org, getPromptRow(ctx, org, promptId));
   }
   if (outcome === "ran") ctx.signals.jobQueued.emit();
+}
+
+/** Emails the owners of an organization that a prompt was paused, because its scheduled evaluations failed. */
+function announcePause(ctx: Context, org: OrgId, prompt: { id: string; title: string | null; text: string }): void {
+  const title = (prompt.title ?? prompt.text).replace(/\s+/g, " ").slice(0, maxTitleLength);
+  const owners = listMembers(ctx, org).filter(({ role }) => role === "owner");
+  const { name } = getOrg(ctx, org);
+  for (const { email } of owners) void mailPause(ctx, email, name, title, `/prompts/${prompt.id}`);
 }

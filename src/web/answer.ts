@@ -1,6 +1,5 @@
 import { type AppError, errorStatus } from "../errors.ts";
-import { acceptsGzip, etagOf, isKnown, weightsOf } from "../http/delivery.ts";
-import { securityHeaders } from "../http/security-headers.ts";
+import { acceptsGzip, etagOf, isKnown, securityHeaders, weightsOf } from "../http/delivery.ts";
 
 const contentTypes = {
   html: "text/html; charset=utf-8",

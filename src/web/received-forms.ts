@@ -1,4 +1,4 @@
-import { isUploadToken, toUploadToken } from "../auth/uploads.ts";
+import { isUploadToken, toUploadToken } from "../auth/links.ts";
 import type { Context, OrgId } from "../context.ts";
 import { AppError, badRequest } from "../errors.ts";
 import { maxRequestBodySize, readBytes, tooLarge } from "../http/body.ts";
