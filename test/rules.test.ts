@@ -142,7 +142,7 @@ test.each([
     /^drizzle-orm/,
     /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|fixes|gates|runs|schedules|reports|shares|trends|regrades|exchange|telemetry|notifications)\/|^src\/cli\/doctor\.ts$/,
   ],
-])("%s is imported only where it belongs", (_, packages, places) => {
+])("only the expected files import %s", (_, packages, places) => {
   expect(
     offenders(
       (file) => places.test(file),
@@ -158,7 +158,7 @@ test.each([
   ["process.exit", /process\.exit/, /^src\/(main\.ts|cli\/)/],
   ["console", /(?<![.\w])console\./, /^src\/(main\.ts|cli\/)/],
   ["the clock", /Date\.now\b|new Date\(\)/, /^src\/(main\.ts|cli\/|context\.ts)/],
-])("%s is used only where it belongs", (_, pattern, places) => {
+])("only the expected files use %s", (_, pattern, places) => {
   const code = (file: string) => (text.get(file) ?? "").replace(/^\s*(\*|\/\/|\/\*).*$/gm, "");
   expect(
     offenders(
