@@ -75,7 +75,8 @@ function withSwitches(text: string, own: Predicate[], first: number): string {
       const becomes = {
         drizzle: `(isRemoved(${index}) ? undefined : ${found})`,
         sql: `${found} /*predicate ${index}*/`,
-        template: `\${isRemoved(${index}) ? sql\`1\` : sql\`${found}\`}`,
+        // In a constant of a module, which is evaluated once.
+        template: `${found} /*predicate ${index}*/`,
         code: `(isRemoved(${index}) ? ${off} : ${found})`,
       }[kind];
       return source.slice(0, from) + becomes + source.slice(to);
