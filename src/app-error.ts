@@ -3,7 +3,8 @@ import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, notFound, unavailable } from "./errors.ts";
 import { invalidInput } from "./schema.ts";
 
-export const locked = () => unavailable("The database is locked by another process. Try again in a few seconds.");
+export const databaseLocked = () =>
+  unavailable("The database is locked by another process. Try again in a few seconds.");
 
 export const unknownUrl = () =>
   notFound("No page or endpoint has this URL. Check the URL, or see /openapi.json for all endpoints.");
@@ -13,7 +14,7 @@ export function toAppError(error: unknown, fault: DiskFault | null, code: unknow
   if (error instanceof AppError) return error;
   if (fault === "full") return unavailable("The disk is full or read-only. Stored data can still be read.");
   if (fault === "broken") return unavailable("The disk failed. The service is restarting.");
-  if (isBusy(error)) return locked();
+  if (isBusy(error)) return databaseLocked();
   const internal = new AppError(
     "internal",
     "Something went wrong. The server log has the details; search it for the ID in X-Request-Id.",

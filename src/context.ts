@@ -76,7 +76,7 @@ export function createContext(options: ContextOptions): Context {
     agents,
     commit: createCommit(db),
     signals,
-    disk: createDiskHealth({ db, log, onBroken }),
+    disk: createDiskHealth(db, log, onBroken),
     stopping: options.stopping ?? new AbortController().signal,
   };
 }

@@ -39,10 +39,10 @@ function cronOf({ frequency, id, timeZone }: Schedule): Cron {
 }
 
 /** Up to `most` times of a schedule after a time, epoch ms. */
-export function nextTimes(schedule: Schedule, afterMs: number, most: number): number[] {
+export function nextTimes(schedule: Schedule, afterMs: number, count: number): number[] {
   const times: number[] = [];
-  for (let at = nextTime(schedule, afterMs); at !== null && times.length < most; at = nextTime(schedule, at))
-    times.push(at);
+  for (let time = nextTime(schedule, afterMs); time !== null && times.length < count; time = nextTime(schedule, time))
+    times.push(time);
   return times;
 }
 

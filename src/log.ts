@@ -42,7 +42,7 @@ export const createCommandLog = (settings: LogSettings, secrets: readonly string
   createLog({ ...settings, logLevel: settings.logLevel === "info" ? "silent" : settings.logLevel }, secrets);
 
 /** Resolves once everything logged is written, or after one second if stderr does not accept it. Await it before exiting. */
-export const flushed = (log: Logger): Promise<unknown> =>
+export const flushLog = (log: Logger): Promise<unknown> =>
   Promise.race([new Promise<void>((done) => log.flush(() => done())), Bun.sleep(1000)]);
 
 type Entry = { level: number; time: string; msg?: string; err?: { message?: string; stack?: string } } & Record<
@@ -60,7 +60,7 @@ const levels: Record<number, [name: string, color: "gray" | "green" | "yellow" |
   60: ["FATAL", "red"],
 };
 
-const hidden = new Set(["level", "time", "pid", "msg", "err"]);
+const hiddenFields = new Set(["level", "time", "pid", "msg", "err"]);
 
 /**
  * Formats one JSON line of pino for people: `2026-11-22T09:30:00Z INFO  run graded run=… score=93`, with the stack of an error below it. Colored
@@ -71,12 +71,12 @@ function formatLine(json: string): string {
   const [name, color] = levels[entry.level] ?? [String(entry.level), "gray"];
   const level = styleText(color, name.padEnd(5), { stream: process.stderr });
   const facts = Object.entries(entry)
-    .filter(([key, value]) => !hidden.has(key) && value !== null)
+    .filter(([key, value]) => !hiddenFields.has(key) && value !== null)
     .map(([key, value]) => `${key}=${toText(value)}`);
   const time = entry.time.replace(/\.\d+Z$/, "Z");
   const stack = entry.err?.stack ?? entry.err?.message;
-  const below = stack === undefined ? "" : `\n${printable(stack).replace(/^/gm, "  ")}`;
-  return `${[time, level, printable(entry.msg ?? ""), ...facts].join(" ")}${below}\n`;
+  const stackText = stack === undefined ? "" : `\n${printable(stack).replace(/^/gm, "  ")}`;
+  return `${[time, level, printable(entry.msg ?? ""), ...facts].join(" ")}${stackText}\n`;
 }
 
 /** A value in the form of `key=`: quoted if it contains spaces, quotes or control characters. */

@@ -1,4 +1,4 @@
-import { locked, toAppError } from "./app-error.ts";
+import { databaseLocked, toAppError } from "./app-error.ts";
 import { comparisonTools } from "./comparisons/tools.ts";
 import type { Context } from "./context.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
@@ -31,7 +31,7 @@ type Offer = Parameters<typeof toSurface>[0];
 function offerOf(service: Service): Offer {
   const resources = reportResources(service.ctx);
   return {
-    ...mcpFailures(service),
+    ...mcpHooks(service),
     tools: toTools(service.ctx),
     methods: { ...resources.handlers, ...workPrompts(service.ctx, resources) },
   };
@@ -39,18 +39,22 @@ function offerOf(service: Service): Offer {
 
 /** What is available over MCP with a key that can only report friction. */
 const reporterOfferOf = (service: Service): Offer => ({
-  ...mcpFailures(service),
-  ...{ tools: fieldTools(service.ctx), methods: {}, only: { scope: "report_friction", instructions: reporterNote } },
+  ...mcpHooks(service),
+  ...{
+    tools: fieldTools(service.ctx),
+    methods: {},
+    restriction: { scope: "report_friction", instructions: reporterInstructions },
+  },
 });
 
-const reporterNote =
+const reporterInstructions =
   "Call report_friction when this product or its docs mislead you, fail without a clear error, or make you guess. The maintainers read it.";
 
-function mcpFailures(service: Service) {
+function mcpHooks(service: Service) {
   return {
     async onChange(tool: string, { keyId }: Caller) {
       service.ctx.log.info({ tool, key: keyId }, "MCP tool called");
-      if (!(await untilUnlocked(service.ctx.db))) throw locked();
+      if (!(await untilUnlocked(service.ctx.db))) throw databaseLocked();
     },
     toAppError(error: unknown) {
       const answer = toAppError(error, service.ctx.disk.onError(error), undefined);
@@ -76,7 +80,7 @@ async function loadEndpoint(service: Service, offer: Offer, surface?: Surface): 
 
 /** The MCP endpoint for a kind of key, created when one of them first uses it. `surface` replaces the usual one. */
 export function createMcpEndpoints(service: Service, surface?: Surface): (caller: Caller) => Promise<Endpoint> {
-  const all = lazy(() => loadEndpoint(service, offerOf(service), surface));
-  const ofReporters = lazy(() => loadEndpoint(service, reporterOfferOf(service)));
-  return (caller) => (isReporter(caller) ? ofReporters() : all());
+  const mainEndpoint = lazy(() => loadEndpoint(service, offerOf(service), surface));
+  const reporterEndpoint = lazy(() => loadEndpoint(service, reporterOfferOf(service)));
+  return (caller) => (isReporter(caller) ? reporterEndpoint() : mainEndpoint());
 }

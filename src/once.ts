@@ -6,22 +6,22 @@ const retryMs = 60_000;
  * call, since the reason may be temporary, such as too many open files; work whose result isn't final, at the first call a minute later.
  */
 export function once<T>(work: () => Promise<T>, isFinal: (result: T) => boolean = () => true): () => Promise<T> {
-  let kept: Promise<T> | undefined;
-  let keptUntil = Number.POSITIVE_INFINITY;
+  let cached: Promise<T> | undefined;
+  let cachedUntil = Number.POSITIVE_INFINITY;
   return () => {
-    if (kept && performance.now() < keptUntil) return kept;
-    keptUntil = Number.POSITIVE_INFINITY;
-    const done = work();
-    kept = done;
-    done.then(
+    if (cached && performance.now() < cachedUntil) return cached;
+    cachedUntil = Number.POSITIVE_INFINITY;
+    const result = work();
+    cached = result;
+    result.then(
       (result) => {
-        if (!isFinal(result)) keptUntil = performance.now() + retryMs;
+        if (!isFinal(result)) cachedUntil = performance.now() + retryMs;
       },
       () => {
-        kept = undefined;
+        cached = undefined;
       },
     );
-    return done;
+    return result;
   };
 }
 

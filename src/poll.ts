@@ -11,7 +11,7 @@ export function createPoll({ check, onError, retryMs }: Options) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let current: Promise<void> | null = null;
   /** Whether it was woken during a check, which may have missed the new work. */
-  let again = false;
+  let isWokenAgain = false;
   let isServing = false;
 
   const checkOnce = async (): Promise<number> => {
@@ -27,14 +27,14 @@ export function createPoll({ check, onError, retryMs }: Options) {
   function wake(): void {
     if (!isServing) return;
     if (current) {
-      again = true;
+      isWokenAgain = true;
       return;
     }
     clearTimeout(timer);
-    again = false;
+    isWokenAgain = false;
     current = checkOnce().then((waitMs) => {
       current = null;
-      if (again) wake();
+      if (isWokenAgain) wake();
       else if (isServing) timer = setTimeout(wake, waitMs);
     });
   }

@@ -1,4 +1,4 @@
-import { locked, toAppError, unknownUrl } from "./app-error.ts";
+import { databaseLocked, toAppError, unknownUrl } from "./app-error.ts";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
 import { AppError, errorStatus, unavailable } from "./errors.ts";
@@ -40,7 +40,7 @@ export function admitRequest(
   const isApi = path.startsWith("/api/");
   if (isCompressible(request, path)) reply.headers.vary = "Accept-Encoding";
   if (isApi) reply.headers["cache-control"] = "private, no-store";
-  if (!isRead(request) && lockedOut.has(request)) throw locked();
+  if (!isRead(request) && timedOut.has(request)) throw databaseLocked();
   if (isApi && ctx.disk.broken() !== null) throw unavailable("The disk failed. The service is restarting.");
   if (isApi && !isOpen(request, path)) {
     const caller = identifyCaller(request, authenticate);
@@ -77,7 +77,7 @@ export async function answerError(
  * Counts a response, and logs it: reads that succeed or find nothing at debug, everything else at info. MCP tools log their changes
  * themselves. `route`: its path with the names of parameters.
  */
-export function noteResponse({ ctx, telemetry }: Service, request: Request, route: string, status: number): void {
+export function recordResponse({ ctx, telemetry }: Service, request: Request, route: string, status: number): void {
   const state = findRequestState(request);
   const ms = state ? performance.now() - state.startedAt : 0;
   const method = sentMethod(request);
@@ -95,7 +95,7 @@ export function noteResponse({ ctx, telemetry }: Service, request: Request, rout
 }
 
 /** Write requests that timed out waiting for another process. */
-const lockedOut = new WeakSet<Request>();
+const timedOut = new WeakSet<Request>();
 
 /**
  * Waits until no other process is writing, because the write of a request would block this thread. MCP tools and the commit of new runs
@@ -106,7 +106,7 @@ export async function whenUnlocked(
   request: Request,
   next: (request: Request) => Response | Promise<Response>,
 ): Promise<Response> {
-  if (!(await untilUnlocked(ctx.db))) lockedOut.add(request);
+  if (!(await untilUnlocked(ctx.db))) timedOut.add(request);
   return next(request);
 }
 

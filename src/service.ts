@@ -71,14 +71,14 @@ export function createService(options: Options) {
   const upkeep = createUpkeep(ctx);
 
   signals.jobQueued.subscribe(runner.wake);
-  signals.jobCancelled.subscribe(runner.dropLost);
+  signals.jobCancelled.subscribe(runner.stopLostJobs);
   signals.deliveryQueued.subscribe(notifier.runner.wake);
   signals.scheduleChanged.subscribe(scheduler.wake);
   signals.evaluationEnded.subscribe(({ tx, org, promptId }) => announceScore(ctx, tx, org, promptId));
   disk.failed.subscribe(runner.halt);
   disk.failed.subscribe(notifier.runner.halt);
 
-  let sweeping: Promise<void> | undefined;
+  let cleanup: Promise<void> | undefined;
 
   return {
     ctx,
@@ -97,7 +97,7 @@ export function createService(options: Options) {
     /** Recovers what a previous process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
       // Old temporary folders don't matter in the meantime.
-      sweeping = sweepWorkspaces(workspaces).catch((error) =>
+      cleanup = sweepWorkspaces(workspaces).catch((error) =>
         log.warn({ err: error }, "could not remove leftovers of a killed process"),
       );
       disk.start();
@@ -133,7 +133,7 @@ export function createService(options: Options) {
         local.close(),
         gatewayOf(ctx).close(),
         telemetry.stop(),
-        sweeping,
+        cleanup,
       ]);
     },
   };

@@ -12,7 +12,7 @@ import { attempts, jobs } from "../src/db/tables/jobs.ts";
 import { reports } from "../src/db/tables/reports.ts";
 import { runs } from "../src/db/tables/runs.ts";
 import type { Limits } from "../src/jobs/claim-order.ts";
-import type { Lease, Return } from "../src/jobs/queue.ts";
+import type { Lease, Requeue } from "../src/jobs/queue.ts";
 import { countUnfinishedJobs } from "../src/jobs/queue.ts";
 import { getRun } from "../src/runs/runs.ts";
 import { createService } from "../src/service.ts";
@@ -53,7 +53,7 @@ describe("a job", () => {
         }),
       claimAll,
       claim: () => claimAll(1).leases[0] ?? null,
-      putBack: (lease: Lease, how: Partial<Return>) =>
+      putBack: (lease: Lease, how: Partial<Requeue>) =>
         transaction(db, (tx) =>
           queue.putBack(tx, lease, {
             outcome: "retried",

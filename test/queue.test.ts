@@ -9,7 +9,7 @@ import { createCommit } from "../src/db/commit.ts";
 import { openDb, type Tx, transaction } from "../src/db/open.ts";
 import { attempts, jobs } from "../src/db/tables/jobs.ts";
 import type { OrgLimits } from "../src/jobs/claim-order.ts";
-import type { Lease, Return } from "../src/jobs/queue.ts";
+import type { Lease, Requeue } from "../src/jobs/queue.ts";
 import { queueContext, queueOf } from "./support/queue.ts";
 import { isThorough } from "./support/thorough.ts";
 
@@ -26,8 +26,8 @@ type Step =
   | {
       do: "putBack";
       lease: number;
-      outcome: Return["outcome"];
-      counts: Return["counts"];
+      outcome: Requeue["outcome"];
+      counts: Requeue["counts"];
       delayMs: number;
       costUsd: number;
     }
@@ -188,7 +188,7 @@ function createModel(clock: { now: number }) {
       end(job, state, reason, costUsd);
       return true;
     },
-    putBack(lease: Lease, { outcome, counts, delayMs, reason, costUsd }: Return): boolean {
+    putBack(lease: Lease, { outcome, counts, delayMs, reason, costUsd }: Requeue): boolean {
       const job = held(lease);
       if (!job) return false;
       const availableAt = delayMs === 0 ? 0 : clock.now + Math.ceil(delayMs);

@@ -22,7 +22,7 @@ import {
   signFlipTest,
   stratifiedPermutationTest,
 } from "../src/stats/hypothesis-tests.ts";
-import { looks, powerOf, runsToShow, smallestChange } from "../src/stats/power.ts";
+import { gateSteps, powerOf, runsToShow, smallestChange } from "../src/stats/power.ts";
 import { normal, randomOf } from "./support/random.ts";
 import { isThorough } from "./support/thorough.ts";
 
@@ -258,9 +258,9 @@ test.each(Object.entries(ours))("%s equals R, to 1e-9", (name, compare) => {
 });
 
 test("the levels of interim evaluations equal the spending function, slightly lower", () => {
-  expect(looks.map(({ runs }) => runs)).toEqual([3, 5, 8, 12]);
+  expect(gateSteps.map(({ runs }) => runs)).toEqual([3, 5, 8, 12]);
   // 5 against 5 may spend what 3 against 3 can't, because no p is that small there.
-  const [first, ...levels] = looks.map(({ level }) => level);
+  const [first, ...levels] = gateSteps.map(({ level }) => level);
   expect([first, permutationTest([1, 2, 3], [4, 5, 6]).smallest]).toEqual([levels[0]!, 0.1]);
   levels.forEach((level, i) => {
     expect(oracle.looks[i]! - level).toBeWithin(0, 1e-5);

@@ -4,19 +4,12 @@ import { people, signIns } from "../db/tables/people.ts";
 import { toIso, toName } from "../schema.ts";
 import { shortAddress } from "./address.ts";
 import { countSignInAttempt, uncountSignInAttempt } from "./attempts.ts";
-import { engineOf, type From, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type ClientInfo, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
 import { findPassword, hashPassword } from "./people.ts";
 import type { SignedIn } from "./person.ts";
 
 /** A browser in which the person is signed in. */
-export type SignIn = {
-  id: string;
-  userAgent: string;
-  address: string;
-  since: string;
-  lastUsedAt: string;
-  isThis: boolean;
-};
+export type SignIn = ReturnType<typeof listSignIns>[number];
 
 export function renamePerson(ctx: Context, { person }: SignedIn, name: string): void {
   ctx.db
@@ -32,22 +25,24 @@ export const hasPassword = (ctx: Context, { person }: SignedIn): boolean => find
 export async function changePassword(
   ctx: Context,
   { person }: SignedIn,
-  present: string,
-  next: string,
-  from: From,
+  currentPassword: string,
+  newPassword: string,
+  client: ClientInfo,
 ): Promise<string[]> {
-  countSignInAttempt(ctx, person.email, from.address);
+  countSignInAttempt(ctx, person.email, client.address);
   // Checked before the current password, so that the error message is ours.
-  await hashPassword(ctx, next);
+  await hashPassword(ctx, newPassword);
   const { api } = await engineOf(ctx);
-  const body = { currentPassword: present, newPassword: next, revokeOtherSessions: true };
-  const { headers } = await withAppErrors(api.changePassword({ body, headers: toHeaders(from), returnHeaders: true }));
-  uncountSignInAttempt(ctx, person.email, from.address);
+  const body = { currentPassword, newPassword, revokeOtherSessions: true };
+  const { headers } = await withAppErrors(
+    api.changePassword({ body, headers: toHeaders(client), returnHeaders: true }),
+  );
+  uncountSignInAttempt(ctx, person.email, client.address);
   return headers.getSetCookie();
 }
 
 /** The sessions of the person, last used first. */
-export const listSignIns = (ctx: Context, { person, signInId }: SignedIn): SignIn[] =>
+export const listSignIns = (ctx: Context, { person, signInId }: SignedIn) =>
   ctx.db
     .select()
     .from(signIns)
@@ -60,11 +55,11 @@ export const listSignIns = (ctx: Context, { person, signInId }: SignedIn): SignI
       address: ipAddress ? shortAddress(ipAddress) : "",
       since: toIso(createdAt),
       lastUsedAt: toIso(updatedAt),
-      isThis: id === signInId,
+      isCurrent: id === signInId,
     }));
 
 /** Signs out one other session of the person; without an ID, all of them except this one. */
 export function endSignIn(ctx: Context, { person, signInId }: SignedIn, id?: string): void {
-  const own = and(eq(signIns.personId, person.id), id === undefined ? ne(signIns.id, signInId) : eq(signIns.id, id));
-  ctx.db.delete(signIns).where(own).run();
+  const where = and(eq(signIns.personId, person.id), id === undefined ? ne(signIns.id, signInId) : eq(signIns.id, id));
+  ctx.db.delete(signIns).where(where).run();
 }

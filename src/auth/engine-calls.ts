@@ -4,14 +4,14 @@ import type { Engine } from "./engine.ts";
 import { secretOf } from "./links.ts";
 
 /** Details of a request: its cookies, browser and IP address. */
-export type From = { cookie: string; userAgent: string; address: string };
+export type ClientInfo = { cookie: string; userAgent: string; address: string };
 
-export const toHeaders = ({ cookie, userAgent, address }: From): Headers =>
+export const toHeaders = ({ cookie, userAgent, address }: ClientInfo): Headers =>
   new Headers({ cookie, "user-agent": userAgent, "x-evald-address": address });
 
 /** The same browser with new cookies that it doesn't have yet. */
-export const withCookies = (from: From, cookies: string[]): From => ({
-  ...from,
+export const withCookies = (client: ClientInfo, cookies: string[]): ClientInfo => ({
+  ...client,
   cookie: cookies.map((cookie) => cookie.split(";")[0]).join("; "),
 });
 

@@ -11,9 +11,9 @@ import { type OidcConfig, oidcPlugin } from "./oidc.ts";
 
 const daySeconds = 24 * 3600;
 
-const ac = createAccessControl(defaultStatements);
-const nothing = ac.newRole({});
-const owner = ac.newRole({ member: ["create", "update", "delete"], invitation: ["create", "cancel"] });
+const accessControl = createAccessControl(defaultStatements);
+const noPermissions = accessControl.newRole({});
+const owner = accessControl.newRole({ member: ["create", "update", "delete"], invitation: ["create", "cancel"] });
 
 /** The identity provider, who may sign in with it without an existing account, and what to do once a sign-in proves an email address. */
 type Sso = {
@@ -28,7 +28,7 @@ export type Engine = ReturnType<typeof createEngine>;
 export function createEngine({ db, config, log, now, newId, baseUrl }: Context, secret: string, sso?: Sso) {
   const { origin, protocol } = new URL(baseUrl());
   const isSecure = protocol === "https:";
-  const person = { userId: "personId" };
+  const personField = { userId: "personId" };
   return betterAuth({
     appName: "evald",
     baseURL: origin,
@@ -59,13 +59,13 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Context, 
       },
     },
     session: {
-      fields: person,
+      fields: personField,
       expiresIn: 30 * daySeconds,
       updateAge: 300,
       deferSessionRefresh: true,
     },
     account: {
-      fields: person,
+      fields: personField,
       storeStateStrategy: "cookie",
       updateAccountOnSignIn: false,
       // Safe only because `proveAddress` removes every password and session that somebody else may have.
@@ -100,8 +100,8 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Context, 
     plugins: [
       oidcPlugin(sso?.oidc),
       organization({
-        ac,
-        roles: { owner, admin: nothing, member: nothing, viewer: nothing },
+        ac: accessControl,
+        roles: { owner, admin: noPermissions, member: noPermissions, viewer: noPermissions },
         allowUserToCreateOrganization: false,
         membershipLimit: 100_000,
         invitationLimit: 1000,

@@ -5,14 +5,14 @@ import { keyShape } from "../schema.ts";
 import { findKey } from "./keys.ts";
 import { listMemberships } from "./people.ts";
 
-const remedy = "Send the header Authorization: Bearer <API key>. Create a key with evald key create.";
+const keyHint = "Send the header Authorization: Bearer <API key>. Create a key with evald key create.";
 const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
 
 // The router searches for the path after the eleventh character of the URL, but `new URL` after the host.
 const unambiguousUrl = /^https?:\/\/[^/?#\\]{4,}\//;
 
 /** The request itself, or a copy on `http://localhost` if a short, malformed or missing Host makes its path ambiguous. */
-export function withClearPath(request: Request): Request {
+export function withUnambiguousPath(request: Request): Request {
   const { url } = request;
   if (unambiguousUrl.test(url) && URL.canParse(url)) return request;
   const path = url.replace(/^https?:\/\/[^/?#\\]*/, "").replace(/^(?!\/)/, "/");
@@ -25,15 +25,15 @@ export function withClearPath(request: Request): Request {
  */
 export function authenticate(ctx: Context, request: Request): Caller {
   const header = request.headers.get("authorization");
-  if (header === null) throw new AppError("unauthorized", `No API key was sent. ${remedy}`);
+  if (header === null) throw new AppError("unauthorized", `No API key was sent. ${keyHint}`);
   if (keyInQuery.test(request.url))
-    throw new AppError("unauthorized", `API keys are not accepted in the URL. ${remedy}`);
+    throw new AppError("unauthorized", `API keys are not accepted in the URL. ${keyHint}`);
   const key = /^bearer +(\S+)$/i.exec(header)?.[1];
   // Two Authorization headers arrive joined by a comma.
   if (!key || key.includes(","))
-    throw new AppError("unauthorized", `The Authorization header must contain exactly one bearer token. ${remedy}`);
+    throw new AppError("unauthorized", `The Authorization header must contain exactly one bearer token. ${keyHint}`);
   const caller = findKey(ctx, key);
-  if (!caller) throw new AppError("unauthorized", `The API key is unknown, expired or revoked. ${remedy}`);
+  if (!caller) throw new AppError("unauthorized", `The API key is unknown, expired or revoked. ${keyHint}`);
   return caller;
 }
 

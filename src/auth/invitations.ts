@@ -1,45 +1,28 @@
 import { and, desc, eq, gt } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { invitations, people, type Role } from "../db/tables/people.ts";
+import { invitations, people } from "../db/tables/people.ts";
 import { AppError, conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { engineOf, type From, inSequence, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
+import { type ClientInfo, engineOf, inSequence, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
-import { enterPerson, findPerson } from "./people.ts";
+import { findPerson, registerOrSignIn } from "./people.ts";
 import { type NewPerson, type SignedIn, toEmail, toRole } from "./person.ts";
 
 /** A pending invitation. `path` is the link to give to the person. */
-export type Invitation = {
-  id: string;
-  email: string;
-  role: Role;
-  invitedBy: string;
-  expiresAt: string;
-  isExpired: boolean;
-  path: string;
-};
+export type Invitation = ReturnType<typeof listInvitations>[number];
 /** An invitation for the person that it is shown to. */
-export type OwnInvitation = { role: Invitation["role"]; path: string; orgName: string };
-/** The details of an invitation. `isKnown`: the email address belongs to an existing account. */
-export type Invited = {
-  id: string;
-  org: OrgId;
-  orgName: string;
-  email: string;
-  role: Role;
-  isKnown: boolean;
-  /** The link was emailed to the address and not shown to anyone else. */
-  isMailed: boolean;
-};
+export type ReceivedInvitation = ReturnType<typeof listReceivedInvitations>[number];
+/** The details of an invitation for the person who opens its link. */
+export type InvitationDetails = ReturnType<typeof readInvitation>;
 
 const hourMs = 3600_000;
 /** Each invitation may send an email to a stranger. */
-const maxAnHour = 50;
+const maxPerHour = 50;
 
 /** Throws not_found, with the reason, for an invalid invitation. */
-export function readInvitation(ctx: Context, token: string): Invited {
-  const [id = "", via] = readLinkToken(ctx, "invite", token) ?? [];
+export function readInvitation(ctx: Context, token: string) {
+  const [id = "", channel] = readLinkToken(ctx, "invite", token) ?? [];
   const row = ctx.db
     .select({ invitation: invitations, orgName: orgs.name })
     .from(invitations)
@@ -51,12 +34,16 @@ export function readInvitation(ctx: Context, token: string): Invited {
   if (status === "accepted") throw notFound("This invitation was already accepted. Sign in.");
   if (status !== "pending") throw notFound("This invitation was revoked. Ask an owner for a new one.");
   if (expiresAt.getTime() <= ctx.now()) throw notFound("This invitation has expired. Ask an owner for a new one.");
-  const isKnown = findPerson(ctx, email) !== undefined;
-  return { id, org: orgId as OrgId, orgName: row.orgName, email, role, isKnown, isMailed: via === "mail" };
+  return {
+    ...{ id, org: orgId as OrgId, orgName: row.orgName, email, role },
+    hasAccount: findPerson(ctx, email) !== undefined,
+    /** The link was emailed to the address and not shown to anyone else. */
+    isMailed: channel === "mail",
+  };
 }
 
 /** Pending invitations, newest first. */
-export const listInvitations = (ctx: Context, org: OrgId): Invitation[] =>
+export const listInvitations = (ctx: Context, org: OrgId) =>
   ctx.db
     .select({ invitation: invitations, invitedBy: people.name })
     .from(invitations)
@@ -75,7 +62,7 @@ export const listInvitations = (ctx: Context, org: OrgId): Invitation[] =>
     }));
 
 /** Valid invitations for the email address of a person; none if the address isn't proven. */
-export const listOwnInvitations = (ctx: Context, personId: string): OwnInvitation[] =>
+export const listReceivedInvitations = (ctx: Context, personId: string) =>
   ctx.db
     .select({ id: invitations.id, role: invitations.role, orgName: orgs.name })
     .from(invitations)
@@ -97,25 +84,27 @@ export async function invitePerson(
   org: OrgId,
   email: string,
   role: string,
-  from: From,
+  client: ClientInfo,
 ): Promise<{ email: string; mailedPath: string }> {
   const address = toEmail(email);
   const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(ctx.now() - hourMs)));
-  if (ctx.db.select({ id: invitations.id }).from(invitations).where(recent).limit(maxAnHour).all().length >= maxAnHour)
-    throw new AppError("rate_limited", `An organization can invite ${maxAnHour} people an hour. Try again later.`, {
+  if (
+    ctx.db.select({ id: invitations.id }).from(invitations).where(recent).limit(maxPerHour).all().length >= maxPerHour
+  )
+    throw new AppError("rate_limited", `An organization can invite ${maxPerHour} people an hour. Try again later.`, {
       retryAfterSeconds: 3600,
     });
   const body = { email: address, role: toRole(role), organizationId: org };
   const { api } = await engineOf(ctx);
-  const invitation = await withAppErrors(api.createInvitation({ body, headers: toHeaders(from) }));
+  const invitation = await withAppErrors(api.createInvitation({ body, headers: toHeaders(client) }));
   return { email: address, mailedPath: toPath(ctx, invitation.id, "mail") };
 }
 
-export async function revokeInvitation(ctx: Context, org: OrgId, id: string, from: From): Promise<void> {
-  const own = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
-  if (!ctx.db.select().from(invitations).where(own).get()) throw notFound("The invitation was not found.");
+export async function revokeInvitation(ctx: Context, org: OrgId, id: string, client: ClientInfo): Promise<void> {
+  const where = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
+  if (!ctx.db.select().from(invitations).where(where).get()) throw notFound("The invitation was not found.");
   const { api } = await engineOf(ctx);
-  await withAppErrors(api.cancelInvitation({ body: { invitationId: id }, headers: toHeaders(from) }));
+  await withAppErrors(api.cancelInvitation({ body: { invitationId: id }, headers: toHeaders(client) }));
 }
 
 /** Makes the invited person a member: either signed in with that email address, or with a password. Returns the cookies. */
@@ -124,7 +113,7 @@ export const acceptInvitation = (
   token: string,
   signedIn: SignedIn | null,
   { name, password }: Omit<NewPerson, "email">,
-  from: From,
+  client: ClientInfo,
 ): Promise<string[]> =>
   inSequence(ctx, async () => {
     const { id, email, isMailed } = readInvitation(ctx, token);
@@ -132,11 +121,12 @@ export const acceptInvitation = (
       throw conflict(
         `This invitation is for ${email}, but you are signed in as ${signedIn.person.email}. Sign out first.`,
       );
-    const cookies = signedIn ? [] : await enterPerson(ctx, { name, email, password }, from, isMailed);
+    const cookies = signedIn ? [] : await registerOrSignIn(ctx, { name, email, password }, client, isMailed);
     const { api } = await engineOf(ctx);
-    const headers = toHeaders(signedIn ? from : withCookies(from, cookies));
+    const headers = toHeaders(signedIn ? client : withCookies(client, cookies));
     await withAppErrors(api.acceptInvitation({ body: { invitationId: id }, headers }));
     return cookies;
   });
 
-const toPath = (ctx: Context, id: string, ...via: "mail"[]) => `/invite/${toLinkToken(ctx, "invite", id, ...via)}`;
+const toPath = (ctx: Context, id: string, ...channel: "mail"[]) =>
+  `/invite/${toLinkToken(ctx, "invite", id, ...channel)}`;

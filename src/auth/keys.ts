@@ -2,7 +2,7 @@ import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import { statement } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables/keys.ts";
-import { keptUntilForgotten } from "../db/unchanged.ts";
+import { cacheUntilForgotten } from "../db/unchanged.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Caller } from "../http/caller.ts";
 import { type KeyScope, keyScopes } from "../http/operation.ts";
@@ -10,22 +10,10 @@ import { keyShape, toIso, toName } from "../schema.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const wholeKey = new RegExp(`^${keyShape.source}$`);
-const lastUsedEveryMs = 60_000;
+const lastUsedIntervalMs = 60_000;
 
 /** An API key in lists, without the key itself. */
-export type ApiKey = {
-  id: string;
-  name: string;
-  display: string;
-  /** null: no restrictions. */
-  scopes: KeyScope[] | null;
-  /** For clients that were not written for evald: runs supersede by default, and `error` is readable by people. */
-  isCompatible: boolean;
-  createdAt: string;
-  expiresAt: string | null;
-  revokedAt: string | null;
-  lastUsedAt: string | null;
-};
+export type ApiKey = ReturnType<typeof toApiKey>;
 
 /** `evals_`, 30 base62 characters (178 bits), and the CRC-32 of both in 6 characters, so that a typo never reaches the database. */
 function newKey(): string {
@@ -39,11 +27,11 @@ function newKey(): string {
 }
 
 function checksum(text: string): string {
-  let rest = Bun.hash.crc32(text);
+  let remainder = Bun.hash.crc32(text);
   let digits = "";
   for (let i = 0; i < 6; i++) {
-    digits = alphabet[rest % 62] + digits;
-    rest = Math.floor(rest / 62);
+    digits = alphabet[remainder % 62] + digits;
+    remainder = Math.floor(remainder / 62);
   }
   return digits;
 }
@@ -67,7 +55,7 @@ type KeyOptions = {
 type CachedKey = { caller: Caller; expiresAt: number | null };
 
 /** Keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
-const cachedKeys = perContext((ctx) => keptUntilForgotten<CachedKey>(ctx.db, 1000));
+const cachedKeys = perContext((ctx) => cacheUntilForgotten<CachedKey>(ctx.db, 1000));
 
 /** When keys were last used, by ID: the times that are not yet stored, and when they were last stored. Epoch ms. */
 const keyUses = perContext(() => ({ unstored: new Map<string, number>(), storedAt: new Map<string, number>() }));
@@ -139,12 +127,12 @@ export function createKey(
 /** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
 export function findKey(ctx: Context, key: string): Caller | null {
   const hash = hashOf(key);
-  const cached = cachedKeys(ctx).keep(hash.toString("latin1"), () =>
+  const cached = cachedKeys(ctx).get(hash.toString("latin1"), () =>
     isKeyShaped(key) ? readKey(ctx, hash) : undefined,
   );
-  const at = ctx.now();
-  if (!cached || (cached.expiresAt !== null && cached.expiresAt <= at)) return null;
-  keyUses(ctx).unstored.set(cached.caller.keyId, at);
+  const now = ctx.now();
+  if (!cached || (cached.expiresAt !== null && cached.expiresAt <= now)) return null;
+  keyUses(ctx).unstored.set(cached.caller.keyId, now);
   return cached.caller;
 }
 
@@ -164,29 +152,29 @@ export const listKeys = (ctx: Context, org: OrgId): ApiKey[] =>
 
 /** Takes effect with the next request. Throws not_found; revoking twice changes nothing. */
 export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
-  const own = and(eq(apiKeys.orgId, org), eq(apiKeys.id, id));
+  const where = and(eq(apiKeys.orgId, org), eq(apiKeys.id, id));
   ctx.db
     .update(apiKeys)
     .set({ revokedAt: ctx.now() })
-    .where(and(own, isNull(apiKeys.revokedAt)))
+    .where(and(where, isNull(apiKeys.revokedAt)))
     .run();
   cachedKeys(ctx).forget();
-  const row = ctx.db.select().from(apiKeys).where(own).get();
+  const row = ctx.db.select().from(apiKeys).where(where).get();
   if (!row) throw notFound(`No API key has the ID ${id}.`);
   return toApiKey(row);
 }
 
 /** Revokes the keys of a trust. */
 export function revokeKeysOfTrust(ctx: Context, org: OrgId, trustId: string): void {
-  const ofTrust = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
-  ctx.db.update(apiKeys).set({ revokedAt: ctx.now() }).where(ofTrust).run();
+  const isOfTrust = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
+  ctx.db.update(apiKeys).set({ revokedAt: ctx.now() }).where(isOfTrust).run();
   cachedKeys(ctx).forget();
 }
 
 /** Deletes keys of trusts that expired before `beforeMs`: a pipeline leaves many. */
 export function deleteExpiredKeysOfTrusts(ctx: Context, org: OrgId, beforeMs: number): void {
-  const own = and(eq(apiKeys.orgId, org), isNotNull(apiKeys.trustId), lt(apiKeys.expiresAt, beforeMs));
-  ctx.db.delete(apiKeys).where(own).run();
+  const where = and(eq(apiKeys.orgId, org), isNotNull(apiKeys.trustId), lt(apiKeys.expiresAt, beforeMs));
+  ctx.db.delete(apiKeys).where(where).run();
   cachedKeys(ctx).forget();
 }
 
@@ -194,18 +182,20 @@ export function deleteExpiredKeysOfTrusts(ctx: Context, org: OrgId, beforeMs: nu
 export function flushLastUsed(ctx: Context, all = false): void {
   const { unstored, storedAt } = keyUses(ctx);
   for (const [id, at] of unstored) {
-    if (!all && at - (storedAt.get(id) ?? Number.NEGATIVE_INFINITY) < lastUsedEveryMs) continue;
+    if (!all && at - (storedAt.get(id) ?? Number.NEGATIVE_INFINITY) < lastUsedIntervalMs) continue;
     ctx.db.update(apiKeys).set({ lastUsedAt: at }).where(eq(apiKeys.id, id)).run();
     storedAt.set(id, at);
     unstored.delete(id);
   }
 }
 
-const toApiKey = (row: typeof apiKeys.$inferSelect): ApiKey => ({
+const toApiKey = (row: typeof apiKeys.$inferSelect) => ({
   id: row.id,
   name: row.name,
   display: row.display,
+  /** null: no restrictions. */
   scopes: row.scopes as KeyScope[] | null,
+  /** For clients that were not written for evald: runs supersede by default, and `error` is readable by people. */
   isCompatible: row.isCompatible,
   createdAt: toIso(row.createdAt),
   expiresAt: toIso(row.expiresAt),

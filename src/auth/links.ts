@@ -15,12 +15,12 @@ export const secretFile = "evald.secret";
  */
 function readSecret(db: Db): string {
   const { filename } = db.$client;
-  const created = randomBytes(32).toString("base64url");
-  if (filename === ":memory:" || filename === "") return created;
+  const newSecret = randomBytes(32).toString("base64url");
+  if (filename === ":memory:" || filename === "") return newSecret;
   const path = join(dirname(filename), secretFile);
   try {
-    writeFileSync(path, created, { mode: 0o600, flag: "wx", flush: true });
-    return created;
+    writeFileSync(path, newSecret, { mode: 0o600, flag: "wx", flush: true });
+    return newSecret;
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
     const stored = readFileSync(path, "utf8").trim();
@@ -64,6 +64,6 @@ export const toUploadToken = (ctx: Context, org: OrgId, personId: string): strin
 export function isUploadToken(ctx: Context, token: string): boolean {
   const [org = "", personId = "", expiresAt = "0"] = readLinkToken(ctx, "upload", token) ?? [];
   if (Number(expiresAt) <= ctx.now()) return false;
-  const own = and(eq(members.orgId, org), eq(members.personId, personId));
-  return ctx.db.select({ id: members.id }).from(members).where(own).get() !== undefined;
+  const where = and(eq(members.orgId, org), eq(members.personId, personId));
+  return ctx.db.select({ id: members.id }).from(members).where(where).get() !== undefined;
 }

@@ -48,14 +48,14 @@ export const mailDisabled = (
   to: string[],
   orgName: string,
   name: string,
-  why: string,
+  reason: string,
   path: string,
 ): Promise<boolean> =>
   send(
     ctx,
     to,
     `evald disabled the destination "${name}"`,
-    `evald no longer sends notifications of ${orgName} to the destination "${name}": ${why}\n\nIts log shows what it returned:\n${ctx.baseUrl()}${path}\n\nFix the cause, enable the destination, and replay the failed deliveries. You’re receiving this email because you’re an owner of ${orgName}.\n`,
+    `evald no longer sends notifications of ${orgName} to the destination "${name}": ${reason}\n\nIts log shows what it returned:\n${ctx.baseUrl()}${path}\n\nFix the cause, enable the destination, and replay the failed deliveries. You’re receiving this email because you’re an owner of ${orgName}.\n`,
   );
 
 export const mailPause = (ctx: Context, to: string, orgName: string, title: string, path: string): Promise<boolean> =>

@@ -3,12 +3,13 @@ import type { Context, OrgId } from "../context.ts";
 import { members, people, type Role, roles, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { engineOf, type From, inSequence, toHeaders, withAppErrors } from "./engine-calls.ts";
-import { type Person, type SignedIn, toRole } from "./person.ts";
+import { type ClientInfo, engineOf, inSequence, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type SignedIn, toRole } from "./person.ts";
 
-export type Member = Person & { memberId: string; role: Role; since: string; lastUsedAt: string | null };
+export type Member = ReturnType<typeof listMembers>[number];
+
 /** The members by name, owners first. */
-export const listMembers = (ctx: Context, org: OrgId): Member[] =>
+export const listMembers = (ctx: Context, org: OrgId) =>
   ctx.db
     .select({ member: members, person: people, usedAt: max(signIns.updatedAt) })
     .from(members)
@@ -36,38 +37,38 @@ export const listMemberEmails = (ctx: Context, org: OrgId): string[] =>
 export const listOwnerEmails = (ctx: Context, org: OrgId): string[] =>
   listMembers(ctx, org).flatMap(({ email, role }) => (role === "owner" ? [email] : []));
 
-export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string, from: From): Promise<void> =>
+export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string, client: ClientInfo): Promise<void> =>
   inSequence(ctx, async () => {
-    const wanted = toRole(role);
+    const newRole = toRole(role);
     const member = getMember(ctx, org, memberId);
-    if (member.role === wanted) return;
+    if (member.role === newRole) return;
     refuseLastOwner(ctx, org, member);
     const { api } = await engineOf(ctx);
-    const body = { memberId, role: wanted, organizationId: org };
-    await withAppErrors(api.updateMemberRole({ body, headers: toHeaders(from) }));
+    const body = { memberId, role: newRole, organizationId: org };
+    await withAppErrors(api.updateMemberRole({ body, headers: toHeaders(client) }));
   });
 
-export const removeMember = (ctx: Context, org: OrgId, memberId: string, from: From): Promise<void> =>
+export const removeMember = (ctx: Context, org: OrgId, memberId: string, client: ClientInfo): Promise<void> =>
   inSequence(ctx, async () => {
     refuseLastOwner(ctx, org, getMember(ctx, org, memberId));
     const { api } = await engineOf(ctx);
     const body = { memberIdOrEmail: memberId, organizationId: org };
-    await withAppErrors(api.removeMember({ body, headers: toHeaders(from) }));
+    await withAppErrors(api.removeMember({ body, headers: toHeaders(client) }));
   });
 
-export const leaveOrg = (ctx: Context, org: OrgId, { person }: SignedIn, from: From): Promise<void> =>
+export const leaveOrg = (ctx: Context, org: OrgId, { person }: SignedIn, client: ClientInfo): Promise<void> =>
   inSequence(ctx, async () => {
-    const own = and(eq(members.orgId, org), eq(members.personId, person.id));
-    const row = ctx.db.select().from(members).where(own).get();
+    const where = and(eq(members.orgId, org), eq(members.personId, person.id));
+    const row = ctx.db.select().from(members).where(where).get();
     if (!row) throw notFound("The organization was not found.");
     refuseLastOwner(ctx, org, row);
     const { api } = await engineOf(ctx);
-    await withAppErrors(api.leaveOrganization({ body: { organizationId: org }, headers: toHeaders(from) }));
+    await withAppErrors(api.leaveOrganization({ body: { organizationId: org }, headers: toHeaders(client) }));
   });
 
 function getMember(ctx: Context, org: OrgId, memberId: string) {
-  const own = and(eq(members.orgId, org), eq(members.id, memberId));
-  const row = ctx.db.select().from(members).where(own).get();
+  const where = and(eq(members.orgId, org), eq(members.id, memberId));
+  const row = ctx.db.select().from(members).where(where).get();
   if (!row) throw notFound("The member was not found.");
   return row;
 }

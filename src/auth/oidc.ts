@@ -13,18 +13,18 @@ export function oidcPlugin(oidc: OidcConfig | undefined) {
   return {
     ...plugin,
     async init(context: Parameters<typeof plugin.init>[0]) {
-      const made = await plugin.init(context);
-      for (const provider of made.context.socialProviders) {
+      const initialized = await plugin.init(context);
+      for (const provider of initialized.context.socialProviders) {
         const { getUserInfo } = provider;
         provider.getUserInfo = async (tokens) => {
           const subject = subjectOf(tokens.idToken, oidc?.clientId);
-          const found = subject === null ? null : await getUserInfo(tokens);
-          const claims = found?.data as { sub?: unknown; email_verified?: unknown } | undefined;
-          if (!found || claims?.sub !== subject) return null;
-          return { ...found, user: { ...found.user, emailVerified: claims?.email_verified === true } };
+          const info = subject === null ? null : await getUserInfo(tokens);
+          const claims = info?.data as { sub?: unknown; email_verified?: unknown } | undefined;
+          if (!info || claims?.sub !== subject) return null;
+          return { ...info, user: { ...info.user, emailVerified: claims?.email_verified === true } };
         };
       }
-      return made;
+      return initialized;
     },
   };
 }

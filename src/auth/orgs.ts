@@ -2,7 +2,7 @@ import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
-import { transaction } from "../db/open.ts";
+import { type Tx, transaction } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { prompts } from "../db/tables/prompts.ts";
@@ -12,42 +12,20 @@ import { newUrlSecret, toIso, toName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
 
-/** An organization as it is returned. */
-export type Org = {
-  id: OrgId;
-  name: string;
-  timeZone: string;
-  /** null: the configured default. */
-  maxRunsAtOnce: number | null;
-  maxRunsADay: number | null;
-  /** Maximum model cost in USD per calendar month (in its time zone) and per run; null: no own limit. */
-  maxUsdAMonth: number | null;
-  maxUsdARun: number | null;
-  /** Models that judge its sessions, best first; null: the configured ones. */
-  judgeModels: string[] | null;
-  /** Path of its public results page, without the base path; null: it has none. */
-  resultsPath: string | null;
-  createdAt: string;
-};
+/** An organization as it is returned. Its limits and judge models are null where the configured ones apply. */
+export type Org = ReturnType<typeof toOrg>;
 
-export type OrgPatch = Partial<Omit<Org, "id" | "resultsPath" | "createdAt">> & { hasResultsPage?: boolean };
+type OrgPatch = Partial<Omit<Org, "id" | "resultsPath" | "createdAt">> & { hasResultsPage?: boolean };
 
-const toOrg = (row: typeof orgs.$inferSelect): Org => ({
+const toOrg = ({ resultsToken, ...row }: typeof orgs.$inferSelect) => ({
+  ...row,
   id: row.id as OrgId,
-  name: row.name,
-  timeZone: row.timeZone,
-  maxRunsAtOnce: row.maxRunsAtOnce,
-  maxRunsADay: row.maxRunsADay,
-  maxUsdAMonth: row.maxUsdAMonth,
-  maxUsdARun: row.maxUsdARun,
-  judgeModels: row.judgeModels,
-  resultsPath: row.resultsToken === null ? null : `/results/${row.resultsToken}`,
+  /** Path of its public results page, without the base path; null: it has none. */
+  resultsPath: resultsToken === null ? null : `/results/${resultsToken}`,
   createdAt: toIso(row.createdAt),
 });
 
-const from = eq(prompts.nextEvaluationAt, sql.placeholder("from"));
-
-const limits = statement((db) =>
+const orgLimits = statement((db) =>
   db
     .select({ atOnce: orgs.maxRunsAtOnce, aDay: orgs.maxRunsADay })
     .from(orgs)
@@ -58,7 +36,7 @@ const moveNextEvaluation = statement((db) =>
   db
     .update(prompts)
     .set({ nextEvaluationAt: sql`${sql.placeholder("to")}` })
-    .where(and(eq(prompts.id, sql.placeholder("promptId")), from)),
+    .where(and(eq(prompts.id, sql.placeholder("promptId")), eq(prompts.nextEvaluationAt, sql.placeholder("from")))),
 );
 
 export function getOrg(ctx: Context, id: OrgId): Org {
@@ -72,8 +50,7 @@ export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
   const trimmed = toName(name);
   checkTimeZone(timeZone);
   return transaction(ctx.db, (tx) => {
-    if (tx.select().from(orgs).where(eq(orgs.name, trimmed)).get())
-      throw conflict(`An organization named ${JSON.stringify(trimmed)} already exists.`);
+    refuseUsedName(tx, trimmed);
     const createdAt = ctx.now();
     const row = {
       id: ctx.newId(createdAt),
@@ -94,39 +71,21 @@ export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
 
 /** How many runs an organization may have at the same time, and start within 24 hours. */
 export function limitsOfOrg(ctx: Context, id: string): OrgLimits {
-  const own = limits(ctx.db).get({ id });
-  return { atOnce: own?.atOnce ?? ctx.config.runsPerOrg, aDay: own?.aDay ?? ctx.config.runsADay };
+  const row = orgLimits(ctx.db).get({ id });
+  return { atOnce: row?.atOnce ?? ctx.config.runsPerOrg, aDay: row?.aDay ?? ctx.config.runsADay };
 }
 
 /**
  * A new time zone moves the next evaluation of every schedule, except those already due. Throws bad_request that names
- * the value, or if there is none.
+ * the value, or if there is none, and conflict for an existing name.
  */
 export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }: OrgPatch): Org {
-  const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
+  const { timeZone } = patch;
   const name = patch.name === undefined ? undefined : toName(patch.name);
-  if (Object.values({ ...patch, hasResultsPage }).every((value) => value === undefined))
-    throw badRequest("Nothing to change. Set a name, a time zone, a limit, a judge model or the results page.");
-  if (timeZone !== undefined) checkTimeZone(timeZone);
-  for (const limit of [maxRunsAtOnce, maxRunsADay])
-    if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
-      throw badRequest(`Invalid limit ${limit}. Use a whole number from 1 to ${maxLimit}.`);
-  for (const usd of [maxUsdAMonth, maxUsdARun])
-    if (usd != null && !(usd > 0 && usd <= maxLimit))
-      throw badRequest(`Invalid limit ${usd}. Use an amount in USD above 0 and up to ${maxLimit}.`);
-  for (const model of judgeModels ?? [])
-    if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
-  const moved = timeZone === undefined ? [] : listMovedEvaluations(ctx, id, timeZone);
+  checkPatch({ ...patch, hasResultsPage });
+  const nextEvaluations = timeZone === undefined ? [] : listNextEvaluations(ctx, id, timeZone);
   transaction(ctx.db, (tx) => {
-    if (
-      name !== undefined &&
-      tx
-        .select()
-        .from(orgs)
-        .where(and(eq(orgs.name, name), ne(orgs.id, id)))
-        .get()
-    )
-      throw conflict(`An organization named ${JSON.stringify(name)} already exists.`);
+    if (name !== undefined) refuseUsedName(tx, name, id);
     // A page that is on keeps its URL.
     const token =
       hasResultsPage === undefined
@@ -136,7 +95,7 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
       .set({ ...patch, name, ...token })
       .where(eq(orgs.id, id))
       .run();
-    for (const each of moved) moveNextEvaluation(ctx.db).run(each);
+    for (const each of nextEvaluations) moveNextEvaluation(ctx.db).run(each);
   });
   return getOrg(ctx, id);
 }
@@ -157,13 +116,13 @@ export function getOrgByName(ctx: Context, name: string): Org {
 export const listOrgs = (ctx: Context): Org[] => ctx.db.select().from(orgs).orderBy(orgs.name).all().map(toOrg);
 
 /** When the next evaluations are due in a new time zone. This is computed before the transaction, which blocks other writers. */
-function listMovedEvaluations(ctx: Context, id: OrgId, timeZone: string) {
+function listNextEvaluations(ctx: Context, id: OrgId, timeZone: string) {
   const { frequency, nextEvaluationAt } = prompts;
-  const at = ctx.now();
+  const now = ctx.now();
   return ctx.db
     .select({ id: prompts.id, frequency, nextEvaluationAt })
     .from(prompts)
-    .where(and(eq(prompts.orgId, id), gt(nextEvaluationAt, at)))
+    .where(and(eq(prompts.orgId, id), gt(nextEvaluationAt, now)))
     .all()
     .flatMap((row) =>
       row.frequency === null || row.nextEvaluationAt === null
@@ -171,7 +130,7 @@ function listMovedEvaluations(ctx: Context, id: OrgId, timeZone: string) {
         : {
             promptId: row.id,
             from: row.nextEvaluationAt,
-            to: nextTime({ id: row.id, frequency: row.frequency, timeZone }, at),
+            to: nextTime({ id: row.id, frequency: row.frequency, timeZone }, now),
           },
     );
 }
@@ -196,6 +155,35 @@ function checkReservedName({ config }: Context, name: string): void {
   const joined = config.people.oidc?.join?.org;
   if (joined && "name" in joined && toName(name) === joined.name)
     throw conflict(`The name ${JSON.stringify(joined.name)} is reserved by the operator of this server.`);
+}
+
+/** Throws bad_request that names the value, or if there is nothing to change. */
+function checkPatch(patch: OrgPatch): void {
+  const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
+  if (Object.values(patch).every((value) => value === undefined))
+    throw badRequest("Nothing to change. Set a name, a time zone, a limit, a judge model or the results page.");
+  if (timeZone !== undefined) checkTimeZone(timeZone);
+  for (const limit of [maxRunsAtOnce, maxRunsADay])
+    if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
+      throw badRequest(`Invalid limit ${limit}. Use a whole number from 1 to ${maxLimit}.`);
+  for (const usd of [maxUsdAMonth, maxUsdARun])
+    if (usd != null && !(usd > 0 && usd <= maxLimit))
+      throw badRequest(`Invalid limit ${usd}. Use an amount in USD above 0 and up to ${maxLimit}.`);
+  for (const model of judgeModels ?? [])
+    if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
+}
+
+/** Throws conflict if another organization has the name. `id`: the organization that may have it. */
+function refuseUsedName(tx: Tx, name: string, id?: OrgId): void {
+  const isOther = id === undefined ? undefined : ne(orgs.id, id);
+  if (
+    tx
+      .select()
+      .from(orgs)
+      .where(and(eq(orgs.name, name), isOther))
+      .get()
+  )
+    throw conflict(`An organization named ${JSON.stringify(name)} already exists.`);
 }
 
 function checkTimeZone(name: string): void {

@@ -1,11 +1,11 @@
 import { invalidField } from "../errors.ts";
 
 /** Passwords that take fewer than 10^8 guesses are rejected. */
-const leastScore = 3;
+const minScore = 3;
 /** The time to estimate grows with the square of the length. */
 const maxLength = 100;
 
-let estimator: Promise<(password: string, own: string[]) => number> | undefined;
+let estimator: Promise<(password: string, userInputs: string[]) => number> | undefined;
 
 /** The package is loaded lazily, because its dictionaries take longer to load than all pages together. */
 async function loadEstimator() {
@@ -14,13 +14,13 @@ async function loadEstimator() {
     import("@zxcvbn-ts/language-common"),
   ]);
   zxcvbnOptions.setOptions({ dictionary, graphs: adjacencyGraphs });
-  return (password: string, own: string[]) => zxcvbn(password.slice(0, maxLength), own).score;
+  return (password: string, userInputs: string[]) => zxcvbn(password.slice(0, maxLength), userInputs).score;
 }
 
 /** Throws bad_request for a password that is easy to guess: a common one, a sequence or a repetition. */
 export async function checkStrength(password: string): Promise<void> {
   estimator ??= loadEstimator();
   const scoreOf = await estimator;
-  if (scoreOf(password, ["evald"]) < leastScore)
+  if (scoreOf(password, ["evald"]) < minScore)
     throw invalidField("password", "too easy to guess; use a phrase of several unrelated words");
 }

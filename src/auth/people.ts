@@ -6,7 +6,7 @@ import { isLocked } from "../db/write-lock.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
 import { countSignInAttempt, uncountSignInAttempt } from "./attempts.ts";
-import { engineOf, type From, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type ClientInfo, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
 import { checkStrength } from "./password-strength.ts";
 import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
 
@@ -14,8 +14,8 @@ import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } 
 
 /** The password account of a person, if they have one. */
 export function findPassword({ db }: Context, personId: string): { id: string; hash: string | null } | undefined {
-  const own = and(eq(accounts.personId, personId), eq(accounts.providerId, "credential"));
-  return db.select({ id: accounts.id, hash: accounts.password }).from(accounts).where(own).get();
+  const where = and(eq(accounts.personId, personId), eq(accounts.providerId, "credential"));
+  return db.select({ id: accounts.id, hash: accounts.password }).from(accounts).where(where).get();
 }
 
 export const findPerson = (ctx: Context, email: string): Person | undefined =>
@@ -36,34 +36,34 @@ export const listMemberships = (ctx: Context, personId: string): Membership[] =>
     .map((row) => ({ ...row, org: row.org as OrgId }));
 
 /** Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known, and rate_limited. */
-export async function signIn(ctx: Context, email: string, password: string, from: From): Promise<string[]> {
+export async function signIn(ctx: Context, email: string, password: string, client: ClientInfo): Promise<string[]> {
   const account = email.trim().toLowerCase();
-  countSignInAttempt(ctx, account, from.address);
+  countSignInAttempt(ctx, account, client.address);
   const { api } = await engineOf(ctx);
-  const hash = () => {
+  const readHash = () => {
     const person = ctx.db.select({ id: people.id }).from(people).where(eq(people.email, account)).get();
     return person && findPassword(ctx, person.id)?.hash;
   };
-  const before = hash();
+  const hashBefore = readHash();
   const { headers, response } = await withAppErrors(
-    api.signInEmail({ body: { email: account, password }, headers: toHeaders(from), returnHeaders: true }),
+    api.signInEmail({ body: { email: account, password }, headers: toHeaders(client), returnHeaders: true }),
   );
   // Verification takes time, during which the password may have been replaced and all sessions ended.
-  if (hash() !== before) {
+  if (readHash() !== hashBefore) {
     ctx.db.delete(signIns).where(eq(signIns.token, response.token)).run();
     throw new AppError("unauthorized", "Your password was changed while you signed in. Sign in again.");
   }
-  uncountSignInAttempt(ctx, account, from.address);
+  uncountSignInAttempt(ctx, account, client.address);
   return headers.getSetCookie();
 }
 
 /** The person to whom the cookies belong, and cookies to set in the response. */
 export async function findSignedIn(
   ctx: Context,
-  from: From,
+  client: ClientInfo,
 ): Promise<{ signedIn: SignedIn | null; cookies: string[] }> {
   const { api } = await engineOf(ctx);
-  const request = { headers: toHeaders(from), returnHeaders: true } as const;
+  const request = { headers: toHeaders(client), returnHeaders: true } as const;
   const { headers, response } = await api.getSession(request);
   const cookies = headers.getSetCookie();
   if (!response) return { signedIn: null, cookies };
@@ -74,17 +74,17 @@ export async function findSignedIn(
   }
   const { user, session } = response;
   const { id, name, email } = user;
-  const chosen = session.activeOrganizationId ?? null;
-  return { signedIn: { person: { id, name, email }, signInId: session.id, token: session.token, chosen }, cookies };
+  const chosenOrg = session.activeOrganizationId ?? null;
+  return { signedIn: { person: { id, name, email }, signInId: session.id, token: session.token, chosenOrg }, cookies };
 }
 
 /** Ends a session. Returns cookies that clear the browser's. */
-export async function signOut(ctx: Context, from: From): Promise<string[]> {
+export async function signOut(ctx: Context, client: ClientInfo): Promise<string[]> {
   const { api } = await engineOf(ctx);
-  const current = await api.getSession({ headers: toHeaders(from), query: { disableRefresh: true } });
+  const current = await api.getSession({ headers: toHeaders(client), query: { disableRefresh: true } });
   // The library reports success even if the session could not be deleted.
   if (current) ctx.db.delete(signIns).where(eq(signIns.id, current.session.id)).run();
-  return (await api.signOut({ headers: toHeaders(from), returnHeaders: true })).headers.getSetCookie();
+  return (await api.signOut({ headers: toHeaders(client), returnHeaders: true })).headers.getSetCookie();
 }
 
 /** Switches this session to another organization. Throws not_found if the person isn't a member of it. */
@@ -108,14 +108,14 @@ export async function hashPassword(ctx: Context, password: string): Promise<stri
  * Creates a person with a password and signs them in. For an existing person, the password must match. `isProven`: only the holder of
  * the email address can have got here. A link that somebody else has seen proves nothing.
  */
-export async function enterPerson(
+export async function registerOrSignIn(
   ctx: Context,
   { name, email, password }: NewPerson,
-  from: From,
+  client: ClientInfo,
   isProven: boolean,
 ): Promise<string[]> {
   const address = toEmail(email);
-  if (findPerson(ctx, address)) return await signIn(ctx, address, password, from);
+  if (findPerson(ctx, address)) return await signIn(ctx, address, password, client);
   const trimmedName = toName(name);
   const hash = await hashPassword(ctx, password);
   const { internalAdapter } = await (await engineOf(ctx)).$context;
@@ -129,5 +129,5 @@ export async function enterPerson(
     providerId: "credential",
     password: hash,
   });
-  return await signIn(ctx, address, password, from);
+  return await signIn(ctx, address, password, client);
 }

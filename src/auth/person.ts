@@ -6,7 +6,7 @@ export type Person = { id: string; name: string; email: string };
 /** A person in one of their organizations. */
 export type Membership = { org: OrgId; orgName: string; timeZone: string; role: Role };
 /** A signed-in person, their session, and the organization that they selected. */
-export type SignedIn = { person: Person; signInId: string; token: string; chosen: string | null };
+export type SignedIn = { person: Person; signInId: string; token: string; chosenOrg: string | null };
 export type NewPerson = { name: string; email: string; password: string };
 
 /** Trims and lowercases an email address. Throws bad_request. */

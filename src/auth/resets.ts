@@ -4,33 +4,33 @@ import { transaction } from "../db/open.ts";
 import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { uncountSignInAttempt } from "./attempts.ts";
-import type { From } from "./engine-calls.ts";
+import type { ClientInfo } from "./engine-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPassword, hashPassword, signIn } from "./people.ts";
 import type { Person } from "./person.ts";
 
-const resetLifeMs = 24 * 3600_000;
+const resetLifetimeMs = 24 * 3600_000;
 
 /** In a reset link, replaces the ID of the owner who made it if the link was emailed or made by the operator. */
-const service = "service";
+const byService = "service";
 
 /** Throws not_found, with the reason, for an invalid link. */
 export function readReset(ctx: Context, token: string): Person & { isProven: boolean } {
-  const [id = "", expiresAt = "0", mark = "", maker = ""] = readLinkToken(ctx, "reset", token) ?? [];
+  const [id = "", expiresAt = "0", mark = "", creator = ""] = readLinkToken(ctx, "reset", token) ?? [];
   const { name, email } = people;
   const person = ctx.db.select({ id: people.id, name, email }).from(people).where(eq(people.id, id)).get();
-  if (!person || maker === "") throw notFound("This link is not valid. Copy the whole link, or ask for a new one.");
-  if (mark !== markOf(ctx, id)) throw notFound("This link was already used. Sign in, or ask for a new link.");
+  if (!person || creator === "") throw notFound("This link is not valid. Copy the whole link, or ask for a new one.");
+  if (mark !== passwordMark(ctx, id)) throw notFound("This link was already used. Sign in, or ask for a new link.");
   if (Number(expiresAt) <= ctx.now()) throw notFound("This link has expired. Ask for a new one.");
-  const isProven = maker === service;
+  const isProven = creator === byService;
   // This checks again, because the person may have joined another organization, or the owner may have lost theirs.
-  if (!isProven && !mayReset(ctx, maker, id))
+  if (!isProven && !mayReset(ctx, creator, id))
     throw notFound("This link is no longer valid, because memberships have changed. Ask for a new one.");
   return { ...person, isProven };
 }
 
 /** The path of a link that only the holder of the email address may get. Using it proves the address. */
-export const toResetPath = (ctx: Context, personId: string): string => toPath(ctx, personId, service);
+export const toResetPath = (ctx: Context, personId: string): string => toPath(ctx, personId, byService);
 
 /**
  * The path of a link that lets a member set a new password within a day. Throws conflict if the person is also in
@@ -40,28 +40,33 @@ export function toResetPathFor(
   ctx: Context,
   org: OrgId,
   memberId: string,
-  asking: Person,
+  owner: Person,
 ): { email: string; path: string } {
-  const own = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
-  const person = ctx.db.select({ id: people.id, email: people.email }).from(people).innerJoin(members, own).get();
+  const isMember = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
+  const person = ctx.db.select({ id: people.id, email: people.email }).from(people).innerJoin(members, isMember).get();
   if (!person) throw notFound("The member was not found.");
-  if (!mayReset(ctx, asking.id, person.id))
+  if (!mayReset(ctx, owner.id, person.id))
     throw conflict(
       `${person.email} belongs to other organizations too. Ask the operator of this service for a reset link: evald person reset-link ${person.email}`,
     );
-  return { email: person.email, path: toPath(ctx, person.id, asking.id) };
+  return { email: person.email, path: toPath(ctx, person.id, owner.id) };
 }
 
 /** Sets the password, and signs the person out everywhere and in here. Returns the cookies. */
-export async function resetPassword(ctx: Context, token: string, password: string, from: From): Promise<string[]> {
+export async function resetPassword(
+  ctx: Context,
+  token: string,
+  password: string,
+  client: ClientInfo,
+): Promise<string[]> {
   readReset(ctx, token);
   const hash = await hashPassword(ctx, password);
   const email = transaction(ctx.db, (tx) => {
     // This checks again, because hashing takes time and a link works once.
     const person = readReset(ctx, token);
-    const known = findPassword(ctx, person.id);
-    const at = new Date(ctx.now());
-    if (known) tx.update(accounts).set({ password: hash, updatedAt: at }).where(eq(accounts.id, known.id)).run();
+    const account = findPassword(ctx, person.id);
+    const now = new Date(ctx.now());
+    if (account) tx.update(accounts).set({ password: hash, updatedAt: now }).where(eq(accounts.id, account.id)).run();
     else
       tx.insert(accounts)
         .values({
@@ -70,27 +75,27 @@ export async function resetPassword(ctx: Context, token: string, password: strin
           accountId: person.id,
           providerId: "credential",
           password: hash,
-          createdAt: at,
-          updatedAt: at,
+          createdAt: now,
+          updatedAt: now,
         })
         .run();
     tx.update(people).set({ emailVerified: person.isProven }).where(eq(people.id, person.id)).run();
     tx.delete(signIns).where(eq(signIns.personId, person.id)).run();
     return person.email;
   });
-  uncountSignInAttempt(ctx, email, from.address);
-  return await signIn(ctx, email, password, from);
+  uncountSignInAttempt(ctx, email, client.address);
+  return await signIn(ctx, email, password, client);
 }
 
 /** Changing the password invalidates all earlier links. */
-const markOf = (ctx: Context, personId: string) =>
+const passwordMark = (ctx: Context, personId: string) =>
   new Bun.CryptoHasher("sha256")
     .update(findPassword(ctx, personId)?.hash ?? "none")
     .digest("hex")
     .slice(0, 16);
 
-const toPath = (ctx: Context, personId: string, maker: string) =>
-  `/reset/${toLinkToken(ctx, "reset", personId, ctx.now() + resetLifeMs, markOf(ctx, personId), maker)}`;
+const toPath = (ctx: Context, personId: string, creator: string) =>
+  `/reset/${toLinkToken(ctx, "reset", personId, ctx.now() + resetLifetimeMs, passwordMark(ctx, personId), creator)}`;
 
 const orgsOf = (ctx: Context, personId: string, role?: "owner"): string[] =>
   ctx.db
@@ -101,7 +106,7 @@ const orgsOf = (ctx: Context, personId: string, role?: "owner"): string[] =>
     .map((row) => row.org);
 
 /** Whether a person is a member of organizations, all of which another person owns. Then their account grants access to nothing else. */
-function mayReset(ctx: Context, makerId: string, personId: string): boolean {
+function mayReset(ctx: Context, creatorId: string, personId: string): boolean {
   const all = new Set(orgsOf(ctx, personId));
-  return all.size > 0 && all.isSubsetOf(new Set(orgsOf(ctx, makerId, "owner")));
+  return all.size > 0 && all.isSubsetOf(new Set(orgsOf(ctx, creatorId, "owner")));
 }

@@ -3,12 +3,12 @@ import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { members, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
-import { engineOf, type From, inSequence, withAppErrors } from "./engine-calls.ts";
+import { type ClientInfo, engineOf, inSequence, withAppErrors } from "./engine-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
-import { enterPerson, findPerson } from "./people.ts";
+import { findPerson, registerOrSignIn } from "./people.ts";
 import type { NewPerson, Person, SignedIn } from "./person.ts";
 
-const setupLifeMs = 3 * 24 * 3600_000;
+const setupLifetimeMs = 3 * 24 * 3600_000;
 
 /** The organization of a setup link. Throws not_found if the link is invalid, expired or used. */
 export function readSetup(ctx: Context, token: string): { org: OrgId; orgName: string } {
@@ -30,7 +30,7 @@ export function readSetup(ctx: Context, token: string): { org: OrgId; orgName: s
 export function setupPath(ctx: Context, org: OrgId): string {
   if (hasMembers(ctx, org))
     throw conflict("The organization already has members. Its owners can invite others under Settings, Members.");
-  return `/setup/${toLinkToken(ctx, "setup", org, ctx.now() + setupLifeMs)}`;
+  return `/setup/${toLinkToken(ctx, "setup", org, ctx.now() + setupLifetimeMs)}`;
 }
 
 /** Creates an organization owned by the signed-in person, and switches to it. */
@@ -41,10 +41,15 @@ export async function addOwner(ctx: Context, org: OrgId, { person, signInId }: S
 }
 
 /** Creates the first owner of an organization and signs them in. */
-export const setUp = (ctx: Context, token: string, person: NewPerson, from: From): Promise<string[]> =>
+export const createFirstOwner = (
+  ctx: Context,
+  token: string,
+  person: NewPerson,
+  client: ClientInfo,
+): Promise<string[]> =>
   inSequence(ctx, async () => {
     const { org } = readSetup(ctx, token);
-    const cookies = await enterPerson(ctx, person, from, false);
+    const cookies = await registerOrSignIn(ctx, person, client, false);
     const { api } = await engineOf(ctx);
     const { id } = findPerson(ctx, person.email) as Person;
     await withAppErrors(api.addMember({ body: { userId: id, organizationId: org, role: "owner" } }));

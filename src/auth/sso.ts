@@ -5,7 +5,7 @@ import { orgs } from "../db/tables/orgs.ts";
 import { accounts, invitations, members, people, signIns } from "../db/tables/people.ts";
 import { notFound, unavailable } from "../errors.ts";
 import type { Engine } from "./engine.ts";
-import { type From, toHeaders } from "./engine-calls.ts";
+import { type ClientInfo, toHeaders } from "./engine-calls.ts";
 import { secretOf } from "./links.ts";
 
 const engines = perContext(() => ({ loading: undefined as Promise<Engine> | undefined }));
@@ -17,7 +17,7 @@ export const ssoNameOf = ({ config }: Context): string | null => config.people.o
 export async function beginSso(
   ctx: Context,
   next: string,
-  from: From,
+  client: ClientInfo,
 ): Promise<{ location: string; cookies: string[] }> {
   const { api } = await ssoEngineOf(ctx);
   const body = {
@@ -26,7 +26,7 @@ export async function beginSso(
     errorCallbackURL: `${ctx.baseUrl()}/sign-in`,
     disableRedirect: true,
   };
-  const { headers, response } = await api.signInSocial({ body, headers: toHeaders(from), returnHeaders: true });
+  const { headers, response } = await api.signInSocial({ body, headers: toHeaders(client), returnHeaders: true });
   return { location: response.url ?? "", cookies: headers.getSetCookie() };
 }
 
@@ -34,37 +34,37 @@ export async function beginSso(
 export async function endSso(
   ctx: Context,
   query: Record<string, string>,
-  from: From,
+  client: ClientInfo,
 ): Promise<{ location: string; cookies: string[] }> {
   const { api, $context } = await ssoEngineOf(ctx);
-  const answer = await api.callbackOAuth({
+  const response = await api.callbackOAuth({
     params: { id: "oidc" },
     query,
-    headers: toHeaders(from),
+    headers: toHeaders(client),
     method: "GET",
     asResponse: true,
   });
-  const cookies = answer.headers.getSetCookie();
+  const cookies = response.headers.getSetCookie();
   const token = /session_token=([^.;]+)\./.exec(cookies.join("\n"))?.[1];
   const signIn = token ? await (await $context).internalAdapter.findSession(decodeURIComponent(token)) : null;
   if (signIn) joinByDomain(ctx, signIn.user.email);
-  return { location: answer.headers.get("location") ?? `${ctx.baseUrl()}/sign-in?error=none`, cookies };
+  return { location: response.headers.get("location") ?? `${ctx.baseUrl()}/sign-in?error=none`, cookies };
 }
 
 /** Whether the domain of an email address may join an organization. */
-function isOfJoiningDomain({ config }: Context, email: string): boolean {
+function mayJoinByDomain({ config }: Context, email: string): boolean {
   const join = config.people.oidc?.join;
   return join != null && email.toLowerCase().endsWith(`@${join.domain}`);
 }
 
 /** Whether a person is invited, or their domain may join. */
 function mayJoin(ctx: Context, email: string): boolean {
-  const waiting = and(
+  const where = and(
     eq(invitations.email, email.toLowerCase()),
     eq(invitations.status, "pending"),
     gt(invitations.expiresAt, new Date(ctx.now())),
   );
-  return isOfJoiningDomain(ctx, email) || ctx.db.select().from(invitations).where(waiting).get() !== undefined;
+  return mayJoinByDomain(ctx, email) || ctx.db.select().from(invitations).where(where).get() !== undefined;
 }
 
 /**
@@ -73,9 +73,9 @@ function mayJoin(ctx: Context, email: string): boolean {
  */
 const proveAddress = (ctx: Context, personId: string): void =>
   transaction(ctx.db, (tx) => {
-    const unproven = and(eq(people.id, personId), eq(people.emailVerified, false));
-    const [proven] = tx.update(people).set({ emailVerified: true }).where(unproven).returning({ id: people.id }).all();
-    if (!proven) return;
+    const where = and(eq(people.id, personId), eq(people.emailVerified, false));
+    const [person] = tx.update(people).set({ emailVerified: true }).where(where).returning({ id: people.id }).all();
+    if (!person) return;
     tx.delete(accounts)
       .where(and(eq(accounts.personId, personId), eq(accounts.providerId, "credential")))
       .run();
@@ -103,14 +103,14 @@ async function ssoEngineOf(ctx: Context): Promise<Engine> {
 /** Makes a person of the domain a member of its organization. */
 function joinByDomain(ctx: Context, email: string): void {
   const { oidc } = ctx.config.people;
-  if (!oidc?.join || !isOfJoiningDomain(ctx, email)) return;
-  const named = oidc.join.org;
+  if (!oidc?.join || !mayJoinByDomain(ctx, email)) return;
+  const joinOrg = oidc.join.org;
   const org = ctx.db
     .select()
     .from(orgs)
-    .where("id" in named ? eq(orgs.id, named.id) : eq(orgs.name, named.name))
+    .where("id" in joinOrg ? eq(orgs.id, joinOrg.id) : eq(orgs.name, joinOrg.name))
     .get();
-  if (!org) ctx.log.warn(named, "EVALD_OIDC_JOIN names an organization that doesn't exist");
+  if (!org) ctx.log.warn(joinOrg, "EVALD_OIDC_JOIN names an organization that doesn't exist");
   const person = ctx.db.select().from(people).where(eq(people.email, email)).get();
   if (!org || !person) return;
   ctx.db

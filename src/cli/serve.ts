@@ -13,7 +13,7 @@ import { closeDb, lockData, openDb, releaseCache } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { ConfigError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
-import { createLog, flushed } from "../log.ts";
+import { createLog, flushLog } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
 import { answerScrape, type Metrics } from "../telemetry/metrics.ts";
@@ -112,7 +112,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     withdraw();
     closeDb(db);
     lock.release();
-    await flushed(log);
+    await flushLog(log);
     process.exit(0);
   };
   process.on("SIGTERM", () => stop("SIGTERM"));

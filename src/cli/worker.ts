@@ -3,7 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import type { Config } from "../config/config.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
 import { ConfigError } from "../errors.ts";
-import { createLog, flushed } from "../log.ts";
+import { createLog, flushLog } from "../log.ts";
 import { createLocalExecutor, sweepWorkspaces } from "../places/local.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
 import type { ServeParts } from "./serve.ts";
@@ -67,7 +67,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
     await worker.stop(drainMs);
     await standby?.stop();
     await executor.close();
-    await flushed(log);
+    await flushLog(log);
     process.exit(code);
   };
   process.on("SIGTERM", () => stop(config.drainMs, 0));

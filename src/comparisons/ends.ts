@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable } from "../schema.ts";
 import { type Ends, endsTest, fisherTest } from "../stats/hypothesis-tests.ts";
-import { endOf, pWords, roundP, type SideRun } from "../stats/repeats.ts";
+import { goalResultOf, pWords, roundP, type SideRun } from "../stats/repeats.ts";
 import type { Pair } from "./samples.ts";
 
 const Share = Type.Object({ k: Type.Integer(), n: Type.Integer() });
@@ -48,12 +48,12 @@ export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number 
 
 /** Whether the goal of a run was tested, even if the judge left it unclear. */
 const isGoalKnown = (run: SideRun): boolean => {
-  const end = endOf(run);
+  const end = goalResultOf(run);
   return end === "met" || end === "missed" || (end === "unclear" && run.provenShare !== null);
 };
 
 function endsOf(runs: SideRun[]): Ends {
-  const ends = runs.map(endOf).filter((end) => end !== null);
+  const ends = runs.map(goalResultOf).filter((end) => end !== null);
   const count = (wanted: string) => ends.filter((end) => end === wanted).length;
   return { n: ends.length, met: count("met"), unfinished: count("unfinished") };
 }

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
-import { fitting, readOnly, slugArgument, type Tool, tool, Undescribed } from "../mcp/tool.ts";
+import { readOnly, slugArgument, type Tool, takeFitting, tool, Undescribed } from "../mcp/tool.ts";
 import { compareReports, ReportsComparison } from "./side-by-side.ts";
 
 const { reason, method, delta, p } = ReportsComparison.properties.evidence.properties;
@@ -24,7 +24,7 @@ export const comparisonTools = (ctx: Context): Tool[] => [
     annotations: readOnly,
     run({ slugs, acrossAgents }, { caller }) {
       const { friction, ...rest } = compareReports(ctx, caller.org, slugs, { acrossAgents });
-      const fit = fitting([...friction.shared, ...friction.only]).length;
+      const fit = takeFitting([...friction.shared, ...friction.only]).length;
       const shared = friction.shared.slice(0, fit);
       const only = friction.only.slice(0, fit - shared.length);
       return { ...rest, friction: { ...friction, shared, only } };

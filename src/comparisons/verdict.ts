@@ -5,7 +5,7 @@ import { minRuns, runsToShow } from "../stats/power.ts";
 import {
   type EvalResult,
   infraFailuresOf,
-  isBroken,
+  isInconclusive,
   metricNames,
   pWords,
   resultOf,
@@ -62,7 +62,7 @@ export function judgeSides(
       "insufficient_data",
       `${open.unfinished} runs of ${open.name} are still active; compare again when they have finished`,
     );
-  const broken = sides.find(({ runs }) => isBroken(infraFailuresOf(runs), runs.length));
+  const broken = sides.find(({ runs }) => isInconclusive(infraFailuresOf(runs), runs.length));
   if (broken)
     return without(
       "insufficient_data",

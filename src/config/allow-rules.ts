@@ -36,8 +36,8 @@ function objectionTo(text: string): string | null {
   if (bits === undefined) return null;
   const length = Number(bits);
   if (length > (version === 4 ? 32 : 128)) return `the prefix of ${text} is longer than the address`;
-  const mapped = version === 6 ? ipaddr.IPv6.parse(host) : null;
-  if (!mapped?.isIPv4MappedAddress()) return null;
-  const plain = `${mapped.toIPv4Address()}/${Math.max(length - 96, 0)}`;
-  return `${text} maps IPv4 addresses; write ${plain}`;
+  const address = version === 6 ? ipaddr.IPv6.parse(host) : null;
+  if (!address?.isIPv4MappedAddress()) return null;
+  const range = `${address.toIPv4Address()}/${Math.max(length - 96, 0)}`;
+  return `${text} maps IPv4 addresses; write ${range}`;
 }

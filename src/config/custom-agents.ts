@@ -42,11 +42,11 @@ export function customAgentsSetting(value: string): CustomAgent[] {
   const list = Type.Array(CustomAgent);
   if (Value.Check(list, agents)) {
     const ids = agents.map(({ id }) => id);
-    const twice = ids.find((id, i) => ids.indexOf(id) !== i);
-    if (twice !== undefined) throw new ConfigError(`${syntax}: the id ${twice} is used twice`);
+    const duplicate = ids.find((id, i) => ids.indexOf(id) !== i);
+    if (duplicate !== undefined) throw new ConfigError(`${syntax}: the id ${duplicate} is used twice`);
     return agents;
   }
-  const wrong = Value.Errors(list, agents).First();
-  const { field, problem } = wrong ? invalidInput(wrong, "list") : {};
+  const error = Value.Errors(list, agents).First();
+  const { field, problem } = error ? invalidInput(error, "list") : {};
   throw new ConfigError(`${syntax}: ${field} ${problem}`);
 }

@@ -4,59 +4,59 @@ import { Nullable } from "../schema.ts";
 import type { Config } from "./config.ts";
 
 const mib = 1024 * 1024;
-const whole = (minimum: number, description: string) =>
+const integer = (minimum: number, description: string) =>
   Type.Optional(Nullable(Type.Integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description })));
 
 /** Limits that a prompt sets for its runs; a missing or null limit is the operator's. */
 export const Limits = Type.Object(
   {
-    wallClockSeconds: whole(1, "Maximum duration of the run, in seconds"),
-    idleSeconds: whole(1, "How long the agent may be idle, in seconds"),
-    modelCalls: whole(1, "Maximum calls to the agent's model"),
-    tokens: whole(1, "Maximum input and output tokens of the agent's model"),
+    wallClockSeconds: integer(1, "Maximum duration of the run, in seconds"),
+    idleSeconds: integer(1, "How long the agent may be idle, in seconds"),
+    modelCalls: integer(1, "Maximum calls to the agent's model"),
+    tokens: integer(1, "Maximum input and output tokens of the agent's model"),
     costUsd: Type.Optional(
       Nullable(Type.Number({ minimum: 0.000001, description: "Maximum cost of the agent's model, in USD" })),
     ),
-    toolCalls: whole(1, "Maximum tool calls"),
-    requests: whole(1, "Maximum HTTP requests, including those of commands"),
-    bytesOut: whole(1, "Maximum bytes uploaded: request bodies, and everything sent through tunnels"),
-    workspaceBytes: whole(mib, "Maximum size of the workspace, in bytes"),
-    memoryBytes: whole(128 * mib, "Memory limit of the agent's process, and of each of its commands, in bytes"),
+    toolCalls: integer(1, "Maximum tool calls"),
+    requests: integer(1, "Maximum HTTP requests, including those of commands"),
+    bytesOut: integer(1, "Maximum bytes uploaded: request bodies, and everything sent through tunnels"),
+    workspaceBytes: integer(mib, "Maximum size of the workspace, in bytes"),
+    memoryBytes: integer(128 * mib, "Memory limit of the agent's process, and of each of its commands, in bytes"),
   },
   { title: "Limits", description: "Limits of one run; the server's settings are the default and the maximum" },
 );
 export type Limits = Static<typeof Limits>;
 
 /** The operator's setting of each limit and its value in the unit of the limit. */
-const settings: { [K in keyof Required<Limits>]: { setting: string; of: (config: Config) => number | null } } = {
-  wallClockSeconds: { setting: "EVALD_RUN_TIMEOUT_SECONDS", of: (config) => config.runTimeoutMs / 1000 },
-  idleSeconds: { setting: "EVALD_IDLE_TIMEOUT_SECONDS", of: (config) => config.idleTimeoutMs / 1000 },
-  modelCalls: { setting: "EVALD_MAX_MODEL_CALLS", of: (config) => config.modelLimits.calls },
-  tokens: { setting: "EVALD_MAX_TOKENS", of: (config) => config.modelLimits.tokens },
-  costUsd: { setting: "EVALD_MAX_COST_USD", of: (config) => config.modelLimits.costUsd },
-  toolCalls: { setting: "EVALD_MAX_TOOL_CALLS", of: (config) => config.maxToolCalls },
-  requests: { setting: "EVALD_MAX_REQUESTS", of: (config) => config.maxRequests },
-  bytesOut: { setting: "EVALD_MAX_UPLOAD_MB", of: (config) => config.maxBytesOut },
-  workspaceBytes: { setting: "EVALD_WORKSPACE_MB", of: (config) => config.workspaceBytes },
-  memoryBytes: { setting: "EVALD_AGENT_MEMORY_MB", of: (config) => config.agentMemoryBytes },
+const settings: { [K in keyof Required<Limits>]: { setting: string; maxOf: (config: Config) => number | null } } = {
+  wallClockSeconds: { setting: "EVALD_RUN_TIMEOUT_SECONDS", maxOf: (config) => config.runTimeoutMs / 1000 },
+  idleSeconds: { setting: "EVALD_IDLE_TIMEOUT_SECONDS", maxOf: (config) => config.idleTimeoutMs / 1000 },
+  modelCalls: { setting: "EVALD_MAX_MODEL_CALLS", maxOf: (config) => config.modelLimits.calls },
+  tokens: { setting: "EVALD_MAX_TOKENS", maxOf: (config) => config.modelLimits.tokens },
+  costUsd: { setting: "EVALD_MAX_COST_USD", maxOf: (config) => config.modelLimits.costUsd },
+  toolCalls: { setting: "EVALD_MAX_TOOL_CALLS", maxOf: (config) => config.maxToolCalls },
+  requests: { setting: "EVALD_MAX_REQUESTS", maxOf: (config) => config.maxRequests },
+  bytesOut: { setting: "EVALD_MAX_UPLOAD_MB", maxOf: (config) => config.maxBytesOut },
+  workspaceBytes: { setting: "EVALD_WORKSPACE_MB", maxOf: (config) => config.workspaceBytes },
+  memoryBytes: { setting: "EVALD_AGENT_MEMORY_MB", maxOf: (config) => config.agentMemoryBytes },
 };
 export const limitNames = Object.keys(settings) as (keyof Limits)[];
 
 /** Throws bad_request for the first limit above the operator's maximum. */
 export function checkLimits(limits: Limits | null, config: Config): void {
   for (const name of limitNames) {
-    const { setting, of } = settings[name];
+    const { setting, maxOf: of } = settings[name];
     const requested = limits?.[name] ?? null;
-    const cap = of(config);
-    if (requested !== null && cap !== null && requested > cap)
-      throw invalidField(`limits.${name}`, `${requested} exceeds the server's maximum of ${cap} (${setting})`);
+    const max = of(config);
+    if (requested !== null && max !== null && requested > max)
+      throw invalidField(`limits.${name}`, `${requested} exceeds the server's maximum of ${max} (${setting})`);
   }
 }
 
 /** The effective limits of a run: the prompt's, capped by the operator's current ones. */
 export function decideLimits(limits: Limits | null | undefined, config: Config) {
   const atMost = (name: keyof Limits) =>
-    Math.min(limits?.[name] ?? Number.POSITIVE_INFINITY, settings[name].of(config) ?? Number.POSITIVE_INFINITY);
+    Math.min(limits?.[name] ?? Number.POSITIVE_INFINITY, settings[name].maxOf(config) ?? Number.POSITIVE_INFINITY);
   const costUsd = atMost("costUsd");
   return {
     wallClockMs: atMost("wallClockSeconds") * 1000,

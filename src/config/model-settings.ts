@@ -31,8 +31,8 @@ export const providerVariables: Record<ModelProvider, { key: string; baseUrl: st
 export function parseModelId(id: string): { provider: ModelProvider; name: string } | null {
   const provider = modelProviders.find((each) => id.startsWith(`${each}/`));
   const name = provider ? id.slice(provider.length + 1) : "";
-  const shape = provider === "openai-compatible" ? /^[\w.:@+-]+(\/[\w.:@+-]+)*$/ : /^[\w.:@+-]+$/;
-  return provider && name.length <= 200 && shape.test(name) ? { provider, name } : null;
+  const pattern = provider === "openai-compatible" ? /^[\w.:@+-]+(\/[\w.:@+-]+)*$/ : /^[\w.:@+-]+$/;
+  return provider && name.length <= 200 && pattern.test(name) ? { provider, name } : null;
 }
 
 export const modelSyntax = `a provider and a model, such as anthropic/claude-opus-4-8 (providers: ${modelProviders.join(", ")})`;
@@ -63,12 +63,12 @@ export function pricesSetting(value: string): Prices {
   return Object.fromEntries(
     Object.entries(prices).map(([id, price]) => {
       if (!parseModelId(id)) throw new ConfigError(`${priceSyntax}: ${JSON.stringify(id)} is not ${modelSyntax}`);
-      const of = (name: string, otherwise?: number): number => {
+      const priceOf = (name: string, otherwise?: number): number => {
         const usd: unknown = price?.[name] ?? otherwise;
         if (typeof usd === "number" && Number.isFinite(usd) && usd >= 0) return usd;
         throw new ConfigError(`${priceSyntax}: ${id} needs a non-negative number for ${name}`);
       };
-      return [id, { in: of("in"), out: of("out"), cached: of("cached", price?.in) }];
+      return [id, { in: priceOf("in"), out: priceOf("out"), cached: priceOf("cached", price?.in) }];
     }),
   );
 }

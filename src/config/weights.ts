@@ -29,28 +29,28 @@ const syntax = `JSON or the path of a JSON file, with an id that starts with a l
 /** Parses weights from JSON or from a file; empty: none. Throws ConfigError. */
 export function weightsSetting(value: string): OwnWeights | null {
   if (value === "") return null;
-  const bad = (why: string) => new ConfigError(`${syntax}: ${why}`);
+  const invalid = (why: string) => new ConfigError(`${syntax}: ${why}`);
   let input: unknown;
   try {
     input = JSON.parse(value.trimStart().startsWith("{") ? value : readFileSync(value, "utf8"));
   } catch (error) {
-    throw bad(error instanceof Error ? error.message : String(error));
+    throw invalid(error instanceof Error ? error.message : String(error));
   }
   const { id, weights, ...rest } = (input ?? {}) as Record<string, unknown>;
   // Ids of digits are reserved for the built-in methodologies.
-  if (typeof id !== "string" || !/^[a-z][a-z0-9._-]{0,39}$/.test(id)) throw bad("id must match [a-z][a-z0-9._-]*");
+  if (typeof id !== "string" || !/^[a-z][a-z0-9._-]{0,39}$/.test(id)) throw invalid("id must match [a-z][a-z0-9._-]*");
   const entries = (weights ?? {}) as Record<string, unknown>;
-  const unknown = [...Object.keys(rest), ...Object.keys(entries).filter((name) => !isDimension(name))];
-  if (unknown.length > 0) throw bad(`unknown key ${JSON.stringify(unknown[0])}`);
+  const unknown = [...Object.keys(rest), ...Object.keys(entries).filter((name) => !isDimensionName(name))];
+  if (unknown.length > 0) throw invalid(`unknown key ${JSON.stringify(unknown[0])}`);
   const pairs = dimensionNames.map((name) => {
     const weight = entries[name];
     if (typeof weight !== "number" || !Number.isInteger(weight) || weight < 0 || weight > 100)
-      throw bad(`${JSON.stringify(name)} must be a whole number from 0 to 100`);
+      throw invalid(`${JSON.stringify(name)} must be a whole number from 0 to 100`);
     return [name, weight] as const;
   });
   const sum = pairs.reduce((all, [, weight]) => all + weight, 0);
-  if (sum !== 100) throw bad(`the weights add up to ${sum}, not 100`);
+  if (sum !== 100) throw invalid(`the weights add up to ${sum}, not 100`);
   return { id, weights: Object.fromEntries(pairs) as OwnWeights["weights"] };
 }
 
-const isDimension = (name: string) => dimensionNames.some((known) => known === name);
+const isDimensionName = (name: string) => dimensionNames.some((dimension) => dimension === name);

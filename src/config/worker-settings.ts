@@ -30,7 +30,7 @@ function gatewaySetting(value: string): string | null {
 export const workerLabel = /^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$/;
 
 /** Labels separated by commas or spaces. Throws ConfigError. */
-function labels(value: string): string[] {
+function labelsSetting(value: string): string[] {
   const all = value.split(/[\s,]+/).filter((label) => label !== "");
   if (all.length > 20 || !all.every((label) => workerLabel.test(label)))
     return refuse(
@@ -39,7 +39,7 @@ function labels(value: string): string[] {
   return [...new Set(all)];
 }
 
-function seconds(value: string): number {
+function secondsSetting(value: string): number {
   if (!/^\d{1,5}$/.test(value) || Number(value) > 86_400) return refuse("a whole number from 0 to 86400");
   return Number(value);
 }
@@ -59,14 +59,14 @@ export const workerSettings = {
     "EVALD_WORKER_WAIT_SECONDS",
     "600",
     "How long a run waits for a worker that has its agent, sandbox and labels before it fails, in seconds; runs wait for busy workers without limit",
-    (value) => seconds(value) * 1000,
+    (value) => secondsSetting(value) * 1000,
   ),
   /** The labels of this worker. */
   labels: setting(
     "EVALD_WORKER_LABELS",
     "",
     "For workers: labels that prompts can require, separated by commas, such as gpu,eu",
-    labels,
+    labelsSetting,
   ),
   gatewayUrl: setting(
     "EVALD_GATEWAY_URL",

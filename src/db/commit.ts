@@ -5,7 +5,7 @@ import { maxWaitMs, untilUnlocked, withoutWaiting } from "./write-lock.ts";
 /** Runs `work` in a durable transaction, possibly shared with others, and resolves once it is on disk. Throws what `work` throws. */
 export type Commit = <T>(work: (tx: Tx) => T) => Promise<T>;
 
-type Waiting = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; reject: (error: unknown) => void };
+type PendingWork = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
 /** How long work doesn't wait for other work after a turn of the event loop that had only one, in milliseconds. */
 const aloneMs = 2;
@@ -18,7 +18,7 @@ const aloneMs = 2;
  * when the commit is, so that the next work is shared again.
  */
 export function createCommit(db: Db): Commit {
-  let waiting: Waiting[] = [];
+  let pending: PendingWork[] = [];
   /** When another process was first found writing, by the monotonic clock. */
   let lockedSince: number | null = null;
   /** When to look again whether others write too, by the monotonic clock. */
@@ -29,7 +29,7 @@ export function createCommit(db: Db): Commit {
   const rollback = client.query("rollback to work");
 
   /** Callbacks to run once the transaction is on disk. */
-  function attempt({ work, resolve, reject }: Waiting, tx: Tx): () => void {
+  function runInSavepoint({ work, resolve, reject }: PendingWork, tx: Tx): () => void {
     savepoint.run();
     try {
       const value = refusePromise(work(tx));
@@ -45,20 +45,22 @@ export function createCommit(db: Db): Commit {
   }
 
   function commitAll(): void {
-    const batch = waiting;
-    waiting = [];
+    const batch = pending;
+    pending = [];
     try {
-      const [only] = batch;
-      if (only && batch.length === 1) only.resolve(withoutWaiting(db, () => transaction(db, only.work)));
+      const [onlyWork] = batch;
+      if (onlyWork && batch.length === 1) onlyWork.resolve(withoutWaiting(db, () => transaction(db, onlyWork.work)));
       else
-        for (const answer of withoutWaiting(db, () => transaction(db, (tx) => batch.map((each) => attempt(each, tx)))))
-          answer();
+        for (const settle of withoutWaiting(db, () =>
+          transaction(db, (tx) => batch.map((each) => runInSavepoint(each, tx))),
+        ))
+          settle();
       lockedSince = null;
     } catch (error) {
       const now = performance.now();
       lockedSince ??= now;
       if (isBusy(error) && now - lockedSince < maxWaitMs) {
-        waiting = [...batch, ...waiting];
+        pending = [...batch, ...pending];
         void untilUnlocked(db).then(commitAll);
         return;
       }
@@ -68,16 +70,16 @@ export function createCommit(db: Db): Commit {
   }
 
   function endTurn(): void {
-    if (waiting.length === 1) aloneUntil = performance.now() + aloneMs;
+    if (pending.length === 1) aloneUntil = performance.now() + aloneMs;
     commitAll();
   }
 
   return <T>(work: (tx: Tx) => T) =>
     new Promise<T>((resolve, reject) => {
-      if (waiting.length === 0) {
+      if (pending.length === 0) {
         if (performance.now() < aloneUntil) queueMicrotask(commitAll);
         else setImmediate(endTurn);
       }
-      waiting.push({ work, resolve: resolve as Waiting["resolve"], reject });
+      pending.push({ work, resolve: resolve as PendingWork["resolve"], reject });
     });
 }

@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { Logger } from "pino";
+import { reasonOf } from "../errors.ts";
 import { createSignal } from "../signal.ts";
 import { codeOf, type DiskFault, diskFault, nameFault } from "./fault.ts";
 import type { Db } from "./open.ts";
@@ -7,17 +8,13 @@ import { checkFiles, rescueWal } from "./open-files.ts";
 
 const checkEveryMs = 1000;
 
-type Options = {
-  db: Db;
-  log: Logger;
-  /** Called once, when the disk can no longer be trusted, after everything that subscribed to it has stopped. */
-  onBroken?: ((error: unknown) => void) | undefined;
-};
-
 export type DiskHealth = ReturnType<typeof createDiskHealth>;
 
-/** Classifies errors of the disk. After one that cannot be recovered from, the database only reads. */
-export function createDiskHealth({ db, log, onBroken = () => {} }: Options) {
+/**
+ * Classifies errors of the disk. After one that cannot be recovered from, the database only reads, and `onBroken` is called once, after
+ * everything that subscribed to `failed` has stopped.
+ */
+export function createDiskHealth(db: Db, log: Logger, onBroken?: (error: unknown) => void) {
   const failed = createSignal();
   let broken: string | null = null;
 
@@ -25,18 +22,18 @@ export function createDiskHealth({ db, log, onBroken = () => {} }: Options) {
   function onError(error: unknown): DiskFault | null {
     const fault = diskFault(nameFault(error, dirname(db.$client.filename)));
     if (broken !== null || fault !== "broken") return fault;
-    broken = error instanceof Error ? error.message : String(error);
+    broken = reasonOf(error);
     log.fatal({ err: error }, "the database disk has failed; shutting down");
     failed.emit();
     // This comes before reading, because a checkpoint needs a connection that may write.
-    if (codeOf(error) === "SQLITE_IOERR_VNODE") rescue();
+    if (codeOf(error) === "SQLITE_IOERR_VNODE") rescueDeletedWal();
     // Running work may read but not write: a second write could damage good data.
     db.$client.run("pragma query_only = on");
-    onBroken(error);
+    onBroken?.(error);
     return fault;
   }
 
-  function rescue(): void {
+  function rescueDeletedWal(): void {
     try {
       if (rescueWal(db.$client)) log.warn("moved the rows of the deleted WAL into the database");
     } catch (error) {

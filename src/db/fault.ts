@@ -27,17 +27,17 @@ export function codeOf(error: unknown): string {
  * are.
  */
 export function nameFault(error: unknown, folder: string): unknown {
-  const refusal = codeOf(error) === "SQLITE_IOERR_WRITE" ? refusalOf(folder) : null;
+  const refusal = codeOf(error) === "SQLITE_IOERR_WRITE" ? writeRefusal(folder) : null;
   if (refusal === null) return error;
-  const [why, code] =
+  const [message, code] =
     refusal === "EROFS"
       ? ["the file system is read-only", "SQLITE_READONLY"]
       : ["the disk or its quota is full", "SQLITE_FULL"];
-  return Object.assign(new Error(why, { cause: error }), { code });
+  return Object.assign(new Error(message, { cause: error }), { code });
 }
 
 /** Why a small file cannot be written to a folder; null if it can, or the write fails otherwise. */
-function refusalOf(folder: string): string | null {
+function writeRefusal(folder: string): string | null {
   const path = join(folder, "evald.probe");
   try {
     const file = openSync(path, "w", 0o600);
@@ -67,4 +67,4 @@ export function isReadOnly(folder: string): boolean {
 }
 
 /** Other SQLite errors are temporary or end the service, but a rejected row will be rejected again. */
-export const isPassing = (error: unknown): boolean => /^SQLITE_(?!CONSTRAINT)/.test(codeOf(error));
+export const isTemporary = (error: unknown): boolean => /^SQLITE_(?!CONSTRAINT)/.test(codeOf(error));

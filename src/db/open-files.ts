@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 type Identity = { path: string; device: number; inode: number };
 
 /** The files of an open database. SQLite goes on writing to deleted files, and those rows are lost when it closes them. */
-type Noted = {
+type OpenFiles = {
   files: Identity[];
   folder: string;
   /** When the folder had last changed at a check that found the files, epoch ms; 0 if it may have changed again since. */
@@ -14,17 +14,17 @@ type Noted = {
   checkedAt: number;
 };
 
-const noted = new WeakMap<Database, Noted>();
+const openFiles = new WeakMap<Database, OpenFiles>();
 
 /** Commits on a fast disk take a tenth of this, so most of them need no check of the disk. */
 const checkEveryMs = 1;
 /** A later change within the resolution of timestamps would go unnoticed. */
 const settledMs = 50;
 
-const find = (path: string) => statSync(path, { throwIfNoEntry: false });
+const statOf = (path: string) => statSync(path, { throwIfNoEntry: false });
 
 const identityOf = (path: string): Identity => {
-  const { dev, ino } = find(path) ?? { dev: 0, ino: 0 };
+  const { dev, ino } = statOf(path) ?? { dev: 0, ino: 0 };
   return { path, device: dev, inode: ino };
 };
 
@@ -32,32 +32,32 @@ const isSame = (a: Identity, b: Identity) => a.inode === b.inode && a.device ===
 const walOf = ({ filename }: Database) => `${filename}-wal`;
 
 /** Remembers which files a connection has open. Call it after the first statement in WAL mode. */
-export function noteFiles(client: Database): void {
+export function rememberFiles(client: Database): void {
   const files = [client.filename, walOf(client)].map(identityOf);
-  noted.set(client, { files, folder: dirname(client.filename), changedAt: 0, checkedAt: Number.NEGATIVE_INFINITY });
+  openFiles.set(client, { files, folder: dirname(client.filename), changedAt: 0, checkedAt: Number.NEGATIVE_INFINITY });
 }
 
 /** Throws SQLITE_IOERR_VNODE, as SQLite calls it, if the database or its WAL was deleted, moved or replaced. Checks at most once a millisecond. */
 export function checkFiles(client: Database): void {
-  const known = noted.get(client);
-  if (!known || performance.now() - known.checkedAt < checkEveryMs) return;
-  known.checkedAt = performance.now();
+  const open = openFiles.get(client);
+  if (!open || performance.now() - open.checkedAt < checkEveryMs) return;
+  open.checkedAt = performance.now();
   // Each of these changes also changes the folder, and checking it takes half as long. This runs after every commit.
-  const changedAt = find(known.folder)?.mtimeMs ?? 0;
-  if (changedAt !== 0 && changedAt === known.changedAt) return;
-  const gone = known.files.find((file) => !isSame(file, identityOf(file.path)));
-  if (!gone) {
-    const writtenAt = Math.max(...known.files.map(({ path }) => find(path)?.mtimeMs ?? 0));
-    known.changedAt = writtenAt - changedAt > settledMs ? changedAt : 0;
+  const changedAt = statOf(open.folder)?.mtimeMs ?? 0;
+  if (changedAt !== 0 && changedAt === open.changedAt) return;
+  const missing = open.files.find((file) => !isSame(file, identityOf(file.path)));
+  if (!missing) {
+    const writtenAt = Math.max(...open.files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
+    open.changedAt = writtenAt - changedAt > settledMs ? changedAt : 0;
     return;
   }
-  const message = `${gone.path} was deleted, moved or replaced while the service was running`;
+  const message = `${missing.path} was deleted, moved or replaced while the service was running`;
   throw Object.assign(new Error(message), { code: "SQLITE_IOERR_VNODE" });
 }
 
 /** Moves the rows of a deleted WAL, which is still open, into the database, unless either file was replaced. Returns whether it did. */
 export function rescueWal(client: Database): boolean {
-  const [main, wal] = noted.get(client)?.files ?? [];
+  const [main, wal] = openFiles.get(client)?.files ?? [];
   if (!main || !wal || !isSame(main, identityOf(main.path)) || identityOf(wal.path).inode !== 0) return false;
   client.run("pragma wal_checkpoint(full)");
   return true;

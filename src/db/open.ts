@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
-import { AppError, badRequest } from "../errors.ts";
+import { AppError, badRequest, reasonOf } from "../errors.ts";
 import { codeOf, diskFault, isBusy, isReadOnly, nameFault } from "./fault.ts";
-import { checkFiles, noteFiles } from "./open-files.ts";
+import { checkFiles, rememberFiles } from "./open-files.ts";
 import { perConnection } from "./per-connection.ts";
 import { maxWaitMs } from "./write-lock.ts";
 
@@ -36,12 +36,12 @@ export function openDb(dataDir: string, options: OpenOptions = {}): Db {
   if (dataDir !== ":memory:") makeFolder(dataDir);
   const path = dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db");
   if (dataDir !== ":memory:") makePrivate(path);
-  const client = opened(path, "Restore a backup", () => new Database(path, { create: true }));
+  const client = explainOpenErrors(path, "Restore a backup", () => new Database(path, { create: true }));
   client.run(`pragma busy_timeout = ${maxWaitMs}`);
-  opened(path, "Restore a backup", () => changeToWal(client));
+  explainOpenErrors(path, "Restore a backup", () => changeToWal(client));
   const db = configure(client);
-  opened(path, "Restore a backup", () => migrate(db, options));
-  if (dataDir !== ":memory:") noteFiles(client);
+  explainOpenErrors(path, "Restore a backup", () => migrate(db, options));
+  if (dataDir !== ":memory:") rememberFiles(client);
   return db;
 }
 
@@ -84,8 +84,8 @@ export type AppliedMigration = { hash: string; createdAt: number };
 export function originOf(applied: AppliedMigration[], migrations = readMigrations()): "known" | "newer" | "unknown" {
   const latest = Math.max(...migrations.map(({ folderMillis }) => folderMillis));
   if (applied.some(({ createdAt }) => createdAt > latest)) return "newer";
-  const known = new Set(migrations.map(({ hash }) => hash));
-  return applied.every(({ hash }) => known.has(hash)) ? "known" : "unknown";
+  const hashes = new Set(migrations.map(({ hash }) => hash));
+  return applied.every(({ hash }) => hashes.has(hash)) ? "known" : "unknown";
 }
 
 /**
@@ -112,7 +112,7 @@ function migrate(
         `${db.$client.filename} was written by a development version of evald and can't be upgraded. Use that version, or start with an empty data directory: choose one with --data.`,
       );
     const last = Math.max(0, ...applied.map(({ createdAt }) => createdAt));
-    const missing = migrations.filter((one) => one.folderMillis > last);
+    const missing = migrations.filter((migration) => migration.folderMillis > last);
     const isUpgrade = last > 0 && missing.length > 0;
     if (isUpgrade) {
       mayMigrate();
@@ -151,12 +151,11 @@ function makeFolder(dataDir: string): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
     if (/^(EEXIST|ENOTDIR)$/.test(codeOf(error)))
       throw badRequest(`The data directory ${dataDir} is not a directory. Choose another one with --data.`);
     throw new AppError(
       "unavailable",
-      `Cannot create the data directory ${dataDir} (${why}). Choose another one with --data.`,
+      `Cannot create the data directory ${dataDir} (${reasonOf(error)}). Choose another one with --data.`,
     );
   }
 }
@@ -175,21 +174,21 @@ function makePrivate(path: string): void {
 }
 
 /** Opens a file and turns errors (not writable, not a database) into `unavailable` with its path and the fix. */
-function opened<T>(path: string, remedy: string, work: () => T): T {
+function explainOpenErrors<T>(path: string, remedy: string, work: () => T): T {
   try {
     return work();
   } catch (thrown) {
     const error = nameFault(thrown, dirname(path));
-    const damaged = /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
-    if (!damaged && diskFault(error) !== "full" && codeOf(error) !== "SQLITE_PERM") throw error;
-    const what = damaged
+    const isDamaged = /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
+    if (!isDamaged && diskFault(error) !== "full" && codeOf(error) !== "SQLITE_PERM") throw error;
+    const problem = isDamaged
       ? `is damaged. ${remedy}`
       : /^SQLITE_(FULL|IOERR)/.test(codeOf(error))
         ? "cannot be written because the disk is full. Free some space"
         : isReadOnly(dirname(path))
           ? "cannot be written because the disk is mounted read-only. Remount it"
           : "cannot be opened for writing. Give this user write access to its directory";
-    throw new AppError("unavailable", `${path} ${what}, or choose another data directory with --data.`);
+    throw new AppError("unavailable", `${path} ${problem}, or choose another data directory with --data.`);
   }
 }
 
@@ -211,11 +210,11 @@ export function closeDb(db: Db): void {
 export function transaction<T>(db: Db, work: (tx: Tx) => T): T {
   const client = db.$client;
   try {
-    if (client.inTransaction) return db.transaction((inner) => refusePromise(work(inner)));
-    const { inner, begin, commit, rollback } = controlsOf(db);
+    if (client.inTransaction) return db.transaction((tx) => refusePromise(work(tx)));
+    const { tx, begin, commit, rollback } = controlsOf(db);
     begin.run();
     try {
-      const result = refusePromise(work(inner));
+      const result = refusePromise(work(tx));
       commit.run();
       checkFiles(client);
       return result;
@@ -232,7 +231,7 @@ export function transaction<T>(db: Db, work: (tx: Tx) => T): T {
 const controlsOf = perConnection((db: Db) => {
   const client = db.$client;
   return {
-    inner: db.transaction((inner) => inner) as Tx,
+    tx: db.transaction((tx) => tx) as Tx,
     begin: client.prepare("begin immediate"),
     commit: client.prepare("commit"),
     rollback: client.prepare("rollback"),
@@ -257,9 +256,9 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
   const path = join(dataDir, "evald.lock");
   // A user who can read it can lock it.
   makePrivate(path);
-  const file = opened(path, "Delete it", () => new Database(path, { create: true }));
+  const file = explainOpenErrors(path, "Delete it", () => new Database(path, { create: true }));
   file.run("pragma busy_timeout = 0");
-  const whose = () => {
+  const readHolder = () => {
     try {
       return file.query<{ pid: number; since: string }, []>("select pid, since from holder").get();
     } catch {
@@ -267,7 +266,7 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
     }
   };
   try {
-    opened(path, "Delete it", () => {
+    explainOpenErrors(path, "Delete it", () => {
       file.run("create table if not exists holder (pid integer not null, since text not null) strict");
       file.run("begin immediate");
       file.run("delete from holder");
@@ -284,11 +283,11 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
     };
   } catch (error) {
     if (!isBusy(error)) throw error;
-    const owner = whose();
+    const currentHolder = readHolder();
     file.close();
     throw new AppError(
       "conflict",
-      `The data directory ${dataDir} is in use by ${owner ? `evald process ${owner.pid}, started ${owner.since}` : "another evald process"}. Stop it, or choose another directory with --data.`,
+      `The data directory ${dataDir} is in use by ${currentHolder ? `evald process ${currentHolder.pid}, started ${currentHolder.since}` : "another evald process"}. Stop it, or choose another directory with --data.`,
     );
   }
 }

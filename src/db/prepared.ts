@@ -33,8 +33,8 @@ type Field = { path: string[]; field: Column | { decoder: Decoder } | { sql: { d
  * parameters and fields each time, which takes longer than SQLite itself.
  */
 export function prepared<T extends Methods>(query: { prepare(): T }): PreparedStatement<T> {
-  let made: ReturnType<typeof compile> | undefined;
-  const statement = () => (made ??= compile(query.prepare() as unknown as Prepared));
+  let compiled: ReturnType<typeof compile> | undefined;
+  const statement = () => (compiled ??= compile(query.prepare() as unknown as Prepared));
   const methods: Methods = {
     run: (values) => statement().run(values),
     all: (values) => statement().all(values),
@@ -78,24 +78,28 @@ const toValue = (name: string) => (values: Values) => {
 };
 
 type Row = Record<string, unknown>;
-type Cell = { name: string; at: number; decode: ((value: unknown) => unknown) | null };
+type Cell = { name: string; index: number; decode: ((value: unknown) => unknown) | null };
 /** A nested object. `mayLack`: it is null if its first field is. */
-type Group = { name: string; cells: Cell[]; mayLack: boolean };
+type Group = { name: string; cells: Cell[]; isOptional: boolean };
 
 /** Reads rows into objects of the selected shape. `tables`: as in `Prepared`. */
 function toReader(fields: Field[], tables: Record<string, boolean>): (values: unknown[]) => Row {
   const shape: (Cell | Group)[] = [];
-  for (const [at, { path, field }] of fields.entries()) {
+  for (const [index, { path, field }] of fields.entries()) {
     const [name, inner, ...deeper] = path as [string, ...string[]];
     if (deeper.length > 0) throw new Error(`The selected field ${path.join(".")} is nested too deep.`);
     const decode = toDecode(field);
-    if (inner === undefined) shape.push({ name, at, decode });
+    if (inner === undefined) shape.push({ name, index, decode });
     else {
       const last = shape.at(-1);
-      const cell = { name: inner, at, decode };
+      const cell = { name: inner, index, decode };
       if (last && "cells" in last && last.name === name) last.cells.push(cell);
       else
-        shape.push({ name, cells: [cell], mayLack: is(field, Column) && tables[getTableName(field.table)] === false });
+        shape.push({
+          name,
+          cells: [cell],
+          isOptional: is(field, Column) && tables[getTableName(field.table)] === false,
+        });
     }
   }
   return (values) => {
@@ -105,15 +109,15 @@ function toReader(fields: Field[], tables: Record<string, boolean>): (values: un
   };
 }
 
-function readGroup({ cells, mayLack }: Group, values: unknown[]): Row | null {
-  if (mayLack && values[(cells[0] as Cell).at] === null) return null;
+function readGroup({ cells, isOptional }: Group, values: unknown[]): Row | null {
+  if (isOptional && values[(cells[0] as Cell).index] === null) return null;
   const row: Row = {};
   for (const cell of cells) row[cell.name] = readCell(cell, values);
   return row;
 }
 
-function readCell({ at, decode }: Cell, values: unknown[]): unknown {
-  const value = values[at];
+function readCell({ index, decode }: Cell, values: unknown[]): unknown {
+  const value = values[index];
   return decode === null || value === null ? value : decode(value);
 }
 

@@ -33,7 +33,7 @@ export function firstIdOf(atMs: number): string {
 }
 
 /** Condition on an ID: made at or after the first moment and before the second. */
-export const madeWithin = (id: SQLiteColumn, [from, to]: [fromMs: number, toMs: number]) =>
+export const createdWithin = (id: SQLiteColumn, [from, to]: [fromMs: number, toMs: number]) =>
   and(gte(id, firstIdOf(from)), lt(id, firstIdOf(to)));
 
 /** The time zone of an organization. */

@@ -14,7 +14,7 @@ import { signInFailures, signIns } from "./tables/people.ts";
 import { artifacts, runs, sessionEvents } from "./tables/runs.ts";
 import { untilUnlocked, withoutWaiting } from "./write-lock.ts";
 
-const everyMs = 60_000;
+const intervalMs = 60_000;
 const maxWalBytes = 64 * 1024 * 1024;
 /** Events deleted per transaction, which takes milliseconds. */
 const batchRows = 50;
@@ -24,22 +24,22 @@ const expiredRows = 1_000;
 const graceMs = 15 * 60_000;
 
 /** Deletes up to a batch of deliveries made before the ID `end` and ended before `before`, epoch ms. Returns their number. */
-function dropBatchOfDeliveries(tx: Tx, end: string, before: number): number {
-  const ended = and(lt(deliveries.id, end), lt(deliveries.completedAt, before));
-  const first = tx.select({ id: deliveries.id }).from(deliveries).where(ended).orderBy(deliveries.id).limit(batchRows);
-  const old = first.all().map(({ id }) => id);
-  const ofOld = and(eq(jobs.kind, "delivery"), inArray(jobs.subject, old));
-  const oldJobs = tx.select({ id: jobs.id }).from(jobs).where(ofOld);
-  tx.delete(deliveryTries).where(inArray(deliveryTries.deliveryId, old)).run();
-  tx.delete(earlierAttempts).where(inArray(earlierAttempts.jobId, oldJobs)).run();
-  tx.delete(jobs).where(ofOld).run();
-  tx.delete(deliveries).where(inArray(deliveries.id, old)).run();
-  return old.length;
+function deleteDeliveryBatch(tx: Tx, endId: string, before: number): number {
+  const ended = and(lt(deliveries.id, endId), lt(deliveries.completedAt, before));
+  const batch = tx.select({ id: deliveries.id }).from(deliveries).where(ended).orderBy(deliveries.id).limit(batchRows);
+  const ids = batch.all().map(({ id }) => id);
+  const jobOfBatch = and(eq(jobs.kind, "delivery"), inArray(jobs.subject, ids));
+  const jobIds = tx.select({ id: jobs.id }).from(jobs).where(jobOfBatch);
+  tx.delete(deliveryTries).where(inArray(deliveryTries.deliveryId, ids)).run();
+  tx.delete(earlierAttempts).where(inArray(earlierAttempts.jobId, jobIds)).run();
+  tx.delete(jobs).where(jobOfBatch).run();
+  tx.delete(deliveries).where(inArray(deliveries.id, ids)).run();
+  return ids.length;
 }
 
-type Host = { db: Db; config: Config; log: Logger; now: () => number; disk: DiskHealth };
+type Resources = { db: Db; config: Config; log: Logger; now: () => number; disk: DiskHealth };
 
-const eventsOfRun = statement((db) => {
+const deleteEventBatch = statement((db) => {
   const batch = db
     .select({ rowid: sql`rowid` })
     .from(sessionEvents)
@@ -65,36 +65,36 @@ const runCompletedBefore = statement((db) =>
 );
 
 /** Deletes the events of old sessions in batches, with pauses as long as the batches in between. */
-async function dropSessions({ db, config, log, now }: Host, stop: AbortSignal): Promise<void> {
+async function deleteOldSessions({ db, config, log, now }: Resources, stop: AbortSignal): Promise<void> {
   if (config.keepSessionsMs === null) return;
   const before = now() - config.keepSessionsMs;
   // Runs created after the cutoff cannot have ended before it.
-  const end = firstIdOf(before);
-  const runAfter = (after: string) => nextRunWithEvents(db).get({ after, end })?.run;
-  let dropped = 0;
+  const endId = firstIdOf(before);
+  const runAfter = (after: string) => nextRunWithEvents(db).get({ after, end: endId })?.run;
+  let deleted = 0;
   for (let run = runAfter(""); run && !stop.aborted; run = runAfter(run)) {
     if (!runCompletedBefore(db).get({ run, before })) continue;
     // Artifacts are deleted first: after a crash, the run is found by its remaining events.
     transaction(db, (tx) => tx.delete(artifacts).where(eq(artifacts.runId, run)).run());
     for (let rows = batchRows; rows === batchRows && !stop.aborted; ) {
       const startedAt = performance.now();
-      rows = transaction(db, () => eventsOfRun(db).all({ run }).length);
+      rows = transaction(db, () => deleteEventBatch(db).all({ run }).length);
       await Bun.sleep(performance.now() - startedAt);
     }
-    dropped++;
+    deleted++;
   }
-  if (dropped > 0) log.info({ sessions: dropped }, "deleted events of old sessions");
+  if (deleted > 0) log.info({ sessions: deleted }, "deleted events of old sessions");
 }
 
 /** Deletes expired sign-ins, old counts of failed attempts, and the records of used ID tokens that have expired. */
-function dropExpired({ db, now }: Host): void {
-  const time = now();
-  for (const [table, isOver] of [
-    [signIns, lt(signIns.expiresAt, new Date(time))],
-    [signInFailures, lt(signInFailures.since, time - graceMs)],
-    [usedTokens, lt(usedTokens.expiresAt, time - graceMs)],
+function deleteExpiredRows({ db, now }: Resources): void {
+  const nowMs = now();
+  for (const [table, isExpired] of [
+    [signIns, lt(signIns.expiresAt, new Date(nowMs))],
+    [signInFailures, lt(signInFailures.since, nowMs - graceMs)],
+    [usedTokens, lt(usedTokens.expiresAt, nowMs - graceMs)],
   ] as const) {
-    const expired = db.select({ rowid: sql`rowid` }).from(table).where(isOver).limit(expiredRows);
+    const expired = db.select({ rowid: sql`rowid` }).from(table).where(isExpired).limit(expiredRows);
     // Most passes find nothing, and need no transaction.
     if (expired.get()) transaction(db, (tx) => tx.delete(table).where(inArray(sql`rowid`, expired)).run());
   }
@@ -104,14 +104,14 @@ function dropExpired({ db, now }: Host): void {
  * Deletes old deliveries that have ended, and notifications without deliveries. The keys of notifications that are sent once stay, without
  * their data.
  */
-async function dropDeliveries({ db, config, log, now }: Host, stop: AbortSignal): Promise<void> {
+async function deleteOldDeliveries({ db, config, log, now }: Resources, stop: AbortSignal): Promise<void> {
   if (config.keepSessionsMs === null) return;
   const before = now() - config.keepSessionsMs;
-  const end = firstIdOf(before);
-  let dropped = 0;
-  for (let rows = batchRows; rows === batchRows && !stop.aborted; dropped += rows) {
+  const endId = firstIdOf(before);
+  let deleted = 0;
+  for (let rows = batchRows; rows === batchRows && !stop.aborted; deleted += rows) {
     const startedAt = performance.now();
-    rows = transaction(db, (tx) => dropBatchOfDeliveries(tx, end, before));
+    rows = transaction(db, (tx) => deleteDeliveryBatch(tx, endId, before));
     await Bun.sleep(performance.now() - startedAt);
   }
   transaction(db, (tx) => {
@@ -119,7 +119,7 @@ async function dropDeliveries({ db, config, log, now }: Host, stop: AbortSignal)
       .select({ id: deliveries.id })
       .from(deliveries)
       .where(and(eq(deliveries.orgId, notifications.orgId), eq(deliveries.notificationId, notifications.id)));
-    const unused = and(lt(notifications.id, end), notExists(sent));
+    const unused = and(lt(notifications.id, endId), notExists(sent));
     tx.delete(notifications)
       .where(and(unused, isNull(notifications.onceKey)))
       .run();
@@ -128,41 +128,41 @@ async function dropDeliveries({ db, config, log, now }: Host, stop: AbortSignal)
       .where(and(unused, ne(notifications.data, {})))
       .run();
   });
-  if (dropped > 0) log.info({ deliveries: dropped }, "deleted old deliveries");
+  if (deleted > 0) log.info({ deliveries: deleted }, "deleted old deliveries");
 }
 
 /**
  * Updates the planner statistics of tables that have grown tenfold; otherwise it does nothing, in a tenth of a millisecond. With the
  * statistics of a new database, the planner reads whole tables for each row of a list.
  */
-function optimize({ db }: Host): void {
+function optimize({ db }: Resources): void {
   withoutWaiting(db, () => db.$client.run("pragma optimize(0x10002)"));
 }
 
 /** Truncates the WAL. If readers block it, it retries later instead of blocking the service. */
-function truncateWal({ db }: Host): void {
+function truncateWal({ db }: Resources): void {
   if ((statSync(`${db.$client.filename}-wal`, { throwIfNoEntry: false })?.size ?? 0) <= maxWalBytes) return;
   withoutWaiting(db, () => db.$client.run("pragma wal_checkpoint(truncate)"));
 }
 
 /** Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL. */
-export function createUpkeep(host: Host) {
+export function createUpkeep(resources: Resources) {
   const stopping = new AbortController();
 
   /** Runs the maintenance that is due. Never throws: failures are logged and retried. */
   async function runOnce(): Promise<void> {
-    for (const task of [dropSessions, dropDeliveries, dropExpired, optimize, truncateWal]) {
+    for (const task of [deleteOldSessions, deleteOldDeliveries, deleteExpiredRows, optimize, truncateWal]) {
       try {
-        await untilUnlocked(host.db);
-        await task(host, stopping.signal);
+        await untilUnlocked(resources.db);
+        await task(resources, stopping.signal);
       } catch (error) {
-        host.disk.onError(error);
-        host.log.error({ err: error }, "database maintenance failed");
+        resources.disk.onError(error);
+        resources.log.error({ err: error }, "database maintenance failed");
       }
     }
   }
 
-  const poll = createPoll({ check: () => runOnce().then(() => everyMs), onError: () => {}, retryMs: everyMs });
+  const poll = createPoll({ check: () => runOnce().then(() => intervalMs), onError: () => {}, retryMs: intervalMs });
 
   return {
     runOnce,

@@ -40,20 +40,20 @@ const waits = new WeakMap<Database, Promise<boolean>>();
 
 /** Resolves with true when no other process is writing, with false after 5 seconds. In the meantime, this thread does other work. */
 export function untilUnlocked(db: Db): Promise<boolean> {
-  const known = waits.get(db.$client);
-  if (known) return known;
+  const current = waits.get(db.$client);
+  if (current) return current;
   if (!isLocked(db)) return Promise.resolve(true);
   const wait = async () => {
-    const began = performance.now();
+    const startedAt = performance.now();
     let isFree = false;
-    while (!isFree && performance.now() - began < maxWaitMs) {
+    while (!isFree && performance.now() - startedAt < maxWaitMs) {
       await Bun.sleep(retryMs);
       isFree = !isLocked(db);
     }
     waits.delete(db.$client);
     return isFree;
   };
-  const waiting = wait();
-  waits.set(db.$client, waiting);
-  return waiting;
+  const promise = wait();
+  waits.set(db.$client, promise);
+  return promise;
 }

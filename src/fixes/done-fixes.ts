@@ -45,10 +45,10 @@ export const fixFilter = {
 };
 
 /** The number of runs that `markFixDone` requests by default; null if no published report has the friction point. */
-export function forecastRuns(ctx: Context, org: OrgId, promptId: string, fingerprint: string): number | null {
-  const last = findLast(ctx, org, promptId, fingerprint);
+export function countVerificationRuns(ctx: Context, org: OrgId, promptId: string, fingerprint: string): number | null {
+  const latest = findLatest(ctx, org, promptId, fingerprint);
   const { runsPerEval } = getPromptRow(ctx, org, promptId);
-  return last && runsToVerify(ctx, org, last.run.evalRequestId, runsPerEval);
+  return latest && runsToVerify(ctx, org, latest.run.evalRequestId, runsPerEval);
 }
 
 /**
@@ -61,11 +61,11 @@ export async function markFixDone(
   org: OrgId,
   fingerprint: string,
   input: DoneInput,
-  who: { by: string; trigger: Trigger },
+  requester: { by: string; trigger: Trigger },
 ): Promise<Fix> {
   const prompt = getPromptRow(ctx, org, input.promptId);
-  const { report, run } = lastOf(ctx, org, prompt.id, fingerprint);
-  const { title, fingerprints } = adviceOf(ctx, report.id, fingerprint);
+  const { report, run } = getLatest(ctx, org, prompt.id, fingerprint);
+  const { title, fingerprints } = recommendationOf(ctx, report.id, fingerprint);
   const createdAt = ctx.now();
   const fix = await ctx.commit((tx) => {
     const open = fixRowsOf(ctx, org, prompt.id)
@@ -80,7 +80,7 @@ export async function markFixDone(
       urlMap: input.urlMap ?? run.urlMap,
       templateArgs: run.templateArgs ?? undefined,
       runs: Math.max(runsToVerify(ctx, org, run.evalRequestId, prompt.runsPerEval), input.runs ?? 1),
-      trigger: who.trigger,
+      trigger: requester.trigger,
     });
     const row = {
       id: ctx.newId(createdAt),
@@ -88,7 +88,7 @@ export async function markFixDone(
       promptId: prompt.id,
       title,
       fingerprints,
-      doneBy: who.by,
+      doneBy: requester.by,
       note: input.note ?? null,
       createdAt,
       beforeId: run.evalRequestId,
@@ -111,12 +111,12 @@ export function listDoneFixes(
   const rows = fixRowsOf(ctx, org, getPromptRow(ctx, org, promptId).id);
   if (status === undefined)
     return { items: rows.slice(offset, offset + limit).map((row) => toFix(ctx, row)), total: rows.length };
-  const wanted = rows.map((row) => toFix(ctx, row)).filter((fix) => fix.status === status);
-  return { items: wanted.slice(offset, offset + limit), total: wanted.length };
+  const matches = rows.map((row) => toFix(ctx, row)).filter((fix) => fix.status === status);
+  return { items: matches.slice(offset, offset + limit), total: matches.length };
 }
 
 /** The newest published report with a friction point, live docs first. */
-function findLast(ctx: Context, org: OrgId, promptId: string, fingerprint: string) {
+function findLatest(ctx: Context, org: OrgId, promptId: string, fingerprint: string) {
   const rows = ctx.db
     .select({ place: frictionLifecycles.place, report: reports, run: runs })
     .from(frictionLifecycles)
@@ -135,24 +135,30 @@ function findLast(ctx: Context, org: OrgId, promptId: string, fingerprint: strin
 }
 
 /** Throws not_found. */
-function lastOf(ctx: Context, org: OrgId, promptId: string, fingerprint: string) {
-  const last = findLast(ctx, org, promptId, fingerprint);
-  if (!last)
+function getLatest(ctx: Context, org: OrgId, promptId: string, fingerprint: string) {
+  const latest = findLatest(ctx, org, promptId, fingerprint);
+  if (!latest)
     throw notFound(
       `No published report of prompt ${promptId} has a friction point with the fingerprint ${fingerprint}.`,
     );
-  return last;
+  return latest;
 }
 
 /** The recommended fix for a friction point in a report, and all friction points that it should remove. */
-function adviceOf(ctx: Context, reportId: string, fingerprint: string): { title: string; fingerprints: string[] } {
+function recommendationOf(
+  ctx: Context,
+  reportId: string,
+  fingerprint: string,
+): { title: string; fingerprints: string[] } {
   const points = ctx.db.select().from(frictionPoints).where(eq(frictionPoints.reportId, reportId)).all();
-  const own = points.find((point) => point.fingerprint === fingerprint);
-  const advice = ctx.db.select().from(recommendations).where(eq(recommendations.reportId, reportId)).all();
-  const found = advice.find(({ frictionIds }) => own && frictionIds.includes(own.id));
-  if (!found) return { title: own?.title ?? fingerprint, fingerprints: [fingerprint] };
-  const fingerprints = points.filter(({ id }) => found.frictionIds.includes(id)).map((point) => point.fingerprint);
-  return { title: found.title, fingerprints };
+  const point = points.find((point) => point.fingerprint === fingerprint);
+  const rows = ctx.db.select().from(recommendations).where(eq(recommendations.reportId, reportId)).all();
+  const recommendation = rows.find(({ frictionIds }) => point && frictionIds.includes(point.id));
+  if (!recommendation) return { title: point?.title ?? fingerprint, fingerprints: [fingerprint] };
+  const fingerprints = points
+    .filter(({ id }) => recommendation.frictionIds.includes(id))
+    .map((point) => point.fingerprint);
+  return { title: recommendation.title, fingerprints };
 }
 
 /** As many runs as the evaluation before had, and at least the prompt's `runsPerEval`. */

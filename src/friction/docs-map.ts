@@ -6,7 +6,7 @@ import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { namedPages, pageMonths } from "../db/tables/trends.ts";
-import { whileUnchanged } from "../db/unchanged.ts";
+import { cachedUntilWrite } from "../db/unchanged.ts";
 import { Moment, OneOf, Time, toInstant, toIso } from "../schema.ts";
 import { monthOf } from "./page-counts.ts";
 import { FrictionThing, type Scope } from "./schema.ts";
@@ -96,7 +96,7 @@ export function getDocsMap(ctx: Pick<Context, "db" | "now">, org: OrgId, scope: 
   const { agent, limit } = query;
   const { promptId, providerId } = scope;
   const question = ["docs map", org, promptId, providerId, agent, limit, first, last, zone];
-  return whileUnchanged(db, question, () => makeDocsMap(db, org, scope, { agent, limit, first, last, zone }));
+  return cachedUntilWrite(db, question, () => makeDocsMap(db, org, scope, { agent, limit, first, last, zone }));
 }
 
 /** `first` and `last`: its months. */

@@ -9,7 +9,7 @@ import { hasReached } from "../grading/exposure.ts";
 import { count } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
 import { mean, welch } from "../stats/estimates.ts";
-import { luckOf, maxLuck } from "../stats/lifecycle.ts";
+import { maxMissProbability, missProbability } from "../stats/lifecycle.ts";
 import { rounded } from "../stats/repeats.ts";
 import type { Done, Fix } from "./fix-schema.ts";
 import { placeOf } from "./lifecycle-rows.ts";
@@ -112,7 +112,7 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Pic
     const title = JSON.stringify(point?.title ?? fingerprint);
     if (standing.missed === 0)
       return { status: "undecided", reason: `none of ${made.length} runs reached its page: ${title}` };
-    if (luckOf(standing) >= maxLuck)
+    if (missProbability(standing) >= maxMissProbability)
       return {
         status: "undecided",
         reason: `${standing.missed} runs reached its page without hitting it, which may be chance, since only ${standing.met} of ${standing.of} hit it before: ${title}`,

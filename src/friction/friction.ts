@@ -2,14 +2,14 @@ import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
 import type { frictionPoints } from "../db/tables/friction.ts";
-import { whileUnchanged } from "../db/unchanged.ts";
+import { cachedUntilWrite } from "../db/unchanged.ts";
 import { notFound } from "../errors.ts";
 import { fieldFrictionAt } from "../field/field.ts";
 import { severities } from "../grading/kinds.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { columnOf, isDescending, type Sort, sorted } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
-import { standingOf } from "../stats/lifecycle.ts";
+import { currentStateOf } from "../stats/lifecycle.ts";
 import type { Dismissal } from "./dismissals.ts";
 import { activeDismissals } from "./dismissals.ts";
 import { agentsOf, placeOf } from "./lifecycle-rows.ts";
@@ -70,7 +70,7 @@ export function listFriction(
   const { severity, state, agent, dismissed, everything, promptId, providerId, sort } = filter;
   const which = [promptId, providerId, severity, state, agent, dismissed, everything];
   const question = ["friction", org, ...which, sort, limit, offset];
-  return whileUnchanged(ctx.db, question, () => makeList(ctx, org, filter, { limit, offset }));
+  return cachedUntilWrite(ctx.db, question, () => makeList(ctx, org, filter, { limit, offset }));
 }
 
 /** A friction point with its evaluations, oldest first. Throws not_found. */
@@ -86,7 +86,7 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
     ...thing,
     field: fieldFrictionAt(ctx, org, fingerprint),
     prompts: lifecycles.map(({ promptId, life }) => {
-      const { state, met, of, missed } = standingOf(life);
+      const { state, met, of, missed } = currentStateOf(life);
       return {
         promptId,
         state: state ?? "new",

@@ -5,7 +5,7 @@ import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { mappedHostsOf } from "../net/mapping.ts";
 import { pageKey } from "../net/page-key.ts";
-import { type Life, standingOf } from "../stats/lifecycle.ts";
+import { currentStateOf, type History } from "../stats/lifecycle.ts";
 
 export type LifecycleRow = typeof frictionLifecycles.$inferSelect;
 export type PointRow = typeof frictionPoints.$inferSelect;
@@ -80,7 +80,7 @@ export function write(
   key: Pick<LifecycleRow, "orgId" | "promptId" | "place" | "fingerprint">,
   row: Partial<LifecycleRow>,
 ) {
-  const { state, fixedAt } = standingOf(row.life as Life);
+  const { state, fixedAt } = currentStateOf(row.life as History);
   tx.update(frictionLifecycles)
     .set({ ...row, state: state ?? "new", fixedAt })
     .where(

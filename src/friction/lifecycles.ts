@@ -5,7 +5,14 @@ import { statement } from "../db/prepared.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { evalRequests } from "../db/tables/runs.ts";
 import { hasReached } from "../grading/exposure.ts";
-import { type Evaluation, findEvaluation, type Life, standingOf, unmet, withRuns } from "../stats/lifecycle.ts";
+import {
+  currentStateOf,
+  type Evaluation,
+  emptyHistory,
+  findEvaluation,
+  type History,
+  withRuns,
+} from "../stats/lifecycle.ts";
 
 import {
   agentKey,
@@ -55,7 +62,7 @@ export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | 
   let siblings: ReturnType<typeof siblingsOf> | undefined;
 
   /** Adds the runs of the evaluation that missed it before it was first met. */
-  function startLife({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
+  function startLife({ fingerprint, grounds }: PointRow, life: History): { life: History; passed: number } {
     siblings ??= siblingsOf(tx, counted);
     const missed = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
     const passed = missed.length;
@@ -66,14 +73,14 @@ export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | 
     const before = known.get(point.fingerprint);
     const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
     const isKnown = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
-    const isAsleep = before === undefined || (!isKnown && standingOf(before.life).state === "fixed");
+    const isAsleep = before === undefined || (!isKnown && currentStateOf(before.life).state === "fixed");
     const current = isAsleep
-      ? startLife(point, before?.life ?? unmet)
+      ? startLife(point, before?.life ?? emptyHistory)
       : { life: withRuns(before.life, meeting) ?? before.life, passed: 0 };
     const key = { orgId: report.orgId, promptId: report.promptId, place, fingerprint };
     const newest = { ...detailsOf(point), lastSeenAt: report.createdAt };
     if (!before) {
-      const { state, fixedAt } = standingOf(current.life);
+      const { state, fixedAt } = currentStateOf(current.life);
       const lost = { lostPoints, lostSeconds, lostUsd };
       const counts = { met: 1, reached: 1 + current.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
       const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
@@ -81,7 +88,7 @@ export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | 
       if (place === "") announce(tx, "friction.opened", counted, point);
       return;
     }
-    const isBack = before.state !== "regressed" && standingOf(current.life).state === "regressed";
+    const isBack = before.state !== "regressed" && currentStateOf(current.life).state === "regressed";
     if (isBack && place === "") announce(tx, "friction.regressed", counted, point);
     write(tx, key, {
       ...(report.createdAt >= before.lastSeenAt ? newest : {}),

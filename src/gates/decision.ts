@@ -4,7 +4,7 @@ import { threshold } from "../comparisons/evidence.ts";
 import type { Scope } from "../grading/grade.ts";
 import { severities } from "../grading/kinds.ts";
 import { plain } from "../reports/labels.ts";
-import { type EvalResult, isBroken } from "../stats/repeats.ts";
+import { type EvalResult, isInconclusive } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 
 /** The number of a side's runs that ended without a report, and their most common cause. */
@@ -36,9 +36,9 @@ export function decide(facts: Facts): Decision {
   const because = (side: "head" | "base") => (facts.lost[side].reason === null ? "" : `: ${facts.lost[side].reason}`);
   const only = (cause: string) => ({ reason: cause, cause });
   const lost = (cause: string): Decision => ({ status: "error", ...only(cause), isLost: true });
-  const broken = isBroken(head.infraFailures, facts.done)
+  const broken = isInconclusive(head.infraFailures, facts.done)
     ? "head"
-    : base && isBroken(base.infraFailures, comparison?.base.runs ?? 0)
+    : base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0)
       ? "base"
       : null;
   if (broken) return lost(`more than 20% of the runs of the ${broken} failed${because(broken)}`);
@@ -48,7 +48,7 @@ export function decide(facts: Facts): Decision {
   const also = (cause: string) =>
     comparison ? { reason: `${cause}; ${compared.reason}`, cause } : only(`${cause}; ${compared.reason}`);
   if (comparison?.verdict === "regressed") return { status: "failed", ...compared };
-  if (isBroken(facts.lost.head.n, facts.done))
+  if (isInconclusive(facts.lost.head.n, facts.done))
     // More runs can show that they are significantly more than on the base.
     return {
       status: "error",

@@ -2,7 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { Comparison } from "../comparisons/compare.ts";
 import type { Verdict } from "../comparisons/evidence.ts";
 import type { Context } from "../context.ts";
-import { isPassing } from "../db/fault.ts";
+import { isTemporary } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { gates } from "../db/tables/gates.ts";
 import { cut } from "../notifications/events.ts";
@@ -10,7 +10,7 @@ import { emitEvent } from "../notifications/outbox.ts";
 import { createPoll } from "../poll.ts";
 import { toPromptEvent } from "../reports/announcements.ts";
 import { toIso } from "../schema.ts";
-import { looks } from "../stats/power.ts";
+import { gateSteps } from "../stats/power.ts";
 import { decide } from "./decision.ts";
 import { isClear, nextStep } from "./steps.ts";
 import {
@@ -71,7 +71,7 @@ function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended
   const spentUsd = costOfGate(ctx, gate);
   const decisions = groups.map((group) => decideForAgent(ctx, gate, done, group, groups.length));
   const next = nextStep({ ...gate, done, spentUsd, verdict: openVerdict(decisions) });
-  const isHopeless = decisions.some(({ isLost }) => isLost) && done >= Math.min(looks[0].runs, gate.runs);
+  const isHopeless = decisions.some(({ isLost }) => isLost) && done >= Math.min(gateSteps[0].runs, gate.runs);
   if (typeof next === "number" && !isHopeless) {
     extendGate(ctx, tx, gate, done, next);
     return "extended";
@@ -156,7 +156,7 @@ function endGate(ctx: Context, tx: Tx, gate: GateRow, end: GateEnd): void {
 
 /** Ends a gate with an internal error. Throws errors that may pass. */
 async function failGate(ctx: Context, gate: GateRow, error: unknown): Promise<"error"> {
-  if (isPassing(error)) throw error;
+  if (isTemporary(error)) throw error;
   ctx.log.error({ err: error, gate: gate.id }, "gate failed");
   const reason = "internal error; see the server log";
   const end = { status: "error", reason, cause: reason, comparison: null, agents: null } as const;

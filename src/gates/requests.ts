@@ -10,7 +10,7 @@ import { getPromptRow } from "../prompts/prompts.ts";
 import { findBaseline } from "../reports/baseline.ts";
 import { type AcceptedEval, acceptEval } from "../runs/requests.ts";
 import type { RunRow } from "../runs/run-row.ts";
-import { looks } from "../stats/power.ts";
+import { gateSteps } from "../stats/power.ts";
 import { getGate } from "./gates.ts";
 import { type Gate, type GateRequest, maxPrompts } from "./schema.ts";
 import { firstStep } from "./steps.ts";
@@ -102,7 +102,7 @@ type Target = GateTarget & { agents: RunRow[] };
 
 /** Throws bad_request. */
 function toSettings({ runs, adaptive = false, minScore = null, scope = "goal", budgetUsd = null }: Partial<GateInput>) {
-  const maxRuns = looks[looks.length - 1]?.runs ?? 0;
+  const maxRuns = gateSteps[gateSteps.length - 1]?.runs ?? 0;
   const settings: Settings = { runs: runs ?? (adaptive ? maxRuns : 5), adaptive, minScore, scope, budgetUsd };
   if (adaptive && settings.runs > maxRuns)
     throw badRequest(`Invalid runs: an adaptive gate makes at most ${maxRuns} runs per side.`);

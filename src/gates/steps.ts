@@ -1,5 +1,5 @@
 import type { Verdict } from "../comparisons/evidence.ts";
-import { looks } from "../stats/power.ts";
+import { gateSteps } from "../stats/power.ts";
 
 /** The progress of a gate: `done` runs per side, `spentUsd` on both (null: unknown). */
 export type Progress = {
@@ -13,11 +13,11 @@ export type Progress = {
 
 /** Initial runs per side: one if there is a budget, because the cost of a run is unknown. */
 export const firstStep = ({ runs, adaptive, budgetUsd }: Pick<Progress, "runs" | "adaptive" | "budgetUsd">): number =>
-  Math.min(runs, budgetUsd !== null ? 1 : adaptive ? looks[0].runs : runs);
+  Math.min(runs, budgetUsd !== null ? 1 : adaptive ? gateSteps[0].runs : runs);
 
 /** The p value below which a change is significant with this many runs per side. */
 export const levelAt = (done: number, adaptive: boolean): number | undefined =>
-  adaptive ? (looks.find(({ runs }) => runs >= done) ?? looks[3]).level : undefined;
+  adaptive ? (gateSteps.find(({ runs }) => runs >= done) ?? gateSteps[3]).level : undefined;
 
 const plain: (Verdict | null)[] = ["regressed", "improved", "no_change"];
 export const isClear = (verdict: Verdict | null): boolean => plain.includes(verdict);
@@ -25,9 +25,9 @@ export const isClear = (verdict: Verdict | null): boolean => plain.includes(verd
 /** The next number of runs per side, or why no more are needed. */
 export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string } {
   if (done >= runs) return { stop: "" };
-  const isLook = adaptive && looks.some((look) => look.runs === done);
+  const isLook = adaptive && gateSteps.some((look) => look.runs === done);
   if (isLook && isClear(verdict)) return { stop: `clear after ${done} runs per side` };
-  const wanted = adaptive ? Math.min(runs, looks.find((look) => look.runs > done)?.runs ?? runs) : runs;
+  const wanted = adaptive ? Math.min(runs, gateSteps.find((look) => look.runs > done)?.runs ?? runs) : runs;
   if (budgetUsd === null) return wanted;
   if (spentUsd === null) return { stop: "the cost of the runs is unknown, so the budget cannot be enforced" };
   // Free runs never exceed a budget.

@@ -1,27 +1,27 @@
 import { AppError, errorStatus, invalidField } from "../errors.ts";
 
-const defaultBytes = 1024 * 1024;
+const defaultMaxBytes = 1024 * 1024;
 const maxDepth = 64;
 
 /** Bun returns a bare 413 for a longer body. Up to this size, the app responds with an error body. */
-export const maxRequestBodySize = 16 * defaultBytes;
+export const maxRequestBodySize = 16 * defaultMaxBytes;
 
 /** Throws too_large for a request that says it is larger than `max` bytes; 1 MiB by default. */
-export function refuseLargeBody(request: Request, max = defaultBytes): void {
+export function refuseLargeBody(request: Request, max = defaultMaxBytes): void {
   if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge(max);
 }
 
 /** Closes the connection after the response to a chunked request that was not read to its end: nothing else limits what may follow. */
-export async function closeUnread(request: Request, answer: Response | Promise<Response>): Promise<Response> {
+export async function closeIfUnread(request: Request, answer: Response | Promise<Response>): Promise<Response> {
   const response = await answer;
   if (!request.bodyUsed || response.status === errorStatus.too_large) response.headers.set("connection", "close");
   return response;
 }
 
-export const tooLarge = (max = defaultBytes, what = "request body") =>
+export const tooLarge = (max = defaultMaxBytes, what = "request body") =>
   new AppError(
     "too_large",
-    `The ${what} is larger than ${max < defaultBytes ? `${max / 1024} KiB` : `${max / defaultBytes} MiB`}. Send a smaller one.`,
+    `The ${what} is larger than ${max < defaultMaxBytes ? `${max / 1024} KiB` : `${max / defaultMaxBytes} MiB`}. Send a smaller one.`,
   );
 
 /** Reads a JSON body that has no schema. Throws bad_request, too_large. */
@@ -30,20 +30,20 @@ export const readJson = async (request: Request): Promise<unknown> => parseJson(
 /** Reads the body as text. Throws too_large. */
 async function readText(request: Request): Promise<string> {
   // Decoding bytes takes longer than the text that Bun makes of a body that has arrived.
-  return hasLength(request) ? request.text() : new TextDecoder().decode(await readBytes(request));
+  return declaresLength(request) ? request.text() : new TextDecoder().decode(await readBytes(request));
 }
 
 /** Whether a request says how long it is. Throws too_large. */
-function hasLength({ headers }: Request, maxBytes = defaultBytes): boolean {
+function declaresLength({ headers }: Request, maxBytes = defaultMaxBytes): boolean {
   const length = headers.get("content-length");
   if (Number(length) > maxBytes) throw tooLarge(maxBytes);
   return length !== null;
 }
 
 /** Reads the body; stops reading a chunked one at the limit. Throws too_large. */
-export async function readBytes(request: Request, maxBytes = defaultBytes): Promise<Uint8Array<ArrayBuffer>> {
+export async function readBytes(request: Request, maxBytes = defaultMaxBytes): Promise<Uint8Array<ArrayBuffer>> {
   // This comes before `body` is used, which turns even a body that has arrived into a stream.
-  if (hasLength(request, maxBytes)) return request.bytes();
+  if (declaresLength(request, maxBytes)) return request.bytes();
   if (!request.body) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -12,7 +12,7 @@ export const securityHeaders = {
   "referrer-policy": "same-origin",
 };
 
-const inThread = promisify(gzip);
+const gzipInThread = promisify(gzip);
 /** Smaller responses fit into one packet anyway. */
 const minBytes = 1400;
 
@@ -40,18 +40,18 @@ export function acceptsGzip({ headers }: Request): boolean {
 export const etagOf = (text: string): string => `W/"${Bun.hash(text).toString(36)}"`;
 
 /** Whether the client has the version with this ETag. */
-export const isKnown = ({ headers }: Request, etag: string): boolean =>
+export const hasVersion = ({ headers }: Request, etag: string): boolean =>
   headers
     .get("if-none-match")
     ?.split(",")
     .some((item) => item.trim() === etag || item.trim() === "*" || `W/${item.trim()}` === etag) ?? false;
 
-const description = "/openapi.json";
-const reports = "/api/v1/reports/";
+const openApiJsonPath = "/openapi.json";
+const reportsPath = "/api/v1/reports/";
 
 /** Whether JSON responses at a path, without the base path, have an ETag. */
 export const isTagged = (path: string): boolean =>
-  path === description || path === openApiPath || path.startsWith(reports);
+  path === openApiJsonPath || path === openApiPath || path.startsWith(reportsPath);
 
 /** The path of a request's URL, as the router reads it. */
 export function pathOf({ url }: Request): string {
@@ -62,7 +62,7 @@ export function pathOf({ url }: Request): string {
 
 /** Whether responses at a path, without the base path, depend on Accept-Encoding. */
 export const isCompressible = (request: Request, path: string): boolean =>
-  request.method === "GET" && (path === description || path.startsWith("/api/"));
+  request.method === "GET" && (path === openApiJsonPath || path.startsWith("/api/"));
 
 /**
  * Adds CORS headers and compression to responses of the API and openapi.json, and an ETag to reports and openapi.json. Other requests pass
@@ -74,17 +74,17 @@ export function deliver(
   next: (request: Request) => Response | Promise<Response>,
 ): Response | Promise<Response> {
   const path = pathOf(request).slice(basePath.length);
-  const isDescription = path === description;
+  const isDescription = path === openApiJsonPath;
   if (!isDescription && !path.startsWith("/api/")) return next(request);
   const isGet = request.method === "GET";
-  const mayZip = isGet && acceptsGzip(request);
+  const mayCompress = isGet && acceptsGzip(request);
   const mayTag = isGet && isTagged(path);
-  if (corsOrigins.length === 0 && !mayZip && !mayTag) return next(request);
+  if (corsOrigins.length === 0 && !mayCompress && !mayTag) return next(request);
   const deliverNext = async () => {
     const response = await next(request);
     allowOrigin(corsOrigins, request, response);
     if (isDescription) response.headers.set("cache-control", "public, max-age=300, must-revalidate");
-    return compressed(request, response, { mayZip, mayTag });
+    return compress(request, response, { mayCompress, mayTag });
   };
   return preflight(corsOrigins, request) ?? deliverNext();
 }
@@ -93,23 +93,23 @@ export function deliver(
  * Compresses a large JSON response in a separate thread with `mayZip`. With `mayTag`, adds an ETag, and returns 304 to a client that has this
  * version.
  */
-async function compressed(request: Request, response: Response, may: { mayZip: boolean; mayTag: boolean }) {
+async function compress(request: Request, response: Response, may: { mayCompress: boolean; mayTag: boolean }) {
   const { headers, status } = response;
   if (!headers.get("content-type")?.startsWith("application/json")) return response;
-  const mayZip = may.mayZip && !headers.has("content-encoding");
+  const mayCompress = may.mayCompress && !headers.has("content-encoding");
   const mayTag = may.mayTag && status === 200;
-  if (!mayZip && !mayTag) return response;
+  if (!mayCompress && !mayTag) return response;
   const text = await response.text();
   if (mayTag) {
     const etag = etagOf(text);
     headers.set("etag", etag);
-    if (isKnown(request, etag)) {
+    if (hasVersion(request, etag)) {
       headers.delete("content-type");
       return new Response(null, { status: 304, headers });
     }
   }
-  if (!mayZip || text.length < minBytes) return new Response(text, { status, headers });
+  if (!mayCompress || text.length < minBytes) return new Response(text, { status, headers });
   headers.set("content-encoding", "gzip");
   headers.delete("content-length");
-  return new Response(await inThread(text), { status, headers });
+  return new Response(await gzipInThread(text), { status, headers });
 }

@@ -5,15 +5,15 @@ import { readJson } from "./body.ts";
 
 // This file contains what works around Elysia and Bun's server.
 
-const head = Symbol("head");
-type HeadRequest = Request & { [head]?: true };
+const isHead = Symbol("head");
+type HeadRequest = Request & { [isHead]?: true };
 
 /** A HEAD request as a GET, which has the same route: Bun's server sends its headers without the body, and ends streams. */
 export const routedAsGet = (request: Request): Request =>
-  request.method === "HEAD" ? Object.assign(new Request(request, { method: "GET" }), { [head]: true }) : request;
+  request.method === "HEAD" ? Object.assign(new Request(request, { method: "GET" }), { [isHead]: true }) : request;
 
 /** The method as sent. */
-export const sentMethod = (request: Request): string => ((request as HeadRequest)[head] ? "HEAD" : request.method);
+export const sentMethod = (request: Request): string => ((request as HeadRequest)[isHead] ? "HEAD" : request.method);
 
 type Reply = { headers: Record<string, unknown>; status?: unknown };
 
@@ -38,15 +38,15 @@ export function addHeaders(answer: unknown, reply: Reply): void {
  */
 export function jsonBody<const T extends TSchema>(schema: T) {
   let compiled: TypeCheck<T> | undefined;
-  const read = async ({ request }: { request: Request }): Promise<unknown> => {
+  const readBody = async ({ request }: { request: Request }): Promise<unknown> => {
     const value = await readJson(request);
     compiled ??= TypeCompiler.Compile(schema);
-    const wrong = compiled.Check(value) ? undefined : compiled.Errors(value).First();
-    if (wrong) throw invalidInput(wrong, "body");
+    const error = compiled.Check(value) ? undefined : compiled.Errors(value).First();
+    if (error) throw invalidInput(error, "body");
     return value;
   };
   // "json" never runs: it makes the OpenAPI document list the content type.
-  const parsers: [typeof read, "json"] = [read, "json"];
+  const parsers: [typeof readBody, "json"] = [readBody, "json"];
   // Elysia adds additionalProperties: false to the schema it gets, so it gets a copy.
   return { parse: parsers, body: CloneType(schema) };
 }

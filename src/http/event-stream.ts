@@ -46,44 +46,44 @@ function toStream(
   onEnd: () => void,
   onError: (error: unknown) => void,
 ): ReadableStream<Uint8Array> {
-  const gone = new AbortController();
+  const disconnected = new AbortController();
   const encoder = new TextEncoder();
-  const parts = messages(gone.signal)[Symbol.asyncIterator]();
-  let heart: ReturnType<typeof setInterval> | undefined;
+  const iterator = messages(disconnected.signal)[Symbol.asyncIterator]();
+  let heartbeat: ReturnType<typeof setInterval> | undefined;
   function end(): void {
-    if (heart === undefined) return;
-    clearInterval(heart);
-    heart = undefined;
+    if (heartbeat === undefined) return;
+    clearInterval(heartbeat);
+    heartbeat = undefined;
     onEnd();
   }
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      const beat = () => {
+      const sendHeartbeat = () => {
         // A client that doesn't read gets no heartbeats either.
         if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(":\n\n"));
       };
-      heart = setInterval(beat, heartbeatMs);
-      beat();
+      heartbeat = setInterval(sendHeartbeat, heartbeatMs);
+      sendHeartbeat();
     },
     async pull(controller) {
       try {
-        const { value, done } = await parts.next();
-        if (gone.signal.aborted) return;
+        const { value, done } = await iterator.next();
+        if (disconnected.signal.aborted) return;
         if (!done) return controller.enqueue(encoder.encode(toText(value)));
         end();
         controller.close();
       } catch (error) {
         end();
-        if (gone.signal.aborted) return;
+        if (disconnected.signal.aborted) return;
         onError(error);
         controller.error(error);
       }
     },
     cancel() {
       end();
-      gone.abort();
+      disconnected.abort();
       // Resumes a generator that waits at a yield, so that it can clean up.
-      void parts.return?.();
+      void iterator.return?.();
     },
   });
 }

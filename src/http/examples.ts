@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "./json-schema.ts";
 
 /** Values by the name of their property, where the schema has no example. */
-const named: Record<string, Json> = {
+const hints: Record<string, Json> = {
   agent: "explorer",
   artifact: "3.webp",
   at: "2026-11-21T09:31:02.000Z",
@@ -58,11 +58,11 @@ export function exampleOf(schema: JsonObject, schemas: JsonObject, name = ""): J
     return Object.fromEntries(fields.map(([key, each]) => [key, exampleOf(each, schemas, key)]));
   }
   if (type === "array") return schema.maxItems === 0 ? [] : [exampleOf(items as JsonObject, schemas, name)];
-  return plain(schema, String(type), name);
+  return exampleOfType(schema, String(type), name);
 }
 
-function plain(schema: JsonObject, type: string, name: string): Json {
-  const hint = named[name];
+function exampleOfType(schema: JsonObject, type: string, name: string): Json {
+  const hint = hints[name];
   switch (type) {
     case "string": {
       const format = formats[String(schema.format)];

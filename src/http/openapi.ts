@@ -64,8 +64,8 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
   const schemas: JsonObject = {};
   const responses: JsonObject = {};
   const examples: JsonObject = {};
-  const plain = Object.entries(JSON.parse(JSON.stringify(paths)) as Record<string, Record<string, JsonObject>>);
-  const described = plain.map(([path, methods]) => {
+  const entries = Object.entries(JSON.parse(JSON.stringify(paths)) as Record<string, Record<string, JsonObject>>);
+  const operationsByPath = entries.map(([path, methods]) => {
     const operations = Object.entries(methods).map(([method, each]) => {
       const operation = toOperation(each, schemas);
       return [method, method === "get" && isTagged(path) ? withEtag(operation) : operation] as const;
@@ -73,7 +73,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     return [path, operations] as const;
   });
   // Examples need all schemas.
-  for (const [, operations] of described)
+  for (const [, operations] of operationsByPath)
     for (const [, operation] of operations) {
       addExamples(operation, schemas, examples);
       operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
@@ -89,11 +89,11 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     },
     servers: [{ url: baseUrl }],
     tags,
-    paths: Object.fromEntries(described.map(([path, operations]) => [path, Object.fromEntries(operations)])),
+    paths: Object.fromEntries(operationsByPath.map(([path, operations]) => [path, Object.fromEntries(operations)])),
     components: {
-      schemas: sorted(schemas),
+      schemas: sortedByName(schemas),
       responses,
-      examples: sorted(examples),
+      examples: sortedByName(examples),
       headers,
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "API key: evals_ followed by 36 characters" },
@@ -102,7 +102,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
   };
 }
 
-const sorted = (parts: JsonObject): JsonObject =>
+const sortedByName = (parts: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** Names of the responses that operations share. */
@@ -133,12 +133,12 @@ function shareErrors(responses: Record<string, JsonObject>, shared: JsonObject):
 
 /** Adds the ETag of JSON responses, and the response to a client that has the same version. */
 function withEtag(operation: JsonObject): JsonObject {
-  const { 200: found, ...others } = operation.responses as Record<string, JsonObject>;
-  if (!(found?.content as JsonObject | undefined)?.["application/json"]) return operation;
+  const { 200: success, ...others } = operation.responses as Record<string, JsonObject>;
+  if (!(success?.content as JsonObject | undefined)?.["application/json"]) return operation;
   const ETag = header("ETag");
-  const own = { ...found, headers: { ...(found?.headers as JsonObject), ETag } };
+  const response = { ...success, headers: { ...(success?.headers as JsonObject), ETag } };
   const unchanged = { description: statusTexts[304] as string, headers: { ETag, "X-Request-Id": header("RequestId") } };
-  return { ...operation, responses: { 200: own, 304: unchanged, ...others } };
+  return { ...operation, responses: { 200: response, 304: unchanged, ...others } };
 }
 
 const errorContent = { "application/json": { schema: JSON.parse(JSON.stringify(ApiError)) as JsonObject } };
@@ -175,17 +175,17 @@ function toParameter(parameter: JsonObject): JsonObject {
 }
 
 function toResponse(status: string, response: JsonObject, schemas: JsonObject): JsonObject {
-  const generated = String(response.description ?? "Response for status").startsWith("Response for status");
-  const { headers: own, ...shared } = share(response, schemas) as JsonObject;
+  const isGenerated = String(response.description ?? "Response for status").startsWith("Response for status");
+  const { headers: ownHeaders, ...shared } = share(response, schemas) as JsonObject;
   return {
     ...shared,
     headers: {
-      ...(own as JsonObject | undefined),
+      ...(ownHeaders as JsonObject | undefined),
       "X-Request-Id": header("RequestId"),
       ...(status === "401" && { "WWW-Authenticate": header("Authenticate") }),
       ...(["429", "503"].includes(status) && { "Retry-After": header("RetryAfter") }),
     },
-    ...(generated ? { description: statusTexts[status] ?? "OK" } : {}),
+    ...(isGenerated ? { description: statusTexts[status] ?? "OK" } : {}),
   };
 }
 

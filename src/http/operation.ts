@@ -41,9 +41,9 @@ export const keyScopes = [...scopes, "report_friction"] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
 /** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */
-const toResponses = (answers: Record<number, TSchema>) =>
+const toResponses = (responses: Record<number, TSchema>) =>
   Object.fromEntries(
-    Object.entries(answers).map(([status, schema]) => [
+    Object.entries(responses).map(([status, schema]) => [
       status,
       {
         description: schema.description ?? `Response for status ${status}`,
@@ -58,8 +58,15 @@ export const operation = (
   tag: string,
   operationId: string,
   summary: string,
-  answers: Record<number, TSchema>,
-  more: Record<string, unknown> = {},
+  responses: Record<number, TSchema>,
+  details: Record<string, unknown> = {},
 ) => ({
-  detail: { tags: [tag], operationId, summary, security: [{ bearer: [] }], responses: toResponses(answers), ...more },
+  detail: {
+    tags: [tag],
+    operationId,
+    summary,
+    security: [{ bearer: [] }],
+    responses: toResponses(responses),
+    ...details,
+  },
 });

@@ -32,7 +32,7 @@ export function listAnswer<T>(set: { headers: Record<string, unknown> }, { items
 }
 
 /** The shape of each number in a query. */
-const numbers: Record<string, RegExp> = {
+const numberPatterns: Record<string, RegExp> = {
   ...Object.fromEntries(["limit", "offset", "fromSeq", "beforeSeq"].map((key) => [key, /^\d{1,15}$/])),
   ...Object.fromEntries(["minScore", "maxScore"].map((key) => [key, /^\d{1,15}(\.\d{1,15})?$/])),
 };
@@ -45,13 +45,13 @@ export function readQueryNumbers(query: Record<string, unknown>, url: string): v
   const search = url.includes("?") ? (url.split("?", 2)[1]?.split("#", 1)[0] ?? "") : "";
   if (search === "") return;
   const keys = search.split("&").map((pair) => decodeKey(pair.split("=", 1)[0] ?? ""));
-  const seen = new Set<string>();
-  const repeated = keys.find((key) => seen.size === seen.add(key).size);
+  const keysBefore = new Set<string>();
+  const repeated = keys.find((key) => keysBefore.size === keysBefore.add(key).size);
   if (repeated !== undefined) throw invalidField(repeated, "given more than once; send it once");
-  for (const [key, shape] of Object.entries(numbers)) {
+  for (const [key, pattern] of Object.entries(numberPatterns)) {
     const value = query[key];
     if (key === "offset" && (value === "" || value === "null")) query[key] = 0;
-    else if (typeof value === "string" && shape.test(value)) query[key] = Number(value);
+    else if (typeof value === "string" && pattern.test(value)) query[key] = Number(value);
   }
 }
 

@@ -14,10 +14,10 @@ export type Candidate = { id: string; org: string; host: string; availableAt: nu
 
 const columns = "id, org_id org, host, available_at availableAt";
 
-const dueAgain = (statement: string) => `${statement} state = 'queued' and available_at > 0 and available_at <= ?`;
+const whereDueAgain = (statement: string) => `${statement} state = 'queued' and available_at > 0 and available_at <= ?`;
 
 type Pool = (typeof jobPools)[number];
-type Part = Candidate | { id: null; org: string; host: string } | { id: null; org: null };
+type QueueRow = Candidate | { id: null; org: string; host: string } | { id: null; org: null };
 
 const statements = perConnection((db: Db) => ({
   runs: prepareFor(db, "runs"),
@@ -25,25 +25,25 @@ const statements = perConnection((db: Db) => ({
 }));
 
 function prepareFor({ $client }: Db, pool: Pool) {
-  const own = `pool = '${pool}' and state`;
+  const ofPool = `pool = '${pool}' and state`;
   // Other parts of the queue come with the oldest of each lane, because a separate statement would take as long as this one: running
   // jobs, without an ID, and whether a requeued job is due, without an organization.
   // A comparison of all columns before the last one seeks to the end of a lane; `+` keeps it one on columns of the index.
-  const overview = $client.prepare<Part, [at: number]>(`
+  const overview = $client.prepare<QueueRow, [at: number]>(`
     with recursive lane as (
-      select * from (select ${columns} from jobs where ${own} = 'queued' order by org_id, host, available_at, jobs.id limit 1)
+      select * from (select ${columns} from jobs where ${ofPool} = 'queued' order by org_id, host, available_at, jobs.id limit 1)
       union all
       select jobs.id, jobs.org_id, jobs.host, jobs.available_at from lane cross join jobs on jobs.rowid = (
         select rowid from jobs
-        where ${own} = 'queued' and (org_id, host, available_at) > (+lane.org, +lane.host, ${Number.MAX_SAFE_INTEGER})
+        where ${ofPool} = 'queued' and (org_id, host, available_at) > (+lane.org, +lane.host, ${Number.MAX_SAFE_INTEGER})
         order by org_id, host, available_at, jobs.id limit 1)
     )
     select * from lane
-    union all select null, org_id, host, null from jobs where ${own} = 'running'
-    union all select null, null, null, null where exists (${dueAgain("select 1 from jobs where")})`);
-  const comeDue = $client.prepare<never, [at: number]>(dueAgain("update jobs set available_at = 0 where"));
+    union all select null, org_id, host, null from jobs where ${ofPool} = 'running'
+    union all select null, null, null, null where exists (${whereDueAgain("select 1 from jobs where")})`);
+  const markDue = $client.prepare<never, [at: number]>(whereDueAgain("update jobs set available_at = 0 where"));
   const oldestOf = $client.prepare<Candidate, [org: string, host: string]>(
-    `select ${columns} from jobs where ${own} = 'queued' and org_id = ? and host = ? order by available_at, id limit 1`,
+    `select ${columns} from jobs where ${ofPool} = 'queued' and org_id = ? and host = ? order by available_at, id limit 1`,
   );
   // Only runs count towards the limit.
   // Starts in the future are ignored: after a fast clock is corrected, they would block the organization.
@@ -55,7 +55,7 @@ function prepareFor({ $client }: Db, pool: Pool) {
     `select ${columns} from jobs where org_id = ? and started_at > ? and started_at <= ? and pool = '${pool}' and +state = 'queued'`,
   );
 
-  return { overview, comeDue, oldestOf, countStarted, startedAndQueued };
+  return { overview, markDue, oldestOf, countStarted, startedAndQueued };
 }
 
 /**
@@ -65,52 +65,53 @@ function prepareFor({ $client }: Db, pool: Pool) {
  * however much of it is blocked.
  */
 export function* candidates(db: Db, pool: Pool, at: number, limits: Limits): Generator<Candidate, undefined> {
-  const { overview, comeDue, oldestOf, countStarted, startedAndQueued } = statements(db)[pool];
-  const ofOrg = new Map<string, number>();
-  const ofHost = new Map<string, number>();
-  const busy = (org: string) => ofOrg.get(org) ?? 0;
+  const { overview, markDue, oldestOf, countStarted, startedAndQueued } = statements(db)[pool];
+  const runningByOrg = new Map<string, number>();
+  const runningByHost = new Map<string, number>();
+  const runningOf = (org: string) => runningByOrg.get(org) ?? 0;
   const count = ({ org, host }: { org: string; host: string }) => {
-    ofOrg.set(org, busy(org) + 1);
-    ofHost.set(host, (ofHost.get(host) ?? 0) + 1);
+    runningByOrg.set(org, runningOf(org) + 1);
+    runningByHost.set(host, (runningByHost.get(host) ?? 0) + 1);
   };
-  let parts = overview.all(at);
+  let rows = overview.all(at);
   // A job that is due again is ordered by age; otherwise newer jobs could starve it.
-  if (parts.at(-1)?.org === null) {
-    comeDue.run(at);
-    parts = overview.all(at);
+  if (rows.at(-1)?.org === null) {
+    markDue.run(at);
+    rows = overview.all(at);
   }
-  let heads: Candidate[] = [];
-  for (const part of parts) {
-    if (part.id !== null) heads.push(part);
-    else if (part.org !== null) count(part);
+  let oldest: Candidate[] = [];
+  for (const row of rows) {
+    if (row.id !== null) oldest.push(row);
+    else if (row.org !== null) count(row);
   }
   /** Organizations at their daily limit. Their requeued jobs may still run, since they are already counted. */
-  const spentDay = new Set<string>();
-  for (let first = best(); first; first = best()) {
-    const { org, host } = first;
+  const atDailyLimit = new Set<string>();
+  for (let next = nextJob(); next; next = nextJob()) {
+    const { org, host } = next;
     const { atOnce, aDay } = limits.org(org);
-    if (atOnce !== null && busy(org) >= atOnce) heads = heads.filter((head) => head.org !== org);
-    else if (host !== "" && (ofHost.get(host) ?? 0) >= limits.host) heads = heads.filter((head) => head.host !== host);
-    else if (!spentDay.has(org) && aDay !== null && (countStarted.get(org, at - dayMs, at)?.n ?? 0) >= aDay) {
-      spentDay.add(org);
-      heads = [...heads.filter((head) => head.org !== org), ...startedAndQueued.all(org, at - dayMs, at)];
+    if (atOnce !== null && runningOf(org) >= atOnce) oldest = oldest.filter((job) => job.org !== org);
+    else if (host !== "" && (runningByHost.get(host) ?? 0) >= limits.host)
+      oldest = oldest.filter((job) => job.host !== host);
+    else if (!atDailyLimit.has(org) && aDay !== null && (countStarted.get(org, at - dayMs, at)?.n ?? 0) >= aDay) {
+      atDailyLimit.add(org);
+      oldest = [...oldest.filter((job) => job.org !== org), ...startedAndQueued.all(org, at - dayMs, at)];
     } else {
-      yield first;
-      count(first);
-      heads.splice(heads.indexOf(first), 1, ...(spentDay.has(org) ? [] : oldestOf.all(org, host)));
+      yield next;
+      count(next);
+      oldest.splice(oldest.indexOf(next), 1, ...(atDailyLimit.has(org) ? [] : oldestOf.all(org, host)));
     }
   }
 
-  function best(): Candidate | undefined {
+  function nextJob(): Candidate | undefined {
     let first: Candidate | undefined;
-    for (const head of heads) if (!first || comesBefore(head, first)) first = head;
+    for (const job of oldest) if (!first || comesBefore(job, first)) first = job;
     return first;
   }
 
   function comesBefore(a: Candidate, b: Candidate): boolean {
     const dueA = a.availableAt <= at;
     if (dueA !== b.availableAt <= at) return dueA;
-    if (dueA && busy(a.org) !== busy(b.org)) return busy(a.org) < busy(b.org);
+    if (dueA && runningOf(a.org) !== runningOf(b.org)) return runningOf(a.org) < runningOf(b.org);
     return a.availableAt === b.availableAt ? a.id < b.id : a.availableAt < b.availableAt;
   }
 }

@@ -18,12 +18,12 @@ export class JobFailure extends Error {
 
 /** How a feature handles its jobs. Functions that take a `tx` run in the transaction that changes the job's state. */
 export type JobHandler = {
-  started(tx: Tx, lease: Lease): void;
+  onStart(tx: Tx, lease: Lease): void;
   /** Does the work and returns a function that writes the result if the lease is still held. Stops when `signal` aborts. Throws a JobFailure. */
   run(lease: Lease, signal: AbortSignal): Promise<(tx: Tx) => void>;
   /** Called when the job is requeued. */
-  returned(tx: Tx, lease: Lease): void;
-  failed(tx: Tx, lease: Lease, failure: Failure): void;
+  onRequeue(tx: Tx, lease: Lease): void;
+  onFailure(tx: Tx, lease: Lease, failure: Failure): void;
   /** Cost of the attempt so far in USD; null if unknown. */
   costOf(lease: Lease): number | null;
 };

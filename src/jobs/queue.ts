@@ -21,8 +21,8 @@ export type Lease = {
   crashes: number;
 };
 
-/** How an attempt ended without settling its job, and the counter to increase; null for a release. */
-export type Return = {
+/** How an attempt ended whose job is queued again, and the counter to increase; null for a release. */
+export type Requeue = {
   outcome: (typeof returnOutcomes)[number];
   counts: "spent" | "faults" | "crashes" | null;
   delayMs: number;
@@ -46,8 +46,8 @@ const leaseColumns = {
 /** The cost of an attempt in progress. */
 type CostOf = (lease: Lease) => number | null;
 
-// The states of a job: queued → running → done | failed, running → queued by `putBackJob`, and queued | running → cancelled. Each change is
-// fenced by its lease, in the caller's transaction, and returns whether it applied. The row of a job has its last attempt; `putBackJob` keeps
+// The states of a job: queued → running → done | failed, running → queued by `requeueJob`, and queued | running → cancelled. Each change is
+// fenced by its lease, in the caller's transaction, and returns whether it applied. The row of a job has its last attempt; `requeueJob` keeps
 // it among the earlier ones, so that most jobs, which end at their first attempt, write no history.
 
 const queued = sql`${jobs.state} = 'queued'`;
@@ -56,13 +56,12 @@ const running = sql`${jobs.state} = 'running'`;
 export type NewJob = { pool: Pool; kind: string; subject: string; orgId: string; host: string; maxAttempts: number };
 
 /** Call it in the transaction that creates the job's subject. */
-export function enqueue(ctx: Context, _tx: Tx, job: NewJob): void {
-  const { pool, kind, subject, orgId, host, maxAttempts } = job;
-  const at = ctx.now();
-  statements(ctx.db).enqueue.run(ctx.newId(at), pool, kind, subject, orgId, host, maxAttempts, at);
+export function enqueue(ctx: Context, _tx: Tx, { pool, kind, subject, orgId, host, maxAttempts }: NewJob): void {
+  const now = ctx.now();
+  statements(ctx.db).enqueue.run(ctx.newId(now), pool, kind, subject, orgId, host, maxAttempts, now);
 }
 
-type Claim = { pool: Pool; most: number; owner: string; leaseMs: number; limits: Limits };
+type Claim = { pool: Pool; max: number; owner: string; leaseMs: number; limits: Limits };
 
 /**
  * Takes up to `most` due jobs of a pool within the limits, in their order. `nextDueAt`: when the next one within the limits is due, epoch
@@ -71,15 +70,15 @@ type Claim = { pool: Pool; most: number; owner: string; leaseMs: number; limits:
 export function claimJobs(
   ctx: Context,
   _tx: Tx,
-  { pool, most, owner, leaseMs, limits }: Claim,
+  { pool, max, owner, leaseMs, limits }: Claim,
 ): { leases: Lease[]; nextDueAt: number | null } {
-  const at = ctx.now();
+  const now = ctx.now();
   const leases: Lease[] = [];
-  const order = candidates(ctx.db, pool, at, limits);
-  while (leases.length < most) {
-    const next = order.next().value;
-    if (!next || next.availableAt > at) return { leases, nextDueAt: next?.availableAt ?? null };
-    const lease = statements(ctx.db).claim.get(owner, at + leaseMs, at, next.id);
+  const queue = candidates(ctx.db, pool, now, limits);
+  while (leases.length < max) {
+    const next = queue.next().value;
+    if (!next || next.availableAt > now) return { leases, nextDueAt: next?.availableAt ?? null };
+    const lease = statements(ctx.db).claim.get(owner, now + leaseMs, now, next.id);
     if (!lease) throw new Error(`The queued job ${next.id} could not be claimed.`);
     leases.push(lease);
   }
@@ -94,21 +93,21 @@ export const isLeaseHeld = (ctx: Context, { id, attempt }: Lease): boolean =>
 export const extendLease = (ctx: Context, _tx: Tx, { id, attempt }: Lease, leaseMs: number): boolean =>
   statements(ctx.db).heartbeat.run(ctx.now() + leaseMs, id, attempt).changes > 0;
 
-type End = { state: "done" | "failed"; reason: string | null; costUsd: number | null };
+type JobEnd = { state: "done" | "failed"; reason: string | null; costUsd: number | null };
 
 /** Ends a job for good. */
-export const settleJob = (ctx: Context, _tx: Tx, { id, attempt }: Lease, { state, reason, costUsd }: End): boolean =>
+export const settleJob = (ctx: Context, _tx: Tx, { id, attempt }: Lease, { state, reason, costUsd }: JobEnd): boolean =>
   statements(ctx.db).settle.run(state, reason, costUsd, ctx.now(), id, attempt).changes > 0;
 
 /** Requeues a job after `delayMs`; 0: immediately, even if the clock is set back. */
-export function putBackJob(ctx: Context, _tx: Tx, { id, attempt }: Lease, how: Return): boolean {
-  const { outcome, counts, delayMs, reason, costUsd } = how;
-  const { keepAttempt, putBack } = statements(ctx.db);
-  const at = ctx.now();
-  if (keepAttempt.run(at, outcome, reason, costUsd, id, attempt).changes === 0) return false;
-  const availableAt = delayMs > 0 ? at + Math.ceil(delayMs) : 0;
+export function requeueJob(ctx: Context, _tx: Tx, { id, attempt }: Lease, change: Requeue): boolean {
+  const { outcome, counts, delayMs, reason, costUsd } = change;
+  const { keepAttempt, requeue } = statements(ctx.db);
+  const now = ctx.now();
+  if (keepAttempt.run(now, outcome, reason, costUsd, id, attempt).changes === 0) return false;
+  const availableAt = delayMs > 0 ? now + Math.ceil(delayMs) : 0;
   const increments = (["spent", "faults", "crashes"] as const).map((counter) => (counts === counter ? 1 : 0));
-  putBack.run(availableAt, reason, ...increments, id, attempt);
+  requeue.run(availableAt, reason, ...increments, id, attempt);
   return true;
 }
 
@@ -162,8 +161,8 @@ export const countUnfinishedJobs = ({ db }: Context, pool: Pool): number =>
 
 /** Raw SQL: Drizzle needs longer to build these statements than SQLite to run them. */
 const statements = perConnection(({ $client }: Db) => {
-  const held = "where id = ? and attempt = ? and state = 'running'";
-  type Held = [id: string, attempt: number];
+  const whereHeld = "where id = ? and attempt = ? and state = 'running'";
+  type LeaseKey = [id: string, attempt: number];
   return {
     enqueue: $client.prepare<
       never,
@@ -186,21 +185,24 @@ const statements = perConnection(({ $client }: Db) => {
       started_at = coalesce(started_at, ?3) where id = ?4 and state = 'queued'
       returning id, kind, subject, attempt, spent, max_attempts maxAttempts, faults, deaths crashes`,
     ),
-    isHeld: $client.prepare<{ id: string }, Held>(`select id from jobs ${held}`),
-    heartbeat: $client.prepare<never, [leaseUntil: number, ...Held]>(`update jobs set lease_until = ? ${held}`),
-    settle: $client.prepare<never, [state: string, reason: string | null, costUsd: number | null, at: number, ...Held]>(
-      `update jobs set state = ?, last_error = ?, cost_usd = ?, lease_until = null, completed_at = ? ${held}`,
+    isHeld: $client.prepare<{ id: string }, LeaseKey>(`select id from jobs ${whereHeld}`),
+    heartbeat: $client.prepare<never, [leaseUntil: number, ...LeaseKey]>(
+      `update jobs set lease_until = ? ${whereHeld}`,
     ),
+    settle: $client.prepare<
+      never,
+      [state: string, reason: string | null, costUsd: number | null, at: number, ...LeaseKey]
+    >(`update jobs set state = ?, last_error = ?, cost_usd = ?, lease_until = null, completed_at = ? ${whereHeld}`),
     keepAttempt: $client.prepare<
       never,
-      [at: number, outcome: Return["outcome"], reason: string, costUsd: number | null, ...Held]
+      [at: number, outcome: Requeue["outcome"], reason: string, costUsd: number | null, ...LeaseKey]
     >(
       `insert into earlier_attempts (job_id, attempt, owner, started_at, completed_at, outcome, reason, cost_usd)
-      select id, attempt, owner, attempt_started_at, ?, ?, ?, ? from jobs ${held}`,
+      select id, attempt, owner, attempt_started_at, ?, ?, ?, ? from jobs ${whereHeld}`,
     ),
-    putBack: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...Held]>(
+    requeue: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...LeaseKey]>(
       `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null, attempt_started_at = null,
-      spent = spent + ?, faults = faults + ?, deaths = deaths + ? ${held}`,
+      spent = spent + ?, faults = faults + ?, deaths = deaths + ? ${whereHeld}`,
     ),
   };
 });

@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
+import { reasonOf } from "../errors.ts";
 import { createPoll } from "../poll.ts";
 import type { Limits } from "./claim-order.ts";
 import { JobFailure } from "./handler.ts";
@@ -18,10 +19,10 @@ import {
   finishJob,
   handlerOf,
   releaseJob,
+  requeueLostJob,
   type Settlement,
   settleFailure,
   storeEnd,
-  takeBackJob,
 } from "./settlement.ts";
 
 /** Maximum delay until jobs of another process, or free disk space, are noticed. */
@@ -30,7 +31,7 @@ const pollMs = 2_000;
 const watchMs = 500;
 /** Smaller clock corrections are ignored, since they happen all the time. */
 const clockStepMs = 60_000;
-type RunnerOptions = Omit<Settlement, "ctx"> & {
+type Options = Omit<Settlement, "ctx"> & {
   pool: Pool;
   /** Jobs that may run at once, as of now. */
   concurrency: () => number;
@@ -39,13 +40,13 @@ type RunnerOptions = Omit<Settlement, "ctx"> & {
   leaseMs?: number;
 };
 
-class Stopping extends Error {}
-class Lost extends Error {}
+class ServiceStopping extends Error {}
+class LeaseLost extends Error {}
 
 const toFault = (detail: string) => new JobFailure({ cause: "infrastructure", detail }, "fault");
 
 /** Claims jobs while fewer than `concurrency` run, runs them, and settles each in one transaction with its result. */
-export function createRunner(ctx: Context, options: RunnerOptions) {
+export function createRunner(ctx: Context, options: Options) {
   const { log, now, commit } = ctx;
   const { onError } = ctx.disk;
   const { pool, concurrency, limits, leaseMs = 30_000 } = options;
@@ -53,12 +54,12 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
   // This is stored for people who debug the table.
   const owner = `${hostname()} pid ${process.pid}`;
   const active = new Map<string, { lease: Lease; abort: AbortController; done: Promise<void> }>();
-  let beat: ReturnType<typeof setInterval> | undefined;
-  let watch: ReturnType<typeof setInterval> | undefined;
+  let heartbeatTimer: ReturnType<typeof setInterval> | undefined;
+  let leaseTimer: ReturnType<typeof setInterval> | undefined;
   /** In milliseconds of the monotonic clock. */
   let searchedAt = Number.NEGATIVE_INFINITY;
   /** Wall clock minus monotonic clock at the last check. */
-  let lead = now() - performance.now();
+  let clockLead = now() - performance.now();
   let state: "idle" | "serving" | "draining" = "idle";
   let problem: string | null = null;
 
@@ -77,12 +78,12 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
   }
 
   /** Requeues orphaned jobs, but never those that this process is running, even if the clock was set. */
-  async function takeBackOrphans(which: "all" | "expired"): Promise<void> {
+  async function requeueOrphans(which: "all" | "expired"): Promise<void> {
     const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(keyOf(lease)));
     if (orphans.length === 0) return;
-    const taken = await commit((tx) => orphans.filter((lease) => takeBackJob(settlement, tx, lease)));
-    if (taken.length > 0) log.warn({ taken: taken.length }, "requeued jobs of a process that died");
-    for (const lease of taken) options.onAttempt?.(lease);
+    const requeued = await commit((tx) => orphans.filter((lease) => requeueLostJob(settlement, tx, lease)));
+    if (requeued.length > 0) log.warn({ taken: requeued.length }, "requeued jobs of a process that died");
+    for (const lease of requeued) options.onAttempt?.(lease);
   }
 
   async function heartbeat(): Promise<void> {
@@ -96,33 +97,33 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
     }
   }
 
-  function dropLost(): void {
+  function stopLostJobs(): void {
     try {
       for (const { lease, abort } of active.values())
         if (!abort.signal.aborted && !isLeaseHeld(ctx, lease))
-          abort.abort(new Lost("this process no longer holds the job"));
+          abort.abort(new LeaseLost("this process no longer holds the job"));
     } catch (error) {
       onError(error);
     }
   }
 
   /** Claims as many jobs as may run. Returns the milliseconds until the next check. */
-  async function lookForWork(): Promise<number> {
+  async function claimWork(): Promise<number> {
     // This is checked here rather than by a timer, which a busy service would keep resetting.
     if (performance.now() - searchedAt >= pollMs) {
       searchedAt = performance.now();
-      await takeBackOrphans("expired");
+      await requeueOrphans("expired");
     }
-    const shift = now() - performance.now() - lead;
+    const shift = now() - performance.now() - clockLead;
     // If the clock was set back, waiting jobs would wait longer by that amount.
     if (shift < -clockStepMs) await commit((tx) => bringJobsForward(ctx, tx, pool, Math.round(-shift)));
-    lead += shift;
-    const most = concurrency() - active.size;
-    if (most <= 0) return pollMs;
+    clockLead += shift;
+    const free = concurrency() - active.size;
+    if (free <= 0) return pollMs;
     const { leases, nextDueAt } = await commit((tx) => {
       if (state !== "serving") return { leases: [], nextDueAt: null };
-      const claimed = claimJobs(ctx, tx, { pool, most, owner, leaseMs, limits });
-      for (const lease of claimed.leases) handlerOf(settlement, lease).started(tx, lease);
+      const claimed = claimJobs(ctx, tx, { pool, max: free, owner, leaseMs, limits });
+      for (const lease of claimed.leases) handlerOf(settlement, lease).onStart(tx, lease);
       return claimed;
     });
     for (const lease of leases) launch(lease);
@@ -131,10 +132,10 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
   }
 
   const poll = createPoll({
-    check: lookForWork,
+    check: claimWork,
     onError(error) {
       onError(error);
-      problem = error instanceof Error ? error.message : String(error);
+      problem = reasonOf(error);
       log.error({ err: error }, "could not claim jobs");
     },
     retryMs: pollMs,
@@ -143,15 +144,15 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
   return {
     /** Requeues jobs that a previous process left behind, then starts serving. Call it under the data lock. */
     async start(): Promise<void> {
-      await takeBackOrphans("all");
+      await requeueOrphans("all");
       state = "serving";
-      beat = setInterval(heartbeat, leaseMs / 3);
-      watch = setInterval(dropLost, watchMs);
+      heartbeatTimer = setInterval(heartbeat, leaseMs / 3);
+      leaseTimer = setInterval(stopLostJobs, watchMs);
       poll.start();
     },
     wake: poll.wake,
     /** Stops jobs that are no longer held. Call it after the transaction that cancelled them. */
-    dropLost,
+    stopLostJobs,
     /** Why no jobs are claimed: `draining`, `idle` before the start, or a database error; null if they are. */
     findProblem: (): string | null => (state === "serving" ? problem : state),
     /** Stops claiming immediately, without waiting for running jobs. For a process that is about to exit. */
@@ -164,8 +165,8 @@ export function createRunner(ctx: Context, options: RunnerOptions) {
       state = "draining";
       await poll.stop();
       await drain([...active.values()], drainMs);
-      clearInterval(beat);
-      clearInterval(watch);
+      clearInterval(heartbeatTimer);
+      clearInterval(leaseTimer);
     },
   };
 }
@@ -181,7 +182,7 @@ async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): 
   } catch (error) {
     disk.onError(error);
     // The process that took the job recorded the reason.
-    if (stop.reason instanceof Lost) return;
+    if (stop.reason instanceof LeaseLost) return;
     if (stop.aborted) return await storeEnd(settlement, lease, stop, (tx) => releaseJob(settlement, tx, lease));
     log.info({ job: lease.id, subject: lease.subject, attempt: lease.attempt, err: error }, "attempt failed");
     const failure = error instanceof JobFailure ? error : toFault(String(error));
@@ -203,7 +204,7 @@ async function drain(jobs: { abort: AbortController; done: Promise<void> }[], dr
   let alarm: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<"late">((resolve) => (alarm = setTimeout(resolve, drainMs, "late")));
   if ((await Promise.race([all, late])) === "late")
-    for (const { abort } of jobs) abort.abort(new Stopping("the service is stopping"));
+    for (const { abort } of jobs) abort.abort(new ServiceStopping("the service is stopping"));
   clearTimeout(alarm);
   await all;
 }

@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { JobFailure, type JobHandler } from "./handler.ts";
-import { type Lease, putBackJob, type Return, settleJob } from "./queue.ts";
+import { type Lease, type Requeue, requeueJob, settleJob } from "./queue.ts";
 
 /** How long a result is kept in memory while the disk is full, before its job starts over. */
 const keepResultMs = 60_000;
@@ -11,7 +11,10 @@ const defaultMaxRetryAfterMs = 3600_000;
 const maxFaults = 5;
 /** The number is high because a service may crash for other reasons, and limited because the job may be the cause. */
 const maxCrashes = 20;
-const crashedTooOften = `the service crashed ${maxCrashes} times during this job`;
+const crashedTooOften = new JobFailure(
+  { cause: "infrastructure", detail: `the service crashed ${maxCrashes} times during this job` },
+  "never",
+);
 const maxCrashPauseMs = 60_000;
 
 /** How the jobs of a runner are ended. */
@@ -47,34 +50,28 @@ export function finishJob(settlement: Settlement, tx: Tx, lease: Lease, write: (
 }
 
 /** Requeues the job of an exited process. From the second crash on it waits first, because the job may be what crashes the service. */
-export function takeBackJob(settlement: Settlement, tx: Tx, lease: Lease): boolean {
-  if (lease.crashes + 1 >= maxCrashes)
-    return failJob(
-      settlement,
-      tx,
-      lease,
-      new JobFailure({ cause: "infrastructure", detail: crashedTooOften }, "never"),
-    );
+export function requeueLostJob(settlement: Settlement, tx: Tx, lease: Lease): boolean {
+  if (lease.crashes + 1 >= maxCrashes) return failJob(settlement, tx, lease, crashedTooOften);
   const { backoffMs = defaultBackoff } = settlement;
   const delayMs = lease.crashes === 0 ? 0 : Math.min(backoffMs(lease.crashes), maxCrashPauseMs);
   const reason = "the process running the job exited";
-  return returnJob(settlement, tx, lease, { outcome: "lost", counts: "crashes", delayMs, reason });
+  return requeue(settlement, tx, lease, { outcome: "lost", counts: "crashes", delayMs, reason });
 }
 
 /** Requeues a job after a failed attempt, or fails it if it may not be retried again. */
 export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, failure: JobFailure): boolean {
   const { backoffMs = defaultBackoff, maxRetryAfterMs = defaultMaxRetryAfterMs } = settlement;
   const counts = failure.retry === "fault" ? "faults" : "spent";
-  const before = counts === "faults" ? lease.faults : lease.spent;
-  const most = counts === "faults" ? maxFaults : lease.maxAttempts;
-  if (failure.retry === "never" || before + 1 >= most) return failJob(settlement, tx, lease, failure);
-  const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(before + 1));
-  return returnJob(settlement, tx, lease, { outcome: "retried", counts, delayMs, reason: failure.message });
+  const earlier = counts === "faults" ? lease.faults : lease.spent;
+  const max = counts === "faults" ? maxFaults : lease.maxAttempts;
+  if (failure.retry === "never" || earlier + 1 >= max) return failJob(settlement, tx, lease, failure);
+  const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(earlier + 1));
+  return requeue(settlement, tx, lease, { outcome: "retried", counts, delayMs, reason: failure.message });
 }
 
 /** Requeues a job of a service that stops, without using an attempt. */
 export const releaseJob = (settlement: Settlement, tx: Tx, lease: Lease): boolean =>
-  returnJob(settlement, tx, lease, {
+  requeue(settlement, tx, lease, {
     outcome: "released",
     counts: null,
     delayMs: 0,
@@ -91,12 +88,9 @@ export async function storeEnd(
   const until = performance.now() + keepResultMs;
   for (;;) {
     try {
-      if (await ctx.commit(write)) onAttempt?.(lease);
-      else {
-        const job = { job: lease.id, subject: lease.subject };
-        ctx.log.warn(job, "result discarded: this process no longer holds the job");
-      }
-      return;
+      if (await ctx.commit(write)) return onAttempt?.(lease);
+      const { id, subject } = lease;
+      return ctx.log.warn({ job: id, subject }, "result discarded: this process no longer holds the job");
     } catch (error) {
       ctx.disk.onError(error);
       if (diskFault(error) !== "full" || performance.now() > until || stop.aborted) throw error;
@@ -109,13 +103,13 @@ function failJob(settlement: Settlement, tx: Tx, lease: Lease, { message, failur
   const handler = handlerOf(settlement, lease);
   const costUsd = handler.costOf(lease);
   const isHeld = settleJob(settlement.ctx, tx, lease, { state: "failed", reason: message, costUsd });
-  if (isHeld) handler.failed(tx, lease, failure);
+  if (isHeld) handler.onFailure(tx, lease, failure);
   return isHeld;
 }
 
-function returnJob(settlement: Settlement, tx: Tx, lease: Lease, how: Omit<Return, "costUsd">): boolean {
+function requeue(settlement: Settlement, tx: Tx, lease: Lease, change: Omit<Requeue, "costUsd">): boolean {
   const handler = handlerOf(settlement, lease);
-  const isHeld = putBackJob(settlement.ctx, tx, lease, { ...how, costUsd: handler.costOf(lease) });
-  if (isHeld) handler.returned(tx, lease);
+  const isHeld = requeueJob(settlement.ctx, tx, lease, { ...change, costUsd: handler.costOf(lease) });
+  if (isHeld) handler.onRequeue(tx, lease);
   return isHeld;
 }

@@ -1,10 +1,11 @@
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { codeOf } from "../db/fault.ts";
+import { reasonOf } from "../errors.ts";
 
 /** Memory of a thread is returned to the system when it ends. */
 const idleMs = 30_000;
 
-type Wire<A> = { answer: A } | { error: { message: string; code: string } };
+type Reply<A> = { answer: A } | { error: { message: string; code: string } };
 
 /** The file that threads start with, which calls `serveOrders`. */
 let program: string | null = null;
@@ -17,9 +18,9 @@ export function enableThreads(file: string | null): void {
 /** Whether threads can start. */
 export const hasThreads = (): boolean => program !== null;
 
-type Options<T> = {
+type Options = {
   /** The `workerData` of the thread. */
-  data: T;
+  data: unknown;
   /** Describes the work in error messages, such as "grading". */
   what: string;
   /** How long one order may take. */
@@ -29,16 +30,16 @@ type Options<T> = {
 };
 
 /** A thread that answers one order at a time. It starts with the first order and ends after 30 s without one. */
-export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => false }: Options<unknown>) {
+export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => false }: Options) {
   let worker: Worker | null = null;
   let idle: ReturnType<typeof setTimeout> | undefined;
-  let turn: Promise<unknown> = Promise.resolve();
+  let lastOrder: Promise<unknown> = Promise.resolve();
 
   async function end(): Promise<void> {
     clearTimeout(idle);
-    const ended = worker;
+    const thread = worker;
     worker = null;
-    await ended?.terminate();
+    await thread?.terminate();
   }
 
   function endWhenIdle(): void {
@@ -50,16 +51,16 @@ export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => fals
   async function send(order: O): Promise<A> {
     clearTimeout(idle);
     worker ??= new Worker(program ?? "", { workerData: data });
-    const { promise, resolve, reject } = Promise.withResolvers<Wire<A>>();
+    const { promise, resolve, reject } = Promise.withResolvers<Reply<A>>();
     const thread = worker;
     const timer = setTimeout(() => reject(new Error(`${what} took longer than ${timeoutMs / 1000} s`)), timeoutMs);
     const fail = (error: unknown) =>
       reject(error instanceof Error ? error : new Error(`the thread for ${what} ended: ${error}`));
     thread.once("message", resolve).once("error", fail).once("exit", fail);
-    let wire: Wire<A>;
+    let reply: Reply<A>;
     try {
       thread.postMessage(order);
-      wire = await promise;
+      reply = await promise;
     } catch (error) {
       await end();
       throw error;
@@ -68,16 +69,16 @@ export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => fals
       thread.removeAllListeners();
       endWhenIdle();
     }
-    if ("answer" in wire) return wire.answer;
-    throw Object.assign(new Error(wire.error.message), { code: wire.error.code });
+    if ("answer" in reply) return reply.answer;
+    throw Object.assign(new Error(reply.error.message), { code: reply.error.code });
   }
 
   return {
     /** Throws what the work throws, with the code of a database error. Rejects if the thread fails, ends or takes too long, and ends it. */
     ask(order: O): Promise<A> {
-      const asked = turn.then(() => send(order));
-      turn = asked.catch(() => {});
-      return asked;
+      const answer = lastOrder.then(() => send(order));
+      lastOrder = answer.catch(() => {});
+      return answer;
     },
     end,
   };
@@ -87,15 +88,16 @@ export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => fals
 export function serveOrders<O>(prepare: () => (order: O) => unknown): void {
   let answerTo: ((order: O) => unknown) | undefined;
   parentPort?.on("message", (order: O) => {
-    let wire: Wire<unknown>;
+    let reply: Reply<unknown>;
     try {
       answerTo ??= prepare();
-      wire = { answer: answerTo(order) };
+      reply = { answer: answerTo(order) };
     } catch (error) {
-      wire = { error: { message: error instanceof Error ? error.message : String(error), code: codeOf(error) } };
+      reply = { error: { message: reasonOf(error), code: codeOf(error) } };
     }
-    const moved = "answer" in wire && wire.answer instanceof Uint8Array ? [wire.answer.buffer as ArrayBuffer] : [];
-    parentPort?.postMessage(wire, moved);
+    const transfer =
+      "answer" in reply && reply.answer instanceof Uint8Array ? [reply.answer.buffer as ArrayBuffer] : [];
+    parentPort?.postMessage(reply, transfer);
   });
 }
 

@@ -18,7 +18,7 @@ import { AppError } from "../errors.ts";
 import { readJson } from "../http/body.ts";
 import type { Caller } from "../http/caller.ts";
 import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
-import { fill, isToolResult, placeholder, toMembers, withText } from "./tool-result.ts";
+import { fillPlaceholder, isToolResult, placeholder, toMembers, withText } from "./tool-result.ts";
 
 /** Requests with the schemas of their parameters. The schemas of 2026-07-28 are the same without the envelope, which its SDK removes. */
 const requests = {
@@ -56,9 +56,9 @@ export type Endpoint = ReturnType<typeof createEndpoint>;
  * An authorized request. `live`: its client supports streams. `isSingle`: the response is one JSON object. `members`: the members of the
  * tool's result that its placeholder replaces.
  */
-type Visit = {
+type IncomingMessage = {
   caller: Caller;
-  live: boolean;
+  supportsStreams: boolean;
   incoming: Request;
   method: Method | undefined;
   isSingle: boolean;
@@ -86,30 +86,30 @@ const maxSubscriptions = 16;
 export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: Options) {
   const { capabilities, instructions, handlers } = surface;
   /** The newer SDK creates the servers itself, and passes only the request. */
-  const visits = new WeakMap<Request, Visit>();
+  const messages = new WeakMap<Request, IncomingMessage>();
 
   const modern = createMcpHandler(
     ({ requestInfo }) => {
-      const visit = requestInfo && visits.get(requestInfo);
-      if (!visit) throw new Error("A request reached the MCP server without going through the endpoint.");
+      const message = requestInfo && messages.get(requestInfo);
+      if (!message) throw new Error("A request reached the MCP server without going through the endpoint.");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
       // Without a fallback, the SDK rejects a request with the HTTP status of an unknown method.
-      if (!visit.method || !handlers[visit.method]) return server;
+      if (!message.method || !handlers[message.method]) return server;
       server.fallbackRequestHandler = (request, context) => {
         const { _meta, notify, signal } = context.mcpReq;
-        return answer(request, visit, toCall(visit, _meta, notify as Notify, signal), context);
+        return answer(request, message, toCall(message, _meta, notify as Notify, signal), context);
       };
       return server;
     },
     { legacy: "reject", responseMode: "auto", onerror: onError, maxSubscriptions },
   );
 
-  function legacyServer(visit: Visit): Server {
+  function legacyServer(message: IncomingMessage): Server {
     const server = new Server(serverInfo, { capabilities, instructions, jsonSchemaValidator: noValidator });
     server.onerror = onError;
     server.fallbackRequestHandler = (request, context) => {
       const { _meta, sendNotification, signal } = context;
-      return answer(request, visit, toCall(visit, _meta, sendNotification as Notify, signal), context);
+      return answer(request, message, toCall(message, _meta, sendNotification as Notify, signal), context);
     };
     return server;
   }
@@ -117,19 +117,19 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
   /** The fallback of both servers: they would validate each request of a registered method twice, and each result once more. */
   async function answer(
     request: { method: string },
-    visit: Visit,
+    message: IncomingMessage,
     call: Call,
     sdk: unknown,
   ): Promise<Record<string, unknown>> {
     const method = toMethod(request.method);
     const handle = method && handlers[method];
     if (!handle) throw new RpcError(-32601, "Method not found");
-    const checked = requests[method].safeParse(request);
-    if (!checked.success) throw invalidParams(`Invalid params of ${method}: ${checked.error.message}`);
-    const result = await handle(checked.data.params ?? {}, call, sdk);
+    const parsed = requests[method].safeParse(request);
+    if (!parsed.success) throw invalidParams(`Invalid params of ${method}: ${parsed.error.message}`);
+    const result = await handle(parsed.data.params ?? {}, call, sdk);
     if (!isToolResult(result)) return result as Record<string, unknown>;
-    if (!visit.isSingle) return withText(result);
-    visit.members = toMembers(result);
+    if (!message.isSingle) return withText(result);
+    message.members = toMembers(result);
     return placeholder;
   }
 
@@ -140,24 +140,31 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
     if (body instanceof Response) return body;
     const refusal = refuseBatch(body, incoming.headers.get("mcp-protocol-version"));
     if (refusal) return refusal;
-    const live = incoming.headers.get("accept")?.includes("text/event-stream") ?? false;
+    const supportsStreams = incoming.headers.get("accept")?.includes("text/event-stream") ?? false;
     const request = withHeaders(incoming);
     const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
-    const known = toMethod(method);
-    const streams = live && known !== undefined && surface.streams(known, params);
-    const visit: Visit = { caller, live, incoming, method: known, isSingle: !streams && !Array.isArray(body) };
-    const response = await respond(request, body, visit, !streams);
-    return visit.members === undefined ? response : fill(response, visit.members);
+    const knownMethod = toMethod(method);
+    const streams = supportsStreams && knownMethod !== undefined && surface.streams(knownMethod, params);
+    const message: IncomingMessage = {
+      caller,
+      supportsStreams,
+      incoming,
+      method: knownMethod,
+      isSingle: !streams && !Array.isArray(body),
+    };
+    const response = await respond(request, body, message, !streams);
+    return message.members === undefined ? response : fillPlaceholder(response, message.members);
   }
 
-  async function respond(request: Request, body: unknown, visit: Visit, enableJsonResponse: boolean) {
-    const isLegacy = eraOf(body, request.headers.get("mcp-protocol-version")) ?? (await isLegacyRequest(request, body));
+  async function respond(request: Request, body: unknown, message: IncomingMessage, enableJsonResponse: boolean) {
+    const isLegacy =
+      isLegacyByShape(body, request.headers.get("mcp-protocol-version")) ?? (await isLegacyRequest(request, body));
     if (!isLegacy) {
-      visits.set(request, visit);
+      messages.set(request, message);
       return modern.fetch(request, { parsedBody: body });
     }
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
-    await legacyServer(visit).connect(transport);
+    await legacyServer(message).connect(transport);
     const response = await transport.handleRequest(request, { parsedBody: withoutTask(body) });
     return Array.isArray(body) && body.length === 1 && enableJsonResponse ? asBatch(response) : response;
   }
@@ -171,7 +178,7 @@ const versionKey = "io.modelcontextprotocol/protocolVersion";
  * What `isLegacyRequest` returns for the usual requests, without validating them as a whole, which the server that gets them does anyway. null:
  * it has to decide.
  */
-function eraOf(body: unknown, revision: string | null): boolean | null {
+function isLegacyByShape(body: unknown, revision: string | null): boolean | null {
   const { jsonrpc, id, method, params, ...rest } = (body ?? {}) as Record<string, unknown>;
   const isRequest = jsonrpc === "2.0" && (typeof id === "string" || Number.isInteger(id)) && toMethod(method);
   if (!isRequest || Object.keys(rest).length > 0 || params === null || typeof params !== "object") return null;
@@ -184,12 +191,12 @@ type Meta = { progressToken?: string | number };
 type Notify = (notification: { method: string; params: Record<string, unknown> }) => Promise<void>;
 
 function toCall(
-  { caller, live, incoming }: Visit,
+  { caller, supportsStreams, incoming }: IncomingMessage,
   meta: Meta | undefined,
   notify: Notify,
   cancelled: AbortSignal,
 ): Call {
-  const progressToken = live ? meta?.progressToken : undefined;
+  const progressToken = supportsStreams ? meta?.progressToken : undefined;
   return {
     caller,
     // The signal is created only for tools that use it.
@@ -213,8 +220,8 @@ const noValidator = {
 /** Both SDKs reject clients, such as curl, whose headers don't announce JSON and streams. */
 function withHeaders(incoming: Request): Request {
   const accept = incoming.headers.get("accept") ?? "";
-  const isSaid = accept.includes("application/json") && accept.includes("text/event-stream");
-  if (isSaid && incoming.headers.get("content-type") === "application/json") return incoming;
+  const acceptsBoth = accept.includes("application/json") && accept.includes("text/event-stream");
+  if (acceptsBoth && incoming.headers.get("content-type") === "application/json") return incoming;
   const headers = new Headers(incoming.headers);
   headers.set("accept", "application/json, text/event-stream");
   headers.set("content-type", "application/json");
@@ -249,9 +256,9 @@ function refuseBatch(body: unknown, revision: string | null): Response | null {
   if (body.length === 0 || body.length > maxBatch)
     return rpcRefusal(400, -32600, `Invalid Request: a batch must have 1 to ${maxBatch} messages.`);
   const ids = body.flatMap((message) => message?.id ?? []);
-  const twice = ids.find((id, i) => ids.indexOf(id) !== i);
-  if (twice === undefined) return null;
-  return rpcRefusal(400, -32600, `Invalid Request: duplicate id ${JSON.stringify(twice)} in the batch.`);
+  const duplicate = ids.find((id, i) => ids.indexOf(id) !== i);
+  if (duplicate === undefined) return null;
+  return rpcRefusal(400, -32600, `Invalid Request: duplicate id ${JSON.stringify(duplicate)} in the batch.`);
 }
 
 /** The SDK returns a batch of one without an array. */

@@ -25,15 +25,15 @@ const serialized = new WeakMap<object, string>();
 /** The members of a result as JSON, for `fill`. */
 export function toMembers(result: ToolResult): string {
   const { structuredContent } = result;
-  const known = serialized.get(structuredContent);
-  if (known !== undefined) return known;
+  const cached = serialized.get(structuredContent);
+  if (cached !== undefined) return cached;
   const members = membersOf(withText(result));
   serialized.set(structuredContent, members);
   return members;
 }
 
 /** Replaces the placeholder in a response, which begins with its result. */
-export async function fill(response: Response, members: string): Promise<Response> {
+export async function fillPlaceholder(response: Response, members: string): Promise<Response> {
   const text = await response.text();
   return new Response(
     text.replace(placeholderMembers, () => members),

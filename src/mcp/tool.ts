@@ -57,7 +57,7 @@ export const toPage = ({ limit = 20, offset = 0 }: { limit?: number; offset?: nu
 const maxChars = 40_000;
 
 /** As many of `rows` as fit into one result; at least one. */
-export function fitting<T>(rows: T[]): T[] {
+export function takeFitting<T>(rows: T[]): T[] {
   let chars = 0;
   const end = rows.findIndex((row, i) => {
     chars += JSON.stringify(row).length;
@@ -67,8 +67,8 @@ export function fitting<T>(rows: T[]): T[] {
 }
 
 /** The rows of a page under their name, with paging fields. */
-export function toRows<K extends string, T>(name: K, { items, total }: Paged<T>, offset = 0) {
-  const rows = fitting(items);
+export function toResultPage<K extends string, T>(name: K, { items, total }: Paged<T>, offset = 0) {
+  const rows = takeFitting(items);
   const next = offset + rows.length;
   return { [name]: rows, total, nextOffset: rows.length > 0 && next < total ? next : null } as Record<K, T[]> & {
     total: number;

@@ -46,10 +46,10 @@ const maxBody = 1_000;
 
 /** The job of a delivery: one try per attempt. `timeoutMs`: for a response. */
 export const createDeliveryJob = (ctx: Context, { timeoutMs }: { timeoutMs?: number | undefined }): JobHandler => ({
-  started() {},
+  onStart() {},
   run: (lease, signal) => tryDelivery(ctx, lease, { signal, timeoutMs }),
-  returned() {},
-  failed(tx, lease, { detail }) {
+  onRequeue() {},
+  onFailure(tx, lease, { detail }) {
     const isKnown = detail === "gone" || detail === "disabled";
     const isExhausted = lease.spent + 1 >= lease.maxAttempts;
     endDelivery(ctx, tx, lease.subject, isKnown ? detail : isExhausted ? "exhausted" : "interrupted");

@@ -2,21 +2,21 @@ import type { PromptAgent } from "../db/tables/prompts.ts";
 import { invalidField } from "../errors.ts";
 import type { PromptInput } from "./schema.ts";
 
-type Chosen = { agent: string | null; model: string | null; agents: PromptAgent[] | null };
+type AgentFields = { agent: string | null; model: string | null; agents: PromptAgent[] | null };
 
 /**
  * The agents of a prompt after a change. Several are kept as a list, of which `agent` and `model` are the first; one agent
  * or a new `agent` or `model` alone replace the list. Throws bad_request that names the field.
  */
-export function chosenAgents({ agents, agent, model }: Partial<PromptInput>, before: Chosen): Chosen {
-  const list = agents?.map((each): PromptAgent => ({ agent: each.agent, model: each.model ?? null }));
+export function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, current: AgentFields): AgentFields {
+  const list = agents?.map((entry): PromptAgent => ({ agent: entry.agent, model: entry.model ?? null }));
   const [first] = list ?? [];
   if (!list || !first) {
     const isKept = agents === undefined && agent === undefined && model === undefined;
     return {
-      agent: agent === undefined ? before.agent : agent,
-      model: model === undefined ? before.model : model,
-      agents: isKept ? before.agents : null,
+      agent: agent === undefined ? current.agent : agent,
+      model: model === undefined ? current.model : model,
+      agents: isKept ? current.agents : null,
     };
   }
   if (agent !== undefined && agent !== first.agent)

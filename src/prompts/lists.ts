@@ -11,7 +11,7 @@ import type { PromptSummary } from "./schema.ts";
 type Status = (typeof promptStatuses)[number];
 
 /** A prompt in a list. */
-export type PromptLine = {
+export type PromptItem = {
   id: string;
   title: string | null;
   /** The first 300 characters. */
@@ -41,7 +41,7 @@ export const promptSummaryColumns = {
   createdAt: prompts.createdAt,
 };
 
-const lineColumns = {
+const itemColumns = {
   id: prompts.id,
   title: prompts.title,
   text: sql<string>`substr(${prompts.text}, 1, 300)`,
@@ -61,10 +61,10 @@ export const toPromptSummary = (row: Omit<PromptSummary, "createdAt"> & { create
   createdAt: toIso(row.createdAt),
 });
 
-const toLine = ({
+const toItem = ({
   nextEvaluationAt,
   ...rest
-}: Omit<PromptLine, "nextEvaluationAt"> & { nextEvaluationAt: number | null }) => ({
+}: Omit<PromptItem, "nextEvaluationAt"> & { nextEvaluationAt: number | null }) => ({
   ...rest,
   nextEvaluationAt: toIso(nextEvaluationAt),
 });
@@ -72,15 +72,15 @@ const toLine = ({
 /** Whether a prompt has the tag. */
 export const hasTag = (tag: string): SQL => sql`exists (select 1 from json_each(${prompts.tags}) where value = ${tag})`;
 
-function matching(org: OrgId, { search, status, tag }: PromptFilter): SQL | undefined {
-  const has = (column: typeof prompts.title | typeof prompts.text) =>
+function promptCondition(org: OrgId, { search, status, tag }: PromptFilter): SQL | undefined {
+  const contains = (column: typeof prompts.title | typeof prompts.text) =>
     sql`instr(lower(${column}), ${search?.toLowerCase()}) > 0`;
   return and(
     eq(prompts.orgId, org),
     status === undefined ? ne(prompts.status, "archived") : undefined,
     status === undefined || status === "all" ? undefined : eq(prompts.status, status),
     tag === undefined ? undefined : hasTag(tag),
-    search ? or(has(prompts.title), has(prompts.text)) : undefined,
+    search ? or(contains(prompts.title), contains(prompts.text)) : undefined,
   );
 }
 
@@ -113,21 +113,21 @@ const orderOf = (sort: PromptSort | undefined): SQL[] => {
 /** Prompts on a results page. */
 const maxResults = 100;
 
-export function listPromptLines(
+export function listPromptItems(
   ctx: Context,
   org: OrgId,
   { sort, ...filter }: PromptFilter & { sort?: PromptSort },
   { limit, offset }: Page,
-): Paged<PromptLine> {
-  const where = matching(org, filter);
+): Paged<PromptItem> {
+  const where = promptCondition(org, filter);
   const rows = ctx.db
-    .select(lineColumns)
+    .select(itemColumns)
     .from(prompts)
     .where(where)
     .orderBy(...orderOf(sort))
     .limit(limit)
     .offset(offset);
-  return { items: rows.all().map(toLine), total: totalOf(ctx, where) };
+  return { items: rows.all().map(toItem), total: countPrompts(ctx, where) };
 }
 
 export function listPrompts(
@@ -135,7 +135,7 @@ export function listPrompts(
   org: OrgId,
   { limit, offset, includeArchived, tag }: Page & { includeArchived: boolean; tag?: string },
 ): Paged<PromptSummary> {
-  const where = matching(org, { status: includeArchived ? "all" : undefined, tag });
+  const where = promptCondition(org, { status: includeArchived ? "all" : undefined, tag });
   const rows = ctx.db
     .select(promptSummaryColumns)
     .from(prompts)
@@ -143,11 +143,11 @@ export function listPrompts(
     .orderBy(desc(prompts.id))
     .limit(limit)
     .offset(offset);
-  return { items: rows.all().map(toPromptSummary), total: totalOf(ctx, where) };
+  return { items: rows.all().map(toPromptSummary), total: countPrompts(ctx, where) };
 }
 
 /** The prompt whose public badge has this token; null: none, or it was revoked. */
-export function findBadgeOfPrompt(
+export function findPromptByBadge(
   ctx: Context,
   token: string,
 ): { org: OrgId; promptId: string; isArchived: boolean } | null {
@@ -164,7 +164,7 @@ export const listPromptsOnResultsPage = (ctx: Context, org: OrgId): { id: string
   ctx.db
     .select({ id: prompts.id, title: prompts.title })
     .from(prompts)
-    .where(and(matching(org, {}), eq(prompts.isOnResultsPage, true)))
+    .where(and(promptCondition(org, {}), eq(prompts.isOnResultsPage, true)))
     .orderBy(sql`lower(${prompts.title}) nulls last`, asc(prompts.id))
     .limit(maxResults)
     .all();
@@ -174,38 +174,38 @@ export const listTags = (ctx: Context, org: OrgId): string[] =>
   ctx.db
     .selectDistinct({ tag: sql<string>`value` })
     .from(sql`${prompts}, json_each(${prompts.tags})`)
-    .where(matching(org, {}))
+    .where(promptCondition(org, {}))
     .orderBy(sql`value`)
     .all()
     .map(({ tag }) => tag);
 
 /** Options of a filter by prompt: the newest 200, including archived ones. */
-export const listPromptChoices = (ctx: Context, org: OrgId): PromptLine[] =>
-  listPromptLines(ctx, org, { status: "all" }, { limit: maxChoices, offset: 0 }).items;
+export const listPromptChoices = (ctx: Context, org: OrgId): PromptItem[] =>
+  listPromptItems(ctx, org, { status: "all" }, { limit: maxChoices, offset: 0 }).items;
 
 /** The ID of the first prompt that is not archived and not of one of these providers; null if there is none. */
 export function findFirstPrompt(ctx: Context, org: OrgId, exceptProviders: string[]): string | null {
   const isOther = or(isNull(prompts.targetProviderId), notInArray(prompts.targetProviderId, exceptProviders));
-  const found = ctx.db
+  const row = ctx.db
     .select({ id: prompts.id })
     .from(prompts)
-    .where(and(matching(org, {}), isOther))
+    .where(and(promptCondition(org, {}), isOther))
     .orderBy(asc(prompts.id))
     .limit(1)
     .get();
-  return found?.id ?? null;
+  return row?.id ?? null;
 }
 
 /** The prompts whose schedule runs next, soonest first. */
-export const listScheduledPrompts = (ctx: Context, org: OrgId, limit: number): PromptLine[] =>
+export const listScheduledPrompts = (ctx: Context, org: OrgId, limit: number): PromptItem[] =>
   ctx.db
-    .select(lineColumns)
+    .select(itemColumns)
     .from(prompts)
     .where(and(eq(prompts.orgId, org), isNotNull(prompts.nextEvaluationAt)))
     .orderBy(asc(prompts.nextEvaluationAt))
     .limit(limit)
     .all()
-    .map(toLine);
+    .map(toItem);
 
-const totalOf = (ctx: Context, where: SQL | undefined) =>
+const countPrompts = (ctx: Context, where: SQL | undefined) =>
   ctx.db.select({ n: count() }).from(prompts).where(where).get()?.n ?? 0;

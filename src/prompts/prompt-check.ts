@@ -14,9 +14,9 @@ import { AppError, invalidField } from "../errors.ts";
 import { getModel } from "../models/models.ts";
 import { checkHttpUrl } from "../schema.ts";
 import type { DeclaredCheck } from "./schema.ts";
-import { ownStarts } from "./starts.ts";
+import { defaultStartUrls } from "./starts.ts";
 import { templateVarsOf } from "./template.ts";
-import { checkParts, checkWorkspace, leadsOut } from "./workspace-check.ts";
+import { checkWorkspace, checkWorkspaceParts, leavesWorkspace } from "./workspace-check.ts";
 
 export type PromptRow = typeof prompts.$inferSelect;
 
@@ -43,10 +43,10 @@ const scheduleFields = [
  */
 export function checkSchedule(
   row: PromptRow,
-  provider: Parameters<typeof ownStarts>[1],
-  given: readonly string[] = scheduleFields,
+  provider: Parameters<typeof defaultStartUrls>[1],
+  changedFields: readonly string[] = scheduleFields,
 ): void {
-  const field = scheduleFields.find((each) => given.includes(each));
+  const field = scheduleFields.find((each) => changedFields.includes(each));
   if (row.frequency === null || field === undefined) return;
   checkFrequency(row.frequency);
   const missing = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
@@ -55,18 +55,18 @@ export function checkSchedule(
       field,
       `scheduled prompts need a default for each variable; templateDefaults lacks ${missing.join(", ")}`,
     );
-  if (row.status === "active" && ownStarts(row, provider).length === 0)
+  if (row.status === "active" && defaultStartUrls(row, provider).length === 0)
     throw invalidField(
       field,
       "scheduled prompts need a start URL; set additionalUrls or a targetProviderId whose provider has a docsUrl, or name a URL in text",
     );
 }
 
-type Choice = { agent: string | null; model: string | null };
-type Chosen = { agent: string; model: string | null };
+type AgentSelection = { agent: string | null; model: string | null };
+type SelectedAgent = { agent: string; model: string | null };
 
 /** Whether an agent can use a model. */
-const usable = (agent: AgentChoice | undefined, model: string | null): boolean => {
+const canUse = (agent: AgentChoice | undefined, model: string | null): boolean => {
   const provider = parseModelId(model ?? "")?.provider;
   return (
     agent?.hasModel === true &&
@@ -75,11 +75,11 @@ const usable = (agent: AgentChoice | undefined, model: string | null): boolean =
 };
 
 /** Returns the row to store, with IDs in lower case. `given`: the fields that a change has. Throws bad_request that names the field. */
-export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, given?: readonly string[]): PromptRow {
+export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changedFields?: readonly string[]): PromptRow {
   const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
   const { docsUrl, productUrl } = providers;
-  const own = and(eq(providers.orgId, org), eq(providers.id, targetProviderId ?? ""));
-  const provider = ctx.db.select({ docsUrl, productUrl }).from(providers).where(own).get() ?? null;
+  const where = and(eq(providers.orgId, org), eq(providers.id, targetProviderId ?? ""));
+  const provider = ctx.db.select({ docsUrl, productUrl }).from(providers).where(where).get() ?? null;
   if (targetProviderId !== null && provider === null)
     throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
   for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
@@ -95,18 +95,18 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, given?:
       templateVarsOf(row.text)?.includes("__proto__") ? "text" : "endGoal",
       "a template variable cannot be named __proto__; rename it",
     );
-  checkSchedule(row, provider, given);
+  checkSchedule(row, provider, changedFields);
   checkLimits(row.limits, ctx.config);
   if (row.agents === null) checkAgent(ctx, org, row);
   else checkAgents(ctx, org, row.agents);
-  for (const { agent } of row.agents ?? [row]) checkParts(listAgentChoices(ctx.agents), agent, row.workspace);
+  for (const { agent } of row.agents ?? [row]) checkWorkspaceParts(listAgentChoices(ctx.agents), agent, row.workspace);
   const baselineRequestId = row.baselineRequestId?.toLowerCase() ?? null;
   if (baselineRequestId !== null) checkBaseline(ctx, org, row.id, baselineRequestId);
   return { ...row, targetProviderId, baselineRequestId };
 }
 
 /** The agent and model of a new run: an agent with a model if a model is set and has a key. */
-export function agentOfPrompt(ctx: Context, org: OrgId, row: Choice): Chosen {
+export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): SelectedAgent {
   const agents = listAgentChoices(ctx.agents);
   const available = agents.filter(({ objection }) => objection === null);
   const model = row.model ?? ctx.config.agentModel;
@@ -127,7 +127,7 @@ export function agentOfPrompt(ctx: Context, org: OrgId, row: Choice): Chosen {
 }
 
 /** The agents and models of a prompt, whether or not they can run it. */
-export function agentsOfPrompt(ctx: Context, org: OrgId, row: PromptRow): [Chosen, ...Chosen[]] {
+export function agentsOfPrompt(ctx: Context, org: OrgId, row: PromptRow): [SelectedAgent, ...SelectedAgent[]] {
   const [first = row, ...others] = row.agents ?? [];
   return [agentOfPrompt(ctx, org, first), ...others.map((each) => agentOfPrompt(ctx, org, each))];
 }
@@ -137,15 +137,15 @@ export function agentsForRun(
   ctx: Context,
   org: OrgId,
   row: PromptRow,
-  given: Partial<Choice> = {},
-): [Chosen, ...Chosen[]] {
-  const chosen = chosenFor(ctx, org, row, given);
-  for (const { agent } of chosen) checkParts(listAgentChoices(ctx.agents), agent, row.workspace);
-  return chosen;
+  selection: Partial<AgentSelection> = {},
+): [SelectedAgent, ...SelectedAgent[]] {
+  const selected = selectAgents(ctx, org, row, selection);
+  for (const { agent } of selected) checkWorkspaceParts(listAgentChoices(ctx.agents), agent, row.workspace);
+  return selected;
 }
 
 /** Throws bad_request that names the field. */
-function checkAgent(ctx: Context, org: OrgId, { agent: id, model }: Choice): void {
+function checkAgent(ctx: Context, org: OrgId, { agent: id, model }: AgentSelection): void {
   const agents = listAgentChoices(ctx.agents);
   const agent = agents.find((each) => each.id === id);
   const available = agents.filter(({ objection }) => objection === null);
@@ -155,34 +155,34 @@ function checkAgent(ctx: Context, org: OrgId, { agent: id, model }: Choice): voi
   }
   if (agent && agent.objection !== null)
     throw invalidField("agent", `${agent.id} is not available on this server: ${agent.objection}`);
-  const takers = available.filter(({ hasModel }) => hasModel).map((each) => each.id);
-  if (model !== null && takers.length === 0)
+  const modelAgents = available.filter(({ hasModel }) => hasModel).map((each) => each.id);
+  if (model !== null && modelAgents.length === 0)
     throw invalidField("model", "no available agent uses a model; leave it null");
   if (model !== null && agent?.hasModel === false)
     throw invalidField(
       "model",
-      `the agent ${agent.id} does not use a model; leave it null, or use the agent ${takers.join(" or ")}`,
+      `the agent ${agent.id} does not use a model; leave it null, or use the agent ${modelAgents.join(" or ")}`,
     );
-  if (model !== null) named("model", () => getModel(ctx, org, model));
+  if (model !== null) blame("model", () => getModel(ctx, org, model));
   else if (agent?.hasModel) {
     const { agentModel } = ctx.config;
     if (agentModel === null)
       throw invalidField("agent", `${agent.id} needs a model; set model, or EVALD_AGENT_MODEL on the server`);
-    named("agent", () => getModel(ctx, org, agentModel));
+    blame("agent", () => getModel(ctx, org, agentModel));
   }
-  const used = model ?? ctx.config.agentModel;
-  const provider = parseModelId(used ?? "")?.provider;
+  const effectiveModel = model ?? ctx.config.agentModel;
+  const provider = parseModelId(effectiveModel ?? "")?.provider;
   if (agent?.providers && provider && !agent.providers.includes(provider))
     throw invalidField(
       "model",
-      `the agent ${agent.id} cannot use ${used}; use a model of ${agent.providers.join(" or ")}`,
+      `the agent ${agent.id} cannot use ${effectiveModel}; use a model of ${agent.providers.join(" or ")}`,
     );
 }
 
 function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["agents"]>): void {
   const choices = new Set<string>();
   for (const [i, choice] of agents.entries()) {
-    inField(`agents.${i}`, () => checkAgent(ctx, org, choice));
+    within(`agents.${i}`, () => checkAgent(ctx, org, choice));
     const { agent, model } = agentOfPrompt(ctx, org, choice);
     if (choices.has(`${agent} ${model}`))
       throw invalidField(`agents.${i}`, `${[agent, model].filter(Boolean).join(" with ")} is listed twice`);
@@ -190,37 +190,42 @@ function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["ag
   }
 }
 
-function chosenFor(ctx: Context, org: OrgId, row: PromptRow, given: Partial<Choice>): [Chosen, ...Chosen[]] {
-  if (!given.agent && !given.model) return agentsOfPrompt(ctx, org, row);
-  const agent = given.agent ?? row.agent;
-  const isOther = given.agent != null && given.agent !== row.agent;
+function selectAgents(
+  ctx: Context,
+  org: OrgId,
+  row: PromptRow,
+  selection: Partial<AgentSelection>,
+): [SelectedAgent, ...SelectedAgent[]] {
+  if (!selection.agent && !selection.model) return agentsOfPrompt(ctx, org, row);
+  const agent = selection.agent ?? row.agent;
+  const isOther = selection.agent != null && selection.agent !== row.agent;
   const agentChoice = listAgentChoices(ctx.agents).find(({ id }) => id === agent);
   // The prompt's model was chosen for its own agent.
-  const takesModel = !isOther || usable(agentChoice, row.model);
-  const choice = { agent, model: given.model ?? (takesModel ? row.model : null) };
+  const takesModel = !isOther || canUse(agentChoice, row.model);
+  const choice = { agent, model: selection.model ?? (takesModel ? row.model : null) };
   checkAgent(ctx, org, choice);
   return [agentOfPrompt(ctx, org, choice)];
 }
 
 /** Throws bad_request. */
 function checkBaseline({ db }: Context, org: OrgId, promptId: string, evalRequestId: string): void {
-  const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
-  const scored = db
+  const where = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
+  const row = db
     .select({ n: count(reports.score), agent: runs.agent })
     .from(runs)
     .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
-    .where(own)
+    .where(where)
     .get();
-  const least = isRuleBased(scored?.agent ?? "") ? 1 : 2;
-  if ((scored?.n ?? 0) < least)
+  const min = isRuleBased(row?.agent ?? "") ? 1 : 2;
+  if ((row?.n ?? 0) < min)
     throw invalidField(
       "baselineRequestId",
-      `evaluation ${evalRequestId} has ${scored?.n ?? 0} scored runs of this prompt; a baseline needs at least ${least}${least === 1 ? "" : ", and 4 for statistically meaningful comparisons"}`,
+      `evaluation ${evalRequestId} has ${row?.n ?? 0} scored runs of this prompt; a baseline needs at least ${min}${min === 1 ? "" : ", and 4 for statistically meaningful comparisons"}`,
     );
 }
 
 /** Attributes an invalid field to the object around it. */
-function inField(field: string, check: () => void): void {
+function within(field: string, check: () => void): void {
   try {
     check();
   } catch (error) {
@@ -231,7 +236,7 @@ function inField(field: string, check: () => void): void {
 }
 
 /** Attributes a failed check to a field. */
-function named(field: string, check: () => void): void {
+function blame(field: string, check: () => void): void {
   try {
     check();
   } catch (error) {
@@ -250,6 +255,6 @@ function checkDeclaredCheck(field: string, { url, command, file, status, exitCod
     throw invalidField(`${field}.status`, "only checks with a url have a status");
   if (exitCode !== undefined && command === undefined)
     throw invalidField(`${field}.exitCode`, "only checks with a command have an exit code");
-  if (file !== undefined && leadsOut(file))
+  if (file !== undefined && leavesWorkspace(file))
     throw invalidField(`${field}.file`, "use a path relative to the workspace, without ..");
 }

@@ -8,11 +8,11 @@ import { prompts } from "../db/tables/prompts.ts";
 import { notFound } from "../errors.ts";
 import { newUrlSecret, toIso } from "../schema.ts";
 import type { AgentInfo } from "./agent-schema.ts";
-import { chosenAgents } from "./agents.ts";
+import { agentsAfterChange } from "./agents.ts";
 import { toPromptSummary } from "./lists.ts";
 import { checkPromptRow, type PromptRow } from "./prompt-check.ts";
 import type { Prompt, PromptInput, PromptPatch } from "./schema.ts";
-import { checkedVarsOf } from "./template.ts";
+import { parseTemplateVars } from "./template.ts";
 import { warningsOfPrompt } from "./warnings.ts";
 
 const toAgentInfo = ({ version, ...agent }: AgentChoice): AgentInfo => ({
@@ -93,11 +93,11 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: 
     runsPerEval: input.runsPerEval ?? null,
     targetProviderId: input.targetProviderId ?? null,
     additionalUrls: input.additionalUrls ?? null,
-    templateVars: checkedVarsOf(input.text, input.endGoal ?? null),
+    templateVars: parseTemplateVars(input.text, input.endGoal ?? null),
     templateDefaults: input.templateDefaults ?? null,
     declaredChecks: input.declaredChecks ?? null,
     workspace: input.workspace ?? null,
-    ...chosenAgents(input, { agent: null, model: null, agents: null }),
+    ...agentsAfterChange(input, { agent: null, model: null, agents: null }),
     limits: input.limits ?? null,
     reviewBeforePublishing: input.reviewBeforePublishing ?? false,
     isCanary: input.isCanary ?? false,
@@ -119,13 +119,14 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, id?: 
 /** Omitted fields keep their values. Throws not_found, and bad_request that names the field. */
 export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBadge, ...patch }: PromptPatch): Prompt {
   const before = getPromptRow(ctx, org, id);
-  const { badgeToken: own } = before;
-  const badgeToken = hasPublicBadge === undefined ? own : hasPublicBadge ? (own ?? newUrlSecret()) : null;
-  const changed = { ...before, ...patch, badgeToken, ...chosenAgents(patch, before) };
+  const { badgeToken: currentToken } = before;
+  const badgeToken =
+    hasPublicBadge === undefined ? currentToken : hasPublicBadge ? (currentToken ?? newUrlSecret()) : null;
+  const changed = { ...before, ...patch, badgeToken, ...agentsAfterChange(patch, before) };
   const isSame = changed.text === before.text && changed.endGoal === before.endGoal;
-  const templateVars = isSame ? before.templateVars : checkedVarsOf(changed.text, changed.endGoal);
-  const given = Object.entries(patch).flatMap(([name, value]) => (value === undefined ? [] : [name]));
-  const row = checkPromptRow(ctx, org, { ...changed, templateVars }, given);
+  const templateVars = isSame ? before.templateVars : parseTemplateVars(changed.text, changed.endGoal);
+  const changedFields = Object.entries(patch).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const row = checkPromptRow(ctx, org, { ...changed, templateVars }, changedFields);
   const isMoved = row.frequency !== before.frequency || row.status !== before.status;
   ctx.db
     .update(prompts)

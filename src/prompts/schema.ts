@@ -102,7 +102,7 @@ export const maxUrls = 100;
 export const maxChecks = 50;
 
 /** The settings of a prompt besides its texts, in requests and responses. */
-const choices = {
+const settings = {
   wordings,
   tags: Tags,
   workerLabels: WorkerLabels,
@@ -162,7 +162,7 @@ const choices = {
   ),
 };
 
-const choicesExample = {
+const settingsExample = {
   wordings: ["Store a file and print its address."],
   tags: ["quickstart"],
   workerLabels: [],
@@ -189,7 +189,7 @@ const choicesExample = {
 export const Prompt = Type.Object(
   {
     ...PromptSummary.properties,
-    ...choices,
+    ...settings,
     nextRunsAt: Nullable(
       Type.Array(Time, {
         maxItems: 3,
@@ -209,7 +209,7 @@ export const Prompt = Type.Object(
     examples: [
       {
         ...promptExample,
-        ...choicesExample,
+        ...settingsExample,
         badgeUrl: null,
         nextRunsAt: ["2026-11-27T04:12:00.000Z", "2026-12-04T04:12:00.000Z", "2026-12-11T04:12:00.000Z"],
         warnings: [],
@@ -225,7 +225,7 @@ export const PromptInput = Type.Object(
     title: Type.Optional(Nullable(textOf(200, "Title shown in lists and reports"))),
     endGoal: Type.Optional(Nullable(textOf(100_000, "What must be true when the agent is done"))),
     status: Type.Optional(status),
-    ...Type.Partial(Type.Object(choices)).properties,
+    ...Type.Partial(Type.Object(settings)).properties,
   },
   {
     title: "PromptInput",
@@ -233,7 +233,7 @@ export const PromptInput = Type.Object(
       {
         title: "Upload a file",
         text: "Upload a file with the {{language}} SDK.",
-        ...choicesExample,
+        ...settingsExample,
       },
     ],
   },

@@ -12,29 +12,29 @@ type Sources = {
   mcpUrls: string[];
 };
 
-const inText = /https?:\/\/[^\s<>"'`\\{}|^]+/gi;
+const urlPattern = /https?:\/\/[^\s<>"'`\\{}|^]+/gi;
 
 /**
  * The start URLs of a session: urlMap keys, the provider's docs, additionalUrls and URLs in the text, deduplicated, in that
  * order. A urlMap key uses a matching URL from the later sources, else its root. Product URLs and MCP servers are not start URLs.
  */
 export function startUrls({ mapped, provider, additionalUrls, text, mcpUrls }: Sources): string[] {
-  const known = [
+  const urls = [
     ...(provider?.docsUrl ? [provider.docsUrl] : []),
     ...(additionalUrls ?? []).filter(({ kind }) => kind !== "competitor" && kind !== "mcp").map(({ url }) => url),
     // Trailing punctuation is not part of the URL.
-    ...[...text.matchAll(inText)].map(([url]) => url.replace(/[.,;:!?)\]]+$/, "")),
+    ...[...text.matchAll(urlPattern)].map(([url]) => url.replace(/[.,;:!?)\]]+$/, "")),
   ].filter((url) => URL.canParse(url));
-  const ofKey = (key: string, urls: string[]) => urls.filter((url) => keysOf(new URL(url)).includes(key));
+  const urlsOfHost = (key: string, urls: string[]) => urls.filter((url) => keysOf(new URL(url)).includes(key));
   const first = mapped.flatMap(({ key, origin }) => {
-    const own = ofKey(key, known);
-    return own.length > 0 ? own : ofKey(key, mcpUrls).length > 0 ? [] : [`${origin}/`];
+    const matches = urlsOfHost(key, urls);
+    return matches.length > 0 ? matches : urlsOfHost(key, mcpUrls).length > 0 ? [] : [`${origin}/`];
   });
-  return [...new Set([...first, ...known].map((url) => new URL(url).href))];
+  return [...new Set([...first, ...urls].map((url) => new URL(url).href))];
 }
 
 /** The start URLs of a run of a prompt without a urlMap, with the default of each variable. */
-export const ownStarts = (row: typeof prompts.$inferSelect, provider: Sources["provider"]): string[] =>
+export const defaultStartUrls = (row: typeof prompts.$inferSelect, provider: Sources["provider"]): string[] =>
   startUrls({
     mapped: [],
     provider,

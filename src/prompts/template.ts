@@ -1,12 +1,12 @@
 import { AppError, invalidField } from "../errors.ts";
 
 // An escaped `\{{` is matched first, so that it is never read as the start of a variable.
-const pieces = /\\\{\{|\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}/g;
+const variablePattern = /\\\{\{|\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}/g;
 
 /** The variables of a prompt, in order of first appearance; null if it has none. */
 export function templateVarsOf(...texts: (string | null)[]): string[] | null {
   const names = new Set<string>();
-  for (const text of texts) for (const [, name] of (text ?? "").matchAll(pieces)) if (name) names.add(name);
+  for (const text of texts) for (const [, name] of (text ?? "").matchAll(variablePattern)) if (name) names.add(name);
   return names.size === 0 ? null : [...names];
 }
 
@@ -14,7 +14,7 @@ export function templateVarsOf(...texts: (string | null)[]): string[] | null {
 export const maxVariables = 200;
 
 /** The variables of a new task. Throws bad_request for too many. */
-export function checkedVarsOf(text: string, endGoal: string | null): string[] | null {
+export function parseTemplateVars(text: string, endGoal: string | null): string[] | null {
   const names = templateVarsOf(text, endGoal);
   if (names !== null && names.length > maxVariables)
     throw invalidField("text", `text and endGoal must not have more than ${maxVariables} template variables`);
@@ -23,14 +23,14 @@ export function checkedVarsOf(text: string, endGoal: string | null): string[] | 
 
 /** Replaces the variables of a text once: text in arguments is never replaced. `\{{` becomes `{{`. */
 export function fillTemplate(text: string, args: Record<string, string>): string {
-  return text.replace(pieces, (match, name?: string) => (name === undefined ? "{{" : (args[name] ?? match)));
+  return text.replace(variablePattern, (match, name?: string) => (name === undefined ? "{{" : (args[name] ?? match)));
 }
 
 /** The arguments for a prompt's variables, out of the given ones; null if it has none. Throws `missing_template_vars`. */
-export function argsFor(vars: string[] | null, given: Record<string, string>): Record<string, string> | null {
+export function selectArgs(vars: string[] | null, args: Record<string, string>): Record<string, string> | null {
   if (!vars) return null;
-  const missing = vars.filter((name) => !Object.hasOwn(given, name));
+  const missing = vars.filter((name) => !Object.hasOwn(args, name));
   if (missing.length > 0)
     throw new AppError("missing_template_vars", `Missing template variables in templateArgs: ${missing.join(", ")}.`);
-  return Object.fromEntries(vars.map((name) => [name, given[name] as string]));
+  return Object.fromEntries(vars.map((name) => [name, args[name] as string]));
 }

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
-import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
+import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toResultPage } from "../mcp/tool.ts";
 import { listPrompts } from "./lists.ts";
 import { PromptSummary } from "./schema.ts";
 
@@ -18,7 +18,7 @@ export const promptTools = (ctx: Context): Tool[] => [
     annotations: readOnly,
     run({ includeArchived = false, tag, limit, offset }, { caller }) {
       const page = toPage({ limit, offset });
-      return toRows("prompts", listPrompts(ctx, caller.org, { ...page, includeArchived, tag }), offset);
+      return toResultPage("prompts", listPrompts(ctx, caller.org, { ...page, includeArchived, tag }), offset);
     },
   }),
 ];

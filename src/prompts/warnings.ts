@@ -8,7 +8,7 @@ import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { minRuns } from "../stats/power.ts";
 import type { PromptRow } from "./prompt-check.ts";
 import { agentsOfPrompt } from "./prompt-check.ts";
-import { ownStarts } from "./starts.ts";
+import { defaultStartUrls } from "./starts.ts";
 
 /** Failed scheduled evaluations in a row after which a prompt is paused. */
 export const maxFailures = 5;
@@ -17,7 +17,7 @@ export const pausedReason = `paused, because ${maxFailures} scheduled evaluation
 
 const [org, id] = [bound("org"), bound("id")];
 
-const gate = statement((db) =>
+const gateOfPrompt = statement((db) =>
   db
     .select({ id: gates.id })
     .from(gates)
@@ -25,7 +25,7 @@ const gate = statement((db) =>
     .limit(literal(1)),
 );
 
-const gateOfSeveral = statement((db) =>
+const multiPromptGate = statement((db) =>
   db
     .select({ id: gates.id })
     .from(gates)
@@ -55,40 +55,41 @@ const providerOf = statement((db) =>
 );
 
 export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): string[] => [
-  ...ofStart(ctx, row),
-  ...ofAgent(ctx, row, runs),
+  ...startUrlWarnings(ctx, row),
+  ...agentWarnings(ctx, row, runs),
 ];
 
 /**
  * A prompt without an address is accepted if it has no schedule, because a urlMap or the value of a variable may give its
  * runs one. A scheduled one may lose it with its provider.
  */
-function ofStart(ctx: Context, row: PromptRow): string[] {
+function startUrlWarnings(ctx: Context, row: PromptRow): string[] {
   if (row.frequency === null && row.templateVars !== null) return [];
-  const own = { org: row.orgId, id: row.id };
-  if (row.frequency !== null && row.status === "paused" && latestEvaluation(ctx.db).get(own)?.reason === pausedReason)
+  const key = { org: row.orgId, id: row.id };
+  if (row.frequency !== null && row.status === "paused" && latestEvaluation(ctx.db).get(key)?.reason === pausedReason)
     return [
       `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`,
     ];
   const provider = providerOf(ctx.db).get({ org: row.orgId, id: row.targetProviderId ?? "" }) ?? null;
-  if (ownStarts(row, provider).length > 0) return [];
+  if (defaultStartUrls(row, provider).length > 0) return [];
   const which = row.frequency === null ? "Runs without a urlMap" : "Scheduled runs";
   return [
     `${which} will fail, because they have no start URL. Set additionalUrls or a targetProviderId whose provider has a docsUrl, or name a URL in text.`,
   ];
 }
 
-function ofAgent(ctx: Context, row: PromptRow, runs: number): string[] {
-  const own = { org: row.orgId, id: row.id };
+function agentWarnings(ctx: Context, row: PromptRow, runs: number): string[] {
+  const key = { org: row.orgId, id: row.id };
   const agents = agentsOfPrompt(ctx, row.orgId as OrgId, row).map(({ agent }) => agent);
   const ignored = agents.some(isRuleBased) ? ignoredByExplorer(row) : [];
   if (agents.every(isRuleBased)) return ignored;
-  return [...ignored, ...tooFew(ctx, row, own, runs)];
+  return [...ignored, ...runCountWarnings(ctx, row, key, runs)];
 }
 
-function tooFew(ctx: Context, row: PromptRow, own: { org: string; id: string }, runs: number): string[] {
+function runCountWarnings(ctx: Context, row: PromptRow, key: { org: string; id: string }, runs: number): string[] {
   if (runs >= minRuns) return [];
-  const isCompared = row.baselineRequestId !== null || gate(ctx.db).get(own) || gateOfSeveral(ctx.db).get(own);
+  const isCompared =
+    row.baselineRequestId !== null || gateOfPrompt(ctx.db).get(key) || multiPromptGate(ctx.db).get(key);
   if (!isCompared) return [];
   return [
     `Comparisons need at least ${minRuns} runs per evaluation, and this prompt makes ${runs}. Set runsPerEval to 5.`,

@@ -23,7 +23,7 @@ export function checkWorkspace(
       throw invalidField(field, `no archive has the ID ${id}; upload it with POST /api/v1/archives`);
   if (skills && (skills.archive === undefined) === (skills.folder === undefined))
     throw invalidField("workspace.skills", "set exactly one of archive and folder");
-  if (skills?.folder !== undefined && leadsOut(skills.folder))
+  if (skills?.folder !== undefined && leavesWorkspace(skills.folder))
     throw invalidField("workspace.skills.folder", "use a path relative to the workspace, without ..");
   for (const [name, { url, command, args, env }] of Object.entries(mcpServers)) {
     const field = `workspace.mcpServers.${name}`;
@@ -38,13 +38,13 @@ export function checkWorkspace(
 }
 
 /** Whether a path is not one below the workspace. */
-export const leadsOut = (path: string): boolean =>
+export const leavesWorkspace = (path: string): boolean =>
   path.startsWith("/") || path.split("/").includes("..") || path.includes("\0");
 
 const partNames: Record<OptionalPart, string> = { skills: "skills", mcpServers: "MCP servers" };
 
 /** Throws bad_request if an agent can't use a part of the workspace. */
-export function checkParts(agents: AgentChoice[], id: string | null, workspace: WorkspaceSetup | null): void {
+export function checkWorkspaceParts(agents: AgentChoice[], id: string | null, workspace: WorkspaceSetup | null): void {
   if (workspace === null) return;
   const { lacks = [] } = agents.find((each) => each.id === id) ?? {};
   const part = lacks.find((each) => workspace[each] !== undefined);

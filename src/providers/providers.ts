@@ -31,8 +31,8 @@ export const listProviders = ({ db }: Context, org: OrgId): Provider[] =>
   db.select().from(providers).where(eq(providers.orgId, org)).orderBy(desc(providers.id)).all().map(toProvider);
 
 function getProviderRow({ db }: Context, org: OrgId, id: string): ProviderRow {
-  const own = and(eq(providers.orgId, org), eq(providers.id, id.toLowerCase()));
-  const row = db.select().from(providers).where(own).get();
+  const where = and(eq(providers.orgId, org), eq(providers.id, id.toLowerCase()));
+  const row = db.select().from(providers).where(where).get();
   if (!row) throw notFound(`No provider has the ID ${id}.`);
   return row;
 }

@@ -37,14 +37,14 @@ const own = (lease: Lease) => eq(regrades.id, regradeIdOf(lease));
 
 /** The job of a regrade processes one report after another and stores each immediately, so that a crash loses at most one. */
 export const createRegradeJob = (ctx: Context): JobHandler => ({
-  started(tx, lease) {
+  onStart(tx, lease) {
     tx.update(regrades).set({ status: "running" }).where(own(lease)).run();
   },
   run: (lease, stop) => regradeBatch(ctx, lease, stop),
-  returned(tx, lease) {
+  onRequeue(tx, lease) {
     tx.update(regrades).set({ status: "pending" }).where(own(lease)).run();
   },
-  failed(tx, lease, { cause: failureCause, detail: failureDetail }) {
+  onFailure(tx, lease, { cause: failureCause, detail: failureDetail }) {
     tx.update(regrades)
       .set({ status: "failed", failureCause, failureDetail, completedAt: ctx.now() })
       .where(own(lease))

@@ -1,6 +1,6 @@
 import { and, eq, gt } from "drizzle-orm";
 import type { Db } from "../db/open.ts";
-import { madeWithin } from "../db/rows.ts";
+import { createdWithin } from "../db/rows.ts";
 import { regrades, reports } from "../db/tables/reports.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import { type Methodology, stampOf } from "../grading/methodology.ts";
@@ -37,6 +37,6 @@ export const reportsOfRegrade = ({ orgId, promptId, since, until }: RegradeRow, 
   and(
     eq(reports.orgId, orgId),
     promptId === null ? undefined : eq(reports.promptId, promptId),
-    madeWithin(reports.id, [since, until]),
+    createdWithin(reports.id, [since, until]),
     gt(reports.id, afterId),
   );

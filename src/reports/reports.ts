@@ -8,7 +8,7 @@ import { recommendations } from "../db/tables/friction.ts";
 import { prompts, providers } from "../db/tables/prompts.ts";
 import { type ReportStatus, reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
-import { keptWhileUnchanged } from "../db/unchanged.ts";
+import { cacheUntilWrite } from "../db/unchanged.ts";
 import { doneFixesOf } from "../friction/fixes.ts";
 import { frictionOfReport } from "../friction/friction.ts";
 import type { FrictionPoint } from "../friction/schema.ts";
@@ -75,7 +75,7 @@ const compact = (report: Report): Report => JSON.parse(JSON.stringify(report));
 const dismissedOf = (each: FrictionPoint["dismissed"][]): FrictionPoint["dismissed"] =>
   each.includes(null) ? null : (each[0] ?? null);
 
-const cachedReports = perConnection((db: Db) => ({ keep: keptWhileUnchanged<Report>(db, 1000) }));
+const cachedReports = perConnection((db: Db) => ({ keep: cacheUntilWrite<Report>(db, 1000) }));
 
 const bySlug = statement((db) =>
   db

@@ -2,7 +2,7 @@ import { and, eq, gt, lt, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
-import { madeWithin } from "../db/rows.ts";
+import { createdWithin } from "../db/rows.ts";
 import { runs } from "../db/tables/runs.ts";
 import { scoreDays } from "../db/tables/trends.ts";
 import type { Counted } from "../friction/lifecycle-rows.ts";
@@ -135,7 +135,7 @@ export function readScoreDays(
         and(
           eq(runs.orgId, org),
           eq(runs.promptId, promptId),
-          madeWithin(runs.id, [start, end]),
+          createdWithin(runs.id, [start, end]),
           // A literal, because SQLite wouldn't use the partial index with a parameter.
           sql`${runs.status} = 'failed' and ${runs.urlMap} = '{}'`,
         ),

@@ -6,16 +6,16 @@ import { listFriction } from "../friction/friction.ts";
 import { FrictionThing } from "../friction/schema.ts";
 import { frictionStates, severities } from "../grading/kinds.ts";
 import {
-  fitting,
   pageArguments,
   pageResult,
   promptIdArgument,
   readOnly,
   slugArgument,
   type Tool,
+  takeFitting,
   tool,
   toPage,
-  toRows,
+  toResultPage,
   Undescribed,
 } from "../mcp/tool.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
@@ -77,7 +77,7 @@ export function reportTools(ctx: Context): Tool[] {
       annotations: readOnly,
       run({ limit, offset, ...filter }, { caller }) {
         if (filter.promptId !== undefined) getPromptRow(ctx, caller.org, filter.promptId);
-        return toRows("reports", listReports(ctx, caller.org, filter, toPage({ limit, offset })), offset);
+        return toResultPage("reports", listReports(ctx, caller.org, filter, toPage({ limit, offset })), offset);
       },
     }),
     tool({
@@ -109,7 +109,7 @@ export function reportTools(ctx: Context): Tool[] {
           ...filter,
           ...(types?.length ? { types: types.join() } : {}),
         });
-        const events = fitting(trace.events.map(shortened));
+        const events = takeFitting(trace.events.map(shortened));
         return { ...trace, events, nextSeq: trace.events[events.length]?.seq ?? trace.nextSeq };
       },
     }),
@@ -134,7 +134,7 @@ export function reportTools(ctx: Context): Tool[] {
         const page = toPage({ limit, offset });
         if (slug === undefined) {
           const { id } = getPromptRow(ctx, org, promptId ?? "");
-          return toRows(
+          return toResultPage(
             "frictionPoints",
             listFriction(ctx, org, { promptId: id, severity, state, agent }, page),
             offset,
@@ -144,7 +144,7 @@ export function reportTools(ctx: Context): Tool[] {
           .frictionPoints.map((point) => ({ ...point, slug }))
           .filter((point) => (severity ?? point.severity) === point.severity && (state ?? point.state) === point.state);
         const items = wanted.slice(page.offset, page.offset + page.limit);
-        return toRows("frictionPoints", { items, total: wanted.length }, offset);
+        return toResultPage("frictionPoints", { items, total: wanted.length }, offset);
       },
     }),
   ];

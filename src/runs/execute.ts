@@ -35,7 +35,7 @@ const methodologyOf = perContext((ctx) => listMethodologies(ctx.config.methodolo
 
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
-  started(tx, { subject, spent }) {
+  onStart(tx, { subject, spent }) {
     tx.update(runs)
       .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${ctx.now()})`, attempt: spent + 1 })
       .where(eq(runs.id, subject))
@@ -43,10 +43,10 @@ export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
     reserveBudget(ctx, tx, getRowOfJob(ctx, subject));
   },
   run: (lease, stop) => executeRun(ctx, host, lease, stop),
-  returned(tx, { subject }) {
+  onRequeue(tx, { subject }) {
     tx.update(runs).set({ status: "pending", reservedUsd: null, waitingFor: null }).where(eq(runs.id, subject)).run();
   },
-  failed: (tx, { subject }, failure) => failRun(ctx, tx, subject, failure),
+  onFailure: (tx, { subject }, failure) => failRun(ctx, tx, subject, failure),
   costOf: (lease) => costOfAttempt(ctx, lease),
 });
 

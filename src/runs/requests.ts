@@ -10,7 +10,7 @@ import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net
 import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { startUrls } from "../prompts/starts.ts";
-import { argsFor, fillTemplate } from "../prompts/template.ts";
+import { fillTemplate, selectArgs } from "../prompts/template.ts";
 import { getProvider } from "../providers/providers.ts";
 import { hashOf } from "./context-digest.ts";
 import { stopEndedRuns, supersedeRuns } from "./endings.ts";
@@ -76,7 +76,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
       `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
     );
   const mapped = parseUrlMap(urlMap);
-  const args = argsFor(prompt.templateVars, templateArgs);
+  const args = selectArgs(prompt.templateVars, templateArgs);
   const task = toTask(ctx, org, prompt, mapped, args ?? {});
   const choice = { agent: input.agent, model: input.model };
   const agents = agentsForRun(ctx, org, prompt, choice);

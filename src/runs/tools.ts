@@ -1,6 +1,15 @@
 import { Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
-import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows, Undescribed } from "../mcp/tool.ts";
+import {
+  pageArguments,
+  pageResult,
+  readOnly,
+  type Tool,
+  tool,
+  toPage,
+  toResultPage,
+  Undescribed,
+} from "../mcp/tool.ts";
 import { getPromptRow, getPromptWarnings } from "../prompts/prompts.ts";
 import { Id, OneOf } from "../schema.ts";
 import { describeEstimate, getEstimate } from "./estimates.ts";
@@ -94,7 +103,7 @@ export const runTools = (ctx: Context): Tool[] => [
     run({ promptId, status, limit, offset }, { caller }) {
       if (promptId !== undefined) getPromptRow(ctx, caller.org, promptId);
       const page = toPage({ limit, offset });
-      return toRows("evalRequests", listEvalRequests(ctx, caller.org, { promptId, status }, page), offset);
+      return toResultPage("evalRequests", listEvalRequests(ctx, caller.org, { promptId, status }, page), offset);
     },
   }),
 ];

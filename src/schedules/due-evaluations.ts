@@ -12,7 +12,7 @@ import { toPromptEvent } from "../reports/announcements.ts";
 import { acceptEval } from "../runs/requests.ts";
 import { toIso } from "../schema.ts";
 import {
-  batch,
+  batchSize,
   insertScheduledEvaluation,
   type ScheduledPrompt,
   scheduledEvaluationAt,
@@ -24,7 +24,7 @@ import type { ScheduledEvaluation } from "./schema.ts";
 
 /** After a downtime, the latest missed evaluation still runs if it is at most this old. */
 const catchUpMs = 24 * 3600_000;
-const missed = {
+const missedReasons = {
   notLatest: "the service was not running at that time, and only the latest missed evaluation runs later",
   tooOld: "the service was not running at that time or within 24 hours after it",
 };
@@ -53,16 +53,16 @@ export function settleDueEvaluations(
   // An evaluation that was due before the prompt was created is not missed: the clock was wrong and has been corrected.
   if (prompt && dueAt !== null && dueAt < prompt.createdAt && prompt.createdAt <= time)
     dueAt = schedule && nextTime(schedule, prompt.createdAt);
-  for (let i = 0; i < batch && prompt && schedule && dueAt !== null && dueAt <= time; i++) {
+  for (let i = 0; i < batchSize && prompt && schedule && dueAt !== null && dueAt <= time; i++) {
     const following = nextTime(schedule, dueAt);
     if (!scheduledEvaluationAt(ctx.db).get({ id: prompt.id, at: dueAt })) {
       const isLatest = following === null || following > time;
-      const reason = !isLatest ? missed.notLatest : time - dueAt > catchUpMs ? missed.tooOld : null;
+      const reason = !isLatest ? missedReasons.notLatest : time - dueAt > catchUpMs ? missedReasons.tooOld : null;
       if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt);
       else missedAt.push(dueAt);
       const outcome = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
-      const own = { orgId: prompt.orgId, promptId: prompt.id, scheduledAt: dueAt, createdAt: time };
-      insertScheduledEvaluation(ctx.db)({ ...own, ...outcome });
+      const key = { orgId: prompt.orgId, promptId: prompt.id, scheduledAt: dueAt, createdAt: time };
+      insertScheduledEvaluation(ctx.db)({ ...key, ...outcome });
     }
     dueAt = following;
   }
@@ -139,7 +139,7 @@ function countFailuresInARow(tx: Tx, { orgId, id }: ScheduledPrompt): number {
 
 /** Whether all runs of an evaluation failed, and nobody cancelled one. */
 function hasFailed(tx: Tx, orgId: string, evalRequestId: string): boolean {
-  const own = and(eq(runs.orgId, orgId), eq(runs.evalRequestId, evalRequestId));
-  const rows = tx.select({ status: runs.status, cause: runs.failureCause }).from(runs).where(own).all();
+  const where = and(eq(runs.orgId, orgId), eq(runs.evalRequestId, evalRequestId));
+  const rows = tx.select({ status: runs.status, cause: runs.failureCause }).from(runs).where(where).all();
   return rows.length > 0 && rows.every(({ status, cause }) => status === "failed" && cause !== "cancelled");
 }

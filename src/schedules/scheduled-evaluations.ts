@@ -14,11 +14,11 @@ export function listScheduledEvaluations(
   { limit, offset }: Page,
 ): Paged<ScheduledEvaluation> {
   const { id } = getPromptRow(ctx, org, promptId);
-  const own = and(eq(scheduledEvaluations.orgId, org), eq(scheduledEvaluations.promptId, id));
+  const where = and(eq(scheduledEvaluations.orgId, org), eq(scheduledEvaluations.promptId, id));
   const rows = ctx.db
     .select()
     .from(scheduledEvaluations)
-    .where(own)
+    .where(where)
     .orderBy(desc(scheduledEvaluations.scheduledAt))
     .limit(limit)
     .offset(offset)
@@ -31,6 +31,6 @@ export function listScheduledEvaluations(
       reason,
       createdAt: toIso(createdAt),
     })),
-    total: ctx.db.select({ n: count() }).from(scheduledEvaluations).where(own).get()?.n ?? 0,
+    total: ctx.db.select({ n: count() }).from(scheduledEvaluations).where(where).get()?.n ?? 0,
   };
 }

@@ -8,7 +8,7 @@ import { prompts } from "../db/tables/prompts.ts";
 import { scheduledEvaluations } from "../db/tables/schedules.ts";
 
 /** Number of prompts to read at once. */
-export const batch = 200;
+export const batchSize = 200;
 
 const id = sql.placeholder("id");
 const at = sql.placeholder("at");
@@ -81,7 +81,7 @@ export const scheduledPromptsAfter = statement((db) =>
   selectPrompts(db)
     .where(and(gt(prompts.id, id), isNotNull(prompts.frequency)))
     .orderBy(prompts.id)
-    .limit(batch),
+    .limit(batchSize),
 );
 
 /** The schedule of an active prompt that has one; null for all others. */

@@ -3,7 +3,7 @@ import { listMembers } from "../auth/members.ts";
 import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
-import { isPassing } from "../db/fault.ts";
+import { isTemporary } from "../db/fault.ts";
 import { createPoll } from "../poll.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { pausedReason } from "../prompts/warnings.ts";
@@ -57,7 +57,7 @@ export function createScheduler(ctx: Context) {
       announceResult(ctx, due.id, result);
       return result.isDone;
     } catch (error) {
-      if (due.failure || isPassing(error)) throw error;
+      if (due.failure || isTemporary(error)) throw error;
       log.error({ err: error, prompt: due.id }, "scheduled evaluation failed");
       due.failure = { outcome: "failed", evalRequestId: null, reason: "internal error; see the server log" };
       return false;
@@ -78,9 +78,9 @@ export function createScheduler(ctx: Context) {
       .map(({ id }) => ({ id, failure: null }));
     // Round robin in batches, so a prompt with many missed evaluations does not block the others.
     while (due.length > 0) {
-      const left: Due[] = [];
-      for (const each of due) if (!isStopped && !(await settle(each))) left.push(each);
-      due = left;
+      const unfinished: Due[] = [];
+      for (const each of due) if (!isStopped && !(await settle(each))) unfinished.push(each);
+      due = unfinished;
     }
     return firstDueTime(ctx.db).get()?.at ?? null;
   }

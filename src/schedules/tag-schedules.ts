@@ -10,7 +10,7 @@ import { checkFrequency, checkSchedule } from "../prompts/prompt-check.ts";
 import type { TagSchedule, TagScheduleResult } from "./schema.ts";
 
 /** Prompts changed in one transaction. Requests are answered in between. */
-const batch = 50;
+const batchSize = 50;
 /** Problems that a response contains. */
 const maxProblems = 20;
 
@@ -29,16 +29,16 @@ export async function scheduleTag(
   const problems: TagScheduleResult["problems"] = [];
   for (let lastId = ""; ; await yieldToEventLoop()) {
     const rows = await ctx.commit(() => {
-      const tagged = listTaggedPrompts(ctx, org, tag, lastId);
-      for (const each of tagged) {
+      const prompts = listTaggedPrompts(ctx, org, tag, lastId);
+      for (const each of prompts) {
         const problem = schedulePrompt(ctx, each, frequency, timeZone);
         if (problem === null) scheduled++;
         else problems.push({ promptId: each.prompt.id, detail: problem });
       }
-      return tagged;
+      return prompts;
     });
     lastId = rows.at(-1)?.prompt.id ?? lastId;
-    if (rows.length < batch) break;
+    if (rows.length < batchSize) break;
   }
   const skipped = problems.length;
   if (scheduled + skipped === 0) throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
@@ -50,14 +50,14 @@ type TaggedPrompt = ReturnType<typeof listTaggedPrompts>[number];
 
 /** The next prompts with a tag, without archived ones, by ID. */
 function listTaggedPrompts({ db }: Context, org: OrgId, tag: string, afterId: string) {
-  const ofPrompt = and(eq(providers.orgId, prompts.orgId), eq(providers.id, prompts.targetProviderId));
+  const onProvider = and(eq(providers.orgId, prompts.orgId), eq(providers.id, prompts.targetProviderId));
   return db
     .select({ prompt: prompts, provider: { docsUrl: providers.docsUrl, productUrl: providers.productUrl } })
     .from(prompts)
-    .leftJoin(providers, ofPrompt)
+    .leftJoin(providers, onProvider)
     .where(and(eq(prompts.orgId, org), ne(prompts.status, "archived"), hasTag(tag), gt(prompts.id, afterId)))
     .orderBy(asc(prompts.id))
-    .limit(batch)
+    .limit(batchSize)
     .all();
 }
 

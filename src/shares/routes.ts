@@ -27,7 +27,7 @@ const example = {
 
 const ShareLink = Type.Object(link, { title: "ShareLink", examples: [example] });
 
-const MadeShareLink = Type.Object(
+const NewShareLink = Type.Object(
   { ...link, url: { ...Url, description: "URL of the shared report, returned only once" } },
   {
     title: "MadeShareLink",
@@ -69,9 +69,9 @@ export const shareRoutes = (ctx: Context) =>
         const { days, withSession = false } = body as ShareInput;
         const org = orgOf(request);
         checkOwner(ctx, request, "share reports");
-        const made = createShare(ctx, org, params.slug, { days, withSession });
+        const share = createShare(ctx, org, params.slug, { days, withSession });
         set.status = 201;
-        return made;
+        return share;
       },
       {
         params: Type.Object(path),
@@ -81,7 +81,7 @@ export const shareRoutes = (ctx: Context) =>
           "createShare",
           "Create a share link, which gives access to the report without an account",
           {
-            201: MadeShareLink,
+            201: NewShareLink,
             ...errors(400, 404, 413),
           },
         ),

@@ -21,7 +21,14 @@ export type ShareLink = {
 };
 
 /** What a link shows. */
-type Shared = { org: OrgId; orgName: string; timeZone: string; slug: string; withSession: boolean; expiresAt: string };
+type SharedReport = {
+  org: OrgId;
+  orgName: string;
+  timeZone: string;
+  slug: string;
+  withSession: boolean;
+  expiresAt: string;
+};
 
 const hashOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
 const gone = () => notFound("This link is not valid, or it has expired. Ask the person who sent it for a new one.");
@@ -48,18 +55,18 @@ export function createShare(
   if (!shareDays.some((each) => each === days))
     throw badRequest(`Invalid days: must be one of ${shareDays.join(", ")}.`);
   const reportId = getReportRow(ctx.db, org, slug).id;
-  const known =
+  const existing =
     id === undefined
       ? undefined
       : ctx.db.select({ orgId: shareLinks.orgId }).from(shareLinks).where(eq(shareLinks.id, id)).get();
-  if (known?.orgId === org)
+  if (existing?.orgId === org)
     throw conflict("This link was already created and is shown only once. Create another one if you did not copy it.");
   const token = crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true });
   const createdAt = ctx.now();
   const row = {
     tokenHash: hashOf(token),
     // The ID of another organization's link is as good as none: nobody may learn that it exists.
-    id: known || id === undefined ? ctx.newId(createdAt) : id,
+    id: existing || id === undefined ? ctx.newId(createdAt) : id,
     orgId: org,
     reportId,
     withSession,
@@ -77,7 +84,7 @@ export const listShares = (ctx: Context, org: OrgId, slug: string): ShareLink[] 
 
 /** Revokes a link; repeating it changes nothing. Throws not_found. */
 export function revokeShare(ctx: Context, org: OrgId, slug: string, id: string): ShareLink {
-  const [ended] = ctx.db
+  const [row] = ctx.db
     .update(shareLinks)
     .set({ revokedAt: sql`coalesce(${shareLinks.revokedAt}, ${ctx.now()})` })
     .where(
@@ -89,15 +96,15 @@ export function revokeShare(ctx: Context, org: OrgId, slug: string, id: string):
     )
     .returning()
     .all();
-  if (!ended) throw notFound(`No share link of this report has the ID ${id}.`);
-  return toShare(ctx, ended);
+  if (!row) throw notFound(`No share link of this report has the ID ${id}.`);
+  return toShare(ctx, row);
 }
 
 /**
  * What a token shows, unless the link has expired or was revoked, or its report was archived. Throws not_found, the
  * same for every reason.
  */
-export function getShared(ctx: Context, token: string): Shared {
+export function getShared(ctx: Context, token: string): SharedReport {
   const row = ctx.db
     .select({
       org: shareLinks.orgId,

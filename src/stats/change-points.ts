@@ -8,7 +8,7 @@ import { seeded } from "./hypothesis-tests.ts";
 export type ChangePoint = { index: number; p: number; from: number; to: number; before: number[]; after: number[] };
 
 /** Minimum number of values in the windows on either side of a change. */
-const leastWindow = 5;
+const minWindow = 5;
 const alpha = 0.05;
 const shuffles = 299;
 const maxChanges = 10;
@@ -21,22 +21,22 @@ const maxChanges = 10;
  */
 export function changePoints(values: number[]): ChangePoint[] {
   const random = seeded(1);
-  const found: { index: number; p: number }[] = [];
+  const changes: { index: number; p: number }[] = [];
   const parts: [from: number, to: number][] = [[0, values.length]];
-  for (let part = parts.shift(); part && found.length < maxChanges; part = parts.shift()) {
+  for (let part = parts.shift(); part && changes.length < maxChanges; part = parts.shift()) {
     const [from, to] = part;
-    const own = values.slice(from, to);
-    const best = bestSplit(own);
-    if (!best) continue;
+    const window = values.slice(from, to);
+    const split = bestSplit(window);
+    if (!split) continue;
     let hits = 0;
-    for (let i = 0; i < shuffles; i++) if ((bestSplit(shuffle(own, random))?.size ?? 0) >= best.size - 1e-9) hits++;
+    for (let i = 0; i < shuffles; i++) if ((bestSplit(shuffle(window, random))?.size ?? 0) >= split.size - 1e-9) hits++;
     const p = (hits + 1) / (shuffles + 1);
     if (p >= alpha) continue;
-    const index = from + best.at;
-    found.push({ index, p });
+    const index = from + split.index;
+    changes.push({ index, p });
     parts.push([from, index], [index, to]);
   }
-  const ordered = found.sort((a, b) => a.index - b.index);
+  const ordered = changes.sort((a, b) => a.index - b.index);
   return ordered.map(({ index, p }, i) => {
     const before = values.slice(ordered[i - 1]?.index ?? 0, index);
     const after = values.slice(index, ordered[i + 1]?.index ?? values.length);
@@ -44,16 +44,16 @@ export function changePoints(values: number[]): ChangePoint[] {
   });
 }
 
-function bestSplit(values: number[]): { at: number; size: number } | null {
+function bestSplit(values: number[]): { index: number; size: number } | null {
   const n = values.length;
-  const centre = mean(values);
-  let best: { at: number; size: number } | null = null;
+  const center = mean(values);
+  let best: { index: number; size: number } | null = null;
   let sum = 0;
-  for (let at = 1; at <= n - leastWindow; at++) {
-    sum += (values[at - 1] as number) - centre;
+  for (let index = 1; index <= n - minWindow; index++) {
+    sum += (values[index - 1] as number) - center;
     // After subtracting the mean, the sums of both sides are opposite: √(k(n−k)/n)·|m₁ − m₂| is |sum|·√(n / (k(n−k))).
-    const size = Math.abs(sum) * Math.sqrt(n / (at * (n - at)));
-    if (at >= leastWindow && size > (best?.size ?? 1e-9)) best = { at, size };
+    const size = Math.abs(sum) * Math.sqrt(n / (index * (n - index)));
+    if (index >= minWindow && size > (best?.size ?? 1e-9)) best = { index, size };
   }
   return best;
 }

@@ -4,10 +4,10 @@
 export function tQuantile(p: number, freedom: number): number {
   // Cached, because the same few degrees of freedom are used again and again.
   const key = Number.isInteger(freedom) && freedom < 1000 ? `${p} ${freedom}` : null;
-  const known = key === null ? undefined : quantiles.get(key);
-  if (known !== undefined) return known;
-  const most = tTail(8, freedom) / 2 < 1 - p ? 8 : 1e6;
-  const quantile = solve((t) => 1 - tTail(t, freedom) / 2 - p, most);
+  const cached = key === null ? undefined : quantiles.get(key);
+  if (cached !== undefined) return cached;
+  const upper = tTail(8, freedom) / 2 < 1 - p ? 8 : 1e6;
+  const quantile = solve((t) => 1 - tTail(t, freedom) / 2 - p, upper);
   if (key !== null) quantiles.set(key, quantile);
   return quantile;
 }
@@ -26,19 +26,19 @@ export function noncentralTail(t: number, freedom: number, shift: number): numbe
   const x = (t * t) / (freedom + t * t);
   const half = (shift * shift) / 2;
   let below = 0;
-  let seen = 0;
+  let totalWeight = 0;
   for (let j = 0; j < 10_000; j++) {
     const weight = Math.exp(j * Math.log(half || Number.MIN_VALUE) - half - lnGamma(j + 1));
     below += weight * incompleteBeta(x, j + 0.5, freedom / 2);
-    seen += weight;
-    if (j > half && 1 - seen < 1e-13) break;
+    totalWeight += weight;
+    if (j > half && 1 - totalWeight < 1e-13) break;
   }
   return Math.max(0, 1 - below);
 }
 
 /** The root of an increasing function between 0 and `most`, by bisection to the last bits. */
-export function solve(rising: (x: number) => number, most: number): number {
-  let [low, high] = [0, most];
+export function solve(rising: (x: number) => number, upper: number): number {
+  let [low, high] = [0, upper];
   for (let i = 0; i < 200 && high - low > 1e-15 * high; i++) {
     const middle = (low + high) / 2;
     if (rising(middle) < 0) low = middle;

@@ -16,23 +16,23 @@ export function median(values: number[]): number | null {
 
 /** Unbiased sample variance (n − 1). */
 export const variance = (values: number[]): number => {
-  const centre = mean(values);
-  return values.reduce((sum, value) => sum + (value - centre) ** 2, 0) / (values.length - 1);
+  const center = mean(values);
+  return values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1);
 };
 
 /** Sample standard deviation; null for fewer than two values. */
 export const deviation = (values: number[]): number | null => (values.length < 2 ? null : Math.sqrt(variance(values)));
 
 /** The mean of scores with Student's t 95 % interval, clipped to 0..100; without an interval for fewer than two runs. */
-export const meanInterval = (scores: number[]): Estimate => around(scores, 1 / scores.length);
+export const meanInterval = (scores: number[]): Estimate => tInterval(scores, 1 / scores.length);
 
 /** Where one more run would lie in 19 of 20 cases, clipped to 0..100: the t prediction interval around the mean. */
-export const predictionInterval = (scores: number[]): Estimate => around(scores, 1 + 1 / scores.length);
+export const predictionInterval = (scores: number[]): Estimate => tInterval(scores, 1 + 1 / scores.length);
 
-function around(scores: number[], share: number): Estimate {
+function tInterval(scores: number[], varianceFactor: number): Estimate {
   const value = mean(scores);
   if (scores.length < 2) return { value, low: null, high: null };
-  const half = tQuantile(0.975, scores.length - 1) * Math.sqrt(variance(scores) * share);
+  const half = tQuantile(0.975, scores.length - 1) * Math.sqrt(variance(scores) * varianceFactor);
   return { value, low: Math.max(0, value - half), high: Math.min(100, value + half) };
 }
 
@@ -40,9 +40,9 @@ function around(scores: number[], share: number): Estimate {
 export function wilson(k: number, n: number): Estimate {
   const z = 1.959963984540054;
   const share = k / n;
-  const centre = (share + z ** 2 / (2 * n)) / (1 + z ** 2 / n);
+  const center = (share + z ** 2 / (2 * n)) / (1 + z ** 2 / n);
   const half = (z / (1 + z ** 2 / n)) * Math.sqrt((share * (1 - share)) / n + z ** 2 / (4 * n ** 2));
-  return { value: share, low: Math.max(0, centre - half), high: Math.min(1, centre + half) };
+  return { value: share, low: Math.max(0, center - half), high: Math.min(1, center + half) };
 }
 
 /**
@@ -57,14 +57,14 @@ export function stratifiedWelch(strata: { a: number[]; b: number[]; weight: numb
   const value = strata.reduce((sum, { a, b, weight }) => sum + weight * (mean(b) - mean(a)), 0);
   const sides = strata.flatMap(({ a, b, weight }) => [a, b].map((values) => ({ values, weight })));
   if (sides.some(({ values }) => values.length < 2)) return { value, low: null, high: null };
-  const parts = sides.map(({ values, weight }) => ({
-    v: (weight ** 2 * variance(values)) / values.length,
+  const terms = sides.map(({ values, weight }) => ({
+    squaredError: (weight ** 2 * variance(values)) / values.length,
     freedom: values.length - 1,
   }));
-  const sum = parts.reduce((all, { v }) => all + v, 0);
+  const sum = terms.reduce((all, { squaredError }) => all + squaredError, 0);
   // Without any spread, the interval has no width, and degrees of freedom are irrelevant.
   if (sum === 0) return { value, low: value, high: value };
-  const freedom = sum ** 2 / parts.reduce((all, { v, freedom }) => all + v ** 2 / freedom, 0);
+  const freedom = sum ** 2 / terms.reduce((all, { squaredError, freedom }) => all + squaredError ** 2 / freedom, 0);
   const half = tQuantile(1 - alpha / 2, freedom) * Math.sqrt(sum);
   return { value, low: value - half, high: value + half };
 }

@@ -36,9 +36,9 @@ export function permutationTest(a: number[], b: number[]): Exact {
   }
   const random = seeded(resampleSeed);
   for (let draw = 0; draw < resamples; draw++) {
-    if (difference(drawnSum(all, a.length, random)) >= observed) hits++;
+    if (difference(randomSum(all, a.length, random)) >= observed) hits++;
   }
-  return drawn(hits, smallest);
+  return sampledResult(hits, smallest);
 }
 
 /** Values of both sides that may be exchanged, because they have the same prompt and template arguments. */
@@ -65,9 +65,9 @@ export function stratifiedPermutationTest(strata: Stratum[]): Exact {
   let hits = 0;
   if (ways <= maxSplits) {
     const differences = strata.map(({ a }, i) => {
-      const found: number[] = [];
-      forEachSum(values[i] as number[], a.length, (sum) => found.push(toDifference(sum, i)));
-      return found;
+      const differences: number[] = [];
+      forEachSum(values[i] as number[], a.length, (sum) => differences.push(toDifference(sum, i)));
+      return differences;
     });
     forEachTotal(differences, (total) => {
       if (Math.abs(total) >= observed) hits++;
@@ -78,10 +78,10 @@ export function stratifiedPermutationTest(strata: Stratum[]): Exact {
   for (let draw = 0; draw < resamples; draw++) {
     let total = 0;
     for (let i = 0; i < strata.length; i++)
-      total += toDifference(drawnSum(values[i] as number[], (strata[i] as Stratum).a.length, random), i);
+      total += toDifference(randomSum(values[i] as number[], (strata[i] as Stratum).a.length, random), i);
     if (Math.abs(total) >= observed) hits++;
   }
-  return drawn(hits, smallest);
+  return sampledResult(hits, smallest);
 }
 
 /**
@@ -114,7 +114,7 @@ export function signFlipTest(differences: number[]): Exact {
   }
   const random = seeded(resampleSeed);
   for (let draw = 0; draw < resamples; draw++) if (isFar(() => random() < 0.5)) hits++;
-  return drawn(hits, smallest);
+  return sampledResult(hits, smallest);
 }
 
 /**
@@ -167,11 +167,11 @@ export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): End
   const highs = cached((unfinished: number) => sumWhere((key) => key % base >= unfinished));
   const [met, unfinished] = [sumOf(strata.map(({ b }) => b.met)), sumOf(strata.map(({ b }) => b.unfinished))];
   const [fell, rose] = [lows(met), highs(unfinished)];
-  const least = Math.min(fell, rose) * (1 + 1e-9);
+  const min = Math.min(fell, rose) * (1 + 1e-9);
   return {
     fell: isJudged ? fell : null,
     rose,
-    adjusted: sumWhere((key) => Math.min(lows(metOf(key)), highs(key % base)) <= least),
+    adjusted: sumWhere((key) => Math.min(lows(metOf(key)), highs(key % base)) <= min),
   };
 }
 
@@ -179,20 +179,20 @@ export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): End
 function drawsOf({ a, b }: { a: Ends; b: Ends }, base: number): [number, number][] {
   const [met, unfinished, n] = [a.met + b.met, a.unfinished + b.unfinished, a.n + b.n];
   const rest = n - met - unfinished;
-  const found: [number, number][] = [];
+  const draws: [number, number][] = [];
   for (let m = 0; m <= Math.min(met, b.n); m++)
     for (let u = Math.max(0, b.n - m - rest); u <= Math.min(unfinished, b.n - m); u++) {
       const ways = lnChoose(met, m) + lnChoose(unfinished, u) + lnChoose(rest, b.n - m - u) - lnChoose(n, b.n);
-      found.push([m * base + u, Math.exp(ways)]);
+      draws.push([m * base + u, Math.exp(ways)]);
     }
-  return found;
+  return draws;
 }
 
-function cached<T>(of: (key: number) => T): (key: number) => T {
-  const known = new Map<number, T>();
+function cached<T>(compute: (key: number) => T): (key: number) => T {
+  const values = new Map<number, T>();
   return (key) => {
-    if (!known.has(key)) known.set(key, of(key));
-    return known.get(key) as T;
+    if (!values.has(key)) values.set(key, compute(key));
+    return values.get(key) as T;
   };
 }
 
@@ -200,16 +200,16 @@ function cached<T>(of: (key: number) => T): (key: number) => T {
 export function holm(ps: number[]): number[] {
   const order = ps.map((_, i) => i).sort((a, b) => (ps[a] as number) - (ps[b] as number));
   const corrected: number[] = [];
-  let least = 0;
-  order.forEach((at, rank) => {
-    least = Math.max(least, Math.min(1, (ps[at] as number) * (ps.length - rank)));
-    corrected[at] = least;
+  let largest = 0;
+  order.forEach((index, rank) => {
+    largest = Math.max(largest, Math.min(1, (ps[index] as number) * (ps.length - rank)));
+    corrected[index] = largest;
   });
   return corrected;
 }
 
 /** The p value of random draws, at least 1 / (draws + 1). */
-const drawn = (hits: number, smallest: number): Exact => ({
+const sampledResult = (hits: number, smallest: number): Exact => ({
   p: (hits + 1) / (resamples + 1),
   smallest: Math.max(smallest, 1 / (resamples + 1)),
   splits: resamples,
@@ -219,7 +219,7 @@ const drawn = (hits: number, smallest: number): Exact => ({
 const sumOf = (values: number[]): number => values.reduce((sum, value) => sum + value, 0);
 
 /** The sum of k random values: the first steps of a Fisher–Yates shuffle, which reorders the values. */
-function drawnSum(values: number[], k: number, random: () => number): number {
+function randomSum(values: number[], k: number, random: () => number): number {
   let sum = 0;
   for (let i = 0; i < k; i++) {
     const j = i + Math.floor(random() * (values.length - i));
@@ -232,9 +232,9 @@ function drawnSum(values: number[], k: number, random: () => number): number {
 }
 
 /** The sums of all choices of one value from each list. */
-function forEachTotal(lists: number[][], visit: (total: number) => void, at = 0, total = 0): void {
-  if (at === lists.length) visit(total);
-  else for (const value of lists[at] as number[]) forEachTotal(lists, visit, at + 1, total + value);
+function forEachTotal(lists: number[][], visit: (total: number) => void, index = 0, total = 0): void {
+  if (index === lists.length) visit(total);
+  else for (const value of lists[index] as number[]) forEachTotal(lists, visit, index + 1, total + value);
 }
 
 /** The sums of all choices of `k` values. */

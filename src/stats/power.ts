@@ -3,7 +3,7 @@
 import { lnChoose, noncentralTail, solve, tQuantile } from "./distributions.ts";
 
 const alpha = 0.05;
-const wantedPower = 0.8;
+const targetPower = 0.8;
 
 /** Minimum runs per side for a comparison: with 3 against 3, p is never below 0.1. */
 export const minRuns = 4;
@@ -29,17 +29,17 @@ export function powerOf(n: number, delta: number, sd: number): number {
 /** The change that n runs per side (2 or more) detect in 4 of 5 comparisons. */
 export const smallestChange = (n: number, sd: number): number => (sd === 0 ? 0 : sd * changeInDeviations(n));
 
-const solved = new Map<number, number>();
+const cachedChanges = new Map<number, number>();
 
 /** The detectable change in standard deviations. It is cached for each n, because solving for it takes milliseconds. */
 function changeInDeviations(n: number): number {
-  const known = solved.get(n);
-  if (known !== undefined) return known;
+  const cached = cachedChanges.get(n);
+  if (cached !== undefined) return cached;
   const freedom = 2 * n - 2;
   const critical = tQuantile(1 - alpha / 2, freedom);
   const power = (delta: number) => noncentralTail(critical, freedom, delta * Math.sqrt(n / 2));
-  const delta = solve((delta) => power(delta) - wantedPower, 10);
-  solved.set(n, delta);
+  const delta = solve((delta) => power(delta) - targetPower, 10);
+  cachedChanges.set(n, delta);
   return delta;
 }
 
@@ -60,7 +60,7 @@ export function runsToShow(delta: number, sd: number): number | null {
  * (1983) 659–663, with their spending function α ln(1 + (e − 1)t) of Pocock's type. With 3 against 3, no p is that
  * small: nothing is spent there, and the step only shows whether runs fail or cost too much.
  */
-export const looks = [
+export const gateSteps = [
   { runs: 3, level: 0.02699 },
   { runs: 5, level: 0.02699 },
   { runs: 8, level: 0.01973 },

@@ -6,7 +6,7 @@ import { deviation, type Estimate, meanInterval, median, wilson } from "./estima
 import { minRuns, smallestChange } from "./power.ts";
 
 /** How one of several runs ended: with a report, or with a failure cause. */
-export type Ended = {
+export type EndedRun = {
   failureCause: EndCause | null;
   report: { outcome: Outcome; score: number | null; seconds: number | null; costUsd: number | null } | null;
 };
@@ -14,7 +14,7 @@ export type Ended = {
 export const metricNames = ["timeSeconds", "errors", "toolCalls", "costUsd", "interruptions"] as const;
 
 /** A run of a side. */
-export type SideRun = Ended & {
+export type SideRun = EndedRun & {
   prompt: string;
   /** The prompt and its template arguments, by which runs of both sides are paired. */
   pairKey: string;
@@ -70,10 +70,10 @@ export type EvalResult = Static<typeof EvalResult>;
 const maxInfraShare = 0.2;
 
 /** Whether so many runs failed that the rest isn't conclusive. */
-export const isBroken = (lost: number, of: number): boolean => lost > maxInfraShare * of;
+export const isInconclusive = (failed: number, of: number): boolean => failed > maxInfraShare * of;
 
 /** Whether a run failed for a reason that says nothing about the target. */
-const couldNotBeMade = ({ failureCause }: Failure) =>
+const isInfraFailure = ({ failureCause }: Failure) =>
   failureCause === "infrastructure" || failureCause === "credentials";
 /** Whether a run ended without success of its agent. */
 const isUnsuccessful = ({ failureCause }: Failure) =>
@@ -83,11 +83,11 @@ const isUnsuccessful = ({ failureCause }: Failure) =>
  * Combines the results of repeated runs. Failed runs are counted and excluded; a run that exceeded its time or spending
  * limit counts as not successful.
  */
-export function sumUp(runs: Ended[]): Repeats {
-  const made = runs.flatMap(({ report }) => (report === null ? [] : [report]));
+export function summarizeRuns(runs: EndedRun[]): Repeats {
+  const reports = runs.flatMap(({ report }) => (report === null ? [] : [report]));
   const scores = scoresOf(runs);
   const { successes, judged } = successesOf(runs);
-  const numbers = (name: "seconds" | "costUsd") => made.flatMap((report) => report[name] ?? []);
+  const numbers = (name: "seconds" | "costUsd") => reports.flatMap((report) => report[name] ?? []);
   return {
     n: scores.length,
     infraFailures: infraFailuresOf(runs),
@@ -99,12 +99,12 @@ export function sumUp(runs: Ended[]): Repeats {
 }
 
 /** The result of an evaluation, of which this many runs are unfinished. */
-export function resultOf(runs: Ended[], unfinished: number): EvalResult {
+export function resultOf(runs: EndedRun[], unfinished: number): EvalResult {
   const scores = scoresOf(runs);
   const sd = deviation(scores);
   const { successes, judged } = successesOf(runs);
   return {
-    ...sumUp(runs),
+    ...summarizeRuns(runs),
     label: scores.length === 1 && unfinished === 0 ? "single run" : `${scores.length} runs`,
     unfinished,
     sd: round(sd, 2),
@@ -114,14 +114,14 @@ export function resultOf(runs: Ended[], unfinished: number): EvalResult {
 }
 
 /** Runs that reached the goal, of those for which it is known. */
-function successesOf(runs: Ended[]): { successes: number; judged: number } {
+function successesOf(runs: EndedRun[]): { successes: number; judged: number } {
   const count = (outcome: Outcome) => runs.filter(({ report }) => report?.outcome === outcome).length;
   const successes = count("succeeded");
   return { successes, judged: successes + count("goal_not_met") + unsuccessfulOf(runs) };
 }
 
 /** How a run counts for its goal; null: it failed or was cancelled. */
-export function endOf({ report, failureCause }: Ended): "met" | "missed" | "unclear" | "unfinished" | null {
+export function goalResultOf({ report, failureCause }: EndedRun): "met" | "missed" | "unclear" | "unfinished" | null {
   if (report === null) return isUnsuccessful({ failureCause }) ? "unfinished" : null;
   const ends: Partial<Record<Outcome, "met" | "missed" | "unclear">> = {
     succeeded: "met",
@@ -131,13 +131,13 @@ export function endOf({ report, failureCause }: Ended): "met" | "missed" | "uncl
   return ends[report.outcome] ?? null;
 }
 
-type Failure = { failureCause: Ended["failureCause"] };
+type Failure = { failureCause: EndedRun["failureCause"] };
 
 /** Runs whose agent crashed or exceeded its time or spending limit. */
 export const unsuccessfulOf = (runs: Failure[]): number => runs.filter(isUnsuccessful).length;
 
 /** Runs that failed. */
-export const infraFailuresOf = (runs: Failure[]): number => runs.filter(couldNotBeMade).length;
+export const infraFailuresOf = (runs: Failure[]): number => runs.filter(isInfraFailure).length;
 
 /** A note about runs without a score due to time or spending limits: the other runs may have been the easier ones. */
 export function unscoredWords(...sides: Failure[][]): string {
@@ -146,7 +146,7 @@ export function unscoredWords(...sides: Failure[][]): string {
   return `; runs without a score (timed out, over budget or crashed): ${words.join(" before, ")} after`;
 }
 
-const scoresOf = (runs: Ended[]): number[] => runs.flatMap(({ report }) => report?.score ?? []);
+const scoresOf = (runs: EndedRun[]): number[] => runs.flatMap(({ report }) => report?.score ?? []);
 
 const toScore = (estimate: Estimate) => {
   const { value, low, high } = rounded(estimate, 1);

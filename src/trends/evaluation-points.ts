@@ -1,12 +1,12 @@
 import { and, desc, eq, isNull, or, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { madeWithin } from "../db/rows.ts";
+import { createdWithin } from "../db/rows.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { comparedScope } from "../reports/differences.ts";
 import type { ScoreDay } from "../reports/score-days.ts";
 import { toIso } from "../schema.ts";
-import { sumUp } from "../stats/repeats.ts";
+import { summarizeRuns } from "../stats/repeats.ts";
 
 /** Maximum number of runs to read per request, newest first: an evaluation has at most 50. */
 const maxRuns = 2000;
@@ -49,7 +49,7 @@ export function evaluationsOf(
       and(
         eq(runs.orgId, org),
         eq(runs.promptId, promptId),
-        madeWithin(runs.id, [start, end]),
+        createdWithin(runs.id, [start, end]),
         eq(runs.agent, line.agent),
         sql`coalesce(${runs.model}, '') = ${line.model}`,
         sql`${runs.urlMap} = '{}'`,
@@ -86,7 +86,7 @@ export function evaluationsOf(
         from: toIso(ended.at(-1)?.at ?? start),
         evalRequestId,
         prompts: 1,
-        ...sumUp(ended),
+        ...summarizeRuns(ended),
       }))
       .reverse(),
     nextUntil: oldest && (isCut || shown.length < whole.length) ? toIso(oldest.at) : null,

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import type { Context } from "../context.ts";
-import { fitting, promptIdArgument, readOnly, type Tool, tool, Undescribed } from "../mcp/tool.ts";
+import { promptIdArgument, readOnly, type Tool, takeFitting, tool, Undescribed } from "../mcp/tool.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { Nullable } from "../schema.ts";
 import { getTrends, Trends, trendFilter } from "./trends.ts";
@@ -30,9 +30,9 @@ export const trendTools = (ctx: Context): Tool[] => [
     run(filter, { caller }) {
       if (filter.promptId !== undefined) getPromptRow(ctx, caller.org, filter.promptId);
       const trends = getTrends(ctx, caller.org, filter);
-      const points = fitting(trends.points.toReversed()).toReversed();
+      const points = takeFitting(trends.points.toReversed()).toReversed();
       const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
-      const fit = fitting([...points, ...trends.others]).length - points.length;
+      const fit = takeFitting([...points, ...trends.others]).length - points.length;
       return { ...trends, points, others: trends.others.slice(0, Math.max(0, fit)), nextUntil };
     },
   }),

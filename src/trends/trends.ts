@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { whileUnchanged } from "../db/unchanged.ts";
+import { cachedUntilWrite } from "../db/unchanged.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { RunReport, reportFilter } from "../reports/schema.ts";
@@ -113,7 +113,7 @@ export function getTrends({ db, now }: Pick<Context, "db" | "now">, org: OrgId, 
   const make = () => makeTrends(db, org, filter, { asked, start, end, timeZone, startOf, dayOf });
   // Except for evaluations, the result is the same until the next day begins.
   const question = ["trends", org, filter, asked < start, start, dayOf(end - 1), timeZone];
-  return interval === "eval" ? make() : whileUnchanged(db, question, make);
+  return interval === "eval" ? make() : cachedUntilWrite(db, question, make);
 }
 
 /** Epoch ms. `asked`: the start before the limit of points. */

@@ -1,5 +1,5 @@
 import { type AppError, errorStatus } from "../errors.ts";
-import { acceptsGzip, etagOf, isKnown, securityHeaders, weightsOf } from "../http/delivery.ts";
+import { acceptsGzip, etagOf, hasVersion, securityHeaders, weightsOf } from "../http/delivery.ts";
 
 const contentTypes = {
   html: "text/html; charset=utf-8",
@@ -41,7 +41,7 @@ export function publicAnswer(
     etag,
     ...headers,
   };
-  const isNew = !isKnown(request, etag);
+  const isNew = !hasVersion(request, etag);
   return compressed(
     request,
     isNew ? new Response(body, { headers: all }) : new Response(null, { status: 304, headers: all }),

@@ -1,5 +1,5 @@
 import { addressOf } from "../auth/address.ts";
-import type { From } from "../auth/engine-calls.ts";
+import type { ClientInfo } from "../auth/engine-calls.ts";
 import { getOrg, listOrgs } from "../auth/orgs.ts";
 import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";
@@ -13,7 +13,7 @@ import type { Viewer } from "./viewer.ts";
 export type Visitor = { signedIn: SignedIn | null; viewer: Viewer | null; cookies: string[] };
 
 /** Cookie, user agent and address of a request. */
-export const fromOf = (request: Request): From => ({
+export const fromOf = (request: Request): ClientInfo => ({
   cookie: request.headers.get("cookie") ?? "",
   userAgent: (request.headers.get("user-agent") ?? "").slice(0, 300),
   address: addressOf(request),
@@ -31,7 +31,7 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
   }
   if (!bearsSignIn(request)) return nobody;
   const { signedIn, cookies } = await findSignedIn(ctx, fromOf(request));
-  const viewer = signedIn && (toViewer(ctx, signedIn, signedIn.chosen) ?? toViewer(ctx, signedIn));
+  const viewer = signedIn && (toViewer(ctx, signedIn, signedIn.chosenOrg) ?? toViewer(ctx, signedIn));
   return { signedIn, cookies, viewer };
 }
 

@@ -22,12 +22,12 @@ type Job = Omit<Parameters<typeof jobs.enqueue>[2], "pool">;
 export const queueOf = (ctx: Context) => ({
   enqueue: (tx: Tx, job: Job) => jobs.enqueue(ctx, tx, { pool: "runs", ...job }),
   claim: (tx: Tx, most: number, owner: string, leaseMs: number, limits: Limits) =>
-    jobs.claimJobs(ctx, tx, { pool: "runs", most, owner, leaseMs, limits }),
+    jobs.claimJobs(ctx, tx, { pool: "runs", max: most, owner, leaseMs, limits }),
   holds: (lease: jobs.Lease) => jobs.isLeaseHeld(ctx, lease),
   heartbeat: (tx: Tx, lease: jobs.Lease, leaseMs: number) => jobs.extendLease(ctx, tx, lease, leaseMs),
   settle: (tx: Tx, lease: jobs.Lease, state: "done" | "failed", reason: string | null, costUsd: number | null) =>
     jobs.settleJob(ctx, tx, lease, { state, reason, costUsd }),
-  putBack: (tx: Tx, lease: jobs.Lease, how: jobs.Return) => jobs.putBackJob(ctx, tx, lease, how),
+  putBack: (tx: Tx, lease: jobs.Lease, how: jobs.Requeue) => jobs.requeueJob(ctx, tx, lease, how),
   cancel: (tx: Tx, kind: string, subject: string, reason: string, costOf: (lease: jobs.Lease) => number | null) =>
     jobs.cancelJob(tx, { kind, subject, reason, at: ctx.now() }, costOf),
   bringForward: (tx: Tx, ms: number) => jobs.bringJobsForward(ctx, tx, "runs", ms),

@@ -340,7 +340,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
             const org = (id: string) => (id === b.org ? limits : none);
             const { leases } = claimJobs(service.ctx, tx, {
               pool: "runs",
-              most: 10,
+              max: 10,
               owner: "test",
               leaseMs: 1000,
               limits: { org, host: 100 },

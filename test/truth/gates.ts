@@ -2,7 +2,7 @@ import { judgeSides, type Side } from "../../src/comparisons/verdict.ts";
 import { decide } from "../../src/gates/decision.ts";
 import type { Gate } from "../../src/gates/schema.ts";
 import { firstStep, levelAt, nextStep } from "../../src/gates/steps.ts";
-import { looks, powerOf } from "../../src/stats/power.ts";
+import { gateSteps, powerOf } from "../../src/stats/power.ts";
 import { resultOf, type SideRun } from "../../src/stats/repeats.ts";
 import { normal, randomOf } from "../support/random.ts";
 
@@ -82,7 +82,7 @@ function endGate(
       },
     });
     const next = nextStep({ ...steps, done, spentUsd: null, verdict });
-    const isHopeless = decision.isLost && done >= Math.min(looks[0].runs, runs);
+    const isHopeless = decision.isLost && done >= Math.min(gateSteps[0].runs, runs);
     if (typeof next !== "number" || isHopeless) return decision.status;
     done = next;
   }

@@ -12,7 +12,7 @@ import {
 } from "drizzle-orm/sqlite-core";
 import type { Evidence, Visit } from "../../grading/grade.ts";
 import { frictionCategories, frictionStates, phases, severities } from "../../grading/kinds.ts";
-import type { Life } from "../../stats/lifecycle.ts";
+import type { History } from "../../stats/lifecycle.ts";
 import { at, json, oneOf, ownReference, yes } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 import { prompts } from "./prompts.ts";
@@ -120,7 +120,7 @@ export const frictionLifecycles = sqliteTable(
     /** Agents and models that hit it. Only their runs can miss it. */
     metBy: json<string[]>("met_by").notNull(),
     grounds: json<string[]>("grounds").notNull(),
-    life: json<Life>("life").notNull(),
+    life: json<History>("life").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.promptId, table.place, table.fingerprint] }),

@@ -1,6 +1,6 @@
 import { type ComponentChildren, Fragment } from "preact";
 import type { Latest } from "../../comparisons/latest.ts";
-import type { PromptLine } from "../../prompts/lists.ts";
+import type { PromptItem } from "../../prompts/lists.ts";
 import { outcomeLabels, plain, scoreText, titleOf } from "../../reports/labels.ts";
 import { signedPoints } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
@@ -9,7 +9,7 @@ import { SelectRow } from "./selection.tsx";
 import { Day } from "./when.tsx";
 
 /** A prompt with its latest evaluations. */
-export type PromptScore = { line: PromptLine; latest: Latest | null };
+export type PromptScore = { line: PromptItem; latest: Latest | null };
 
 type Props = {
   base: string;

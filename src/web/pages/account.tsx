@@ -1,5 +1,5 @@
 import type { SignIn } from "../../auth/account.ts";
-import type { OwnInvitation } from "../../auth/invitations.ts";
+import type { ReceivedInvitation } from "../../auth/invitations.ts";
 import type { Membership, Person } from "../../auth/person.ts";
 import { capitalize } from "../../reports/labels.ts";
 import { Wide } from "../components/figures.tsx";
@@ -16,7 +16,7 @@ type Props = {
   hasPassword: boolean;
   signIns: SignIn[];
   memberships: Membership[];
-  invitations: OwnInvitation[];
+  invitations: ReceivedInvitation[];
   mayCreateOrgs: boolean;
   done?: string;
   wrong?: string;
@@ -136,7 +136,7 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
           </tr>
         </thead>
         <tbody>
-          {signIns.map(({ id, userAgent, address, since, lastUsedAt, isThis }) => (
+          {signIns.map(({ id, userAgent, address, since, lastUsedAt, isCurrent: isThis }) => (
             <tr key={id}>
               <td title={userAgent}>{browserName(userAgent)}</td>
               <td>{address}</td>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { line } from "../../grading/text.ts";
-import type { PromptLine } from "../../prompts/lists.ts";
+import type { PromptItem } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import { Field } from "../components/field.tsx";
@@ -23,7 +23,7 @@ export type Overview = {
   open: RunLine[];
   broken: RunLine[];
   most: number;
-  due: PromptLine[];
+  due: PromptItem[];
 };
 
 type Props = Overview & {

@@ -1,4 +1,4 @@
-import type { Invited } from "../../auth/invitations.ts";
+import type { InvitationDetails } from "../../auth/invitations.ts";
 import type { Person } from "../../auth/person.ts";
 import type { Site } from "../site.ts";
 import { AuthPage, Field, passwordHint } from "./sign-in.tsx";
@@ -6,7 +6,7 @@ import { AuthPage, Field, passwordHint } from "./sign-in.tsx";
 type InviteProps = {
   site: Site;
   path: string;
-  invited: Invited;
+  invited: InvitationDetails;
   /** The person who is signed in, if any. */
   person: Person | null;
   name?: string;
@@ -16,7 +16,7 @@ type InviteProps = {
 
 /** Accepts an invitation: with a new account, an existing account, or while signed in. */
 export function InvitePage({ site, path, invited, person, name, wrong, ssoName }: InviteProps) {
-  const { orgName, email, role, isKnown } = invited;
+  const { orgName, email, role, hasAccount: isKnown } = invited;
   const isOther = person !== null && person.email !== email;
   return (
     <AuthPage

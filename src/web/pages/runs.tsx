@@ -1,6 +1,6 @@
 import { runStatuses, triggers } from "../../db/tables/runs.ts";
 import { line } from "../../grading/text.ts";
-import type { PromptLine } from "../../prompts/lists.ts";
+import type { PromptItem } from "../../prompts/lists.ts";
 import { formatNumber, titleOf } from "../../reports/labels.ts";
 import type { RunLine, RunSort } from "../../runs/lists.ts";
 import type { LineFilter } from "../../runs/run-conditions.ts";
@@ -23,7 +23,7 @@ export type RunsShown = {
   now: number;
 };
 
-type Props = RunsShown & { viewer: Viewer; prompts: PromptLine[]; agents: string[]; total: number };
+type Props = RunsShown & { viewer: Viewer; prompts: PromptItem[]; agents: string[]; total: number };
 
 /** The runs of the organization, newest first. The first page updates live. */
 export function RunsPage(props: Props) {

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { changePassword, endSignIn, hasPassword, listSignIns, renamePerson } from "../../auth/account.ts";
-import { listOwnInvitations } from "../../auth/invitations.ts";
+import { listReceivedInvitations } from "../../auth/invitations.ts";
 import { leaveOrg } from "../../auth/members.ts";
 import { createOrgAsPerson } from "../../auth/orgs.ts";
 import { chooseOrg, listMemberships } from "../../auth/people.ts";
@@ -31,7 +31,7 @@ const accountPage = (ctx: Context, { signedIn, viewer, site }: Self, message: { 
     hasPassword={hasPassword(ctx, signedIn)}
     signIns={listSignIns(ctx, signedIn)}
     memberships={listMemberships(ctx, signedIn.person.id)}
-    invitations={listOwnInvitations(ctx, signedIn.person.id)}
+    invitations={listReceivedInvitations(ctx, signedIn.person.id)}
     mayCreateOrgs={ctx.config.people.canCreateOrgs}
   />
 );

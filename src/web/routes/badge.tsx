@@ -5,7 +5,7 @@ import type { Context } from "../../context.ts";
 import { timeZoneOf } from "../../db/rows.ts";
 import { notFound } from "../../errors.ts";
 import { count } from "../../grading/text.ts";
-import { findBadgeOfPrompt } from "../../prompts/lists.ts";
+import { findPromptByBadge } from "../../prompts/lists.ts";
 import { outcomeLabels, scopeLabels } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
 import { publicAnswer } from "../answer.ts";
@@ -28,7 +28,7 @@ function toBadge({ score, grade, scope, outcome, runs, day, isStale, isSingle }:
 }
 
 function badgeOf(ctx: Context, token: string): Badge {
-  const found = findBadgeOfPrompt(ctx, token);
+  const found = findPromptByBadge(ctx, token);
   if (found === null) throw notFound("This badge does not exist, or it is no longer public.");
   const { org, promptId, isArchived } = found;
   if (isArchived) return { message: "archived", grade: null };

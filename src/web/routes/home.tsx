@@ -5,7 +5,7 @@ import { listMembers } from "../../auth/members.ts";
 import { getOrg } from "../../auth/orgs.ts";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
-import { findFirstPrompt, listPromptLines, listScheduledPrompts } from "../../prompts/lists.ts";
+import { findFirstPrompt, listPromptItems, listScheduledPrompts } from "../../prompts/lists.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
 import { listBrokenRuns, listNewestRuns, listUnfinishedRuns } from "../../runs/lists.ts";
@@ -28,7 +28,7 @@ const hidesSteps = (request: Request): boolean =>
   (request.headers.get("cookie") ?? "").split(/; */).includes(stepsCookie);
 
 function overviewOf(ctx: Context, { org }: Viewer, site: Site): Overview {
-  const { items, total } = listPromptLines(ctx, org, {}, { limit: shownPrompts, offset: 0 });
+  const { items, total } = listPromptItems(ctx, org, {}, { limit: shownPrompts, offset: 0 });
   return {
     site,
     now: ctx.now(),

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { acceptInvitation, readInvitation } from "../../auth/invitations.ts";
-import { readSetup, setUp } from "../../auth/setup.ts";
+import { createFirstOwner, readSetup } from "../../auth/setup.ts";
 import { ssoNameOf } from "../../auth/sso.ts";
 import type { Context } from "../../context.ts";
 import { formError, seeOther, withCookies } from "../page-answers.ts";
@@ -30,7 +30,7 @@ export const onboardingPages = (ctx: Context) =>
           const filled = { name: form.get("name") ?? "", email: form.get("email") ?? "" };
           const person = { ...filled, password: form.get("password") ?? "" };
           try {
-            return withCookies(seeOther(ctx, "/"), await setUp(ctx, params.token, person, fromOf(request)));
+            return withCookies(seeOther(ctx, "/"), await createFirstOwner(ctx, params.token, person, fromOf(request)));
           } catch (error) {
             const path = `/setup/${params.token}`;
             return formError(error, (wrong) => <SetupPage {...{ site, path, orgName, filled, wrong }} />);

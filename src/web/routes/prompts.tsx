@@ -3,11 +3,11 @@ import { Elysia } from "elysia";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { promptStatuses } from "../../db/tables/prompts.ts";
-import { whileUnchanged } from "../../db/unchanged.ts";
+import { cachedUntilWrite } from "../../db/unchanged.ts";
 import { type AppError, badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";
 import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
-import { listPromptLines, listTags, type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
+import { listPromptItems, listTags, type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
 import { getPromptRow, updatePrompt } from "../../prompts/prompts.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { requestEval } from "../../runs/requests.ts";
@@ -60,11 +60,11 @@ function listed(
   offset: number,
 ) {
   const scored = (page: Page, sort?: PromptSort) => {
-    const { items, total } = listPromptLines(ctx, org, { ...filter, sort }, page);
+    const { items, total } = listPromptItems(ctx, org, { ...filter, sort }, page);
     return { items: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })), total };
   };
   if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
-  const { items, total } = whileUnchanged(ctx.db, ["changes", org, filter], () =>
+  const { items, total } = cachedUntilWrite(ctx.db, ["changes", org, filter], () =>
     scored({ limit: mostChanges, offset: 0 }),
   );
   const ordered = sorted(items, changeRank, isDescending(sort));

@@ -4,7 +4,7 @@ import { outcomes } from "../../agents/agent.ts";
 import { findLatest, findStep } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
-import { forecastRuns } from "../../fixes/done-fixes.ts";
+import { countVerificationRuns } from "../../fixes/done-fixes.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { listAgents } from "../../prompts/prompts.ts";
@@ -98,7 +98,7 @@ async function verificationsOf(
   return new Map(
     report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {
       const print = prints.get(frictionIds[0] ?? "");
-      const count = dismissed || !print ? null : forecastRuns(ctx, viewer.org, report.prompt.id, print);
+      const count = dismissed || !print ? null : countVerificationRuns(ctx, viewer.org, report.prompt.id, print);
       const maxUsd = model === null ? 0 : costUsd === null ? null : costUsd.high * (count ?? 0);
       return count === null ? [] : [[id, { runs: count, maxUsd }] as const];
     }),

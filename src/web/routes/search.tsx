@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context, OrgId } from "../../context.ts";
-import { listPromptLines } from "../../prompts/lists.ts";
+import { listPromptItems } from "../../prompts/lists.ts";
 import { scoreText, titleOf } from "../../reports/labels.ts";
 import { listReportsBySlug } from "../../reports/lists.ts";
 import { listNewestRuns, listRunsByPrefix } from "../../runs/lists.ts";
@@ -39,7 +39,7 @@ const actions: [title: string, path: string, act: Act][] = [
 
 /** The newest reports and runs of the prompts that match, and those whose ID was given. */
 function thingsOf(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
-  const found = listPromptLines(ctx, org, { search: text }, { limit: most.prompts, offset: 0 }).items;
+  const found = listPromptItems(ctx, org, { search: text }, { limit: most.prompts, offset: 0 }).items;
   const ofPrompts = found.slice(0, most.withReports).flatMap(({ id }): Hit[] => {
     const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: most.reports }).items;
     const withReports = newest.flatMap(({ report, title, createdAt }) =>

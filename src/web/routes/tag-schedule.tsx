@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
-import { listPromptLines, listTags } from "../../prompts/lists.ts";
+import { listPromptItems, listTags } from "../../prompts/lists.ts";
 import { scheduleTag } from "../../schedules/tag-schedules.ts";
 import { statusOf } from "../answer.ts";
 import { pageAnswer } from "../page-answers.ts";
@@ -35,7 +35,7 @@ export const tagSchedulePages = (ctx: Context) =>
         const draft = { tag: form.get("tag") ?? "", frequency: form.get("frequency")?.trim() ?? "" };
         const tags = listTags(ctx, viewer.org);
         const shown = { site, viewer, tags, draft };
-        const { total } = listPromptLines(ctx, viewer.org, { tag: draft.tag }, { limit: 1, offset: 0 });
+        const { total } = listPromptItems(ctx, viewer.org, { tag: draft.tag }, { limit: 1, offset: 0 });
         if (total > 0)
           requireConfirmation(form, {
             title: `Change the schedule of ${total} ${total === 1 ? "prompt" : "prompts"}?`,
