@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { lineParsers } from "../src/agents/coding/agent-output.ts";
-import { object } from "../src/agents/coding/fields.ts";
+import { object } from "../src/agents/fields.ts";
 import { presets } from "../src/agents/coding/presets.ts";
 import { startStream } from "../src/agents/coding/streams/stream.ts";
 

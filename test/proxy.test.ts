@@ -120,7 +120,7 @@ async function open(way: string, run: Partial<EgressRun> = {}) {
       egress: own,
       task,
       reader: createReader(task),
-      tell: () => {},
+      report: () => {},
       now: Date.now,
     });
     stops.push(() => relay[Symbol.asyncDispose]());

@@ -1,5 +1,6 @@
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
+import { reasonOf } from "../errors.ts";
 import type { Milestone, UnreadableMilestone } from "./milestones.ts";
 import type { Task } from "./task.ts";
 
@@ -237,6 +238,15 @@ export class AgentFailure extends Error {
     readonly options: { retryable: boolean; retryAfterMs?: number } = { retryable: false },
   ) {
     super(`${failureCause}: ${detail}`);
+  }
+}
+
+/** Runs a step whose failure says nothing about the target: it becomes a retryable AgentFailure that begins with `problem`. */
+export async function requireStep<T>(problem: string, step: () => T | Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    throw new AgentFailure("infrastructure", `${problem}: ${reasonOf(error)}`, { retryable: true });
   }
 }
 

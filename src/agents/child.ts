@@ -1,3 +1,5 @@
+import { availableParallelism } from "node:os";
+import { createSlots } from "../net/slots.ts";
 import {
   type Agent,
   type AgentEvent,
@@ -7,11 +9,11 @@ import {
   failureCauses,
   type Means,
   outcomes,
+  requireStep,
 } from "./agent.ts";
 import { readMilestone } from "./milestones.ts";
 import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
 import type { Access } from "./sandbox/agent-command.ts";
-import { createStarts } from "./starts.ts";
 import type { Answer, Order } from "./worker.ts";
 
 const mib = 1024 * 1024;
@@ -34,7 +36,12 @@ type Options = {
   silentCpuMs?: number;
 };
 
-const starts = createStarts();
+/**
+ * Twice as many processes start at once as there are processors, in the order of the requests. All at once, each would start as late as
+ * the last one. One per processor would get less than half of the CPU time beside the service and many sessions in progress, because Linux
+ * divides it by process.
+ */
+const starts = createSlots(2 * availableParallelism());
 
 /**
  * Runs an agent in its own process per run. The process gets only its order. It is killed, with everything it started, when `run`
@@ -48,7 +55,7 @@ export function createChildAgent(
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
     async *run(task, { signal, now: _, openEgress, ...rest }) {
-      const leave = await starts();
+      const leave = await starts.take("", () => new Error("not aborted"));
       let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
       let child: AgentProcess | undefined;
       /** Until then its priority is normal, so that a new run does not wait for those in progress. */
@@ -63,7 +70,8 @@ export function createChildAgent(
       try {
         signal.throwIfAborted();
         egress = await openEgress?.();
-        child = await started(() => start(accessOf(egress ?? null, rest.means)));
+        const access = accessOf(egress ?? null, rest.means);
+        child = await requireStep("the agent's process could not be started", () => start(access));
         const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
         yield* converse(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onStarted });
       } finally {
@@ -79,17 +87,6 @@ function accessOf(egress: EgressSocket | null, means: Means | null): Access {
   const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
   const sockets = [egress?.path ?? [], means?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();
   return { sockets: [...new Set(sockets)], folders: sandbox ? [sandbox.workspace.path, sandbox.folder] : [] };
-}
-
-async function started(start: () => AgentProcess | Promise<AgentProcess>): Promise<AgentProcess> {
-  try {
-    return await start();
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new AgentFailure("infrastructure", `the agent's process could not be started: ${reason}`, {
-      retryable: true,
-    });
-  }
 }
 
 /** Sends the order and yields the events until the process exits. Lines are read on demand, so a full pipe slows the process down. */

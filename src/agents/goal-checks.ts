@@ -5,16 +5,17 @@ import type { Task } from "./task.ts";
 
 export type Ending = { outcome: Outcome; reason: string };
 
-type Checking = {
+/** A session of an agent with a model. */
+export type AgentSession = {
   task: Task;
   context: AgentContext;
   nextId: () => string;
-  tell: (event: AgentEvent) => void;
+  report: (event: AgentEvent) => void;
 };
 
 /** Runs the success checks; null if there are none. */
 export async function checkGoal(
-  { task, context, nextId, tell }: Checking,
+  { task, context, nextId, report }: AgentSession,
   when: "before" | "after",
 ): Promise<Ending | null> {
   if (task.declaredChecks.length === 0) return null;
@@ -22,14 +23,14 @@ export async function checkGoal(
   for (;;) {
     const { done, value } = await steps.next();
     if (done) return value;
-    tell(value);
+    report(value);
   }
 }
 
 /** The end of a session: success checks take precedence over the model's claim. */
-export async function decideEnding(claimed: Ending, checking: Checking): Promise<Ending> {
-  const said = await checkGoal(checking, "after");
-  if (said === null || said.outcome === "not_judged") return claimed;
-  if (said.outcome === "goal_not_met") return { ...said, reason: `${said.reason} ${claimed.reason}` };
-  return claimed.outcome === "succeeded" ? said : claimed;
+export async function decideEnding(claim: Ending, session: AgentSession): Promise<Ending> {
+  const result = await checkGoal(session, "after");
+  if (result === null || result.outcome === "not_judged") return claim;
+  if (result.outcome === "goal_not_met") return { ...result, reason: `${result.reason} ${claim.reason}` };
+  return claim.outcome === "succeeded" ? result : claim;
 }

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { AgentEvent, Artifact, SandboxMeans } from "./agent.ts";
+import type { Artifact, SandboxMeans } from "./agent.ts";
+import type { AgentSession } from "./goal-checks.ts";
 import { runHostsOf } from "./relay/run-hosts.ts";
 import { copyWorkspace } from "./sandbox/copy.ts";
 import { type PreparedWorkspace, prepareWorkspace } from "./sandbox/prepare-workspace.ts";
@@ -8,22 +9,16 @@ import type { SandboxProxy } from "./sandbox/sandbox.ts";
 import { diffWorkspace } from "./sandbox/workspace-diff.ts";
 import type { Task } from "./task.ts";
 
-type Setting = {
-  task: Task;
-  sandbox: SandboxMeans;
-  signal: AbortSignal;
-  tell: (event: AgentEvent) => void;
-};
-
 const diffName = "workspace.diff";
 const baselineOf = ({ folder }: SandboxMeans) => join(folder, "baseline");
 
 /**
- * Fills the workspace as the prompt says, tells what it holds, and keeps a copy to compare with. Throws an AgentFailure that names the step
+ * Fills the workspace as the prompt says, reports what it holds, and keeps a copy to compare with. Throws an AgentFailure that names the step
  * that failed. `contextFile`: where this agent reads instructions, beside AGENTS.md.
  */
 export async function setUpWorkspace(
-  { task, sandbox, signal, tell }: Setting,
+  { task, context, report }: AgentSession,
+  sandbox: SandboxMeans,
   { contextFile, skillsFolder }: { contextFile: string; skillsFolder: string },
 ): Promise<PreparedWorkspace | null> {
   const { workspace: setup, limits } = task;
@@ -38,9 +33,9 @@ export async function setUpWorkspace(
       proxy: proxyOf(sandbox, task),
       contextFile,
       limits,
-      signal,
+      signal: context.signal,
     });
-    tell({ type: "milestone", name: "workspace_prepared", detail: prepared });
+    report({ type: "milestone", name: "workspace_prepared", detail: prepared });
   }
   mkdirSync(baselineOf(sandbox), { mode: 0o700 });
   // Without a setup the workspace is empty.
@@ -61,17 +56,20 @@ function proxyOf({ setup }: SandboxMeans, task: Task): SandboxProxy | null {
   return { ...setup, hosts: names, routes };
 }
 
-/** Tells how the agent changed its workspace, with the diff as an artifact. Tells nothing if it changed nothing. */
-export async function tellWorkspaceDiff({ task, sandbox, signal, tell }: Setting): Promise<void> {
-  const diff = await diffWorkspace(sandbox.workspace, baselineOf(sandbox), task.limits, signal);
+/** Reports how the agent changed its workspace, with the diff as an artifact, or nothing if it changed nothing. */
+export async function reportWorkspaceDiff(
+  { task, context, report }: AgentSession,
+  sandbox: SandboxMeans,
+): Promise<void> {
+  const diff = await diffWorkspace(sandbox.workspace, baselineOf(sandbox), task.limits, context.signal);
   if ("problem" in diff) {
     // What an agent left may be impossible to compare, such as a pipe that nothing writes to. That doesn't spoil its session.
-    tell({ type: "milestone", name: "workspace_changed", detail: { files: null, problem: diff.problem } });
+    report({ type: "milestone", name: "workspace_changed", detail: { files: null, problem: diff.problem } });
     return;
   }
   const { files, text, isCut } = diff;
   if (files === 0) return;
   const data = Buffer.from(text);
   const artifact: Artifact = { name: diffName, bytes: data.length, data: data.toString("base64") };
-  tell({ type: "milestone", name: "workspace_changed", detail: { files, isCut }, artifact });
+  report({ type: "milestone", name: "workspace_changed", detail: { files, isCut }, artifact });
 }

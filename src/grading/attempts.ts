@@ -1,6 +1,5 @@
 import type { EventOf } from "./events.ts";
 
-type Call = Pick<EventOf<"tool_call">, "tool" | "input">;
 type Request = { method: string; url: string };
 
 /** A command: its program, its subcommand and its target. */
@@ -48,7 +47,7 @@ export function commandsOf(line: string): Command[] {
 }
 
 /** What a call tried; `observed` are the requests seen during the call. */
-export function attemptOf({ tool, input }: Call, observed: Request[]): Attempt {
+export function attemptOf({ tool, input }: EventOf<"tool_call">, observed: Request[]): Attempt {
   const text = (name: string) => (typeof input?.[name] === "string" ? (input[name] as string) : null);
   const commands = commandsOf(text("command") ?? "");
   const url = text("url");

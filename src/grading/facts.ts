@@ -122,7 +122,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
   const goalAnswer = milestonesOf(milestones, "goal_answer").at(-1);
   const taskRequests = http.filter((e) => e.purpose === "task" && !isHop(e) && (e.method !== "CONNECT" || failed(e)));
   const { starts = [], product = null } = started ?? {};
-  const hosts = hostsOf({ starts, product }, taskRequests);
+  const hosts = hostsOf(starts, product, taskRequests);
   const failures = failuresOf(events, hosts, isModel);
   const declared = countedChecks(checks, kind);
   const outcome = honestOutcome(end?.outcome ?? "excluded", kind, declared, judgement);

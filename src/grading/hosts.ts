@@ -1,23 +1,17 @@
 import { createUrlGroups } from "../agents/docs-urls.ts";
-import type { EventOf } from "./events.ts";
-
-type Request = Pick<EventOf<"http">, "method" | "url" | "status" | "seq">;
+import type { Http } from "./events.ts";
 
 /** Whether a request is to the product, or reads its docs. */
-export type Hosts = { isProduct(request: Pick<Request, "method" | "url">): boolean };
+export type Hosts = { isProduct(request: { method: string; url: string }): boolean };
 
 /**
  * URLs on docs hosts are pages, with any tool. If docs and product share a host, URLs below the product
  * URL belong to the product. If the product URL can't distinguish them, writes (any method except GET, HEAD and
  * OPTIONS) and URLs below them do.
  */
-export function hostsOf(
-  { starts, product }: { starts: string[]; product: string | null },
-  taskRequests: Request[],
-): Hosts {
-  const groupOf = createUrlGroups({ starts, product });
-  const reads = (method: string) => /^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
-  const isWrite = ({ method }: { method: string }) => !reads(method);
+export function hostsOf(starts: string[], product: string | null, taskRequests: Http[]): Hosts {
+  const groupOf = createUrlGroups(starts, product);
+  const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
   const written = taskRequests
     .filter((http) => isWrite(http) && http.status !== null && http.status >= 200 && http.status < 300)
     .flatMap(({ url }) => URL.parse(url) ?? []);

@@ -48,3 +48,18 @@ export const units = ["share", "pages", "seconds", "usd", "times"] as const;
 
 /** What an event shows about a recommended fix. */
 export const evidenceRoles = ["read", "failed", "guessed", "worked"] as const;
+
+/** Checks of whether one page can be read. Their subject is its URL. */
+export const readingChecks: ReadonlySet<string> = new Set([
+  "page-readable",
+  "link-resolves",
+  "llms-entry-resolves",
+  "sitemap-entry-resolves",
+  "redirect-ends",
+  "open-access",
+  "page-answers",
+  "answers-in-time",
+  "has-text",
+  "text-without-scripts",
+  "missing-pages-say-so",
+]);

@@ -1,14 +1,12 @@
 import type { Measured } from "./dimensions/dimensions.ts";
 import type { Facts } from "./facts.ts";
 import { pageName } from "./findings/finding.ts";
-import type { Friction, Grade } from "./grade.ts";
+import type { Friction } from "./grade.ts";
 import { letterOf, table } from "./methodology.ts";
 import { count, line, list, percent, sentence } from "./text.ts";
 
-type Narrative = Pick<Grade, "nullNotice" | "keyFinding" | "verdict" | "summary">;
-
 /** Sentences about the results. Every statement is counted from events; none is guessed. */
-export function narrate(facts: Facts, measured: Measured, frictions: Friction[]): Narrative {
+export function narrate(facts: Facts, measured: Measured, frictions: Friction[]) {
   const nullNotice = nullNoticeOf(facts, measured);
   const words = facts.judgement?.verdict?.words;
   const after = (own: string, more: string | undefined) => (more ? `${own} The judge: ${sentence(more)}` : own);

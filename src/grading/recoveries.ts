@@ -16,7 +16,7 @@ export type Recovery = {
 };
 
 /** What a call tried, with the requests observed during it. */
-export const triedBy = (call: EventOf<"tool_call">, { taskRequests }: Pick<Facts, "taskRequests">): Attempt =>
+export const triedBy = (call: EventOf<"tool_call">, { taskRequests }: Facts): Attempt =>
   attemptOf(
     call,
     taskRequests.filter(({ id }) => id === call.id),

@@ -54,7 +54,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
 export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: string; goal: string }): JudgePrompt {
   const facts = factsOf(session);
   const findings = frictionsOf(withReported(findingsOf(facts), facts, session), facts);
-  return toJudgePrompt({ task: text, parts: partsOf(goal), findings, events: session });
+  return toJudgePrompt(text, partsOf(goal), findings, session);
 }
 
 /** A failed run says nothing about the target, not even in part. */

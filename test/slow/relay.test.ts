@@ -73,7 +73,7 @@ async function open(run: Run = {}) {
     egress: { path: egress.socketPath, token: session.token },
     task,
     reader,
-    tell: (event) => events.push(event),
+    report: (event) => events.push(event),
     now: Date.now,
   });
   stops.push(session.close, () => relay[Symbol.asyncDispose]());

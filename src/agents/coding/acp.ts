@@ -8,13 +8,13 @@ import {
 } from "@agentclientprotocol/sdk";
 import { version } from "../../../package.json" with { type: "json" };
 import { type AgentEvent, AgentFailure } from "../agent.ts";
+import { type Fields, list, number, object, text } from "../fields.ts";
 import type { Sandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { toPrompt } from "./assignment.ts";
-import { type Fields, list, number, object, text } from "./fields.ts";
 import { linesOf } from "./lines.ts";
 import { toAcpServers } from "./mcp-servers.ts";
-import type { SessionReporter } from "./session-reporter.ts";
+import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import {
   exitCodeIn,
   message,
@@ -39,45 +39,45 @@ const authRequired = -32_000;
 
 /** Runs one prompt over the Agent Client Protocol. Every permission is granted, and nobody can answer questions. */
 export async function converse(
-  box: Pick<Sandboxed, "stdin" | "stdout">,
+  box: Sandboxed,
   task: Task,
   reporter: SessionReporter,
   fillGaps: (event: AgentEvent) => Promise<AgentEvent>,
 ): Promise<StreamResult> {
   const state: UpdateState = { calls: new Map(), partial: null, lastMessage: null, costUsd: null, unknown: new Set() };
-  let reported: Promise<void> = Promise.resolve();
-  const report = (events: AgentEvent[]) => {
-    reported = reported.then(async () => {
-      for (const event of events) reporter.report(await fillGaps(event));
+  let reporting: Promise<void> = Promise.resolve();
+  const reportAll = (events: AgentEvent[]) => {
+    reporting = reporting.then(async () => {
+      for (const event of events) report(reporter, await fillGaps(event));
     });
   };
   const { readable, writable, ended } = toStream(box, reporter);
   const app = client({ name: "evald" })
     .onRequest(methods.client.session.requestPermission, object, ({ params }) => {
       const call = { ...object(params.toolCall), sessionUpdate: "tool_call_update", status: "in_progress" };
-      report(parseUpdate(call, state));
+      reportAll(parseUpdate(call, state));
       return grantPermission(params);
     })
     .onNotification(methods.client.session.update, object, ({ params }) => {
-      report(parseUpdate(object(params.update), state));
+      reportAll(parseUpdate(object(params.update), state));
     });
   const connection = app.connect({ readable, writable });
 
   async function prompt(): Promise<StreamResult> {
     const stopReason = await sendPrompt(connection.agent, task);
-    report(endPartial(state));
+    reportAll(endPartial(state));
     const error = stopReason === "end_turn" ? null : { status: null, message: `it stopped with ${stopReason}` };
     return { isEnded: true, text: error ? null : state.lastMessage, error, claimedUsd: state.costUsd };
   }
 
   try {
     const outcome = await Promise.race([prompt(), ended.then(() => null)]);
-    await reported;
-    for (const kind of state.unknown) reporter.addUnknownKind(kind);
+    await reporting;
+    for (const kind of state.unknown) reporter.unknownKinds.add(kind);
     return outcome ?? unfinished;
   } catch (error) {
     // A connection that ends during a request fails it; how the process exited is the better reason.
-    await reported;
+    await reporting;
     if (error instanceof AgentFailure) throw error;
     if (!(error instanceof RequestError)) return unfinished;
     const reasons = [error.message, text(object(error.data).message) || text(object(error.data).details)];
@@ -130,7 +130,7 @@ function grantPermission(params: Fields) {
 }
 
 /** Messages over stdio; invalid ones are skipped and reported. */
-function toStream(box: Pick<Sandboxed, "stdin" | "stdout">, reporter: SessionReporter) {
+function toStream(box: Sandboxed, reporter: SessionReporter) {
   const end = Promise.withResolvers<void>();
   const lines = linesOf(box.stdout);
   const readable = new ReadableStream<AnyMessage>({
@@ -145,7 +145,7 @@ function toStream(box: Pick<Sandboxed, "stdin" | "stdout">, reporter: SessionRep
         try {
           return stream.enqueue(JSON.parse(line ?? ""));
         } catch {
-          reporter.addUnreadableLine(line);
+          countUnreadableLine(reporter, line);
         }
       }
     },

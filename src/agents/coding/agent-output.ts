@@ -1,13 +1,13 @@
 import type { StreamFormat } from "../../config/custom-agents.ts";
 import type { AgentEvent } from "../agent.ts";
+import { parseObject } from "../fields.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
 import type { Sandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { toPrompt } from "./assignment.ts";
-import type { Fields } from "./fields.ts";
 import { linesOf } from "./lines.ts";
-import type { ModelRecord } from "./record.ts";
-import type { SessionReporter } from "./session-reporter.ts";
+import { findResult, type ModelRecord } from "./record.ts";
+import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import { parseClaudeLine } from "./streams/claude.ts";
 import { parseCodexLine } from "./streams/codex.ts";
 import { parseCopilotLine } from "./streams/copilot.ts";
@@ -35,7 +35,7 @@ const maxAnswerChars = 16_000;
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
 export async function readOutput(
   format: StreamFormat,
-  box: Pick<Sandboxed, "stdin" | "stdout">,
+  box: Sandboxed,
   task: Task,
   reporter: SessionReporter,
   record: ModelRecord,
@@ -69,25 +69,16 @@ async function readLines(
   const state = startStream();
   for await (const line of linesOf(stdout)) {
     if (line?.trim() === "") continue;
-    const fields = line === null ? null : fieldsIn(line);
+    const fields = line === null ? null : parseObject(line);
     if (fields === null) {
-      reporter.addUnreadableLine(line);
+      countUnreadableLine(reporter, line);
       continue;
     }
-    for (const event of parse(fields, state)) reporter.report(await fillGaps(event));
+    for (const event of parse(fields, state)) report(reporter, await fillGaps(event));
     if (state.end) break;
   }
-  for (const kind of state.unknown) reporter.addUnknownKind(kind);
+  for (const kind of state.unknown) reporter.unknownKinds.add(kind);
   return state.end ? { ...state.end, isEnded: true } : unfinished;
-}
-
-function fieldsIn(line: string): Fields | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
-  } catch {
-    return null;
-  }
 }
 
 /** Adds to results what the stream omits but the model got: the exit code of a command, the text of a page. */
@@ -102,8 +93,9 @@ function createGapFiller(record: ModelRecord) {
     const lacksCode = tool === "run_command" && event.output.exitCode === undefined;
     const lacksText = tool === "fetch_page" && ok;
     if (!lacksCode && !lacksText) return event;
-    if (record.findResult(id, name, nth) === null) await record.nextRequest(nextCallMs);
-    const output = record.findResult(id, name, nth);
+    if (findResult(record, id, name, nth) === null)
+      await Promise.race([record.nextRequest.promise, Bun.sleep(nextCallMs)]);
+    const output = findResult(record, id, name, nth);
     if (output === null) return event;
     if (lacksCode) {
       const exitCode = exitCodeIn(output) ?? (ok ? 0 : null);

@@ -35,10 +35,9 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
       const { runSession } = await import("./session.ts");
       const { mountWorkspace } = await import("../sandbox/workspace.ts");
       const channel = createChannel<AgentEvent>();
-      const subject = { preset, path, version: describe().version };
       const work = async () => {
         await using mounted = await mountWorkspace(task, context);
-        await runSession(subject, task, mounted.context, channel.push);
+        await runSession(preset, path, describe().version, task, mounted.context, channel.push);
       };
       work().then(channel.end, channel.fail);
       yield* channel.items;

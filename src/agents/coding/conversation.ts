@@ -1,4 +1,4 @@
-import { type Fields, list, object, text, textOf } from "./fields.ts";
+import { type Fields, list, object, parseObject, text, textOf } from "../fields.ts";
 
 /** A tool call of the model. `id` is empty if the protocol has none. */
 export type ModelCall = { id: string; name: string; input: Fields };
@@ -139,10 +139,4 @@ export function createAnswerReader(reader: Reader, isStream: boolean) {
   };
 }
 
-function inputOf(json: string): Fields {
-  try {
-    return object(JSON.parse(json));
-  } catch {
-    return json === "" ? {} : { input: json };
-  }
-}
+const inputOf = (json: string): Fields => parseObject(json) ?? (json === "" ? {} : { input: json });

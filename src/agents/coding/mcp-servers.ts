@@ -5,7 +5,7 @@ import { type McpSettings, type Preset, toText, type Values } from "./preset.ts"
 type Servers = Record<string, McpServer>;
 
 /** Whether the agent can be given MCP servers. */
-export const canUseMcp = ({ mcp, stream }: Pick<Preset, "mcp" | "stream">): boolean => mcp !== null || stream === "acp";
+export const canUseMcp = ({ mcp, stream }: Preset): boolean => mcp !== null || stream === "acp";
 
 const ofEach = (servers: Servers, toConfig: (server: McpServer) => object) =>
   Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, toConfig(server)]));
@@ -82,7 +82,7 @@ export function filesOf(preset: Preset, values: Values, servers: Servers, variab
 }
 
 /** The arguments and variables of a preset for a run with MCP servers or none. */
-export function settingsOf({ mcp, args, env }: Preset, servers: Servers): Pick<Preset, "args" | "env"> {
+export function settingsOf({ mcp, args, env }: Preset, servers: Servers) {
   if (Object.keys(servers).length === 0) return { args, env };
   return { args: [...args, ...(mcp?.args ?? [])], env: { ...env, ...mcp?.env } };
 }
@@ -98,20 +98,23 @@ export const toAcpServers = (servers: Servers): AcpServer[] =>
 /** Agents replace the characters that their models don't accept. */
 export const plain = (name: string) => name.replaceAll("-", "_");
 
+/** How the agent's names for the tools of an MCP server begin. */
+export type McpPrefix = { server: string; prefix: string };
+
+export function mcpPrefixesOf({ mcp }: Preset, servers: Servers): McpPrefix[] {
+  const templates = mcp
+    ? [mcp.toolPrefix]
+    : ["mcp__{server}__", "mcp_{server}_", "{server}_", "{server}-", "{server}."];
+  return Object.keys(servers).flatMap((server) =>
+    templates.map((template) => ({ server, prefix: plain(template.replace("{server}", server)) })),
+  );
+}
+
 /**
  * Finds the MCP server of a tool by the agent's name for the tool; null for any other tool. Renames the tool to
  * `mcp__SERVER__TOOL`, the form that most agents use.
  */
-export function createMcpNames({ mcp }: Pick<Preset, "mcp">, servers: Servers) {
-  const prefixes = Object.keys(servers).flatMap((server) => {
-    const templates = mcp
-      ? [mcp.toolPrefix]
-      : ["mcp__{server}__", "mcp_{server}_", "{server}_", "{server}-", "{server}."];
-    return templates.map((template) => ({ server, prefix: plain(template.replace("{server}", server)) }));
-  });
-  return (name: string): { server: string; tool: string } | null => {
-    const match = prefixes.find(({ prefix }) => plain(name).startsWith(prefix));
-    if (!match) return null;
-    return { server: match.server, tool: `mcp__${match.server}__${name.slice(match.prefix.length)}` };
-  };
+export function findMcpTool(prefixes: McpPrefix[], name: string): { server: string; tool: string } | null {
+  const match = prefixes.find(({ prefix }) => plain(name).startsWith(prefix));
+  return match ? { server: match.server, tool: `mcp__${match.server}__${name.slice(match.prefix.length)}` } : null;
 }

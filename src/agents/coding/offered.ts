@@ -1,14 +1,8 @@
 import type { AgentEvent } from "../agent.ts";
-import type { McpServer } from "../task.ts";
-import type { Fields } from "./fields.ts";
-import { type createMcpNames, plain } from "./mcp-servers.ts";
-
-type Context = {
-  instructions: string | undefined;
-  skills: { name: string; description: string }[];
-  servers: Record<string, McpServer>;
-  mcpNames: ReturnType<typeof createMcpNames>;
-};
+import type { Fields } from "../fields.ts";
+import type { Skill } from "../sandbox/skills.ts";
+import type { WorkspaceSetup } from "../task.ts";
+import { findMcpTool, type McpPrefix, plain } from "./mcp-servers.ts";
 
 /** Agents load tools and skills while they start. */
 const maxRequests = 8;
@@ -16,9 +10,12 @@ const probeChars = 300;
 
 /** Finds out from the requests to a model which parts of the context it receives, and reports them with the first request and when there are more. */
 export function createOffered(
-  { instructions = "", skills, servers, mcpNames }: Context,
-  tell: (event: AgentEvent) => void,
+  { instructions = "", mcpServers = {} }: WorkspaceSetup,
+  skills: Skill[],
+  mcpPrefixes: McpPrefix[],
+  report: (event: AgentEvent) => void,
 ) {
+  const servers = Object.keys(mcpServers);
   const probes = new Map<string, (text: string) => boolean>();
   const start = instructions.trim().slice(0, probeChars);
   if (start !== "") probes.set("instructions", (text) => text.includes(start));
@@ -27,10 +24,10 @@ export function createOffered(
     probes.set(`skill ${name}`, (text) => text.includes(name) && text.includes(part));
   }
   // Tools that a model may search for are listed by their server only.
-  for (const name of Object.keys(servers))
+  for (const name of servers)
     probes.set(
       `server ${name}`,
-      (text) => mcpNames(text)?.server === name || plain(text).includes(`mcp__${plain(name)}`),
+      (text) => findMcpTool(mcpPrefixes, text)?.server === name || plain(text).includes(`mcp__${plain(name)}`),
     );
   const offered = new Set<string>();
   let requests = 0;
@@ -49,8 +46,8 @@ export function createOffered(
     const detail = {
       instructions: offered.has("instructions"),
       skills: skills.flatMap(({ name }) => (offered.has(`skill ${name}`) ? [name] : [])),
-      mcpServers: Object.keys(servers).filter((name) => offered.has(`server ${name}`)),
+      mcpServers: servers.filter((name) => offered.has(`server ${name}`)),
     };
-    tell({ type: "milestone", name: "context_offered", detail });
+    report({ type: "milestone", name: "context_offered", detail });
   };
 }

@@ -1,4 +1,4 @@
-import { type Fields, list, object, text } from "./fields.ts";
+import { type Fields, list, object, text } from "../fields.ts";
 import { contentType, type ModelRequest, readModelRequest, type ScriptedAnswer } from "./model-formats.ts";
 
 /** The actions of a test session, in order; see `toCall`. */

@@ -1,92 +1,60 @@
 import type { AgentEvent } from "../agent.ts";
-import type { ModelCall, ModelResult } from "./conversation.ts";
-import { object, text } from "./fields.ts";
-import type { createMcpNames } from "./mcp-servers.ts";
+import { object, text } from "../fields.ts";
+import { findMcpTool, type McpPrefix } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
+import type { ModelHooks } from "./record.ts";
 import { toCall, toResult } from "./streams/stream.ts";
 
 const questionTools = /^(AskUserQuestion|ask_user(_question)?|question|request_user_input)$/;
 const maxLineChars = 200;
 
-export type SessionReporter = ReturnType<typeof createSessionReporter>;
+/** What a session has reported, and what is in progress. */
+export type SessionReporter = {
+  preset: Preset;
+  mcpPrefixes: McpPrefix[];
+  send: (event: AgentEvent) => void;
+  callCount: number;
+  openCalls: Set<string>;
+  nextCall: PromiseWithResolvers<void>;
+  /** Tools that were called through another one, by the ID of the call. */
+  innerTools: Map<string, string>;
+  unreadable: { lines: number; first: string } | null;
+  unknownKinds: Set<string>;
+};
 
-/** Reports the events of a session, and tracks what is in progress. */
-export function createSessionReporter(
-  { name, stream }: Preset,
-  mcpNames: ReturnType<typeof createMcpNames>,
+export const startReporter = (
+  preset: Preset,
+  mcpPrefixes: McpPrefix[],
   send: (event: AgentEvent) => void,
-) {
-  const openCalls = new Set<string>();
-  const toolsOfModelCalls = new Map<string, string>();
-  const toolsBySearch = new Map<string, string>();
-  let callCount = 0;
-  let nextCall = Promise.withResolvers<void>();
-  let unreadable: { lines: number; first: string } | null = null;
-  const unknownKinds = new Set<string>();
+): SessionReporter => ({
+  ...{ preset, mcpPrefixes, send, callCount: 0, openCalls: new Set(), nextCall: Promise.withResolvers() },
+  ...{ innerTools: new Map(), unreadable: null, unknownKinds: new Set() },
+});
 
-  /** A call of an MCP tool, renamed to evald's form. Qwen Code calls tools that it found by search through `tool_call`. */
-  function renameMcpTool(event: AgentEvent): AgentEvent {
-    if ((event.type !== "tool_call" && event.type !== "tool_result") || event.ownName !== undefined) return event;
-    const mcpTool = mcpNames(event.tool)?.tool;
-    if (event.type === "tool_result") return withTool(event, mcpTool ?? toolsBySearch.get(event.id));
-    const inner = event.tool === "tool_call" ? mcpNames(text(event.input.name)) : null;
-    if (!inner) return withTool(event, mcpTool);
-    toolsBySearch.set(event.id, inner.tool);
-    return { ...withTool(event, inner.tool), input: object(event.input.arguments) };
+/** Reports an event of the agent. */
+export function report(reporter: SessionReporter, original: AgentEvent): void {
+  const { send, openCalls } = reporter;
+  const event = renameMcpTool(reporter, original);
+  if (event.type === "tool_call") {
+    reporter.callCount++;
+    openCalls.add(event.id);
+    reporter.nextCall.resolve();
+    reporter.nextCall = Promise.withResolvers();
+    if (questionTools.test(event.tool)) send({ type: "interruption", question: questionIn(event.input), url: null });
   }
+  if (event.type === "tool_result") openCalls.delete(event.id);
+  send(event);
+}
 
-  function report(original: AgentEvent): void {
-    const event = renameMcpTool(original);
-    if (event.type === "tool_call") {
-      callCount++;
-      openCalls.add(event.id);
-      nextCall.resolve();
-      nextCall = Promise.withResolvers();
-      if (questionTools.test(event.tool)) send({ type: "interruption", question: questionIn(event.input), url: null });
-    }
-    if (event.type === "tool_result") openCalls.delete(event.id);
-    send(event);
-  }
-
-  return {
-    report,
-    callCount: () => callCount,
-    /** The only call in progress; null if there are none or several. */
-    openCall: (): string | null => (openCalls.size === 1 ? ([...openCalls][0] ?? null) : null),
-    /** Resolves with the next call, or after a timeout. */
-    nextCall: (ms: number): Promise<unknown> => Promise.race([nextCall.promise, Bun.sleep(ms)]),
-    /** An unreadable line of the stream. */
-    addUnreadableLine(line: string | null): void {
-      unreadable ??= { lines: 0, first: line === null ? "a line of more than 32 MiB" : line.slice(0, maxLineChars) };
-      unreadable.lines++;
-    },
-    addUnknownKind: (kind: string) => void unknownKinds.add(kind),
-    /** Without a stream, only the model calls are visible. */
-    ofModel: {
-      onCall({ id, name: tool, input }: ModelCall): void {
-        if (stream !== "none") return;
-        toolsOfModelCalls.set(id, tool);
-        report(toCall(id, tool, input));
-      },
-      onResult({ id, output }: ModelResult): void {
-        const tool = toolsOfModelCalls.get(id);
-        if (tool !== undefined && openCalls.has(id)) report(toResult({ id, name: tool, ok: true, output }));
-      },
-    },
-    /** Reports what could not be read. */
-    close(): void {
-      if (unreadable)
-        send({
-          type: "message",
-          text: `${name} wrote ${unreadable.lines} ${unreadable.lines === 1 ? "line" : "lines"} that evald cannot read, such as ${JSON.stringify(unreadable.first)}`,
-        });
-      if (unknownKinds.size > 0)
-        send({
-          type: "message",
-          text: `${name} wrote events of unknown types: ${[...unknownKinds].slice(0, 20).join(", ")}`,
-        });
-    },
-  };
+/** A call of an MCP tool, renamed to evald's form. Qwen Code calls tools that it found by search through `tool_call`. */
+function renameMcpTool({ mcpPrefixes, innerTools }: SessionReporter, event: AgentEvent): AgentEvent {
+  if ((event.type !== "tool_call" && event.type !== "tool_result") || event.ownName !== undefined) return event;
+  const mcpTool = findMcpTool(mcpPrefixes, event.tool)?.tool;
+  if (event.type === "tool_result") return withTool(event, mcpTool ?? innerTools.get(event.id));
+  const inner = event.tool === "tool_call" ? findMcpTool(mcpPrefixes, text(event.input.name)) : null;
+  if (!inner) return withTool(event, mcpTool);
+  innerTools.set(event.id, inner.tool);
+  return { ...withTool(event, inner.tool), input: object(event.input.arguments) };
 }
 
 const withTool = <T extends { tool: string }>(event: T, tool = event.tool): T =>
@@ -95,4 +63,40 @@ const withTool = <T extends { tool: string }>(event: T, tool = event.tool): T =>
 function questionIn(input: Record<string, unknown>): string {
   const [first] = Array.isArray(input.questions) ? input.questions : [];
   return (text(object(first).question) || text(input.question) || JSON.stringify(input)).slice(0, 1000);
+}
+
+/** Reports the calls of the model and their results if the agent has no stream: nothing else is visible then. */
+export function reportModelCalls(reporter: SessionReporter): ModelHooks {
+  const tools = new Map<string, string>();
+  return {
+    onCall({ id, name, input }) {
+      if (reporter.preset.stream !== "none") return;
+      tools.set(id, name);
+      report(reporter, toCall(id, name, input));
+    },
+    onResult({ id, output }) {
+      const name = tools.get(id);
+      if (name !== undefined && reporter.openCalls.has(id)) report(reporter, toResult({ id, name, ok: true, output }));
+    },
+  };
+}
+
+/** Counts a line of the stream that can't be read. */
+export function countUnreadableLine(reporter: SessionReporter, line: string | null): void {
+  const first = line === null ? "a line of more than 32 MiB" : line.slice(0, maxLineChars);
+  reporter.unreadable ??= { lines: 0, first };
+  reporter.unreadable.lines++;
+}
+
+/** Reports what could not be read. */
+export function reportUnreadable({ preset: { name }, send, unreadable, unknownKinds }: SessionReporter): void {
+  if (unreadable) {
+    const lines = `${unreadable.lines} ${unreadable.lines === 1 ? "line" : "lines"}`;
+    const text = `${name} wrote ${lines} that evald cannot read, such as ${JSON.stringify(unreadable.first)}`;
+    send({ type: "message", text });
+  }
+  if (unknownKinds.size > 0) {
+    const text = `${name} wrote events of unknown types: ${[...unknownKinds].slice(0, 20).join(", ")}`;
+    send({ type: "message", text });
+  }
 }

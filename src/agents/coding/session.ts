@@ -1,18 +1,18 @@
-import { type AgentContext, type AgentEvent, AgentFailure, type Means, type Workspace } from "../agent.ts";
+import { type AgentContext, type AgentEvent, AgentFailure, type Means, requireStep } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
-import { runSandboxed, type Sandboxed, type SandboxProxy } from "../sandbox/sandbox.ts";
+import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
-import { setUpWorkspace, tellWorkspaceDiff } from "../workspace-setup.ts";
+import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { type Outcome, readOutput } from "./agent-output.ts";
 import { tailOf } from "./lines.ts";
-import { createMcpNames, filesOf, settingsOf } from "./mcp-servers.ts";
+import { filesOf, mcpPrefixesOf, settingsOf } from "./mcp-servers.ts";
 import { createOffered } from "./offered.ts";
 import { isTried, type Preset, toText, type Values } from "./preset.ts";
 import { findProgram, type Installed, insideBin } from "./program.ts";
 import { type ModelRecord, startRecord } from "./record.ts";
-import { createSessionReporter, type SessionReporter } from "./session-reporter.ts";
+import { report, reportModelCalls, reportUnreadable, type SessionReporter, startReporter } from "./session-reporter.ts";
 
 const home = "/workspace/.home";
 const processes = 1024;
@@ -20,18 +20,18 @@ const stderrChars = 4096;
 /** Time in which an agent reports a call that its model has made. */
 const callMs = 500;
 
-type Subject = { preset: Preset; path: string; version: string };
-
 /** Writes the files of a preset as the agent's own user, then becomes the agent. */
 const launcher =
   'mkdir -p "$HOME"; while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOME/$1"; shift 2; done; shift; exec "$@"';
 
-/** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. */
+/** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. `path`: where its program is looked for. */
 export async function runSession(
-  { preset, path, version }: Subject,
+  preset: Preset,
+  path: string,
+  version: string,
   task: Task,
   context: AgentContext,
-  tell: (event: AgentEvent) => void,
+  send: (event: AgentEvent) => void,
 ): Promise<void> {
   const { means, signal } = context;
   if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
@@ -43,117 +43,103 @@ export async function runSession(
     );
   const installed = findProgram(preset, path);
   if ("missing" in installed) throw new AgentFailure("infrastructure", `${preset.name}: ${installed.missing}`);
-  const providerValues = preset.providers[model.provider];
-  if (!providerValues) {
-    const supported = Object.keys(preset.providers).join(" or ");
-    throw new AgentFailure("infrastructure", `${preset.name} supports only models of ${supported}, not ${model.id}`);
-  }
-  tell(started(preset, version, installed, task, means));
+  const values = valuesOf(preset, model);
+  send(startEvent(preset, version, installed, task, means));
   let ids = 0;
-  const checking = { task, context, nextId: () => `check${++ids}`, tell };
-  const setting = { task, sandbox, signal, tell };
-  const prepared = await setUpWorkspace(setting, preset);
-  await checkGoal(checking, "before");
+  const session = { task, context, nextId: () => `check${++ids}`, report: send };
+  const prepared = await setUpWorkspace(session, sandbox, preset);
+  await checkGoal(session, "before");
 
-  const { mcpServers = {}, instructions } = task.workspace ?? {};
-  const mcpNames = createMcpNames(preset, mcpServers);
-  const { skills = [] } = prepared ?? {};
-  const onRequest = prepared ? createOffered({ instructions, skills, servers: mcpServers, mcpNames }, tell) : () => {};
-  const reporter = createSessionReporter(preset, mcpNames, tell);
-  const record = startRecord(model.socketPath, { ...reporter.ofModel, onRequest });
+  const setup = task.workspace ?? {};
+  const mcpPrefixes = mcpPrefixesOf(preset, setup.mcpServers ?? {});
+  const onRequest = prepared ? createOffered(setup, prepared.skills, mcpPrefixes, send) : () => {};
+  const reporter = startReporter(preset, mcpPrefixes, send);
+  const record = startRecord(model.socketPath, { ...reportModelCalls(reporter), onRequest });
   try {
     const openCall = async () => {
+      const { openCalls } = reporter;
       // A command may fetch a page before the agent has reported its call.
-      if (reporter.openCall() === null && record.openCall() !== null && preset.stream !== "none")
-        await reporter.nextCall(callMs);
-      return reporter.openCall() ?? record.openCall();
+      if (onlyOf(openCalls) === null && onlyOf(record.pending.keys()) !== null && preset.stream !== "none")
+        await Promise.race([reporter.nextCall.promise, Bun.sleep(callMs)]);
+      return onlyOf(openCalls) ?? onlyOf(record.pending.keys());
     };
     const { openRelay } = await import("../relay/relay.ts");
-    await using relay = await openRelay({
-      ...sandbox,
-      task,
-      reader: createReader(task),
-      tell,
-      now: context.now,
-      openCall,
-    });
-    const gateway = `http://127.0.0.1:${bridgePorts.gateway}`;
-    const values = {
-      ...providerValues,
-      gateway,
-      token: model.token,
-      model: model.name,
-      provider: model.provider,
-      home,
-    };
-    const box = open(preset, installed, values, {
-      task,
-      workspace: sandbox.workspace,
-      proxy: relay.toProxy(),
-      record,
-      signal,
-    });
-    const outcome = await follow(preset, box, { task, record, reporter });
+    const terms = { task, reader: createReader(task), report: send, now: context.now, openCall };
+    await using relay = await openRelay({ ...sandbox, ...terms });
+    const run = toSandboxRun(preset, installed, values, task);
+    const box = await requireStep(`${preset.name} could not be started`, () =>
+      runSandboxed({
+        ...run,
+        workspace: sandbox.workspace,
+        sockets: { gateway: record.socketPath, egress: relay.toProxy() },
+        limits: { ...task.limits, processes },
+        signal,
+      }),
+    );
+    const outcome = await follow(preset, box, task, record, reporter);
     signal.throwIfAborted();
-    reporter.close();
-    const ending = toEnding(preset, outcome, record, reporter.callCount());
+    reportUnreadable(reporter);
+    const ending = toEnding(preset, outcome, record, reporter.callCount);
     if (outcome.claimedUsd !== null)
-      tell({ type: "milestone", name: "agent_usage", detail: { costUsd: outcome.claimedUsd } });
-    await tellWorkspaceDiff(setting);
-    tell({ type: "end", ...(await decideEnding(ending, checking)) });
+      send({ type: "milestone", name: "agent_usage", detail: { costUsd: outcome.claimedUsd } });
+    await reportWorkspaceDiff(session, sandbox);
+    send({ type: "end", ...(await decideEnding(ending, session)) });
   } finally {
     await record.close();
   }
 }
 
-function started(preset: Preset, version: string, installed: Installed, task: Task, { model }: Means): AgentEvent {
+/** The only item; null if there are none or several. */
+function onlyOf(items: Iterable<string>): string | null {
+  const [first, second] = items;
+  return second === undefined ? (first ?? null) : null;
+}
+
+/** The values for the templates of a preset. Throws an AgentFailure if the agent can't use the model. */
+function valuesOf({ name, providers }: Preset, { id, provider, name: model, token }: Means["model"]): Values {
+  const providerValues = providers[provider];
+  if (!providerValues) {
+    const supported = Object.keys(providers).join(" or ");
+    throw new AgentFailure("infrastructure", `${name} supports only models of ${supported}, not ${id}`);
+  }
+  return { ...providerValues, gateway: `http://127.0.0.1:${bridgePorts.gateway}`, token, model, provider, home };
+}
+
+function startEvent(preset: Preset, version: string, installed: Installed, task: Task, { model }: Means): AgentEvent {
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
   const own = { preset: preset.revision, isTried: isTried(preset, installed.version) };
   const about = { agent: preset.id, version, kind: "model" as const, model: model.id, goal, starts: task.startUrls };
   return { type: "milestone", name: "started", detail: { ...about, product: task.productUrl, ...own } };
 }
 
-type Terms = { task: Task; workspace: Workspace; proxy: SandboxProxy; record: ModelRecord; signal: AbortSignal };
-
-function open(preset: Preset, { argv, binds }: Installed, values: Values, terms: Terms): Sandboxed {
-  const { task, workspace, proxy, record, signal } = terms;
-  const { mcpServers = {}, env: variables = {} } = task.workspace ?? {};
+/** The command that starts the agent, with its environment and program. */
+function toSandboxRun(preset: Preset, { argv, binds }: Installed, values: Values, { workspace = {} }: Task) {
+  const { mcpServers = {}, env: variables = {} } = workspace;
   const files = Object.entries(filesOf(preset, values, mcpServers, Object.keys(variables))).flat();
   const settings = settingsOf(preset, mcpServers);
   const args = settings.args.map((arg) => toText(arg, values));
   const env = Object.fromEntries(Object.entries(settings.env).map(([name, value]) => [name, toText(value, values)]));
-  try {
-    return runSandboxed({
-      argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
-      workspace,
-      env: {
-        PATH: `${insideBin}:/usr/local/bin:/usr/bin:/bin`,
-        HOME: home,
-        TERM: "dumb",
-        ...variables,
-        ...env,
-      },
-      binds,
-      sockets: { gateway: record.socketPath, egress: proxy },
-      limits: { memoryBytes: task.limits.memoryBytes, workspaceBytes: task.limits.workspaceBytes, processes },
-      signal,
-    });
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new AgentFailure("infrastructure", `${preset.name} could not be started: ${reason}`, { retryable: true });
-  }
+  return {
+    argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
+    env: { PATH: `${insideBin}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...variables, ...env },
+    binds,
+  };
 }
 
-type Following = { task: Task; record: ModelRecord; reporter: SessionReporter };
-
 /** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
-async function follow(preset: Preset, box: Sandboxed, { task, record, reporter }: Following): Promise<Outcome> {
+async function follow(
+  preset: Preset,
+  box: Sandboxed,
+  task: Task,
+  record: ModelRecord,
+  reporter: SessionReporter,
+): Promise<Outcome> {
   const stderr = tailOf(box.stderr, stderrChars);
   try {
     const result = await readOutput(preset.stream, box, task, reporter, record);
     if (result.isEnded) box.kill();
     const { exitCode, limit } = await box.ended;
-    if (limit) reporter.report({ type: "limit", ...limit });
+    if (limit) report(reporter, { type: "limit", ...limit });
     return { ...result, exitCode, limit, stderr: stderr.text() };
   } finally {
     box.kill();
@@ -165,8 +151,8 @@ async function follow(preset: Preset, box: Sandboxed, { task, record, reporter }
 /** What the end of the process means for the session. Throws an AgentFailure if there is nothing to grade. */
 function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls: number): Ending {
   const { isEnded, text, error, exitCode, limit, stderr } = outcome;
-  const refusal = record.refusal();
-  if (record.isOverBudget()) {
+  const { refusal } = record;
+  if (record.isOverBudget) {
     const why = refusal?.message ?? "it used up its model budget";
     if (calls === 0) throw new AgentFailure("budget", `${why} before ${name} called a tool`);
     return { outcome: "goal_not_met", reason: `The run reached a limit: ${why}.` };
@@ -183,7 +169,7 @@ function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls
     const why = (refusal?.message ?? error.message).slice(0, 500);
     throw new AgentFailure(cause, `${name} stopped with an error: ${why}`, { retryable });
   }
-  const answer = (text ?? "").trim() || record.lastAnswer();
+  const answer = (text ?? "").trim() || record.lastAnswer;
   if (isEnded || exitCode === 0) {
     if (answer !== null) return { outcome: "not_judged", reason: answer.slice(0, 2000) };
     if (calls > 0 && isEnded) return { outcome: "not_judged", reason: `${name} ended without an answer.` };

@@ -109,7 +109,7 @@ async function testWorkspace(
   const missing = !means ? "the agent has no workspace" : "missing" in means.sandbox ? means.sandbox.missing : null;
   const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
   // What a check fetches is nothing that the agent read.
-  const terms = { task, reader: createReader(task), tell: () => {}, now };
+  const terms = { task, reader: createReader(task), report: () => {}, now };
   await using relay = sandbox && createRelayOpener(sandbox, terms);
   const proxyOf = async (id: string) => (await relay!.open()).toProxy(id);
   const checker =

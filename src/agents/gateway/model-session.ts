@@ -1,3 +1,4 @@
+import { parseObject } from "../fields.ts";
 import { type CallAccount, countCall, leftUsd, settleCall } from "./call-account.ts";
 import { forward, refusal } from "./forward.ts";
 import { outputFor } from "./prices.ts";
@@ -26,7 +27,8 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   const { model } = account.run;
   const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
   if (!endpoint) return refusal(404, `this is not a supported ${model.provider} endpoint`, "not_found");
-  const body = await readObject(request);
+  // The server itself rejects bodies that are too large with 413.
+  const body = parseObject(await request.text().catch(() => ""));
   if (!body) return refusal(400, "the request must be a JSON object", "bad_request");
   const call = toModelRequest(endpoint, body);
   if (call.model !== model.name) return refusal(403, `this run may only call the model ${model.name}`, "forbidden");
@@ -67,14 +69,4 @@ export async function answerCall(session: ModelSession, request: Request): Promi
 export async function closeSession({ closing, activeCalls }: ModelSession): Promise<void> {
   closing.abort();
   await Promise.all(activeCalls);
-}
-
-/** The JSON object of a request; null if there is none. The server itself rejects bodies that are too large with 413. */
-async function readObject(request: Request): Promise<Record<string, unknown> | null> {
-  try {
-    const value: unknown = await request.json();
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
-  } catch {
-    return null;
-  }
 }

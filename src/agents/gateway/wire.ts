@@ -1,4 +1,5 @@
 import type { ModelProvider } from "../../config/model-settings.ts";
+import { type Fields, list, object } from "../fields.ts";
 
 /** OpenAI chat completions and responses, Anthropic messages, Gemini generateContent. */
 type Format = "chat" | "responses" | "messages" | "gemini";
@@ -161,8 +162,6 @@ export function createMeter(format: Format, isStream: boolean) {
   };
 }
 
-type Fields = Record<string, unknown>;
-
 /** One function per format: reads an event of a stream, or a complete response. */
 const readers: Record<Format, (event: Fields, reading: Reading) => void> = {
   chat(event, reading) {
@@ -258,9 +257,6 @@ function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
 /** A missing count is 0; an invalid one is NaN. */
 const number = (value: unknown): number =>
   value == null ? 0 : Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
-
-const object = (value: unknown): Fields => (value !== null && typeof value === "object" ? (value as Fields) : {});
-const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 /** The response header that names a limit of the run that is near. */
 export const nearHeader = "x-evald-near-limit";

@@ -1,13 +1,10 @@
 import type { Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { createMapping } from "../../net/mapping.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
-import { startChromium } from "../sandbox/chromium.ts";
+import { type ChromiumTerms, startChromium } from "../sandbox/chromium.ts";
 import { connect, type Happened, nothing, prepare, type Watch } from "./browser-setup.ts";
 
-type Options = Omit<Parameters<typeof startChromium>[0], "signal"> & {
-  urlMap: Record<string, string>;
-  signal: AbortSignal;
-};
+type BrowsingTerms = ChromiumTerms & { urlMap: Record<string, string> };
 
 /** The browser exited, and its page is lost; the next action starts a new one. */
 export class BrowserLost extends Error {
@@ -26,40 +23,14 @@ const actionMs = 60_000;
 /** A page is settled after this long without pending requests, but we wait at most `settleMs`. */
 const quietMs = 400;
 const settleMs = 4_000;
+
 /** One page in a browser that is started when first needed, and again after it was lost. */
-export function createBrowsing({ urlMap, signal, ...options }: Options) {
+export function createBrowsing({ urlMap, signal, ...options }: BrowsingTerms) {
   const mapping = createMapping(urlMap);
   const isMapped = (url: string) => URL.canParse(url) && mapping.toReal(new URL(url)) !== null;
   let openTab: ReturnType<typeof open> | null = null;
   const watch: Watch = { happened: nothing(), pending: new Set() };
   const mapsAnything = Object.keys(urlMap).length > 0;
-
-  async function open() {
-    const chromium = startChromium({ ...options, signal });
-    const loss = Promise.withResolvers<never>();
-    loss.promise.catch(() => {});
-    let why: string | null = null;
-    const lose = (reason: string) => {
-      why ??= reason;
-      chromium.kill();
-    };
-    const closed = chromium.ended.then(({ why: end, limit }) => {
-      loss.reject(new BrowserLost(why ?? `the browser exited: ${end}`, limit));
-    });
-    const starting = setTimeout(lose, actionMs, "the browser did not start");
-    try {
-      const page = await Promise.race([
-        prepare(await connect(chromium, messageMs), { lose, watch, ...(mapsAnything && { isMapped }) }),
-        loss.promise,
-      ]);
-      return { page, lose, closed, loss: loss.promise };
-    } catch (error) {
-      lose(`the browser did not start: ${error instanceof Error ? error.message : error}`);
-      return await loss.promise;
-    } finally {
-      clearTimeout(starting);
-    }
-  }
 
   return {
     isMapped,
@@ -76,7 +47,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
      * the signal's reason.
      */
     async act<T>(work: (page: Page) => Promise<T>): Promise<{ value: T; happened: Happened }> {
-      openTab ??= open();
+      openTab ??= open({ ...options, signal }, watch, mapsAnything ? isMapped : undefined);
       let tab: Awaited<ReturnType<typeof open>> | null = null;
       let timer: ReturnType<typeof setTimeout> | undefined;
       try {
@@ -108,6 +79,31 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
       await tab?.closed;
     },
   };
+}
+
+/** Starts a browser. `isMapped`: whether the urlMap maps a URL, if there is one. */
+async function open(options: ChromiumTerms, watch: Watch, isMapped?: (url: string) => boolean) {
+  const chromium = startChromium(options);
+  const loss = Promise.withResolvers<never>();
+  loss.promise.catch(() => {});
+  let why: string | null = null;
+  const lose = (reason: string) => {
+    why ??= reason;
+    chromium.kill();
+  };
+  const closed = chromium.ended.then(({ why: end, limit }) => {
+    loss.reject(new BrowserLost(why ?? `the browser exited: ${end}`, limit));
+  });
+  const starting = setTimeout(lose, actionMs, "the browser did not start");
+  try {
+    const prepared = prepare(await connect(chromium, messageMs), lose, watch, isMapped);
+    return { page: await Promise.race([prepared, loss.promise]), lose, closed, loss: loss.promise };
+  } catch (error) {
+    lose(`the browser did not start: ${error instanceof Error ? error.message : error}`);
+    return await loss.promise;
+  } finally {
+    clearTimeout(starting);
+  }
 }
 
 const isUnanswered = (error: unknown) => error instanceof Error && /timed out.*protocolTimeout/i.test(error.message);

@@ -51,7 +51,9 @@ export async function connect(chromium: Chromium, messageMs: number): Promise<Br
  */
 export async function prepare(
   browser: Browser,
-  { lose, watch, isMapped }: { lose: (why: string) => void; watch: Watch; isMapped?: (url: string) => boolean },
+  lose: (reason: string) => void,
+  watch: Watch,
+  isMapped?: (url: string) => boolean,
 ): Promise<Page> {
   const { pending } = watch;
   const [page] = await browser.pages();

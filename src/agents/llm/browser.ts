@@ -1,6 +1,7 @@
 import type { ElementHandle, Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { z } from "zod";
-import { createHostList } from "../../net/hosts.ts";
+import { reasonOf } from "../../errors.ts";
+import { createHostList, type HostList } from "../../net/hosts.ts";
 import { failureHeader } from "../../net/tunnel-agents.ts";
 import type { Means } from "../agent.ts";
 import { addressesOf, type Task } from "../task.ts";
@@ -21,113 +22,22 @@ type BrowserMeans = Means & { browser: Extract<Means["browser"], { program: stri
 /** A mistake in the call itself, reported without reading the page. */
 class Mistake extends Error {}
 
+/** The browser of a session, and the page that is open in it. */
+type Browser = {
+  browsing: ReturnType<typeof createBrowsing>;
+  hosts: HostList;
+  signal: AbortSignal;
+  /** The elements of the page as the model got it last. */
+  last: PageText | null;
+  screenshots: number;
+};
+
 /** The browser as a tool: `browse`, one action per call. */
-export function browserTools(task: Task, { browser, operatorHosts }: BrowserMeans, signal: AbortSignal) {
+export function browserTools(task: Task, { browser: means, operatorHosts }: BrowserMeans, signal: AbortSignal) {
   const { urlMap, limits } = task;
-  const browsing = createBrowsing({ ...browser, memoryBytes: limits.memoryBytes, urlMap, signal });
+  const browsing = createBrowsing({ ...means, memoryBytes: limits.memoryBytes, urlMap, signal });
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
-  let last: PageText | null = null;
-  let screenshots = 0;
-
-  const objectionTo = (url: string): string | null => {
-    const { hostname } = new URL(url);
-    return hosts.permits(hostname) || browsing.isMapped(url) ? null : hosts.objection(hostname);
-  };
-
-  async function elementOf(ref: string | undefined): Promise<ElementHandle<Element>> {
-    if (!ref) throw new Mistake("ref is required: an element reference such as e12 from the result of open or read");
-    const element = await last?.find(ref.replace(/[[\]]/g, ""))?.elementHandle();
-    if (!element) throw new Mistake(`there is no element ${ref} on the page; use read to get current references`);
-    return element as ElementHandle<Element>;
-  }
-
-  /** Performs one action and returns a snapshot of the page. */
-  async function act(call: Call, work: (page: Page) => Promise<string | null>, from = 0): Promise<Result> {
-    try {
-      const { value, happened } = await browsing.act(async (page) => {
-        const problem = await work(page);
-        const { tree, ...snapshot } = await steadily(() => takeSnapshot(page, from), browsing.settle);
-        last = tree;
-        if (!isWeb(snapshot.url) && snapshot.url !== "about:blank" && !isErrorPage(snapshot.url))
-          await page.goto("about:blank");
-        return { problem, snapshot };
-      });
-      const { problem, snapshot } = value;
-      const fault = await faultOf(happened, snapshot.url, objectionTo);
-      const { dialogs, navigation } = happened;
-      const status = navigation?.response?.status();
-      const page = isErrorPage(snapshot.url) && navigation ? { ...snapshot, url: navigation.url } : snapshot;
-      const output = {
-        ...(fault ?? (problem === null ? {} : { message: problem })),
-        ...(status === undefined ? {} : { status }),
-        ...(dialogs.length > 0 && { dialogs }),
-        ...page,
-      };
-      const ok = fault === null && problem === null;
-      if (ok && navigation && isWeb(snapshot.url)) {
-        const detail = {
-          url: plain(snapshot.url),
-          chars: snapshot.chars,
-          form: "html" as const,
-          title: snapshot.title,
-        };
-        call.tell({ type: "milestone", name: "page_read", detail });
-      }
-      return { ok, output };
-    } catch (error) {
-      return refusal(error, call);
-    }
-  }
-
-  function refusal(error: unknown, { tell }: Call): Result {
-    signal.throwIfAborted();
-    if (error instanceof BrowserLost) {
-      last = null;
-      if (error.limit) tell({ type: "limit", ...error.limit });
-      return { ok: false, output: { message: `${error.message}; open a URL to continue` } };
-    }
-    const message = error instanceof Error ? error.message : String(error);
-    return { ok: false, output: { message: message.slice(0, 500) } };
-  }
-
-  const actions = {
-    async open({ url = "" }: Input, call: Call) {
-      if (!isWeb(url)) return { ok: false, output: { url, message: "url is required: an absolute http or https URL" } };
-      return act(call, (page) => openUrl(page, url, browsing.settle));
-    },
-    click: ({ ref }: Input, call: Call) =>
-      act(call, async () => {
-        await (await elementOf(ref)).click();
-        await browsing.settle();
-        return null;
-      }),
-    type: ({ ref, text = "", submit }: Input, call: Call) =>
-      act(call, async () => {
-        const element = await elementOf(ref);
-        await fill(element, text);
-        if (submit) await element.press("Enter");
-        await browsing.settle();
-        return null;
-      }),
-    read: ({ from = 0 }: Input, call: Call) => act(call, async () => null, from),
-    async screenshot(_: Input, call: Call): Promise<Result> {
-      if (screenshots >= maxScreenshots)
-        return { ok: false, output: { message: `the limit of ${maxScreenshots} screenshots per run is reached` } };
-      try {
-        const { value } = await browsing.act(async (page) => {
-          if (!isWeb(page.url())) throw new Mistake("no page is open; open one first");
-          return { image: await pictureOf(page), url: page.url() };
-        });
-        const { image, url } = value;
-        const artifact = { name: `screenshot-${++screenshots}.webp`, bytes: image.length };
-        const data = Buffer.from(image).toString("base64");
-        return { ok: true, output: { url, kept: artifact.name }, artifact: { ...artifact, data } };
-      } catch (error) {
-        return refusal(error, call);
-      }
-    },
-  };
-
+  const browser: Browser = { browsing, hosts, signal, last: null, screenshots: 0 };
   return {
     tools: {
       browse: spec({
@@ -140,7 +50,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: BrowserMean
           submit: z.boolean().optional(),
           from: z.number().int().min(0).optional(),
         }),
-        run: (input, call): Promise<Result> => actions[input.action](input, call),
+        run: (input, call): Promise<Result> => actions[input.action](browser, input, call),
       }),
     },
     [Symbol.asyncDispose]: browsing.close,
@@ -149,17 +59,108 @@ export function browserTools(task: Task, { browser, operatorHosts }: BrowserMean
 
 type Input = { url?: string; ref?: string; text?: string; submit?: boolean; from?: number };
 
+const actions = {
+  async open(browser: Browser, { url = "" }: Input, call: Call): Promise<Result> {
+    if (!isWeb(url)) return { ok: false, output: { url, message: "url is required: an absolute http or https URL" } };
+    return act(browser, call, (page) => openUrl(page, url, browser.browsing.settle));
+  },
+  click: (browser: Browser, { ref }: Input, call: Call) =>
+    act(browser, call, async () => {
+      await (await elementOf(browser, ref)).click();
+      await browser.browsing.settle();
+      return null;
+    }),
+  type: (browser: Browser, { ref, text = "", submit }: Input, call: Call) =>
+    act(browser, call, async () => {
+      const element = await elementOf(browser, ref);
+      await fill(element, text);
+      if (submit) await element.press("Enter");
+      await browser.browsing.settle();
+      return null;
+    }),
+  read: (browser: Browser, { from = 0 }: Input, call: Call) => act(browser, call, async () => null, from),
+  async screenshot(browser: Browser, _: Input, call: Call): Promise<Result> {
+    if (browser.screenshots >= maxScreenshots)
+      return { ok: false, output: { message: `the limit of ${maxScreenshots} screenshots per run is reached` } };
+    try {
+      const { value } = await browser.browsing.act(async (page) => {
+        if (!isWeb(page.url())) throw new Mistake("no page is open; open one first");
+        return { image: await pictureOf(page), url: page.url() };
+      });
+      const { image, url } = value;
+      const artifact = { name: `screenshot-${++browser.screenshots}.webp`, bytes: image.length };
+      const data = Buffer.from(image).toString("base64");
+      return { ok: true, output: { url, kept: artifact.name }, artifact: { ...artifact, data } };
+    } catch (error) {
+      return toFailure(browser, error, call);
+    }
+  },
+};
+
+/** Performs one action and returns a snapshot of the page. */
+async function act(
+  browser: Browser,
+  call: Call,
+  work: (page: Page) => Promise<string | null>,
+  from = 0,
+): Promise<Result> {
+  const { browsing } = browser;
+  try {
+    const { value, happened } = await browsing.act(async (page) => {
+      const problem = await work(page);
+      const { tree, ...snapshot } = await steadily(() => takeSnapshot(page, from), browsing.settle);
+      browser.last = tree;
+      if (!isWeb(snapshot.url) && snapshot.url !== "about:blank" && !isErrorPage(snapshot.url))
+        await page.goto("about:blank");
+      return { problem, snapshot };
+    });
+    const { problem, snapshot } = value;
+    const fault = await faultOf(browser, happened, snapshot.url);
+    const { dialogs, navigation } = happened;
+    const status = navigation?.response?.status();
+    const page = isErrorPage(snapshot.url) && navigation ? { ...snapshot, url: navigation.url } : snapshot;
+    const output = {
+      ...(fault ?? (problem === null ? {} : { message: problem })),
+      ...(status === undefined ? {} : { status }),
+      ...(dialogs.length > 0 && { dialogs }),
+      ...page,
+    };
+    const ok = fault === null && problem === null;
+    if (ok && navigation && isWeb(snapshot.url)) {
+      const { chars, title } = snapshot;
+      const detail = { url: plain(snapshot.url), chars, form: "html" as const, title };
+      call.report({ type: "milestone", name: "page_read", detail });
+    }
+    return { ok, output };
+  } catch (error) {
+    return toFailure(browser, error, call);
+  }
+}
+
+function toFailure(browser: Browser, error: unknown, { report }: Call): Result {
+  browser.signal.throwIfAborted();
+  if (error instanceof BrowserLost) {
+    browser.last = null;
+    if (error.limit) report({ type: "limit", ...error.limit });
+    return { ok: false, output: { message: `${error.message}; open a URL to continue` } };
+  }
+  return { ok: false, output: { message: reasonOf(error).slice(0, 500) } };
+}
+
+async function elementOf({ last }: Browser, ref: string | undefined): Promise<ElementHandle<Element>> {
+  if (!ref) throw new Mistake("ref is required: an element reference such as e12 from the result of open or read");
+  const element = await last?.find(ref.replace(/[[\]]/g, ""))?.elementHandle();
+  if (!element) throw new Mistake(`there is no element ${ref} on the page; use read to get current references`);
+  return element as ElementHandle<Element>;
+}
+
 const isWeb = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
 const isErrorPage = (url: string) => url.startsWith("chrome-error:");
 const plain = (url: string) => url.replace(/#.*$/s, "");
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
-/** Problems besides those of the action itself; null if none. `objectionTo`: why the run may not reach a URL. */
-async function faultOf(
-  { navigation, downloads, windows }: Happened,
-  url: string,
-  objectionTo: (url: string) => string | null,
-) {
+/** Problems besides those of the action itself; null if none. */
+async function faultOf({ hosts, browsing }: Browser, { navigation, downloads, windows }: Happened, url: string) {
   const [download] = downloads;
   if (download)
     return {
@@ -178,8 +179,9 @@ async function faultOf(
   const kind = response?.headers()[failureHeader];
   if (kind) return { error: kind, message: shortened((await response?.text().catch(() => "")) ?? "", 500).trim() };
   if (navigation && failure) {
-    const objection = objectionTo(navigation.url);
-    if (objection !== null) return { error: "refused", message: objection };
+    const { hostname } = new URL(navigation.url);
+    if (!hosts.permits(hostname) && !browsing.isMapped(navigation.url))
+      return { error: "refused", message: hosts.objection(hostname) };
     const why = /TOO_MANY_REDIRECTS/.test(failure) ? "it redirects endlessly" : failure;
     return { error: "network", message: `${navigation.url} could not be opened: ${why}` };
   }

@@ -26,7 +26,7 @@ export function createChannel<T>() {
       wake();
     },
     end: () => finish(),
-    fail: (error: unknown) => finish(error),
+    fail: finish,
     items: take(),
   };
 }

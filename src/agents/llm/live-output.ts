@@ -8,7 +8,7 @@ const maxReports = 50;
  * there is too much. It never splits a line or a multi-line key, because secrets are only removed from text that
  * contains them whole.
  */
-export function createLiveOutput(report: (text: string) => void) {
+export function createLiveOutput(onText: (text: string) => void) {
   const decoder = new TextDecoder();
   let waiting = "";
   let reports = 0;
@@ -19,7 +19,7 @@ export function createLiveOutput(report: (text: string) => void) {
     waiting = waiting.slice(openKey);
     if (text.trim() === "" || reports++ >= maxReports) return;
     const from = text.length > maxChars ? text.indexOf("\n", text.length - maxChars) + 1 : 0;
-    if (from < text.length) report(text.slice(from).trimEnd());
+    if (from < text.length) onText(text.slice(from).trimEnd());
   }, reportMs);
 
   return {

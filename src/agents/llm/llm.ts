@@ -5,7 +5,7 @@ import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
 import { mountWorkspace } from "../sandbox/workspace.ts";
 import type { Task } from "../task.ts";
-import { setUpWorkspace, tellWorkspaceDiff } from "../workspace-setup.ts";
+import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
 import { forget, lessRoom, usualRoom } from "./context-window.ts";
@@ -59,7 +59,7 @@ async function work(
   { id, version, kind }: { id: string; version: string; kind: "model" },
   task: Task,
   unmounted: AgentContext,
-  tell: (event: AgentEvent) => void,
+  report: (event: AgentEvent) => void,
 ): Promise<void> {
   const { means, signal } = unmounted;
   if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
@@ -71,7 +71,7 @@ async function work(
   const nextId = () => `t${++ids}`;
   const { browser } = means;
   const reader = createReader(task);
-  const terms = { task, reader, tell, now: unmounted.now };
+  const terms = { task, reader, report, now: unmounted.now };
   await using relay = "workspace" in means.sandbox ? createRelayOpener(means.sandbox, terms) : null;
   await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
   const specs: Record<string, ToolSpec> = {
@@ -87,7 +87,7 @@ async function work(
       calls++;
       hasWritten ||= writers.has(event.tool);
     }
-    tell(event);
+    report(event);
   };
   const missing = [
     ...("missing" in means.sandbox ? [`commands and files (${means.sandbox.missing})`] : []),
@@ -97,32 +97,29 @@ async function work(
   const tools = Object.keys(specs);
   const setup = { agent: id, version, kind, model: means.model.id, goal, starts: task.startUrls };
   const detail = { ...setup, product: task.productUrl, tools, missing };
-  tell({ type: "milestone", name: "started", detail });
+  report({ type: "milestone", name: "started", detail });
 
   await using mounted = await mountWorkspace(task, unmounted);
   const { context, sandbox } = mounted;
-  // Checks that pass before the agent starts aren't its achievement.
-  const checking = { task, context, nextId, tell };
-  const workspaceSetting = sandbox && { task, sandbox, signal, tell };
-  const prepared =
-    workspaceSetting && (await setUpWorkspace(workspaceSetting, { contextFile: "AGENTS.md", skillsFolder }));
-  if (!workspaceSetting && task.workspace)
+  const session = { task, context, nextId, report };
+  const prepared = sandbox && (await setUpWorkspace(session, sandbox, { contextFile: "AGENTS.md", skillsFolder }));
+  if (!sandbox && task.workspace)
     throw new AgentFailure("infrastructure", `the workspace can't be set up: ${missing.join("; ")}`);
   const { skills = [] } = prepared ?? {};
-  await using mcp =
-    workspaceSetting && relay && (await openMcp({ ...workspaceSetting, openRelay: relay.open, version }));
+  await using mcp = sandbox && relay && (await openMcp({ task, sandbox, openRelay: relay.open, version, signal }));
   Object.assign(specs, mcp?.tools);
   missing.push(...(mcp?.missing ?? []));
   if (prepared) {
     const names = { skills: skills.map(({ name }) => name), mcpServers: mcp?.offered ?? [] };
     const offered = { instructions: prepared.instructionChars > 0, ...names };
-    tell({ type: "milestone", name: "context_offered", detail: offered });
+    report({ type: "milestone", name: "context_offered", detail: offered });
   }
-  await checkGoal(checking, "before");
+  // Checks that pass before the agent starts aren't its achievement.
+  await checkGoal(session, "before");
   const system = { role: "system" as const, content: toInstructions(task, tools, missing) };
   const messages = [fromUser(toFirstMessage(task, skills))];
   const model = await toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
-  const toolbox = await createToolbox(specs, { nextId, signal, tell: count });
+  const toolbox = await createToolbox(specs, { nextId, signal, report: count });
   const sent = new Set<string>();
   let room = usualRoom;
   let failures = 0;
@@ -137,7 +134,7 @@ async function work(
     }
     forget(messages, room);
     const prompt = [system, ...withCachePoint(messages)];
-    const step: StepEnd = await takeStep(model, prompt, { toolbox, tell: count, signal, maxTextChars });
+    const step: StepEnd = await takeStep(model, prompt, { toolbox, report: count, signal, maxTextChars });
     if (step.kind === "over_budget") {
       if (calls === 0) throw new AgentFailure("budget", `${step.message} before any work was done`);
       ending = { outcome: "goal_not_met", reason: `The run reached a limit: ${step.message}.` };
@@ -161,8 +158,8 @@ async function work(
         messages.push(fromUser("Continue with your tools, or call finish if you are done or cannot get any further."));
     }
   }
-  if (workspaceSetting && hasWritten) await tellWorkspaceDiff(workspaceSetting);
-  tell({ type: "end", ...(await decideEnding(ending, checking)) });
+  if (sandbox && hasWritten) await reportWorkspaceDiff(session, sandbox);
+  report({ type: "end", ...(await decideEnding(ending, session)) });
 }
 
 const fromUser = (text: string): LanguageModelV4Message => ({ role: "user", content: [{ type: "text", text }] });

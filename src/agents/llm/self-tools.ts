@@ -11,8 +11,8 @@ export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string 
     ask_human: spec({
       description: "Ask a person a question. Nobody is available, so use it only when you would otherwise give up.",
       input: z.object({ question: z.string() }),
-      async run({ question }, { tell }): Promise<Result> {
-        tell({ type: "interruption", question: question.slice(0, 2000), url: null });
+      async run({ question }, { report }): Promise<Result> {
+        report({ type: "interruption", question: question.slice(0, 2000), url: null });
         return { ok: true, output: { answer: "Nobody is available. Continue on your own, or finish." } };
       },
     }),

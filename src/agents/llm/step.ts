@@ -23,7 +23,7 @@ export type StepEnd =
       isTooLong: boolean;
     };
 
-type Terms = { toolbox: Toolbox; tell: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
+type Terms = { toolbox: Toolbox; report: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
 
 type PartOf<Role> = Extract<LanguageModelV4Message, { role: Role }>["content"][number];
 /** A part of a response, as the model is reminded of it. Its calls have not been run. */
@@ -37,7 +37,7 @@ type TextPart = Extract<Part, { type: "text" | "reasoning" }>;
 export async function takeStep(
   model: LanguageModelV4,
   prompt: LanguageModelV4Message[],
-  { toolbox, tell, signal, maxTextChars }: Terms,
+  { toolbox, report, signal, maxTextChars }: Terms,
 ): Promise<StepEnd> {
   let parts: Part[];
   try {
@@ -49,7 +49,8 @@ export async function takeStep(
     });
     parts = await readResponse(stream, (type, whole) => {
       const text = whole.trim().slice(0, maxTextChars);
-      if (text !== "") tell(type === "reasoning" ? { type: "thought", text, by: "model" } : { type: "message", text });
+      if (text !== "")
+        report(type === "reasoning" ? { type: "thought", text, by: "model" } : { type: "message", text });
     });
     signal.throwIfAborted();
   } catch (error) {

@@ -11,8 +11,8 @@ import type { AgentEvent, Artifact } from "../agent.ts";
 /** Result of a tool. `output` is sent to the model and stored in the session. */
 export type Result = { ok: boolean; output: Record<string, unknown>; artifact?: Artifact };
 
-/** The context of a tool call: `tell` sends events under its ID. */
-export type Call = { id: string; signal: AbortSignal; tell: (event: AgentEvent) => void };
+/** The context of a tool call: `report` sends events under its ID. */
+export type Call = { id: string; signal: AbortSignal; report: (event: AgentEvent) => void };
 
 /** A tool of the model. `run` doesn't throw for mistakes of the model or failures of the target. */
 export type ToolSpec<I = unknown> = {
@@ -27,7 +27,7 @@ export const spec = <I>(of: ToolSpec<I>): ToolSpec => of as unknown as ToolSpec;
 type Terms = {
   nextId: () => string;
   signal: AbortSignal;
-  tell: (event: AgentEvent) => void;
+  report: (event: AgentEvent) => void;
 };
 
 /** A call as the model is reminded of it, and its result. */
@@ -46,7 +46,7 @@ export type Toolbox = {
 /** The tools of one session. */
 export async function createToolbox(
   specs: Record<string, ToolSpec>,
-  { nextId, signal, tell }: Terms,
+  { nextId, signal, report }: Terms,
 ): Promise<Toolbox> {
   const definitions = Object.entries(specs).map(async ([name, { description, input }]) => {
     return { type: "function" as const, name, description, inputSchema: await asSchema(input).jsonSchema };
@@ -59,7 +59,7 @@ export async function createToolbox(
       const id = nextId();
       const tool = toolName.slice(0, 200);
       const fields = typeof input === "object" && input !== null ? { ...input } : { input };
-      tell({ type: "tool_call", id, tool, input: bounded(fields) });
+      report({ type: "tool_call", id, tool, input: bounded(fields) });
       const part = { toolCallId, toolName, ...(providerOptions && { providerOptions }) };
       const call = { ...part, type: "tool-call" as const, input: fields };
       if (!spec || problem !== null) {
@@ -67,12 +67,12 @@ export async function createToolbox(
           0,
           1000,
         );
-        tell({ type: "tool_result", id, tool, ok: false, output: { message } });
+        report({ type: "tool_result", id, tool, ok: false, output: { message } });
         return { call, result: { ...part, type: "tool-result", output: { type: "error-text", value: message } } };
       }
-      const { ok, output: whole, artifact } = await spec.run(input, { id, signal, tell });
+      const { ok, output: whole, artifact } = await spec.run(input, { id, signal, report });
       const output = bounded(whole);
-      tell({ type: "tool_result", id, tool, ok, output, ...(artifact && { artifact }) });
+      report({ type: "tool_result", id, tool, ok, output, ...(artifact && { artifact }) });
       const value = JSON.parse(JSON.stringify(ok ? output : { failed: true, ...output }));
       return { call, result: { ...part, type: "tool-result", output: { type: "json", value } } };
     },

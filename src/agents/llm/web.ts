@@ -45,7 +45,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
   const { library, learn, sourceOf } = reader;
 
-  async function send(url: string, options: RequestOptions, { id, signal, tell }: Call): Promise<Outcome> {
+  async function send(url: string, options: RequestOptions, { id, signal, report }: Call): Promise<Outcome> {
     const { provenance, foundOn } = sourceOf(url);
     const method = options.method ?? "GET";
     const event = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "task" as const };
@@ -60,7 +60,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       const response = await guard.request(url, { ...options, signal, timeoutMs: requestMs });
       const { mappedUrl, status, ms, body } = response;
       const type = response.headers.get("content-type");
-      tell({ ...event, ...upload, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
+      report({ ...event, ...upload, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
       return { ok: true, response, type };
     } catch (error) {
       signal.throwIfAborted();
@@ -73,7 +73,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
         bytes: 0,
         contentType: null,
       };
-      tell({ ...event, ...upload, ...failure, error: { kind, message } });
+      report({ ...event, ...upload, ...failure, error: { kind, message } });
       return { ok: false, kind, message };
     }
   }
@@ -86,7 +86,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
     const text = guard.text(outcome.response);
     const response = { url: plain(url), answeredBy: finalUrl, status, contentType: outcome.type, text };
     const { page, events } = reader.read(response);
-    for (const event of events) call.tell(event);
+    for (const event of events) call.report(event);
     if (!page) {
       const message = `${url} has the content type ${outcome.type}, which is not text`;
       return { miss: { url, status, contentType: outcome.type, message } };
@@ -109,7 +109,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
         const next = from + pageChars < chars ? { next: from + pageChars } : {};
         const answeredBy = page.url === plain(url) ? {} : { answeredBy: page.url };
         const text = page.markdown.slice(from, from + pageChars);
-        if (!earlier && page.problem === null) call.tell(pageRead(plain(url), page));
+        if (!earlier && page.problem === null) call.report(pageRead(plain(url), page));
         const problem = page.problem ? { problem: page.problem } : {};
         return {
           ok: page.problem === null,

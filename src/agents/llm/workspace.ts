@@ -134,11 +134,11 @@ const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300)
 async function runJob(
   execution: Execution,
   { argv, stdin = "", seconds = 30, online = false, isStreamed = false }: Job,
-  { id, signal, tell }: Call,
+  { id, signal, report }: Call,
 ): Promise<Done> {
   const { limits, workspace: setup } = execution.task;
-  const report = (text: string) => tell({ type: "message", text, id });
-  const live = isStreamed ? { stdout: createLiveOutput(report), stderr: createLiveOutput(report) } : null;
+  const onText = (text: string) => report({ type: "message", text, id });
+  const live = isStreamed ? { stdout: createLiveOutput(onText), stderr: createLiveOutput(onText) } : null;
   try {
     const result = await runCommand({
       argv,
@@ -147,15 +147,15 @@ async function runJob(
       env: setup?.env ?? {},
       seconds,
       sockets: online ? { egress: (await execution.openRelay()).toProxy(id) } : {},
-      limits: { memoryBytes: limits.memoryBytes, workspaceBytes: limits.workspaceBytes },
+      limits,
       onOutput: (bytes, stream) => live?.[stream].push(bytes),
       onNear(limit) {
-        if (!execution.isNearlyFull) tell({ type: "limit", ...limit, near: true });
+        if (!execution.isNearlyFull) report({ type: "limit", ...limit, near: true });
         execution.isNearlyFull = true;
       },
       signal,
     });
-    if (result.limit) tell({ type: "limit", ...result.limit });
+    if (result.limit) report({ type: "limit", ...result.limit });
     const { exitCode, stdout: out, stderr: err } = result;
     return { exitCode, out, err, stopped: stopReason(result, seconds) };
   } finally {

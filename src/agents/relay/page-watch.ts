@@ -20,8 +20,8 @@ const decoders: Record<string, (raw: Buffer) => Promise<Buffer>> = {
 };
 
 /** Reads the docs pages among the responses that pass through the relay, as the agent's own tools read pages. */
-export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader, tell: (event: AgentEvent) => void) {
-  const groupOf = createUrlGroups({ starts: startUrls, product: productUrl });
+export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader, report: (event: AgentEvent) => void) {
+  const groupOf = createUrlGroups(startUrls, productUrl);
 
   return (method: string, url: string, answer: http.IncomingMessage): void => {
     const status = answer.statusCode ?? 0;
@@ -40,8 +40,8 @@ export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader,
       try {
         const text = decodeText(await decode(Buffer.concat(chunks)), contentType);
         const { page, events } = reader.read({ url, answeredBy: url, status, contentType, text });
-        for (const event of events) tell(event);
-        if (page && page.problem === null) tell(pageRead(url, page));
+        for (const event of events) report(event);
+        if (page && page.problem === null) report(pageRead(url, page));
       } catch {
         // The program gets the damaged body and reports it itself.
       }

@@ -19,7 +19,7 @@ export type RelayTerms = {
   /** What the agent has read. Docs pages that programs fetch are added to it, and the URLs that they request are looked up in it. */
   reader: Reader;
   /** Called with an event for each docs page that a program read. */
-  tell: (event: AgentEvent) => void;
+  report: (event: AgentEvent) => void;
   now: () => number;
 };
 
@@ -49,7 +49,7 @@ export type Relay = {
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
 export async function openRelay(options: Options): Promise<Relay> {
-  const { folder, egress, task, reader, tell, now, openCall = async () => null } = options;
+  const { folder, egress, task, reader, report, now, openCall = async () => null } = options;
   const home = mkdtempSync(join(folder, "relay-"));
   const socketPath = join(home, "socket");
   const authority = await createAuthority(now);
@@ -58,7 +58,7 @@ export async function openRelay(options: Options): Promise<Relay> {
   const forwarding = {
     egressPath: egress.path,
     sourceOf: reader.sourceOf,
-    onResponse: createPageWatch(task, reader, tell),
+    onResponse: createPageWatch(task, reader, report),
   };
   const tunnels = createTunnels({
     egressPath: egress.path,

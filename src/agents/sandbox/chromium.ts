@@ -4,7 +4,7 @@ import { runSandboxed, type Sandbox } from "./sandbox.ts";
 /** The command that starts this machine's browser in a sandbox, or what is missing and how to fix it. */
 export type FoundBrowser = { program: string; detail: string } | { missing: string };
 
-type Options = {
+export type ChromiumTerms = {
   program: string;
   egress: { path: string; token: string };
   memoryBytes: number;
@@ -81,7 +81,7 @@ export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
  * Starts a browser in its own sandbox, with nothing but the network proxy: no files of the run, no listening port, and
  * a profile in memory.
  */
-export function startChromium({ program, egress, memoryBytes, signal }: Options): Chromium {
+export function startChromium({ program, egress, memoryBytes, signal }: ChromiumTerms): Chromium {
   // It uses descriptors 3 and 4; a sandbox uses the first two.
   const script =
     'mkdir -p /tmp/profile/Default; printf %s "$1" >/tmp/profile/Default/Preferences; shift; exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; exec "$@"';

@@ -1,4 +1,4 @@
-import { AgentFailure, type Workspace } from "../agent.ts";
+import { requireStep, type Workspace } from "../agent.ts";
 import type { LimitHit, SandboxLimits } from "./bounds.ts";
 import { runSandboxed, type SandboxRun } from "./sandbox.ts";
 
@@ -35,7 +35,8 @@ export type CommandEnd = {
 
 /** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries. */
 export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
-  const sandboxed = start({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });
+  const start = () => runSandboxed({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });
+  const sandboxed = await requireStep("a command could not be started", start);
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;
@@ -67,15 +68,6 @@ export const stopReason = ({ limit, timedOut }: CommandEnd, seconds: number): st
     : timedOut
       ? `stopped after ${seconds} seconds`
       : null;
-
-function start(run: SandboxRun) {
-  try {
-    return runSandboxed(run);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new AgentFailure("infrastructure", `a command could not be started: ${reason}`, { retryable: true });
-  }
-}
 
 async function gather(stream: ReadableStream<Uint8Array>, onBytes: (bytes: Uint8Array) => void): Promise<string> {
   const chunks: Uint8Array[] = [];

@@ -3,16 +3,16 @@ import type { DimensionName } from "../../config/weights.ts";
 import { pageKey } from "../../net/page-key.ts";
 import { failed, type Http, isProbe } from "../events.ts";
 import type { Facts, SeenCheck } from "../facts.ts";
-import type { Curve, Dimension, PartName } from "../grade.ts";
+import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
+import { readingChecks } from "../kinds.ts";
 import { clamp, letterOf, type Methodology, round1, table } from "../methodology.ts";
-import { readingChecks } from "../reading-checks.ts";
 import { sameAddress } from "../text.ts";
 import { autonomy, cost, recovery, responseTime } from "./conduct.ts";
 import { linear, log, mostlyFirst, scoreOn } from "./curve.ts";
 import { measured, type Part, shareOf, toDimensionPart, unmeasured } from "./part.ts";
 import { uselessPages } from "./useless-pages.ts";
 
-type Measure = { name: DimensionName; exact: number } & Pick<Dimension, "parts" | "unmeasured">;
+type Measure = { name: DimensionName; exact: number; parts: DimensionPart[]; unmeasured: PartName[] };
 export type Measured = {
   dimensions: Dimension[];
   exact: Record<string, number>;

@@ -6,13 +6,12 @@ import { allOrNone, scoreOn } from "./curve.ts";
 /** A part before its weight is converted to a share of its dimension; `exact` is its score without rounding, null without evidence. */
 export type Part = Omit<DimensionPart, "score"> & { exact: number | null };
 
-type Measured = Pick<DimensionPart, "value" | "unit" | "counts"> & { curve: Curve };
-
 /** A part that is scored by a curve. */
-export const measured = (name: PartName, weight: number, { value, unit, curve, counts }: Measured): Part => ({
-  ...{ name, weight, value, unit, curve, counts },
-  exact: scoreOn(curve, value),
-});
+export const measured = (
+  name: PartName,
+  weight: number,
+  measurement: Omit<Part, "name" | "weight" | "exact"> & { curve: Curve },
+): Part => ({ name, weight, ...measurement, exact: scoreOn(measurement.curve, measurement.value) });
 
 /** A part that is a share: by default 100 for all, 0 for none. */
 export const shareOf = (
@@ -99,7 +98,7 @@ export function describeCurve({ curve, unit }: DimensionPart): string {
 }
 
 /** One sentence per part: what was measured, its value, and which values score 100 and 0. */
-export function describeDimension({ parts, unmeasured: left }: Pick<Dimension, "parts" | "unmeasured">): string {
+export function describeDimension({ parts, unmeasured: left }: Dimension): string {
   const sentences = parts.map((part) => {
     const curve = describeCurve(part);
     const ends = curve === "" ? "" : ` (${curve})`;

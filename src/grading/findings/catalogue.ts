@@ -38,138 +38,83 @@ export type Entry = {
   remedy: string;
 };
 
-const entry = (
-  category: Entry["category"],
-  phase: Entry["phase"],
-  severity: Entry["severity"],
-  title: string,
-  remedy: string,
-): Entry => ({ category, phase, severity, title, remedy });
+type Row = [severity: Entry["severity"], title: string, remedy: string];
+
+const entriesOf = (category: Entry["category"], phase: Entry["phase"], rows: Record<string, Row>): [string, Entry][] =>
+  Object.entries(rows).map(([id, [severity, title, remedy]]) => [id, { category, phase, severity, title, remedy }]);
 
 /** `critical` requires that the check fails almost everywhere, so that agents can't read anything. */
-const entries: Record<string, Entry> = {
-  "llms-txt-links-resolve": entry(
-    "dead_link",
-    "discovery",
-    "medium",
-    "llms.txt lists dead links",
-    "Fix the dead entries in llms.txt",
-  ),
-  "llms-entry-resolves": entry(
-    "dead_link",
-    "discovery",
-    "high",
-    "Dead entry in llms.txt",
-    "Fix the dead entries in llms.txt",
-  ),
-  "sitemap-entry-resolves": entry(
-    "dead_link",
-    "discovery",
-    "medium",
-    "Dead entry in the sitemap",
-    "Fix the dead entries in the sitemap",
-  ),
-  "rendering-strategy": entry(
-    "unreadable_page",
-    "discovery",
-    "critical",
-    "Text appears only with JavaScript",
-    "Include the text in the HTML that the server sends",
-  ),
-  "text-without-scripts": entry(
-    "unreadable_page",
-    "discovery",
-    "high",
-    "Page is empty without JavaScript",
-    "Include the text in the HTML that the server sends",
-  ),
-  "has-text": entry("unreadable_page", "discovery", "high", "Empty page", "Restore the content of the page"),
-  "long-page-has-headings": entry(
-    "unreadable_page",
-    "discovery",
-    "low",
-    "Long page without headings",
-    "Add headings to long pages",
-  ),
-  "nesting-depth": entry(
-    "unreadable_page",
-    "discovery",
-    "medium",
-    "Too many nested elements",
-    "Close every element, and put fewer elements inside each other",
-  ),
-  "markdown-code-fence-validity": entry(
-    "broken_sample",
-    "integration",
-    "medium",
-    "Code fence is not closed",
-    "Close the code fences",
-  ),
-  "http-status-codes": entry(
-    "silent_failure",
-    "discovery",
-    "medium",
-    "Missing pages return a success status",
-    "Return 404 for missing pages",
-  ),
-  "missing-pages-say-so": entry("silent_failure", "discovery", "high", "Soft 404", "Restore the page or return 404"),
-  "auth-gate-detection": entry(
-    "auth",
-    "setup",
-    "critical",
-    "Docs require sign-in",
-    "Make the docs readable without signing in",
-  ),
-  "open-access": entry("auth", "setup", "high", "Page requires sign-in", "Make the docs readable without signing in"),
-  "auth-alternative-access": entry(
-    "auth",
-    "setup",
-    "medium",
-    "No alternative for agents to signing in",
-    "Offer the docs in a way that needs no sign-in",
-  ),
-  "bot-protection-interference": entry(
-    "auth",
-    "discovery",
-    "critical",
-    "Bot protection blocks agents",
-    "Let agents through the bot protection",
-  ),
-  "link-resolves": entry("dead_link", "discovery", "medium", "Dead link", "Fix broken links"),
-  "anchor-resolves": entry("dead_link", "discovery", "low", "Link to a missing section", "Fix broken links"),
-  "redirect-ends": entry("dead_link", "discovery", "high", "Redirect loop", "Fix the redirect loop"),
-  "answers-in-time": entry("slow", "discovery", "medium", "Slow page", "Make the page faster"),
-  "page-answers": entry("other", "discovery", "high", "Server error", "Fix the server error"),
-  "prerequisite-explained": entry(
-    "missing_docs",
-    "setup",
-    "high",
-    "Missing prerequisite",
-    "Explain the prerequisite and link it",
-  ),
-  "sample-parses": entry(
-    "broken_sample",
-    "integration",
-    "medium",
-    "Code sample does not parse",
-    "Fix the code samples",
-  ),
-  "sample-matches-api": entry(
-    "wrong_contract",
-    "integration",
-    "high",
-    "Sample contradicts the API description",
-    "Make the samples match the API description",
-  ),
-  "openapi-valid": entry(
-    "wrong_contract",
-    "integration",
-    "high",
-    "API description is not valid",
-    "Fix the API description",
-  ),
-  "page-readable": entry("unreadable_page", "discovery", "critical", "Page cannot be read", "Make the page readable"),
-};
+const entries: ReadonlyMap<string, Entry> = new Map([
+  ...entriesOf("dead_link", "discovery", {
+    "llms-txt-links-resolve": ["medium", "llms.txt lists dead links", "Fix the dead entries in llms.txt"],
+    "llms-entry-resolves": ["high", "Dead entry in llms.txt", "Fix the dead entries in llms.txt"],
+    "sitemap-entry-resolves": ["medium", "Dead entry in the sitemap", "Fix the dead entries in the sitemap"],
+    "link-resolves": ["medium", "Dead link", "Fix broken links"],
+    "anchor-resolves": ["low", "Link to a missing section", "Fix broken links"],
+    "redirect-ends": ["high", "Redirect loop", "Fix the redirect loop"],
+  }),
+  ...entriesOf("unreadable_page", "discovery", {
+    "rendering-strategy": [
+      "critical",
+      "Text appears only with JavaScript",
+      "Include the text in the HTML that the server sends",
+    ],
+    "text-without-scripts": [
+      "high",
+      "Page is empty without JavaScript",
+      "Include the text in the HTML that the server sends",
+    ],
+    "has-text": ["high", "Empty page", "Restore the content of the page"],
+    "long-page-has-headings": ["low", "Long page without headings", "Add headings to long pages"],
+    "nesting-depth": [
+      "medium",
+      "Too many nested elements",
+      "Close every element, and put fewer elements inside each other",
+    ],
+    "page-readable": ["critical", "Page cannot be read", "Make the page readable"],
+  }),
+  ...entriesOf("broken_sample", "integration", {
+    "markdown-code-fence-validity": ["medium", "Code fence is not closed", "Close the code fences"],
+    "sample-parses": ["medium", "Code sample does not parse", "Fix the code samples"],
+  }),
+  ...entriesOf("silent_failure", "discovery", {
+    "http-status-codes": ["medium", "Missing pages return a success status", "Return 404 for missing pages"],
+    "missing-pages-say-so": ["high", "Soft 404", "Restore the page or return 404"],
+  }),
+  ...entriesOf("auth", "setup", {
+    "auth-gate-detection": ["critical", "Docs require sign-in", "Make the docs readable without signing in"],
+    "open-access": ["high", "Page requires sign-in", "Make the docs readable without signing in"],
+    "auth-alternative-access": [
+      "medium",
+      "No alternative for agents to signing in",
+      "Offer the docs in a way that needs no sign-in",
+    ],
+  }),
+  ...entriesOf("auth", "discovery", {
+    "bot-protection-interference": [
+      "critical",
+      "Bot protection blocks agents",
+      "Let agents through the bot protection",
+    ],
+  }),
+  ...entriesOf("slow", "discovery", {
+    "answers-in-time": ["medium", "Slow page", "Make the page faster"],
+  }),
+  ...entriesOf("other", "discovery", {
+    "page-answers": ["high", "Server error", "Fix the server error"],
+  }),
+  ...entriesOf("missing_docs", "setup", {
+    "prerequisite-explained": ["high", "Missing prerequisite", "Explain the prerequisite and link it"],
+  }),
+  ...entriesOf("wrong_contract", "integration", {
+    "sample-matches-api": [
+      "high",
+      "Sample contradicts the API description",
+      "Make the samples match the API description",
+    ],
+    "openapi-valid": ["high", "API description is not valid", "Fix the API description"],
+  }),
+]);
 
 const byGroup: Record<CheckGroup, Omit<Entry, "title" | "remedy">> = {
   discovery: { category: "missing_docs", phase: "discovery", severity: "medium" },
@@ -180,8 +125,8 @@ const byGroup: Record<CheckGroup, Omit<Entry, "title" | "remedy">> = {
   declared: { category: "wrong_contract", phase: "execution", severity: "high" },
 };
 
-export function entryOf(check: Pick<SeenCheck, "id" | "group">): Entry {
-  const entry = Object.hasOwn(entries, check.id) ? entries[check.id] : undefined;
+export function entryOf(check: { id: string; group: CheckGroup }): Entry {
+  const entry = entries.get(check.id);
   if (entry !== undefined) return entry;
   const kind = byGroup[check.group] ?? { category: "other", phase: "execution", severity: "low" };
   const title = check.group === "declared" ? "Success check failed" : `Check failed: ${check.id}`;

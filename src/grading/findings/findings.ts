@@ -3,9 +3,9 @@ import { failed } from "../events.ts";
 import { checkOf, testedOn } from "../exposure.ts";
 import type { Facts, SeenCheck } from "../facts.ts";
 import type { Friction } from "../grade.ts";
+import { readingChecks } from "../kinds.ts";
 import { linkEvidence } from "../link-edits.ts";
 import { table } from "../methodology.ts";
-import { readingChecks } from "../reading-checks.ts";
 import {
   blockOrNull,
   count,

@@ -24,33 +24,16 @@ export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | 
   const all = findings
     .map(
       ({
-        fingerprint,
-        severity,
-        phase,
-        category,
-        title,
-        description,
-        quote,
-        url,
-        onPath,
-        events,
-        grounds,
-      }): Friction => {
-        const lost = { lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts), lostPoints: null };
-        return {
-          fingerprint,
-          severity,
-          phase,
-          category,
-          title,
-          description,
-          quote,
-          url,
-          onPath,
-          events,
-          ...lost,
-          grounds,
-        };
+        cause: _cause,
+        remedy: _remedy,
+        place: _place,
+        owner: _owner,
+        evidence: _evidence,
+        fix: _fix,
+        ...friction
+      }) => {
+        const { events } = friction;
+        return { ...friction, lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts), lostPoints: null };
       },
     )
     .sort(

@@ -4,8 +4,8 @@ import { failed } from "../events.ts";
 import type { Facts } from "../facts.ts";
 import type { GoalAnswer } from "../goal-answer.ts";
 import type { LostPoints } from "../grade.ts";
+import { readingChecks } from "../kinds.ts";
 import { type Methodology, round1, table } from "../methodology.ts";
-import { readingChecks } from "../reading-checks.ts";
 import { type Cause, type Finding, joinCauses, noCause } from "./finding.ts";
 
 /**

@@ -13,7 +13,7 @@ export type Verdict = {
   parts: JudgedPart[];
   frictions: Answer["frictions"];
   /** null: a claim about the goal wasn't proven, so the judge's explanation is dropped too. */
-  words: Pick<Answer, "keyFinding" | "verdict" | "summary"> | null;
+  words: { keyFinding: string; verdict: string; summary: Answer["summary"] } | null;
   confidence: number;
   /** Claims that no event proves, as sentences. */
   dropped: string[];

@@ -48,7 +48,7 @@ function asksForeignProgram(command: string, written: string[]): boolean {
 export function createProof(session: SessionEvent[]): (event: SessionEvent, quote: string) => boolean {
   const { starts = [], product = null } = milestonesOf(session, "started").at(-1)?.detail ?? {};
   const requests = session.filter((e): e is Http => e.type === "http" && e.purpose !== "check");
-  const hosts = hostsOf({ starts, product }, requests);
+  const hosts = hostsOf(starts, product, requests);
   const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
   const isAnswer = (http: Http) => {
     const isGood = http.status !== null && http.status >= 200 && http.status < 300 && http.method !== "CONNECT";

@@ -59,15 +59,14 @@ export const rubricHash = createHash("sha256")
   .digest("hex");
 
 export type JudgePrompt = { instructions: string; prompt: string };
-type Asked = {
-  task: string;
-  parts: string[];
-  findings: Pick<Friction, "fingerprint" | "severity" | "title">[];
-  events: SessionEvent[];
-};
 
 /** The instructions and questions for one session. The session is delimited by a word that nothing in it can know. */
-export function toJudgePrompt({ task, parts, findings, events }: Asked): JudgePrompt {
+export function toJudgePrompt(
+  task: string,
+  parts: string[],
+  findings: Friction[],
+  events: SessionEvent[],
+): JudgePrompt {
   const session = quoteSession(events);
   const fence = createHash("sha256").update(session).digest("hex").slice(0, 16);
   const listed = findings.map(

@@ -1,5 +1,5 @@
 import type { AgentEvent } from "../../agent.ts";
-import { type Fields, list, number, object, text, textOf } from "../fields.ts";
+import { type Fields, list, number, object, text, textOf } from "../../fields.ts";
 import {
   endStream,
   exitCodeIn,

@@ -1,5 +1,5 @@
 import type { AgentEvent } from "../../agent.ts";
-import { type Fields, list, number, object, text } from "../fields.ts";
+import { type Fields, list, number, object, text } from "../../fields.ts";
 import { endStream, message, problem, type StreamState, statusIn, thought, toCall, toResult } from "./stream.ts";
 
 /** For `codex exec --json`. */

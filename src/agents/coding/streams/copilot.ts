@@ -1,5 +1,5 @@
 import type { AgentEvent } from "../../agent.ts";
-import { type Fields, number, object, text } from "../fields.ts";
+import { type Fields, number, object, text } from "../../fields.ts";
 import { endStream, message, nameOfCall, problem, type StreamState, startCall, thought, toResult } from "./stream.ts";
 
 const linesWithoutNews =

@@ -1,5 +1,5 @@
 import type { AgentEvent } from "../../agent.ts";
-import { type Fields, object, text } from "../fields.ts";
+import { type Fields, object, text } from "../../fields.ts";
 import {
   endStream,
   exitCodeIn,

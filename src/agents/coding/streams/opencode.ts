@@ -1,5 +1,5 @@
 import type { AgentEvent } from "../../agent.ts";
-import { type Fields, number, object, text } from "../fields.ts";
+import { type Fields, number, object, text } from "../../fields.ts";
 import { endStream, message, type StreamState, thought, toCall, toResult } from "./stream.ts";
 
 /** For `opencode run --format json`, which reports a call after it finished. */

@@ -1,6 +1,6 @@
 import type { AgentEvent } from "../../agent.ts";
+import { type Fields, list, object, text } from "../../fields.ts";
 import { bounded, shortened } from "../../llm/tool.ts";
-import { type Fields, list, object, text } from "../fields.ts";
 
 /** How an agent reports its end. `error`: what ended it early; `status`: that of the model's response, if reported. */
 export type StreamEnd = {

@@ -5,6 +5,16 @@ export type Fields = Record<string, unknown>;
 export const object = (value: unknown): Fields =>
   value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Fields) : {};
 
+/** The object that a JSON text holds; null if it holds none. */
+export function parseObject(json: string): Fields | null {
+  try {
+    const value: unknown = JSON.parse(json);
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}
+
 /** The value as a list; an empty one if it is anything else. */
 export const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
