@@ -2,7 +2,7 @@ import { toOpenAPISchema } from "@elysiajs/openapi";
 import { type AnyElysia, Elysia } from "elysia";
 import { archiveRoutes } from "./archives/routes.ts";
 import { noteClient, type Peer } from "./auth/address.ts";
-import { authenticate, withUnambiguousPath } from "./auth/gate.ts";
+import { authenticate, withUnambiguousPath } from "./auth/authentication.ts";
 import { whoamiRoutes } from "./auth/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import { exchangeRoutes } from "./exchange/routes.ts";
@@ -12,10 +12,10 @@ import { frictionRoutes } from "./friction/routes.ts";
 import { gateRoutes } from "./gates/routes.ts";
 import { closeIfUnread } from "./http/body.ts";
 import type { Authenticate } from "./http/caller.ts";
-import { deliver, pathOf } from "./http/delivery.ts";
 import { addHeaders, routedAsGet, statusOf } from "./http/elysia.ts";
 import { toOpenApi } from "./http/openapi.ts";
 import { readQueryNumbers } from "./http/paging.ts";
+import { deliver, pathOf } from "./http/responses.ts";
 import { healthRoutes, openApiRoutes } from "./http/system-routes.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
@@ -49,7 +49,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
   const { ctx } = service;
   const { basePath } = ctx.config;
   const findCaller = options.authenticate ?? ((request) => authenticate(ctx, request));
-  const endpointOf = createMcpEndpoints(service, options.surface);
+  const endpointOf = createMcpEndpoints(ctx, options.surface);
 
   const apiRoutes = () =>
     new Elysia().use(featureRoutes(service)).use(mcpRoutes(endpointOf)).use(openApiRoutes(openApi));

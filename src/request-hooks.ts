@@ -12,8 +12,8 @@ import {
   isReporter,
   trackRequest,
 } from "./http/caller.ts";
-import { isCompressible, pathOf } from "./http/delivery.ts";
-import { sentMethod } from "./http/elysia.ts";
+import { type Reply, sentMethod } from "./http/elysia.ts";
+import { isCompressible, pathOf } from "./http/responses.ts";
 import { openApiPath } from "./http/system-routes.ts";
 import { mcpPath } from "./mcp/routes.ts";
 import { refuseMethod } from "./mcp/tool.ts";
@@ -21,8 +21,6 @@ import type { Service } from "./service.ts";
 import { countResponse } from "./telemetry/metrics.ts";
 import { exchangePath } from "./trusts/routes.ts";
 import { findErrorPage } from "./web/routes.tsx";
-
-type Reply = { headers: Record<string, unknown>; status?: unknown };
 
 /**
  * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could answer. Returns a
@@ -41,7 +39,7 @@ export function admitRequest(
   if (isCompressible(request, path)) reply.headers.vary = "Accept-Encoding";
   if (isApi) reply.headers["cache-control"] = "private, no-store";
   if (!isRead(request) && timedOut.has(request)) throw databaseLocked();
-  if (isApi && ctx.disk.broken() !== null) throw unavailable("The disk failed. The service is restarting.");
+  if (isApi && ctx.disk.findProblem() !== null) throw unavailable("The disk failed. The service is restarting.");
   if (isApi && !isOpen(request, path)) {
     const caller = identifyCaller(request, authenticate);
     if (isReporter(caller) && !isReport(request, path)) throw onlyReports();

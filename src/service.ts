@@ -5,9 +5,9 @@ import { limitsOfOrg } from "./auth/orgs.ts";
 import { announceScore } from "./comparisons/score-alert.ts";
 import { weeklyDigestOf } from "./comparisons/week.ts";
 import type { AllowRule } from "./config/allow-rules.ts";
-import { type ContextOptions, createContext } from "./context.ts";
-import { createReadiness } from "./db/readiness.ts";
+import { type Context, type ContextOptions, createContext } from "./context.ts";
 import { createUpkeep } from "./db/upkeep.ts";
+import { reasonOf } from "./errors.ts";
 import { closeExports } from "./exchange/export-thread.ts";
 import { createGateLoop } from "./gates/progress.ts";
 import { createRunner } from "./jobs/runner.ts";
@@ -92,7 +92,7 @@ export function createService(options: Options) {
     /** Answers a model call of a run on a worker. */
     answerModelCall: gatewayOf(ctx).answer,
     /** Says in a sentence why the service isn't ready; null if it is. */
-    findProblem: createReadiness({ ...ctx, ...disk, findRunnerProblem: runner.findProblem }),
+    findProblem: () => findProblem(ctx, runner.findProblem()),
 
     /** Recovers what a previous process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
@@ -137,4 +137,18 @@ export function createService(options: Options) {
       ]);
     },
   };
+}
+
+async function findProblem({ db, commit, disk }: Context, runnerProblem: string | null): Promise<string | null> {
+  const diskProblem = disk.findProblem();
+  if (diskProblem !== null) return `the database disk has failed: ${diskProblem}`;
+  if (runnerProblem !== null) return `the job runner is not taking jobs: ${runnerProblem}`;
+  try {
+    // A small write that reaches the disk: a rolled back transaction wouldn't.
+    await commit(() => db.$client.run("pragma user_version = 0"));
+    return null;
+  } catch (error) {
+    disk.onError(error);
+    return `the database is not writable: ${reasonOf(error)}`;
+  }
 }

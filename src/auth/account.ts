@@ -3,10 +3,10 @@ import type { Context } from "../context.ts";
 import { people, signIns } from "../db/tables/people.ts";
 import { toIso, toName } from "../schema.ts";
 import { shortAddress } from "./address.ts";
-import { countSignInAttempt, uncountSignInAttempt } from "./attempts.ts";
 import { type ClientInfo, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
 import { findPassword, hashPassword } from "./people.ts";
 import type { SignedIn } from "./person.ts";
+import { countSignInAttempt, uncountSignInAttempt } from "./sign-in-attempts.ts";
 
 /** A browser in which the person is signed in. */
 export type SignIn = ReturnType<typeof listSignIns>[number];

@@ -1,8 +1,8 @@
 import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import { type Context, type OrgId, perContext } from "../context.ts";
+import { cacheUntilForgotten } from "../db/cache.ts";
 import { statement } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables/keys.ts";
-import { cacheUntilForgotten } from "../db/unchanged.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { Caller } from "../http/caller.ts";
 import { type KeyScope, keyScopes } from "../http/operation.ts";

@@ -5,10 +5,10 @@ import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
-import { countSignInAttempt, uncountSignInAttempt } from "./attempts.ts";
 import { type ClientInfo, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
 import { checkStrength } from "./password-strength.ts";
 import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
+import { countSignInAttempt, uncountSignInAttempt } from "./sign-in-attempts.ts";
 
 /** People: who they are and how they sign in. No other part of the service uses the library behind it. */
 

@@ -3,11 +3,11 @@ import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
-import { uncountSignInAttempt } from "./attempts.ts";
 import type { ClientInfo } from "./engine-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPassword, hashPassword, signIn } from "./people.ts";
 import type { Person } from "./person.ts";
+import { uncountSignInAttempt } from "./sign-in-attempts.ts";
 
 const resetLifetimeMs = 24 * 3600_000;
 

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ConfigError } from "../errors.ts";
 import { invalidInput, shape } from "../schema.ts";
 import { modelProviders } from "./model-settings.ts";
+import { readJsonSetting } from "./setting.ts";
 
 /** Output formats of coding agents. `acp`: the Agent Client Protocol over stdio. `none`: plain text, whose end is the answer. */
 const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
@@ -33,12 +33,7 @@ const syntax =
 /** Parses EVALD_AGENTS; empty: none. Throws ConfigError. */
 export function customAgentsSetting(value: string): CustomAgent[] {
   if (value === "") return [];
-  let agents: unknown;
-  try {
-    agents = JSON.parse(value.trimStart().startsWith("[") ? value : readFileSync(value, "utf8"));
-  } catch (error) {
-    throw new ConfigError(`${syntax}: ${error instanceof Error ? error.message : String(error)}`);
-  }
+  const agents = readJsonSetting(value, syntax);
   const list = Type.Array(CustomAgent);
   if (Value.Check(list, agents)) {
     const ids = agents.map(({ id }) => id);

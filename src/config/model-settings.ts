@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
 import { ConfigError } from "../errors.ts";
-import { items, parseSetting } from "./setting.ts";
+import { items, parseSetting, readJsonSetting } from "./setting.ts";
 
 /** Model providers, each with its own protocol. `openai-compatible` is any server with an OpenAI chat completions API. */
 export const modelProviders = ["anthropic", "openai", "google", "openai-compatible"] as const;
@@ -13,7 +12,7 @@ type Price = { in: number; out: number; cached: number };
 export type Prices = Readonly<Record<string, Price>>;
 
 /** API key and base URL (without a trailing slash) of a provider; null: not set. */
-export type ModelEndpoint = { key: string | null; baseUrl: string | null };
+type ModelEndpoint = { key: string | null; baseUrl: string | null };
 
 /** The environment variables that each provider's own SDK reads, and its default base URL. */
 export const providerVariables: Record<ModelProvider, { key: string; baseUrl: string; fallback: string | null }> = {
@@ -53,12 +52,7 @@ const priceSyntax =
 /** Parses prices from JSON or from a file. `cached` defaults to `in`. */
 export function pricesSetting(value: string): Prices {
   if (value === "") return {};
-  let prices: unknown;
-  try {
-    prices = JSON.parse(value.trimStart().startsWith("{") ? value : readFileSync(value, "utf8"));
-  } catch (error) {
-    throw new ConfigError(`${priceSyntax}: ${error instanceof Error ? error.message : String(error)}`);
-  }
+  const prices = readJsonSetting(value, priceSyntax);
   if (prices === null || typeof prices !== "object" || Array.isArray(prices)) throw new ConfigError(priceSyntax);
   return Object.fromEntries(
     Object.entries(prices).map(([id, price]) => {

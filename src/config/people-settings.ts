@@ -2,32 +2,15 @@ import { ConfigError } from "../errors.ts";
 import { httpUrl } from "../schema.ts";
 import { flag, refuse, type SettingValues, setting } from "./setting.ts";
 
-type Oidc = {
-  issuer: string;
-  clientId: string;
-  clientSecret: string;
-  /** Label of its sign-in button. */
-  name: string;
-  /** Users with an email address of this domain join this organization automatically. */
-  join: { domain: string; org: { id: string } | { name: string } } | null;
-};
-
-/** Sign-in and email settings. */
-export type PeopleSettings = Readonly<{
-  /** Whether users may create organizations. */
-  canCreateOrgs: boolean;
-  /** SMTP server and sender; null: no email is sent. */
-  mail: { url: string; from: string } | null;
-  /** The identity provider; null: none. */
-  oidc: Oidc | null;
-}>;
+/** The users with an email address of a domain, and the organization that they join automatically. */
+type OidcJoin = { domain: string; org: { id: string } | { name: string } };
 
 const text = (value: string) => value.trim();
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** A domain and its organization, by id or name; null if empty. */
-function joinSetting(value: string): Oidc["join"] {
+function joinSetting(value: string): OidcJoin | null {
   if (value === "") return null;
   const [, domain = "", organization = ""] = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)=(.*\S.*)$/i.exec(value.trim()) ?? [];
   if (domain === "") return refuse("a domain and an organization, such as example.com=Acme");
@@ -39,6 +22,7 @@ const isSmtp = (value: string) => /^smtps?:$/.test(URL.parse(value)?.protocol ??
 
 /** Sign-in and email settings, in the order of the documentation. */
 export const peopleSettings = {
+  /** Whether users may create organizations. */
   canCreateOrgs: setting("EVALD_PEOPLE_MAKE_ORGS", "0", "1: anyone signed in may create organizations", flag),
   smtpUrl: setting(
     "EVALD_SMTP_URL",
@@ -71,7 +55,7 @@ export const peopleSettings = {
 };
 
 /** Combines the settings. Throws ConfigError if one is set without another that it needs. */
-export function toPeopleSettings(values: SettingValues<typeof peopleSettings>): PeopleSettings {
+export function toPeopleSettings(values: SettingValues<typeof peopleSettings>) {
   const { canCreateOrgs, smtpUrl, mailFrom, oidcIssuer: issuer, oidcName: name, oidcJoin: join } = values;
   const { oidcClientId: clientId, oidcClientSecret: clientSecret } = values;
   if ((smtpUrl === "") !== (mailFrom === ""))
@@ -80,7 +64,9 @@ export function toPeopleSettings(values: SettingValues<typeof peopleSettings>): 
     throw new ConfigError("EVALD_OIDC_ISSUER, EVALD_OIDC_CLIENT_ID and EVALD_OIDC_CLIENT_SECRET must be set together.");
   return {
     canCreateOrgs,
+    /** SMTP server and sender; null: no email is sent. */
     mail: smtpUrl === "" ? null : { url: smtpUrl, from: mailFrom },
+    /** The identity provider; `name` is the label of its sign-in button. null: none. */
     oidc: issuer === "" ? null : { issuer, clientId, clientSecret, name, join },
   };
 }

@@ -1,7 +1,8 @@
-import { ConfigError } from "../errors.ts";
+import { readFileSync } from "node:fs";
+import { ConfigError, reasonOf } from "../errors.ts";
 
 /** One setting of the operator. */
-export type Setting<T> = {
+type Setting<T> = {
   /** The environment variable. */
   name: string;
   default: string;
@@ -13,7 +14,7 @@ export type Setting<T> = {
 };
 
 /** Settings by the field of the configuration that holds their value; a group of settings is an object of its own. */
-export type SettingTable = { readonly [field: string]: Setting<unknown> | SettingTable };
+type SettingTable = { readonly [field: string]: Setting<unknown> | SettingTable };
 
 /** The values of a table of settings. */
 export type SettingValues<T> = {
@@ -67,6 +68,15 @@ export function parseSetting<T>(
 /** Refuses a value. `expected`: the valid values, as the end of a sentence. */
 export function refuse(expected: string): never {
   throw new ConfigError(expected);
+}
+
+/** Reads JSON, or a JSON file from its path. `expected`: the valid values, as the end of a sentence. Throws ConfigError. */
+export function readJsonSetting(value: string, expected: string): unknown {
+  try {
+    return JSON.parse(/^\s*[{[]/.test(value) ? value : readFileSync(value, "utf8"));
+  } catch (error) {
+    return refuse(`${expected}: ${reasonOf(error)}`);
+  }
 }
 
 /** Parses a flag: 0 or 1. */

@@ -4,14 +4,6 @@ import { flag, items, refuse, type SettingValues, setting } from "./setting.ts";
 /** Where a server listens. `port` 0: a free one. */
 export type Address = Readonly<{ host: string; port: number }>;
 
-/** What operators can observe. */
-export type TelemetrySettings = Readonly<{
-  /** Where Prometheus can scrape metrics; null: nowhere. */
-  metrics: Address | null;
-  /** Where traces are sent; null: nowhere. */
-  otlp: OtlpSettings | null;
-}>;
-
 /** `url`: the endpoint of traces; `withContent`: tasks, arguments, results and answers are included. */
 export type OtlpSettings = Readonly<{ url: string; headers: Record<string, string>; withContent: boolean }>;
 
@@ -64,7 +56,9 @@ export const toTelemetrySettings = ({
   otlpUrl: url,
   otlpHeaders: headers,
   otlpContent: withContent,
-}: SettingValues<typeof telemetrySettings>): TelemetrySettings => ({
+}: SettingValues<typeof telemetrySettings>) => ({
+  /** Where Prometheus can scrape metrics; null: nowhere. */
   metrics,
-  otlp: url === "" ? null : { url, headers, withContent },
+  /** Where traces are sent; null: nowhere. */
+  otlp: url === "" ? null : ({ url, headers, withContent } satisfies OtlpSettings),
 });

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { ConfigError } from "../errors.ts";
+import { readJsonSetting } from "./setting.ts";
 
 /** The dimensions of a score, in the order of a report. */
 export const dimensionNames = [
@@ -30,13 +30,7 @@ const syntax = `JSON or the path of a JSON file, with an id that starts with a l
 export function weightsSetting(value: string): OwnWeights | null {
   if (value === "") return null;
   const invalid = (why: string) => new ConfigError(`${syntax}: ${why}`);
-  let input: unknown;
-  try {
-    input = JSON.parse(value.trimStart().startsWith("{") ? value : readFileSync(value, "utf8"));
-  } catch (error) {
-    throw invalid(error instanceof Error ? error.message : String(error));
-  }
-  const { id, weights, ...rest } = (input ?? {}) as Record<string, unknown>;
+  const { id, weights, ...rest } = (readJsonSetting(value, syntax) ?? {}) as Record<string, unknown>;
   // Ids of digits are reserved for the built-in methodologies.
   if (typeof id !== "string" || !/^[a-z][a-z0-9._-]{0,39}$/.test(id)) throw invalid("id must match [a-z][a-z0-9._-]*");
   const entries = (weights ?? {}) as Record<string, unknown>;

@@ -16,13 +16,13 @@ export type DiskHealth = ReturnType<typeof createDiskHealth>;
  */
 export function createDiskHealth(db: Db, log: Logger, onBroken?: (error: unknown) => void) {
   const failed = createSignal();
-  let broken: string | null = null;
+  let problem: string | null = null;
 
   /** The disk fault behind an error; null if it has another cause. */
   function onError(error: unknown): DiskFault | null {
     const fault = diskFault(nameFault(error, dirname(db.$client.filename)));
-    if (broken !== null || fault !== "broken") return fault;
-    broken = reasonOf(error);
+    if (problem !== null || fault !== "broken") return fault;
+    problem = reasonOf(error);
     log.fatal({ err: error }, "the database disk has failed; shutting down");
     failed.emit();
     // This comes before reading, because a checkpoint needs a connection that may write.
@@ -47,12 +47,13 @@ export function createDiskHealth(db: Db, log: Logger, onBroken?: (error: unknown
     onError,
     /** Emitted once, when the disk can no longer be trusted. */
     failed,
-    broken: (): string | null => broken,
+    /** Why the disk can no longer be trusted; null if it can. */
+    findProblem: (): string | null => problem,
     /** Checks once a second that the files of the database still exist. */
     start(): void {
       watch = setInterval(() => {
         try {
-          if (broken === null) checkFiles(db.$client);
+          if (problem === null) checkFiles(db.$client);
         } catch (error) {
           onError(error);
         }

@@ -7,7 +7,7 @@ import { runs, type Trigger } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
 import { type Fix, fixStatuses } from "../friction/fix-schema.ts";
 import { fixRowsOf, toFix } from "../friction/fixes.ts";
-import type { Page, Paged } from "../http/paging.ts";
+import { type Page, type Paged, paginate } from "../http/paging.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
 import { acceptEval } from "../runs/requests.ts";
 import { MappedUrl, mapOf, maxMappedHosts, Nullable, OneOf } from "../schema.ts";
@@ -106,13 +106,16 @@ export function listDoneFixes(
   ctx: Context,
   org: OrgId,
   { promptId, status }: { promptId: string; status?: Fix["status"] },
-  { limit, offset }: Page,
+  page: Page,
 ): Paged<Fix> {
   const rows = fixRowsOf(ctx, org, getPromptRow(ctx, org, promptId).id);
-  if (status === undefined)
-    return { items: rows.slice(offset, offset + limit).map((row) => toFix(ctx, row)), total: rows.length };
-  const matches = rows.map((row) => toFix(ctx, row)).filter((fix) => fix.status === status);
-  return { items: matches.slice(offset, offset + limit), total: matches.length };
+  if (status !== undefined)
+    return paginate(
+      rows.map((row) => toFix(ctx, row)).filter((fix) => fix.status === status),
+      page,
+    );
+  const { items, total } = paginate(rows, page);
+  return { items: items.map((row) => toFix(ctx, row)), total };
 }
 
 /** The newest published report with a friction point, live docs first. */

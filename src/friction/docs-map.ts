@@ -1,12 +1,12 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, gte, lt, ne, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import { cachedUntilWrite } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { namedPages, pageMonths } from "../db/tables/trends.ts";
-import { cachedUntilWrite } from "../db/unchanged.ts";
 import { Moment, OneOf, Time, toInstant, toIso } from "../schema.ts";
 import { monthOf } from "./page-counts.ts";
 import { FrictionThing, type Scope } from "./schema.ts";

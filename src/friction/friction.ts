@@ -1,8 +1,8 @@
 import type { Context, OrgId } from "../context.ts";
+import { cachedUntilWrite } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
 import type { frictionPoints } from "../db/tables/friction.ts";
-import { cachedUntilWrite } from "../db/unchanged.ts";
 import { notFound } from "../errors.ts";
 import { fieldFrictionAt } from "../field/field.ts";
 import { severities } from "../grading/kinds.ts";

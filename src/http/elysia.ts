@@ -15,7 +15,8 @@ export const routedAsGet = (request: Request): Request =>
 /** The method as sent. */
 export const sentMethod = (request: Request): string => ((request as HeadRequest)[isHead] ? "HEAD" : request.method);
 
-type Reply = { headers: Record<string, unknown>; status?: unknown };
+/** The headers and status of a response in progress. */
+export type Reply = { headers: Record<string, unknown>; status?: unknown };
 
 /** The status of an answer. A `Response` has its own. */
 export const statusOf = (answer: unknown, { status = 200 }: Reply): number =>

@@ -1,6 +1,6 @@
 import { type Context, type OrgId, perContext } from "../context.ts";
-import { securityHeaders } from "./delivery.ts";
 import { limitPerOrg } from "./limit-per-org.ts";
+import { securityHeaders } from "./responses.ts";
 
 /** One message of a stream. Without an event it is a `message`. A reader who reconnects sends the last `id`. */
 export type Message = { id?: string; event?: string; data: string };

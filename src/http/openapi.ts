@@ -1,9 +1,9 @@
 import { version } from "../../package.json" with { type: "json" };
 import { anyKey } from "../schema.ts";
-import { isTagged } from "./delivery.ts";
 import { exampleOf, nameOf } from "./examples.ts";
 import { type Json, type JsonObject, mergeNull } from "./json-schema.ts";
 import { ApiError } from "./operation.ts";
+import { isTagged } from "./responses.ts";
 
 const statusTexts: Record<string, string> = {
   200: "OK",

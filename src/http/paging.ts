@@ -25,6 +25,12 @@ export type Page = { limit: number; offset: number };
 /** A page of a list, and the total number of rows. */
 export type Paged<T> = { items: T[]; total: number };
 
+/** A page of a list that is short enough to be read as a whole. */
+export const paginate = <T>(rows: T[], { limit, offset }: Page): Paged<T> => ({
+  items: rows.slice(offset, offset + limit),
+  total: rows.length,
+});
+
 /** A list as a REST response: the page in its body, the total in X-Total-Count. */
 export function listAnswer<T>(set: { headers: Record<string, unknown> }, { items, total }: Paged<T>): T[] {
   set.headers["x-total-count"] = String(total);

@@ -10,7 +10,7 @@ export type OrgLimits = { atOnce: number | null; aDay: number | null };
 export type Limits = { org: (orgId: string) => OrgLimits; host: number };
 
 /** A queued job that may be claimed once it is due. */
-export type Candidate = { id: string; org: string; host: string; availableAt: number };
+type Candidate = { id: string; org: string; host: string; availableAt: number };
 
 const columns = "id, org_id org, host, available_at availableAt";
 

@@ -14,6 +14,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { createMcpHandler, isLegacyRequest, Server as ModernServer } from "@modelcontextprotocol/server";
 import { version } from "../../package.json" with { type: "json" };
+import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { readJson } from "../http/body.ts";
 import type { Caller } from "../http/caller.ts";
@@ -65,15 +66,6 @@ type IncomingMessage = {
   members?: string;
 };
 
-type Options = {
-  /** The service's public URL: its own pages and those on this machine may call. */
-  ownUrl: () => string;
-  /** Further origins whose pages may call. */
-  origins: readonly string[];
-  /** Called with requests that a server rejected or couldn't answer. */
-  onError: (error: unknown) => void;
-};
-
 const serverInfo = { name: "evald", title: "evald", version };
 /** Revisions with batches, which came before 2025-06-18. A missing header means the last of them. */
 const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
@@ -83,8 +75,9 @@ const maxBatch = 20;
 const maxSubscriptions = 16;
 
 /** An MCP endpoint over Streamable HTTP without sessions: each request is self-contained and gets its own server. */
-export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: Options) {
+export function createEndpoint(ctx: Context, surface: Surface) {
   const { capabilities, instructions, handlers } = surface;
+  const onError = (error: unknown) => ctx.log.debug({ err: error }, "MCP request rejected");
   /** The newer SDK creates the servers itself, and passes only the request. */
   const messages = new WeakMap<Request, IncomingMessage>();
 
@@ -135,7 +128,7 @@ export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: O
 
   /** Answers one POST of an authorized caller. Throws forbidden for another site's Origin, and too_large. */
   async function handle(incoming: Request, caller: Caller): Promise<Response> {
-    checkOrigin(incoming.headers.get("origin"), ownUrl(), origins);
+    checkOrigin(ctx, incoming.headers.get("origin"));
     const body = await readMessage(incoming);
     if (body instanceof Response) return body;
     const refusal = refuseBatch(body, incoming.headers.get("mcp-protocol-version"));
@@ -229,8 +222,8 @@ function withHeaders(incoming: Request): Request {
 }
 
 /** Another site's page must not use the browser of someone who can reach this service. */
-function checkOrigin(origin: string | null, own: string, others: readonly string[]): void {
-  if (origin === null || origin === new URL(own).origin || others.includes(origin)) return;
+function checkOrigin({ baseUrl, config }: Context, origin: string | null): void {
+  if (origin === null || origin === new URL(baseUrl()).origin || config.corsOrigins.includes(origin)) return;
   const hostname = URL.parse(origin)?.hostname ?? "";
   if (/^https?:/.test(origin) && ["localhost", "127.0.0.1", "[::1]"].includes(hostname)) return;
   throw new AppError("forbidden", `Requests from the origin ${JSON.stringify(origin.slice(0, 200))} are not allowed.`);

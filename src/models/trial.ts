@@ -1,6 +1,6 @@
 import type { AgentEvent } from "../agents/agent.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
-import { badRequest } from "../errors.ts";
+import { badRequest, reasonOf } from "../errors.ts";
 import { redactSecrets } from "../schema.ts";
 
 const question = "Answer with the word yes.";
@@ -52,8 +52,7 @@ export async function tryModel(access: ModelAccess, now: () => number) {
     const clean = (text: string) => redactSecrets(text, access.key ? [access.key] : []);
     if (gatewayFailure !== null) throw badRequest(`The test request failed: ${clean(gatewayFailure)}.`);
     if (clientError !== undefined) {
-      const message = clientError instanceof Error ? clientError.message : String(clientError);
-      throw badRequest(`The test request to ${access.id} failed: ${clean(message)}`);
+      throw badRequest(`The test request to ${access.id} failed: ${clean(reasonOf(clientError))}`);
     }
     const usage = events.find((event) => event.type === "usage");
     if (!usage) throw badRequest(`${access.id} did not return a model response.`);

@@ -52,12 +52,7 @@ const itemColumns = {
 };
 
 export const toPromptSummary = (row: Omit<PromptSummary, "createdAt"> & { createdAt: number }): PromptSummary => ({
-  id: row.id,
-  title: row.title,
-  text: row.text,
-  endGoal: row.endGoal,
-  status: row.status,
-  templateVars: row.templateVars,
+  ...row,
   createdAt: toIso(row.createdAt),
 });
 

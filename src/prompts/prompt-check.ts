@@ -14,7 +14,7 @@ import { AppError, invalidField } from "../errors.ts";
 import { getModel } from "../models/models.ts";
 import { checkHttpUrl } from "../schema.ts";
 import type { DeclaredCheck } from "./schema.ts";
-import { defaultStartUrls } from "./starts.ts";
+import { defaultStartUrls } from "./start-urls.ts";
 import { templateVarsOf } from "./template.ts";
 import { checkWorkspace, checkWorkspaceParts, leavesWorkspace } from "./workspace-check.ts";
 

@@ -4,12 +4,10 @@ import type { Context, OrgId } from "../context.ts";
 import { nextTime, nextTimes, type Schedule } from "../cron.ts";
 import { statement } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
-import { prompts } from "../db/tables/prompts.ts";
-import { notFound } from "../errors.ts";
+import { type PromptAgent, prompts } from "../db/tables/prompts.ts";
+import { invalidField, notFound } from "../errors.ts";
 import { newUrlSecret, toIso } from "../schema.ts";
 import type { AgentInfo } from "./agent-schema.ts";
-import { agentsAfterChange } from "./agents.ts";
-import { toPromptSummary } from "./lists.ts";
 import { checkPromptRow, type PromptRow } from "./prompt-check.ts";
 import type { Prompt, PromptInput, PromptPatch } from "./schema.ts";
 import { parseTemplateVars } from "./template.ts";
@@ -20,30 +18,6 @@ const toAgentInfo = ({ version, ...agent }: AgentChoice): AgentInfo => ({
   version: agent.objection === null ? version : null,
   providers: agent.providers ? [...agent.providers] : null,
   lacks: [...agent.lacks],
-});
-
-/** The settings that a prompt shows as they are stored. */
-const choicesOf = (row: PromptRow) => ({
-  wordings: row.wordings,
-  frequency: row.frequency,
-  runsPerEval: row.runsPerEval,
-  targetProviderId: row.targetProviderId,
-  additionalUrls: row.additionalUrls,
-  templateDefaults: row.templateDefaults,
-  declaredChecks: row.declaredChecks,
-  workspace: row.workspace,
-  agent: row.agent,
-  model: row.model,
-  agents: row.agents,
-  limits: row.limits,
-  reviewBeforePublishing: row.reviewBeforePublishing,
-  isCanary: row.isCanary,
-  tags: row.tags,
-  successBar: row.successBar,
-  supersedesByDefault: row.supersedesByDefault,
-  isOnResultsPage: row.isOnResultsPage,
-  workerLabels: row.workerLabels,
-  baselineRequestId: row.baselineRequestId,
 });
 
 const promptById = statement((db) =>
@@ -137,6 +111,30 @@ export function updatePrompt(ctx: Context, org: OrgId, id: string, { hasPublicBa
   return toPrompt(ctx, row);
 }
 
+type AgentFields = { agent: string | null; model: string | null; agents: PromptAgent[] | null };
+
+/**
+ * The agents of a prompt after a change. Several are kept as a list, of which `agent` and `model` are the first; one agent
+ * or a new `agent` or `model` alone replace the list. Throws bad_request that names the field.
+ */
+function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, current: AgentFields): AgentFields {
+  const list = agents?.map((entry): PromptAgent => ({ agent: entry.agent, model: entry.model ?? null }));
+  const [first] = list ?? [];
+  if (!list || !first) {
+    const isKept = agents === undefined && agent === undefined && model === undefined;
+    return {
+      agent: agent === undefined ? current.agent : agent,
+      model: model === undefined ? current.model : model,
+      agents: isKept ? current.agents : null,
+    };
+  }
+  if (agent !== undefined && agent !== first.agent)
+    throw invalidField("agents", `the first entry is ${first.agent}, but agent is ${agent}; omit agent`);
+  if (model !== undefined && model !== first.model)
+    throw invalidField("agents", `the first entry has the model ${first.model}, but model is ${model}; omit model`);
+  return { ...first, agents: list.length > 1 ? list : null };
+}
+
 /** The schedule of a prompt that has one and is active; null for all others. */
 function scheduleOf(ctx: Context, { id, orgId, status, frequency }: PromptRow): Schedule | null {
   if (frequency === null || status !== "active") return null;
@@ -144,12 +142,13 @@ function scheduleOf(ctx: Context, { id, orgId, status, frequency }: PromptRow): 
 }
 
 function toPrompt(ctx: Context, row: PromptRow): Prompt {
+  const { orgId: _org, nextEvaluationAt: _next, badgeToken, ...fields } = row;
   const schedule = scheduleOf(ctx, row);
   return {
-    ...toPromptSummary(row),
-    ...choicesOf(row),
-    hasPublicBadge: row.badgeToken !== null,
-    badgeUrl: row.badgeToken === null ? null : `${ctx.baseUrl()}/badges/${row.badgeToken}.svg`,
+    ...fields,
+    createdAt: toIso(row.createdAt),
+    hasPublicBadge: badgeToken !== null,
+    badgeUrl: badgeToken === null ? null : `${ctx.baseUrl()}/badges/${badgeToken}.svg`,
     warnings: warningsOfPrompt(ctx, row, row.runsPerEval ?? 1),
     nextRunsAt: schedule ? nextTimes(schedule, ctx.now(), 3).map((at) => toIso(at)) : null,
   };

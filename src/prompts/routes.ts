@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { AgentInfo } from "./agent-schema.ts";
 import { listPrompts } from "./lists.ts";
@@ -38,9 +38,7 @@ export const promptRoutes = (ctx: Context) =>
       "/api/v1/agents",
       ({ request, query, set }) => {
         orgOf(request);
-        const { limit, offset } = pageOf(query);
-        const all = listAgents(ctx);
-        return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
+        return listAnswer(set, paginate(listAgents(ctx), pageOf(query)));
       },
       {
         query: Type.Object(pageQuery),

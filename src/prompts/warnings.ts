@@ -8,7 +8,7 @@ import { scheduledEvaluations } from "../db/tables/schedules.ts";
 import { minRuns } from "../stats/power.ts";
 import type { PromptRow } from "./prompt-check.ts";
 import { agentsOfPrompt } from "./prompt-check.ts";
-import { defaultStartUrls } from "./starts.ts";
+import { defaultStartUrls } from "./start-urls.ts";
 
 /** Failed scheduled evaluations in a row after which a prompt is paused. */
 export const maxFailures = 5;

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { createProvider, getProvider, listProviders, updateProvider } from "./providers.ts";
 import { Provider, ProviderInput, ProviderPatch } from "./schema.ts";
@@ -15,12 +15,8 @@ export const providerRoutes = (ctx: Context) =>
   new Elysia({ name: "providers" })
     .get(
       "/api/v1/providers",
-      ({ request, query, set }) => {
-        const { limit, offset } = pageOf(query);
-        // An organization has few providers.
-        const all = listProviders(ctx, orgOf(request));
-        return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
-      },
+      // An organization has few providers.
+      ({ request, query, set }) => listAnswer(set, paginate(listProviders(ctx, orgOf(request)), pageOf(query))),
       {
         query: Type.Object(pageQuery),
         ...operation("Providers", "listProviders", "List providers, newest first", {

@@ -1,5 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import { cacheUntilWrite } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
 import { transaction } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
@@ -8,7 +9,6 @@ import { recommendations } from "../db/tables/friction.ts";
 import { prompts, providers } from "../db/tables/prompts.ts";
 import { type ReportStatus, reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
-import { cacheUntilWrite } from "../db/unchanged.ts";
 import { doneFixesOf } from "../friction/fixes.ts";
 import { frictionOfReport } from "../friction/friction.ts";
 import type { FrictionPoint } from "../friction/schema.ts";

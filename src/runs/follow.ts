@@ -1,9 +1,9 @@
 import { and, asc, desc, eq, gt, max } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
 import type { Context, OrgId } from "../context.ts";
+import { changeMark } from "../db/cache.ts";
 import { bound, literal, statement } from "../db/prepared.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
-import { changeMark } from "../db/unchanged.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
 import { getRun } from "./runs.ts";

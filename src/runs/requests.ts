@@ -9,7 +9,7 @@ import { enqueue } from "../jobs/queue.ts";
 import { compileMapping, createMapping, type Mapping, parseUrlMap } from "../net/mapping.ts";
 import { agentsForRun, type PromptRow } from "../prompts/prompt-check.ts";
 import { getPromptRow } from "../prompts/prompts.ts";
-import { startUrls } from "../prompts/starts.ts";
+import { startUrls } from "../prompts/start-urls.ts";
 import { fillTemplate, selectArgs } from "../prompts/template.ts";
 import { getProvider } from "../providers/providers.ts";
 import { hashOf } from "./context-digest.ts";

@@ -1,5 +1,5 @@
 import { mailPause } from "../auth/mail.ts";
-import { listMembers } from "../auth/members.ts";
+import { listOwnerEmails } from "../auth/members.ts";
 import { getOrg } from "../auth/orgs.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
@@ -147,7 +147,6 @@ function announceResult(ctx: Context, promptId: string, { latest, missed }: DueR
 /** Emails the owners of an organization that a prompt was paused, because its scheduled evaluations failed. */
 function announcePause(ctx: Context, org: OrgId, prompt: { id: string; title: string | null; text: string }): void {
   const title = (prompt.title ?? prompt.text).replace(/\s+/g, " ").slice(0, maxTitleLength);
-  const owners = listMembers(ctx, org).filter(({ role }) => role === "owner");
   const { name } = getOrg(ctx, org);
-  for (const { email } of owners) void mailPause(ctx, email, name, title, `/prompts/${prompt.id}`);
+  for (const email of listOwnerEmails(ctx, org)) void mailPause(ctx, email, name, title, `/prompts/${prompt.id}`);
 }

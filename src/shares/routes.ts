@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { checkOwner } from "../auth/gate.ts";
+import { checkOwner } from "../auth/authentication.ts";
 import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";

@@ -12,13 +12,7 @@ export const shareStates = ["active", "expired", "revoked"] as const;
 const dayMs = 24 * 3600_000;
 
 /** A share link in lists, without the token itself. */
-export type ShareLink = {
-  id: string;
-  withSession: boolean;
-  createdAt: string;
-  expiresAt: string;
-  state: (typeof shareStates)[number];
-};
+export type ShareLink = ReturnType<typeof toShare>;
 
 /** What a link shows. */
 type SharedReport = {
@@ -31,9 +25,8 @@ type SharedReport = {
 };
 
 const hashOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
-const gone = () => notFound("This link is not valid, or it has expired. Ask the person who sent it for a new one.");
 
-export const sharesOfReport = (ctx: Context, { orgId, id }: Pick<ReportRow, "orgId" | "id">): ShareLink[] =>
+export const sharesOfReport = (ctx: Context, { orgId, id }: ReportRow): ShareLink[] =>
   ctx.db
     .select()
     .from(shareLinks)
@@ -126,17 +119,13 @@ export function getShared(ctx: Context, token: string): SharedReport {
       ),
     )
     .get();
-  if (!row) throw gone();
+  if (!row) throw notFound("This link is not valid, or it has expired. Ask the person who sent it for a new one.");
   return { ...row, org: row.org as OrgId, expiresAt: toIso(row.expiresAt) };
 }
 
-const toShare = (
-  ctx: Context,
-  { id, withSession, createdAt, expiresAt, revokedAt }: typeof shareLinks.$inferSelect,
-): ShareLink => ({
-  id,
-  withSession,
-  createdAt: toIso(createdAt),
-  expiresAt: toIso(expiresAt),
-  state: revokedAt !== null ? "revoked" : expiresAt <= ctx.now() ? "expired" : "active",
-});
+function toShare(ctx: Context, row: typeof shareLinks.$inferSelect) {
+  const { id, withSession, createdAt, expiresAt, revokedAt } = row;
+  const state: (typeof shareStates)[number] =
+    revokedAt !== null ? "revoked" : expiresAt <= ctx.now() ? "expired" : "active";
+  return { id, withSession, createdAt: toIso(createdAt), expiresAt: toIso(expiresAt), state };
+}

@@ -138,7 +138,7 @@ export function fisherTest(a: { k: number; n: number }, b: { k: number; n: numbe
 export type Ends = { n: number; met: number; unfinished: number };
 
 /** One-sided p values; `adjusted`: the smaller one, corrected for testing two. */
-export type EndsTest = { fell: number | null; rose: number; adjusted: number };
+type EndsTest = { fell: number | null; rose: number; adjusted: number };
 
 /**
  * Whether side `b` reached the goal less often, or finished less often, than chance allows: exact, one-sided, over all

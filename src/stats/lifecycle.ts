@@ -7,7 +7,7 @@ export type Evaluation = { id: string; at: number; met: number; passed: number; 
  * The state of a friction point after some evaluations. `met` of `of` runs met it since it (re)appeared; `missed`
  * reached its place since the last one that met it.
  */
-export type LifecycleState = {
+type LifecycleState = {
   /** null: nobody has met it. */
   state: (typeof frictionStates)[number] | null;
   met: number;

@@ -6,7 +6,7 @@ import { deviation, type Estimate, meanInterval, median, wilson } from "./estima
 import { minRuns, smallestChange } from "./power.ts";
 
 /** How one of several runs ended: with a report, or with a failure cause. */
-export type EndedRun = {
+type EndedRun = {
   failureCause: EndCause | null;
   report: { outcome: Outcome; score: number | null; seconds: number | null; costUsd: number | null } | null;
 };

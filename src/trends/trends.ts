@@ -1,10 +1,10 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import { cachedUntilWrite } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { cachedUntilWrite } from "../db/unchanged.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { RunReport, reportFilter } from "../reports/schema.ts";

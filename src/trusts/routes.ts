@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { checkOwner } from "../auth/gate.ts";
+import { checkOwner } from "../auth/authentication.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { callerOf, orgOf } from "../http/caller.ts";

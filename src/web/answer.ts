@@ -1,5 +1,5 @@
 import { type AppError, errorStatus } from "../errors.ts";
-import { acceptsGzip, etagOf, hasVersion, securityHeaders, weightsOf } from "../http/delivery.ts";
+import { acceptsGzip, etagOf, hasVersion, securityHeaders, weightsOf } from "../http/responses.ts";
 
 const contentTypes = {
   html: "text/html; charset=utf-8",

@@ -8,7 +8,7 @@ import { listModels } from "../models/models.ts";
 import { agentOfPrompt, agentsForRun, agentsOfPrompt } from "../prompts/prompt-check.ts";
 import { getPrompt, getPromptRow, listAgents } from "../prompts/prompts.ts";
 import type { Prompt, PromptInput } from "../prompts/schema.ts";
-import { startUrls } from "../prompts/starts.ts";
+import { startUrls } from "../prompts/start-urls.ts";
 import { maxVariables, templateVarsOf } from "../prompts/template.ts";
 import { getProvider, listProviders } from "../providers/providers.ts";
 import { describeEstimate, getEstimate } from "../runs/estimates.ts";

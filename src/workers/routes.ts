@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { checkOwner } from "../auth/gate.ts";
+import { checkOwner } from "../auth/authentication.ts";
 import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, operation } from "../http/operation.ts";

@@ -3,7 +3,7 @@ import { isRuleBased } from "../../agents/agent.ts";
 import { findOrgByResults } from "../../auth/orgs.ts";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
-import { cachedUntilWrite } from "../../db/unchanged.ts";
+import { cachedUntilWrite } from "../../db/cache.ts";
 import { notFound } from "../../errors.ts";
 import { listPromptsOnResultsPage } from "../../prompts/lists.ts";
 import { getReport } from "../../reports/reports.ts";

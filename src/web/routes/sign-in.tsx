@@ -1,9 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { countSignInAttempt } from "../../auth/attempts.ts";
 import { mailReset, sendsMail } from "../../auth/mail.ts";
 import { findPerson, signIn, signOut } from "../../auth/people.ts";
 import { readReset, resetPassword, toResetPath } from "../../auth/resets.ts";
+import { countSignInAttempt } from "../../auth/sign-in-attempts.ts";
 import { beginSso, endSso, ssoNameOf } from "../../auth/sso.ts";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
