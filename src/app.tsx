@@ -15,7 +15,7 @@ import type { Authenticate } from "./http/caller.ts";
 import { addHeaders, routedAsGet, statusOf } from "./http/elysia.ts";
 import { toOpenApi } from "./http/openapi.ts";
 import { readQueryNumbers } from "./http/paging.ts";
-import { deliver, pathOf } from "./http/responses.ts";
+import { answerRequest, pathOf } from "./http/responses.ts";
 import { healthRoutes, openApiRoutes } from "./http/system-routes.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
@@ -84,7 +84,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
     const route = mayWrite(request, path)
       ? (each: Request) => whenUnlocked(service, each, app.fetch)
       : (each: Request) => app.fetch(each);
-    const answer = deliver(ctx.config, request, route);
+    const answer = answerRequest(ctx.config, request, route);
     return request.headers.has("transfer-encoding") ? closeIfUnread(request, answer) : answer;
   }
   return { handle, routes: app.routes };

@@ -68,7 +68,7 @@ export const isCompressible = (request: Request, path: string): boolean =>
  * Adds CORS headers and compression to responses of the API and openapi.json, and an ETag to reports and openapi.json. Other requests pass
  * through unchanged.
  */
-export function deliver(
+export function answerRequest(
   { corsOrigins, basePath }: Config,
   request: Request,
   next: (request: Request) => Response | Promise<Response>,

@@ -25,10 +25,10 @@ export function startUrls({ mapped, provider, additionalUrls, text, mcpUrls }: S
     // Trailing punctuation is not part of the URL.
     ...[...text.matchAll(urlPattern)].map(([url]) => url.replace(/[.,;:!?)\]]+$/, "")),
   ].filter((url) => URL.canParse(url));
-  const urlsOfHost = (key: string, urls: string[]) => urls.filter((url) => keysOf(new URL(url)).includes(key));
+  const urlsWithKey = (key: string, urls: string[]) => urls.filter((url) => keysOf(new URL(url)).includes(key));
   const first = mapped.flatMap(({ key, origin }) => {
-    const matches = urlsOfHost(key, urls);
-    return matches.length > 0 ? matches : urlsOfHost(key, mcpUrls).length > 0 ? [] : [`${origin}/`];
+    const matches = urlsWithKey(key, urls);
+    return matches.length > 0 ? matches : urlsWithKey(key, mcpUrls).length > 0 ? [] : [`${origin}/`];
   });
   return [...new Set([...first, ...urls].map((url) => new URL(url).href))];
 }

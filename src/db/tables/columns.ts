@@ -6,16 +6,16 @@ export const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =
   sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(", "))})`;
 
 /** Epoch milliseconds. */
-export const at = (name: string) => integer(name);
+export const timestamp = (name: string) => integer(name);
 /** Epoch milliseconds in the tables of people, whose library uses Date. */
-export const date = (name: string) => integer(name, { mode: "timestamp_ms" });
+export const dateTimestamp = (name: string) => integer(name, { mode: "timestamp_ms" });
 /** A value as JSON. */
 export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
 /** A boolean. */
-export const yes = (name: string) => integer(name, { mode: "boolean" });
+export const boolean = (name: string) => integer(name, { mode: "boolean" });
 
 /** The reference to a row of the same organization. `own`: the columns of the organization and of the row's ID. */
-export const ownReference = (
+export const orgReference = (
   name: string,
   own: [orgId: AnySQLiteColumn, id: AnySQLiteColumn],
   other: { orgId: AnySQLiteColumn; id: AnySQLiteColumn },

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { frictionCategories } from "../../grading/kinds.ts";
-import { at, json, oneOf, ownReference } from "./columns.ts";
+import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 
 /** `regressed`: reported again after it was resolved. */
@@ -24,13 +24,13 @@ export const fieldFriction = sqliteTable(
     title: text().notNull(),
     /** Number of reports; only the newest are kept. */
     reports: integer().notNull(),
-    firstReportedAt: at("first_reported_at").notNull(),
-    lastReportedAt: at("last_reported_at").notNull(),
+    firstReportedAt: timestamp("first_reported_at").notNull(),
+    lastReportedAt: timestamp("last_reported_at").notNull(),
     state: text({ enum: fieldStates }).notNull(),
     /** Why a person resolved or dismissed it, who, and when it was last changed. */
     reason: text(),
     changedBy: text("changed_by"),
-    changedAt: at("changed_at"),
+    changedAt: timestamp("changed_at"),
   },
   (table) => [
     unique("field_friction_of_org").on(table.orgId, table.id),
@@ -52,10 +52,10 @@ export const fieldReports = sqliteTable(
     tried: text().notNull(),
     happened: text().notNull(),
     agent: text(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     index("field_reports_of_friction").on(table.orgId, table.frictionId, table.id),
-    ownReference("field_reports_friction", [table.orgId, table.frictionId], fieldFriction),
+    orgReference("field_reports_friction", [table.orgId, table.frictionId], fieldFriction),
   ],
 );

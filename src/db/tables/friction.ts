@@ -13,7 +13,7 @@ import {
 import type { Evidence, Visit } from "../../grading/grade.ts";
 import { frictionCategories, frictionStates, phases, severities } from "../../grading/kinds.ts";
 import type { History } from "../../stats/lifecycle.ts";
-import { at, json, oneOf, ownReference, yes } from "./columns.ts";
+import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 import { prompts } from "./prompts.ts";
 import { reports } from "./reports.ts";
@@ -37,7 +37,7 @@ export const frictionPoints = sqliteTable(
     quote: text(),
     url: text(),
     /** Whether the agent hit it, or the goal depends on its page. */
-    onPath: yes("on_path").notNull().default(true),
+    onPath: boolean("on_path").notNull().default(true),
     events: json<number[]>("events").notNull(),
     lostSeconds: real("lost_seconds"),
     lostUsd: real("lost_usd"),
@@ -48,7 +48,7 @@ export const frictionPoints = sqliteTable(
     unique("friction_points_of_org").on(table.orgId, table.id),
     unique("friction_points_of_report").on(table.reportId, table.fingerprint),
     index("friction_points_by_prompt").on(table.orgId, table.promptId, table.fingerprint),
-    ownReference("friction_points_report", [table.orgId, table.reportId], reports),
+    orgReference("friction_points_report", [table.orgId, table.reportId], reports),
     check("friction_points_severity", oneOf(table.severity, severities)),
     check("friction_points_phase", oneOf(table.phase, phases)),
     check("friction_points_category", oneOf(table.category, frictionCategories)),
@@ -74,7 +74,7 @@ export const recommendations = sqliteTable(
   },
   (table) => [
     unique("recommendations_of_report").on(table.reportId, table.priority),
-    ownReference("recommendations_report", [table.orgId, table.reportId], reports),
+    orgReference("recommendations_report", [table.orgId, table.reportId], reports),
     check("recommendations_frictions", sql`json_array_length(${table.frictionIds}) > 0`),
   ],
 );
@@ -87,10 +87,10 @@ export const exposures = sqliteTable(
     orgId: text("org_id").notNull(),
     visits: json<Visit[]>("visits").notNull(),
     done: json<string[]>("done").notNull(),
-    isComplete: yes("is_complete").notNull(),
-    byRules: yes("by_rules").notNull(),
+    isComplete: boolean("is_complete").notNull(),
+    byRules: boolean("by_rules").notNull(),
   },
-  (table) => [ownReference("exposures_report", [table.orgId, table.reportId], reports)],
+  (table) => [orgReference("exposures_report", [table.orgId, table.reportId], reports)],
 );
 
 /** A friction point over the published runs of a prompt, with its lifecycle. Updated whenever a report is published or withdrawn. */
@@ -106,9 +106,9 @@ export const frictionLifecycles = sqliteTable(
     reportId: text("report_id").notNull(),
     severity: text({ enum: severities }).notNull(),
     state: text({ enum: frictionStates }).notNull(),
-    firstSeenAt: at("first_seen_at").notNull(),
-    lastSeenAt: at("last_seen_at").notNull(),
-    fixedAt: at("fixed_at"),
+    firstSeenAt: timestamp("first_seen_at").notNull(),
+    lastSeenAt: timestamp("last_seen_at").notNull(),
+    fixedAt: timestamp("fixed_at"),
     /** Runs that hit it, and runs that reached its place, since it was first hit. */
     met: integer().notNull(),
     reached: integer().notNull(),
@@ -124,8 +124,8 @@ export const frictionLifecycles = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.promptId, table.place, table.fingerprint] }),
-    ownReference("friction_lifecycles_prompt", [table.orgId, table.promptId], prompts),
-    ownReference("friction_lifecycles_report", [table.orgId, table.reportId], reports),
+    orgReference("friction_lifecycles_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("friction_lifecycles_report", [table.orgId, table.reportId], reports),
     index("friction_lifecycles_by_fingerprint").on(table.orgId, table.fingerprint),
     check("friction_lifecycles_state", oneOf(table.state, frictionStates)),
     check("friction_lifecycles_severity", oneOf(table.severity, severities)),
@@ -144,16 +144,16 @@ export const fixes = sqliteTable(
     fingerprints: json<string[]>("fingerprints").notNull(),
     doneBy: text("done_by").notNull(),
     note: text(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
     /** The last evaluation that hit it, and the one that was requested to verify the fix. */
     beforeId: text("before_id").notNull(),
     afterId: text("after_id").notNull(),
   },
   (table) => [
     index("fixes_by_prompt").on(table.orgId, table.promptId, table.id),
-    ownReference("fixes_prompt", [table.orgId, table.promptId], prompts),
-    ownReference("fixes_before", [table.orgId, table.beforeId], evalRequests),
-    ownReference("fixes_after", [table.orgId, table.afterId], evalRequests),
+    orgReference("fixes_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("fixes_before", [table.orgId, table.beforeId], evalRequests),
+    orgReference("fixes_after", [table.orgId, table.afterId], evalRequests),
   ],
 );
 
@@ -168,9 +168,9 @@ export const dismissals = sqliteTable(
     title: text().notNull(),
     reason: text().notNull(),
     dismissedBy: text("dismissed_by").notNull(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
     withdrawnBy: text("withdrawn_by"),
-    withdrawnAt: at("withdrawn_at"),
+    withdrawnAt: timestamp("withdrawn_at"),
   },
   (table) => [
     index("dismissals_of_org").on(table.orgId, table.id),

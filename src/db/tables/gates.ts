@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, real, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { scopes } from "../../grading/kinds.ts";
-import { at, json, oneOf, ownReference, yes } from "./columns.ts";
+import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 import { evalRequests } from "./runs.ts";
 
@@ -42,7 +42,7 @@ export const gates = sqliteTable(
     others: json<GateTarget[]>("others"),
     /** Maximum runs per side of each prompt. */
     runs: integer().notNull(),
-    adaptive: yes("adaptive").notNull(),
+    adaptive: boolean("adaptive").notNull(),
     minScore: real("min_score"),
     /** The scope to which `minScore` applies. */
     scope: text({ enum: scopes }).notNull().default("goal"),
@@ -56,17 +56,17 @@ export const gates = sqliteTable(
     agents: json<GateAgent[]>("agents"),
     /** Cost of its runs at the time of the decision; null: unknown. */
     spentUsd: real("spent_usd"),
-    createdAt: at("created_at").notNull(),
-    completedAt: at("completed_at"),
+    createdAt: timestamp("created_at").notNull(),
+    completedAt: timestamp("completed_at"),
   },
   (table) => [
     unique("gates_of_org").on(table.orgId, table.id),
     unique("gates_of_request").on(table.orgId, table.headRequestId),
     index("gates_by_prompt").on(table.orgId, table.promptId, table.id),
     index("gates_running").on(table.id).where(sql`${table.status} = 'running'`),
-    ownReference("gates_prompt", [table.orgId, table.promptId], prompts),
-    ownReference("gates_head", [table.orgId, table.headRequestId], evalRequests),
-    ownReference("gates_base", [table.orgId, table.baseRequestId], evalRequests),
+    orgReference("gates_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("gates_head", [table.orgId, table.headRequestId], evalRequests),
+    orgReference("gates_base", [table.orgId, table.baseRequestId], evalRequests),
     check("gates_scope", oneOf(table.scope, scopes)),
     check("gates_status", oneOf(table.status, gateStatuses)),
     check("gates_completed", sql`(${table.status} = 'running') = (${table.completedAt} is null)`),

@@ -10,7 +10,7 @@ import {
   text,
   unique,
 } from "drizzle-orm/sqlite-core";
-import { at, oneOf } from "./columns.ts";
+import { oneOf, timestamp } from "./columns.ts";
 
 /** Jobs that share a runner. A delivery must neither wait for runs nor keep them waiting. */
 export const jobPools = ["runs", "deliveries"] as const;
@@ -32,7 +32,7 @@ export const jobs = sqliteTable(
     host: text().notNull(),
     state: text({ enum: jobStates }).notNull(),
     /** 0: immediately, even if the clock is set back. */
-    availableAt: at("available_at").notNull(),
+    availableAt: timestamp("available_at").notNull(),
     /** Number of starts. */
     attempt: integer().notNull(),
     /** Attempts that count against `maxAttempts`. Faults and crashes are counted below, each with its own limit. */
@@ -43,14 +43,14 @@ export const jobs = sqliteTable(
     /** Crashes of its process. */
     crashes: integer("deaths").notNull(),
     owner: text(),
-    leaseUntil: at("lease_until"),
+    leaseUntil: timestamp("lease_until"),
     lastError: text("last_error"),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
     /** Start of the first attempt. */
-    startedAt: at("started_at"),
+    startedAt: timestamp("started_at"),
     /** Start of the attempt in progress or of the one that ended the job; null: queued, or cancelled while queued. */
-    attemptStartedAt: at("attempt_started_at"),
-    completedAt: at("completed_at"),
+    attemptStartedAt: timestamp("attempt_started_at"),
+    completedAt: timestamp("completed_at"),
     /** Model cost of the attempt that ended the job; null if unknown. */
     costUsd: real("cost_usd"),
   },
@@ -81,8 +81,8 @@ export const earlierAttempts = sqliteTable(
     jobId: text("job_id").notNull(),
     attempt: integer().notNull(),
     owner: text().notNull(),
-    startedAt: at("started_at").notNull(),
-    completedAt: at("completed_at").notNull(),
+    startedAt: timestamp("started_at").notNull(),
+    completedAt: timestamp("completed_at").notNull(),
     outcome: text({ enum: returnOutcomes }).notNull(),
     reason: text(),
     /** Model cost when it ended; null if unknown. */
@@ -102,8 +102,8 @@ export const attempts = sqliteView("attempts", {
   jobId: text("job_id").notNull(),
   attempt: integer().notNull(),
   owner: text().notNull(),
-  startedAt: at("started_at").notNull(),
-  completedAt: at("completed_at"),
+  startedAt: timestamp("started_at").notNull(),
+  completedAt: timestamp("completed_at"),
   outcome: text({ enum: attemptOutcomes }),
   reason: text(),
   costUsd: real("cost_usd"),

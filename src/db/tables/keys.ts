@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { blob, check, foreignKey, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { modelProviders } from "../../config/model-settings.ts";
-import { at, json, oneOf, yes } from "./columns.ts";
+import { boolean, json, oneOf, timestamp } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 
 /** Only the SHA-256 of a key is stored; `display` is its first ten and last four characters. */
@@ -17,16 +17,16 @@ export const apiKeys = sqliteTable(
     display: text().notNull(),
     /** null: all of them. */
     scopes: json<string[]>("scopes"),
-    createdAt: at("created_at").notNull(),
-    expiresAt: at("expires_at"),
-    revokedAt: at("revoked_at"),
-    lastUsedAt: at("last_used_at"),
+    createdAt: timestamp("created_at").notNull(),
+    expiresAt: timestamp("expires_at"),
+    revokedAt: timestamp("revoked_at"),
+    lastUsedAt: timestamp("last_used_at"),
     /** The person who created it; null: the operator, or a version of evald that didn't record it. */
     createdBy: text("created_by"),
     /** The trust whose job exchanged an ID token for it; null: created by hand. */
     trustId: text("trust_id"),
     /** For clients that were not written for evald. */
-    isCompatible: yes("is_compatible").notNull().default(false),
+    isCompatible: boolean("is_compatible").notNull().default(false),
   },
   (table) => [
     index("api_keys_newest").on(table.orgId, table.id),
@@ -53,7 +53,7 @@ export const trusts = sqliteTable(
     /** The scopes of the keys that it gives. */
     scopes: json<string[]>("scopes").notNull(),
     minutes: integer().notNull(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
     /** The person who created it; null: the operator. */
     createdBy: text("created_by"),
   },
@@ -66,7 +66,7 @@ export const trusts = sqliteTable(
 /** ID tokens that were exchanged, until they expire: each works once. */
 export const usedTokens = sqliteTable(
   "used_tokens",
-  { issuer: text().notNull(), jti: text().notNull(), expiresAt: at("expires_at").notNull() },
+  { issuer: text().notNull(), jti: text().notNull(), expiresAt: timestamp("expires_at").notNull() },
   (table) => [primaryKey({ columns: [table.issuer, table.jti] }), index("used_tokens_expiry").on(table.expiresAt)],
 );
 
@@ -81,7 +81,7 @@ export const modelKeys = sqliteTable(
     baseUrl: text("base_url").notNull(),
     /** 12 bytes of nonce, the encrypted key, and 16 bytes of authentication tag. */
     sealed: blob({ mode: "buffer" }).notNull(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.provider] }),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
-import { at, json, oneOf, ownReference } from "./columns.ts";
+import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 
 export const destinationKinds = ["webhook", "slack", "email"] as const;
@@ -26,13 +26,13 @@ export const destinations = sqliteTable(
     /** Email addresses of members; null: the addresses of all owners. */
     recipients: json<string[]>("recipients"),
     events: json<string[]>("events").notNull(),
-    disabledAt: at("disabled_at"),
+    disabledAt: timestamp("disabled_at"),
     disableReason: text("disable_reason", { enum: disableReasons }),
     /** The first failed try since the last success; null: the last try succeeded. */
-    failingSince: at("failing_since"),
+    failingSince: timestamp("failing_since"),
     /** Until then deliveries are also signed with the previous secret. */
-    overlapUntil: at("overlap_until"),
-    createdAt: at("created_at").notNull(),
+    overlapUntil: timestamp("overlap_until"),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     unique("destinations_of_org").on(table.orgId, table.id),
@@ -58,7 +58,7 @@ export const notifications = sqliteTable(
     /** The key of an event that is sent once, such as a budget in a month. */
     onceKey: text("once_key"),
     data: json<Record<string, unknown>>("data").notNull(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     unique("notifications_of_org").on(table.orgId, table.id),
@@ -76,15 +76,15 @@ export const deliveries = sqliteTable(
     destinationId: text("destination_id").notNull(),
     status: text({ enum: deliveryStatuses }).notNull(),
     failure: text({ enum: deliveryFailures }),
-    createdAt: at("created_at").notNull(),
-    completedAt: at("completed_at"),
+    createdAt: timestamp("created_at").notNull(),
+    completedAt: timestamp("completed_at"),
   },
   (table) => [
     unique("deliveries_of_org").on(table.orgId, table.id),
     index("deliveries_by_destination").on(table.orgId, table.destinationId, table.id),
     index("deliveries_by_notification").on(table.orgId, table.notificationId),
-    ownReference("deliveries_notification", [table.orgId, table.notificationId], notifications),
-    ownReference("deliveries_destination", [table.orgId, table.destinationId], destinations),
+    orgReference("deliveries_notification", [table.orgId, table.notificationId], notifications),
+    orgReference("deliveries_destination", [table.orgId, table.destinationId], destinations),
     check("deliveries_status", oneOf(table.status, deliveryStatuses)),
     check("deliveries_completed", sql`(${table.status} = 'pending') = (${table.completedAt} is null)`),
     check("deliveries_failure", sql`(${table.status} = 'failed') = (${table.failure} is not null)`),
@@ -98,7 +98,7 @@ export const deliveryTries = sqliteTable(
     orgId: text("org_id").notNull(),
     deliveryId: text("delivery_id").notNull(),
     attempt: integer().notNull(),
-    at: at("at").notNull(),
+    at: timestamp("at").notNull(),
     ms: integer().notNull(),
     /** HTTP status; null: no response. */
     status: integer(),
@@ -109,6 +109,6 @@ export const deliveryTries = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.deliveryId, table.attempt] }),
-    ownReference("delivery_tries_delivery", [table.orgId, table.deliveryId], deliveries),
+    orgReference("delivery_tries_delivery", [table.orgId, table.deliveryId], deliveries),
   ],
 );

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { at, json } from "./columns.ts";
+import { json, timestamp } from "./columns.ts";
 
 export const orgs = sqliteTable(
   "orgs",
@@ -18,7 +18,7 @@ export const orgs = sqliteTable(
     judgeModels: json<string[]>("judge_models"),
     /** Secret part of the URL of its results page, which is shown without signing in; null: there is none. */
     resultsToken: text("results_token").unique(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [check("orgs_name", sql`length(${table.name}) between 1 and 200`)],
 );

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
-import { at, date, oneOf, yes } from "./columns.ts";
+import { boolean, dateTimestamp, oneOf, timestamp } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 
 /** Roles of people in an organization, highest first. */
@@ -15,10 +15,10 @@ export const people = sqliteTable(
     id: text().primaryKey(),
     name: text().notNull(),
     email: text().notNull().unique(),
-    emailVerified: yes("email_verified").notNull(),
+    emailVerified: boolean("email_verified").notNull(),
     image: text(),
-    createdAt: date("created_at").notNull(),
-    updatedAt: date("updated_at").notNull(),
+    createdAt: dateTimestamp("created_at").notNull(),
+    updatedAt: dateTimestamp("updated_at").notNull(),
   },
   (table) => [check("people_email", sql`${table.email} = lower(${table.email})`)],
 );
@@ -37,8 +37,8 @@ export const accounts = sqliteTable(
     providerId: text("provider_id").notNull(),
     accountId: text("account_id").notNull(),
     password: text(),
-    createdAt: date("created_at").notNull(),
-    updatedAt: date("updated_at").notNull(),
+    createdAt: dateTimestamp("created_at").notNull(),
+    updatedAt: dateTimestamp("updated_at").notNull(),
   },
   (table) => [
     unique("accounts_of_provider").on(table.providerId, table.accountId),
@@ -57,9 +57,9 @@ export const signIns = sqliteTable(
     orgId: text("org_id").references(() => orgs.id),
     ipAddress: text("ip_address"),
     userAgent: text("user_agent"),
-    createdAt: date("created_at").notNull(),
-    updatedAt: date("updated_at").notNull(),
-    expiresAt: date("expires_at").notNull(),
+    createdAt: dateTimestamp("created_at").notNull(),
+    updatedAt: dateTimestamp("updated_at").notNull(),
+    expiresAt: dateTimestamp("expires_at").notNull(),
   },
   (table) => [index("sign_ins_of_person").on(table.personId)],
 );
@@ -68,7 +68,7 @@ export const signIns = sqliteTable(
 export const signInFailures = sqliteTable("sign_in_failures", {
   key: text().primaryKey(),
   count: integer().notNull(),
-  since: at("since").notNull(),
+  since: timestamp("since").notNull(),
 });
 
 export const members = sqliteTable(
@@ -80,7 +80,7 @@ export const members = sqliteTable(
       .references(() => orgs.id),
     personId: personId(),
     role: text({ enum: roles }).notNull(),
-    createdAt: date("created_at").notNull(),
+    createdAt: dateTimestamp("created_at").notNull(),
   },
   (table) => [
     unique("members_once").on(table.orgId, table.personId),
@@ -102,8 +102,8 @@ export const invitations = sqliteTable(
     inviterId: text("inviter_id")
       .notNull()
       .references(() => people.id, { onDelete: "cascade" }),
-    createdAt: date("created_at").notNull(),
-    expiresAt: date("expires_at").notNull(),
+    createdAt: dateTimestamp("created_at").notNull(),
+    expiresAt: dateTimestamp("expires_at").notNull(),
   },
   (table) => [
     index("invitations_newest").on(table.orgId, table.id),

@@ -3,7 +3,7 @@ import { blob, check, index, integer, sqliteTable, text, unique } from "drizzle-
 import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
 import type { Scope } from "../../grading/grade.ts";
-import { at, json, oneOf, ownReference, yes } from "./columns.ts";
+import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
@@ -24,7 +24,7 @@ export const providers = sqliteTable(
     name: text().notNull(),
     docsUrl: text("docs_url"),
     productUrl: text("product_url"),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [unique("providers_of_org").on(table.orgId, table.id)],
 );
@@ -56,31 +56,31 @@ export const prompts = sqliteTable(
     /** At least two agents, of which `agent` and `model` are the first; null: only the first. */
     agents: json<PromptAgent[]>("agents"),
     limits: json<Limits>("limits"),
-    reviewBeforePublishing: yes("review_before_publishing").notNull(),
+    reviewBeforePublishing: boolean("review_before_publishing").notNull(),
     /** Its docs never change, so any change of its score comes from the agent. */
-    isCanary: yes("is_canary").notNull().default(false),
+    isCanary: boolean("is_canary").notNull().default(false),
     tags: json<string[]>("tags").notNull().default([]),
     /** Requests over REST supersede unfinished runs of the same preview unless they say otherwise. */
-    supersedesByDefault: yes("supersedes_by_default").notNull().default(false),
+    supersedesByDefault: boolean("supersedes_by_default").notNull().default(false),
     /** Scores with which runs succeed whose goal was not tested; null: none. */
     successBar: json<SuccessBar>("success_bar"),
-    isOnResultsPage: yes("is_on_results_page").notNull().default(false),
+    isOnResultsPage: boolean("is_on_results_page").notNull().default(false),
     /** Labels of the workers that may run it. */
     workerLabels: json<string[]>("worker_labels").notNull().default([]),
     /** Secret part of the URL of its badge, which is shown without signing in; null: there is none. */
     badgeToken: text("badge_token").unique(),
     /** The evaluation that a person pinned as the baseline; null: the last published runs. */
     baselineRequestId: text("baseline_request_id"),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
     /** The next scheduled evaluation to process; null if the prompt is not scheduled. */
-    nextEvaluationAt: at("next_evaluation_at"),
+    nextEvaluationAt: timestamp("next_evaluation_at"),
   },
   (table) => [
     unique("prompts_of_org").on(table.orgId, table.id),
     index("prompts_by_status").on(table.orgId, table.status, table.id),
     index("prompts_by_provider").on(table.orgId, table.targetProviderId, table.id),
     index("prompts_due").on(table.nextEvaluationAt).where(sql`${table.nextEvaluationAt} is not null`),
-    ownReference("prompts_provider", [table.orgId, table.targetProviderId], providers),
+    orgReference("prompts_provider", [table.orgId, table.targetProviderId], providers),
     check("prompts_status", oneOf(table.status, promptStatuses)),
     check("prompts_runs_per_eval", sql`${table.runsPerEval} between 1 and 50`),
   ],
@@ -98,7 +98,7 @@ export const archives = sqliteTable(
     bytes: integer().notNull(),
     files: integer().notNull(),
     data: blob({ mode: "buffer" }).notNull(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     unique("archives_once").on(table.orgId, table.digest),

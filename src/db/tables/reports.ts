@@ -3,7 +3,7 @@ import { blob, check, index, integer, primaryKey, real, sqliteTable, text, uniqu
 import { failureCauses, outcomes, type SessionEvent } from "../../agents/agent.ts";
 import type { Dimension, Friction, Grade, LostPoints, Metrics, Recommendation, Wordings } from "../../grading/grade.ts";
 import { scopes } from "../../grading/kinds.ts";
-import { at, json, oneOf, ownReference, yes } from "./columns.ts";
+import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgs } from "./orgs.ts";
 import { prompts } from "./prompts.ts";
 import { runs } from "./runs.ts";
@@ -64,11 +64,11 @@ export const reports = sqliteTable(
     /** The grading that this row, its friction points and recommended fixes show; null: it was graded once. */
     gradingId: text("grading_id"),
     /** A person selected it, so a newer one doesn't replace it. */
-    gradingPinned: yes("grading_pinned").notNull().default(false),
+    gradingPinned: boolean("grading_pinned").notNull().default(false),
     /** A trigger copies these from its run, so that lists are filtered by them without reading runs. */
     agent: text(),
     agentVersion: text("agent_version"),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     unique("reports_of_org").on(table.orgId, table.id),
@@ -122,7 +122,7 @@ export const reports = sqliteTable(
       table.agent,
       table.agentVersion,
     ),
-    ownReference("reports_run", [table.orgId, table.runId], runs),
+    orgReference("reports_run", [table.orgId, table.runId], runs),
     check("reports_status", oneOf(table.status, reportStatuses)),
     check("reports_outcome", oneOf(table.outcome, outcomes)),
     check("reports_score", sql`${table.score} between 0 and 100`),
@@ -139,14 +139,14 @@ export const shareLinks = sqliteTable(
     orgId: text("org_id").notNull(),
     reportId: text("report_id").notNull(),
     /** Whether the session is included. */
-    withSession: yes("with_session").notNull(),
-    createdAt: at("created_at").notNull(),
-    expiresAt: at("expires_at").notNull(),
-    revokedAt: at("revoked_at"),
+    withSession: boolean("with_session").notNull(),
+    createdAt: timestamp("created_at").notNull(),
+    expiresAt: timestamp("expires_at").notNull(),
+    revokedAt: timestamp("revoked_at"),
   },
   (table) => [
     index("share_links_by_report").on(table.orgId, table.reportId, table.id),
-    ownReference("share_links_report", [table.orgId, table.reportId], reports),
+    orgReference("share_links_report", [table.orgId, table.reportId], reports),
     check("share_links_hash", sql`length(${table.tokenHash}) = 32`),
   ],
 );
@@ -164,13 +164,13 @@ export const gradings = sqliteTable(
     grade: json<StoredGrade>("grade").notNull(),
     /** The events of its judging, unless they are in the session. */
     judging: json<SessionEvent[]>("judging"),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     unique("gradings_of_org").on(table.orgId, table.id),
     unique("gradings_of_report").on(table.reportId, table.hash, table.repeat),
     index("gradings_by_hash").on(table.orgId, table.hash, table.reportId),
-    ownReference("gradings_report", [table.orgId, table.reportId], reports),
+    orgReference("gradings_report", [table.orgId, table.reportId], reports),
   ],
 );
 
@@ -184,8 +184,8 @@ export const regrades = sqliteTable(
       .references(() => orgs.id),
     promptId: text("prompt_id"),
     /** Reports created from `since` on and before `until`. */
-    since: at("since").notNull(),
-    until: at("until").notNull(),
+    since: timestamp("since").notNull(),
+    until: timestamp("until").notNull(),
     methodology: text().notNull(),
     judge: text(),
     /** Digests of the methodology and judge at the time of the request. */
@@ -207,12 +207,12 @@ export const regrades = sqliteTable(
     unpriced: integer().notNull(),
     failureCause: text("failure_cause", { enum: failureCauses }),
     failureDetail: text("failure_detail"),
-    createdAt: at("created_at").notNull(),
-    completedAt: at("completed_at"),
+    createdAt: timestamp("created_at").notNull(),
+    completedAt: timestamp("completed_at"),
   },
   (table) => [
     index("regrades_newest").on(table.orgId, table.id),
-    ownReference("regrades_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("regrades_prompt", [table.orgId, table.promptId], prompts),
     check("regrades_status", oneOf(table.status, regradeStatuses)),
     check(
       "regrades_terminal",

@@ -15,7 +15,7 @@ import { eventSources, eventTypes } from "../../agents/agent.ts";
 import { endCauses } from "../../agents/failure.ts";
 import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
-import { at, json, oneOf, ownReference } from "./columns.ts";
+import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
@@ -61,13 +61,13 @@ export const evalRequests = sqliteTable(
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
     trigger: text({ enum: triggers }).notNull(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     unique("eval_requests_of_org").on(table.orgId, table.id),
     index("eval_requests_by_prompt").on(table.orgId, table.promptId, table.id),
     index("eval_requests_by_trigger").on(table.orgId, table.trigger, table.id),
-    ownReference("eval_requests_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("eval_requests_prompt", [table.orgId, table.promptId], prompts),
     check("eval_requests_trigger", oneOf(table.trigger, triggers)),
   ],
 );
@@ -98,9 +98,9 @@ export const runs = sqliteTable(
     attempt: integer().notNull(),
     failureCause: text("failure_cause", { enum: endCauses }),
     failureDetail: text("failure_detail"),
-    createdAt: at("created_at").notNull(),
-    startedAt: at("started_at"),
-    completedAt: at("completed_at"),
+    createdAt: timestamp("created_at").notNull(),
+    startedAt: timestamp("started_at"),
+    completedAt: timestamp("completed_at"),
     /** Why its agent has not started, although the run is active; null: it has. */
     waitingFor: json<WaitingFor>("waiting_for"),
     /** Budget reserved for it while it is active; null: none. */
@@ -126,8 +126,8 @@ export const runs = sqliteTable(
     index("runs_by_idempotency_key")
       .on(table.orgId, table.idempotencyKey)
       .where(sql`${table.idempotencyKey} is not null`),
-    ownReference("runs_prompt", [table.orgId, table.promptId], prompts),
-    ownReference("runs_eval_request", [table.orgId, table.evalRequestId], evalRequests),
+    orgReference("runs_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("runs_eval_request", [table.orgId, table.evalRequestId], evalRequests),
     check("runs_status", oneOf(table.status, runStatuses)),
     check(
       "runs_terminal",
@@ -149,7 +149,7 @@ export const sessionEvents = sqliteTable(
     runId: text("run_id").notNull(),
     attempt: integer().notNull(),
     seq: integer().notNull(),
-    at: at("at").notNull(),
+    at: timestamp("at").notNull(),
     tMs: integer("t_ms").notNull(),
     type: text({ enum: eventTypes }).notNull(),
     source: text({ enum: eventSources }).notNull(),
@@ -158,7 +158,7 @@ export const sessionEvents = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.runId, table.attempt, table.seq] }),
     index("session_events_usage").on(table.runId, table.attempt).where(sql`${table.type} = 'usage'`),
-    ownReference("session_events_run", [table.orgId, table.runId], runs),
+    orgReference("session_events_run", [table.orgId, table.runId], runs),
     check("session_events_type", oneOf(table.type, eventTypes)),
     check("session_events_source", oneOf(table.source, eventSources)),
   ],
@@ -176,7 +176,7 @@ export const artifacts = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.runId, table.attempt, table.name] }),
-    ownReference("artifacts_run", [table.orgId, table.runId], runs),
+    orgReference("artifacts_run", [table.orgId, table.runId], runs),
     check("artifacts_data", sql`length(${table.data}) between 1 and 524288`),
   ],
 );
@@ -186,7 +186,7 @@ export const spending = sqliteTable(
   "spending",
   {
     orgId: text("org_id").notNull(),
-    from: at("from").notNull(),
+    from: timestamp("from").notNull(),
     usd: real().notNull(),
     /** Calls of unknown cost. */
     unpricedCalls: integer("unpriced_calls").notNull(),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { at, oneOf, ownReference } from "./columns.ts";
+import { oneOf, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 import { evalRequests } from "./runs.ts";
 
@@ -13,17 +13,17 @@ export const scheduledEvaluations = sqliteTable(
   {
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
-    scheduledAt: at("scheduled_at").notNull(),
+    scheduledAt: timestamp("scheduled_at").notNull(),
     outcome: text({ enum: scheduleOutcomes }).notNull(),
     evalRequestId: text("eval_request_id"),
     /** Why it did not run. */
     reason: text(),
-    createdAt: at("created_at").notNull(),
+    createdAt: timestamp("created_at").notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.promptId, table.scheduledAt] }),
-    ownReference("scheduled_evaluations_prompt", [table.orgId, table.promptId], prompts),
-    ownReference("scheduled_evaluations_eval_request", [table.orgId, table.evalRequestId], evalRequests),
+    orgReference("scheduled_evaluations_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("scheduled_evaluations_eval_request", [table.orgId, table.evalRequestId], evalRequests),
     check("scheduled_evaluations_outcome", oneOf(table.outcome, scheduleOutcomes)),
     check("scheduled_evaluations_ran", sql`(${table.outcome} = 'ran') = (${table.evalRequestId} is not null)`),
     check("scheduled_evaluations_reason", sql`(${table.outcome} = 'ran') = (${table.reason} is null)`),

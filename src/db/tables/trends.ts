@@ -1,7 +1,7 @@
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Grade } from "../../grading/grade.ts";
 import { scopes } from "../../grading/kinds.ts";
-import { at, json, ownReference } from "./columns.ts";
+import { json, orgReference, timestamp } from "./columns.ts";
 import { prompts } from "./prompts.ts";
 
 /**
@@ -14,7 +14,7 @@ export const scoreDays = sqliteTable(
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
     /** Start of the day, in UTC. */
-    day: at("day").notNull(),
+    day: timestamp("day").notNull(),
     agent: text().notNull(),
     /** Empty if there is none. */
     version: text().notNull(),
@@ -46,7 +46,7 @@ export const scoreDays = sqliteTable(
         table.scope,
       ],
     }),
-    ownReference("score_days_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("score_days_prompt", [table.orgId, table.promptId], prompts),
   ],
 );
 
@@ -57,7 +57,7 @@ export const pageMonths = sqliteTable(
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
     /** The calendar month of the run in the time zone of the organization, as the start of that month in UTC. */
-    month: at("month").notNull(),
+    month: timestamp("month").notNull(),
     agent: text().notNull(),
     page: text().notNull(),
     url: text().notNull(),
@@ -76,7 +76,7 @@ export const pageMonths = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.promptId, table.month, table.agent, table.page] }),
-    ownReference("page_months_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("page_months_prompt", [table.orgId, table.promptId], prompts),
   ],
 );
 
@@ -88,12 +88,12 @@ export const namedPages = sqliteTable(
     promptId: text("prompt_id").notNull(),
     page: text().notNull(),
     url: text().notNull(),
-    llmsTxtAt: at("llms_txt_at"),
-    sitemapAt: at("sitemap_at"),
-    linkAt: at("link_at"),
+    llmsTxtAt: timestamp("llms_txt_at"),
+    sitemapAt: timestamp("sitemap_at"),
+    linkAt: timestamp("link_at"),
   },
   (table) => [
     primaryKey({ columns: [table.orgId, table.promptId, table.page] }),
-    ownReference("named_pages_prompt", [table.orgId, table.promptId], prompts),
+    orgReference("named_pages_prompt", [table.orgId, table.promptId], prompts),
   ],
 );
