@@ -198,7 +198,7 @@ describe("the prompt form", () => {
     const person = await signedIn(app);
     const data = await packed({ "README.md": "# Hi" });
     const action = actionOf((await person.get("/prompts/new")).body);
-    const fields = { text, "upload.archive": file(data), "upload.skillsArchive": new File([], "") };
+    const fields = { text, "upload.archive": file(data), "upload.skills.archive": new File([], "") };
     const wrong = await submit(person, action, { ...fields, runsPerEval: "0" });
     const [stored] = (await send("GET", "/api/v1/archives")).body;
     expect([wrong.status, wrong.body.includes(`<option value="${stored.id}" selected`)]).toEqual([400, true]);
@@ -210,7 +210,7 @@ describe("the prompt form", () => {
     const skills = await packed({ "SKILL.md": "---\nname: x\n---" });
     await submit(person, actionOf((await person.get(`/prompts/${id}/edit`)).body), {
       text,
-      "upload.skillsArchive": file(skills),
+      "upload.skills.archive": file(skills),
     });
     const both = (await send("GET", "/api/v1/archives")).body;
     expect([both.length, getPrompt(service.ctx, a.org, id).workspace]).toEqual([
@@ -269,7 +269,10 @@ describe("the prompt form", () => {
     );
     expect(Math.min(archive?.length ?? 0, skills?.length ?? 0)).toBeGreaterThan(4.5 * 1024 ** 2);
     const long = { text, endGoal: "A long goal. ".repeat(7000) };
-    const files = { "upload.archive": file(archive as Uint8Array), "upload.skillsArchive": file(skills as Uint8Array) };
+    const files = {
+      "upload.archive": file(archive as Uint8Array),
+      "upload.skills.archive": file(skills as Uint8Array),
+    };
     const unsent = await submit(browse(app), action, { ...long, ...files });
     expect(unsent.status).toBe(401);
     const { status, location } = await submit(person, actionOf(unsent.body), keptIn(unsent.body));

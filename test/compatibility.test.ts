@@ -85,7 +85,7 @@ describe("errors", () => {
     const { app, using } = setUp();
     const person = await signedIn(app);
     const form = { ...fieldsOf((await person.get("/settings/keys")).body), name: "old CI", isCompatible: "on" };
-    const { body } = await person.post("/settings/keys", { ...form, scope: ["read", "run"], days: "0" });
+    const { body } = await person.post("/settings/keys", { ...form, scopes: ["read", "run"], days: "0" });
     const [key = ""] = /evals_[0-9A-Za-z]{36}/.exec(body) ?? [];
     expect((await using(key)("GET", "/api/v1/runs/none")).body.error).toStartWith("not_found: ");
   });

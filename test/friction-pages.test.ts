@@ -82,7 +82,7 @@ describe("a provider", () => {
     const wrong = await admin.post("/providers", { name: "Acme", docsUrl: "ftp://acme", productUrl: "" });
     expect([
       wrong.status,
-      wrong.body.includes("is not an absolute http or https URL"),
+      wrong.body.includes("Must be an absolute http or https URL"),
       wrong.body.includes('value="ftp://acme"'),
     ]).toEqual([400, true, true]);
     const { status, location } = await admin.post("/providers", {

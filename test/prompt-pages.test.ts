@@ -27,9 +27,9 @@ const full = {
   frequency: "cron",
   cron: "0 6 * * 1-5",
   runsPerEval: "4",
-  "default.language": "Go",
-  "default.file": "a.txt",
-  "default.gone": "no variable",
+  "templateDefaults.language": "Go",
+  "templateDefaults.file": "a.txt",
+  "templateDefaults.gone": "no variable",
   "url.url": [`${docs}/llms.txt`, ""],
   "url.kind": ["docs", "docs"],
   "url.name": ["Index", ""],
@@ -39,17 +39,17 @@ const full = {
   "check.expected": "201",
   "check.invariant": "yes",
   "check.contains": "a.txt",
-  "workspace.repositoryUrl": "https://git.example.com/starter.git",
-  "workspace.repositoryRef": "v1.2",
+  "workspace.repository.url": "https://git.example.com/starter.git",
+  "workspace.repository.ref": "v1.2",
   "workspace.setup": "npm ci\r\nnpm run build",
   "workspace.env": "REGION=eu-1\r\nQUERY=a=b",
   "workspace.instructions": "Use TypeScript.",
-  "limit.toolCalls": "80",
-  "limit.costUsd": "0.5",
+  "limits.toolCalls": "80",
+  "limits.costUsd": "0.5",
   reviewBeforePublishing: "on",
   hasPublicBadge: "on",
-  successScope: "docs_only",
-  successScore: "80",
+  "successBar.scope": "docs_only",
+  "successBar.minScore": "80",
   supersedesByDefault: "on",
   isOnResultsPage: "on",
   tags: "sdk, quickstart",
@@ -143,8 +143,8 @@ describe("the prompt form", () => {
     const person = await signedIn(app);
     const { status, body } = await person.post("/prompts", { ...full, do: "preview" });
     expect([status, countPrompts(app)]).toEqual([200, 0]);
-    expect(body).toContain('name="default.language" value="Go"');
-    expect(body).toContain('name="default.file" value="a.txt"');
+    expect(body).toContain('name="templateDefaults.language" value="Go"');
+    expect(body).toContain('name="templateDefaults.file" value="a.txt"');
     expect(listIn(body, "times")).toHaveLength(3);
     expect(body.match(/name="url\.url"/g)).toHaveLength(2);
   });
@@ -152,15 +152,15 @@ describe("the prompt form", () => {
   test.each([
     ["text", { text: " " }, "Must be a non-blank string"],
     ["frequency", { cron: "0 0 30 2 *" }, "never occurs"],
-    ["frequency", { "default.file": "" }, "need a default for each variable"],
+    ["frequency", { "templateDefaults.file": "" }, "need a default for each variable"],
     ["runsPerEval", { runsPerEval: "51" }, "Must be an integer from 1 to 50"],
     ["additionalUrls", { "url.url": ["ftp://x", ""] }, "Row 1: Must be an absolute http or https URL"],
     ["declaredChecks", { "check.expected": "many" }, "Row 1: Must be an integer from 100 to 599"],
     ["workspace", { "workspace.env": "no value" }, "env"],
-    ["workspace", { "workspace.repositoryRef": "" }, "repository.ref"],
+    ["workspace", { "workspace.repository.ref": "" }, "repository.ref"],
     ["workspace", { "workspace.archive": "0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70" }, "Set either"],
-    ["limits", { "limit.toolCalls": "many" }, "toolCalls: Must be an integer"],
-    ["limits", { "limit.toolCalls": "201" }, "toolCalls: 201 exceeds"],
+    ["limits", { "limits.toolCalls": "many" }, "toolCalls: Must be an integer"],
+    ["limits", { "limits.toolCalls": "201" }, "toolCalls: 201 exceeds"],
     ["agent", { agent: "robot" }, "is not available on this server"],
     ["tags", { tags: "quick start!" }, "Row 2: Must"],
     ["model", { model: "openai/gpt-5" }, "No available agent uses a model"],

@@ -55,7 +55,7 @@ describe("an API key", () => {
       "run",
       "90",
     ]);
-    const { status, body, headers } = await post("/settings/keys", { name: "ci", scope: ["read", "run"], days: "30" });
+    const { status, body, headers } = await post("/settings/keys", { name: "ci", scopes: ["read", "run"], days: "30" });
     const key = /<code id="new-key">(evals_\w{36})<\/code>/.exec(body)?.[1] ?? "";
     expect([status, headers.get("cache-control")]).toEqual([200, "private, no-store"]);
     for (const client of ["curl", "Claude Code", "Cursor", "VS Code", "Codex"])
@@ -76,12 +76,12 @@ describe("an API key", () => {
 
   test("with all scopes has no restriction, and can't be created without a scope", async () => {
     const { post, service, a } = await settings();
-    await post("/settings/keys", { name: "all", scope: ["read", "run", "write"], days: "" });
+    await post("/settings/keys", { name: "all", scopes: ["read", "run", "write"], days: "" });
     expect(listKeys(service.ctx, a.org)[0]).toMatchObject({ name: "all", scopes: null, expiresAt: null });
     for (const form of [
       { name: "none", days: "" },
-      { name: "", scope: "read", days: "" },
-      { name: "odd", scope: "read", days: "-3" },
+      { name: "", scopes: "read", days: "" },
+      { name: "odd", scopes: "read", days: "-3" },
     ]) {
       const { status, body } = await post("/settings/keys", form as Record<string, string>);
       expect([status, body.includes('role="alert"')]).toEqual([400, true]);
@@ -196,7 +196,7 @@ test.each(["\0", "a\u0000b", "a\nb", "\u001b[31mred"])(
 test("a form that isn't from a page of this service changes nothing", async () => {
   const { post, service, a } = await settings();
   for (const foreign of ["https://evil.example", "null", "http://localhost:3001"]) {
-    const { status } = await post("/settings/keys", { name: "x", scope: "read", days: "" }, { origin: foreign });
+    const { status } = await post("/settings/keys", { name: "x", scopes: "read", days: "" }, { origin: foreign });
     expect([foreign, status]).toEqual([foreign, 403]);
   }
   expect(listKeys(service.ctx, a.org).length).toBe(1);

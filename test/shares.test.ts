@@ -70,7 +70,7 @@ describe("a share link over REST", () => {
 
   test("can be created with a person's key only while the person is an owner", async () => {
     const browser = await signedIn(app);
-    const form = { name: "ci", scope: ["read", "run", "write"], days: "0" };
+    const form = { name: "ci", scopes: ["read", "run", "write"], days: "0" };
     const { body } = await browser.post("/settings/keys", form);
     const headers = bearing(/evals_[0-9A-Za-z]{36}/.exec(body)?.[0] ?? "");
     const share = async () => (await app.send("POST", path, { body: { days: 7 }, headers })).status;

@@ -347,14 +347,14 @@ describe("trusts", () => {
   test("are created and removed by owners on their settings page", async () => {
     const { app } = await setUp();
     const [owner, admin] = [await signedIn(app), await signedIn(app, { role: "admin" })];
-    const form = { provider: "gitlab", repository: "acme/site", ref: "main", scope: ["read"], minutes: "5" };
+    const form = { provider: "gitlab", repository: "acme/site", ref: "main", scopes: ["read"], minutes: "5" };
     expect((await admin.post("/settings/ci", form)).status).toBe(403);
     expect((await admin.get("/settings/ci")).body).not.toContain("Trust repository");
     const wrongs: Record<string, string | string[]>[] = [
       { minutes: "0" },
       { repository: "https://gitlab.com/acme/site" },
       { repository: "" },
-      { scope: [] },
+      { scopes: [] },
       { issuer: "x" },
       { repositoryId: "4 711" },
     ];

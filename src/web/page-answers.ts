@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { privateAnswer, statusOf } from "./answer.ts";
 import { toPage } from "./components/layout.tsx";
+import { type Fault, faultOf } from "./components/schema-form.tsx";
 import { sentenceOf } from "./pages/error.tsx";
 import { type ToastCode, toastCookie } from "./toasts.ts";
 
@@ -16,9 +17,9 @@ export const pageAnswer = (page: JSX.Element, status = 200, headers?: Record<str
   privateAnswer("html", toPage(page), status, headers);
 
 /** Renders a form again with its error. Rethrows unexpected errors. */
-export function formError(error: unknown, show: (wrong: string) => JSX.Element): Response {
+export function formError(error: unknown, show: (wrong: string, fault: Fault) => JSX.Element): Response {
   if (!(error instanceof AppError)) throw error;
-  return pageAnswer(show(sentenceOf(error.detail)), statusOf(error), retryHeaders(error));
+  return pageAnswer(show(sentenceOf(error.detail), faultOf(error)), statusOf(error), retryHeaders(error));
 }
 
 /** When a client may try again, for a rate limit. */

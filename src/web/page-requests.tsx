@@ -12,6 +12,7 @@ import { followPart } from "./live.ts";
 import { type Answer, formError, pageAnswer, retryHeaders, seeOther, toResponse } from "./page-answers.ts";
 import { ConfirmPage, Unconfirmed } from "./pages/confirm.tsx";
 import { ErrorPage, KeyNeededPage, SignedOutNote, UnsentPage } from "./pages/error.tsx";
+import type { FormResult } from "./pages/settings.tsx";
 import { receiveForm, receivePublicForm } from "./received-forms.ts";
 import { type Site, toSite } from "./site.ts";
 import { clearToast, findToast } from "./toasts.ts";
@@ -109,9 +110,6 @@ export const submitForm = (
     { isPublic: true },
   );
 
-/** Message of the last form of a settings page, and its values when they were rejected. */
-export type FormResult = { done?: string; wrong?: string; typed?: URLSearchParams };
-
 /** Handles a form of a settings page. When that fails, `show` renders the page again with the submitted values and the error. */
 export const submitSettings = (
   ctx: Context,
@@ -124,7 +122,7 @@ export const submitSettings = (
     try {
       return await handle(viewer, form, site);
     } catch (error) {
-      return formError(error, (wrong) => show(ctx, viewer, site, { wrong, typed: form }));
+      return formError(error, (wrong, fault) => show(ctx, viewer, site, { wrong, fault, typed: form }));
     }
   });
 

@@ -3,7 +3,7 @@ import { getOrg } from "../auth/orgs.ts";
 import { findLatest } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { frequencyProblem, nextTimes } from "../cron.ts";
-import { type AppError, badRequest, invalidField } from "../errors.ts";
+import { badRequest, invalidField } from "../errors.ts";
 import { listModels } from "../models/models.ts";
 import { agentOfPrompt, agentsForRun, agentsOfPrompt } from "../prompts/prompt-check.ts";
 import { getPrompt, getPromptRow, listAgents } from "../prompts/prompts.ts";
@@ -17,19 +17,18 @@ import { countRuns } from "../runs/runs.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
 import { listScheduledEvaluations } from "../schedules/scheduled-evaluations.ts";
 import type { Preview } from "./components/prompt-fields.tsx";
-import type { RunDraft } from "./components/run-form.tsx";
+import { mappedHostsIn, maxRuns } from "./components/run-form.tsx";
 import { formatZoned } from "./components/when.tsx";
-import { type Draft, frequencyOf } from "./prompt-draft.ts";
+import { frequencyOf, variablesIn } from "./prompt-form.ts";
 
 const shownRuns = 10;
 const maxScheduledEvaluations = 6;
-const maxRuns = 50;
 
 type Chosen = { agent?: string; model?: string };
 
-const chosenIn = ({ agent, model }: { agent: string; model: string }): Chosen => ({
-  agent: agent || undefined,
-  model: model || undefined,
+const chosenIn = (form: URLSearchParams): Chosen => ({
+  agent: form.get("agent")?.trim() || undefined,
+  model: form.get("model")?.trim() || undefined,
 });
 
 /** Estimated cost of a run, to agree to; null if no paid model is used. */
@@ -50,11 +49,11 @@ export function checkStart(ctx: Context, org: OrgId, { text, targetProviderId, a
 }
 
 /** What the form of a prompt shows besides its values. */
-export function formDataOf(ctx: Context, org: OrgId, id: string, draft: Draft) {
+export function formDataOf(ctx: Context, org: OrgId, id: string, form: URLSearchParams) {
   const callable = listModels(ctx, org).filter(({ source }) => source !== "none");
   const { agentModel } = ctx.config;
   return {
-    preview: previewOf(ctx, org, id, draft),
+    preview: previewOf(ctx, org, id, form),
     providers: listProviders(ctx, org),
     archives: listArchives(ctx, org),
     agents: listAgents(ctx),
@@ -67,26 +66,30 @@ export function formDataOf(ctx: Context, org: OrgId, id: string, draft: Draft) {
   };
 }
 
-/** The variables and the next scheduled runs of a draft. */
-export function previewOf(ctx: Context, org: OrgId, id: string, draft: Draft): Preview {
+/** The variables and the next scheduled runs of a form. */
+export function previewOf(ctx: Context, org: OrgId, id: string, form: URLSearchParams): Preview {
   const { timeZone } = getOrg(ctx, org);
-  const frequency = frequencyOf(draft);
+  const frequency = frequencyOf(form);
   const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
   const schedule = frequency && problem === null ? { id, frequency, timeZone } : null;
   return {
-    variables: templateVarsOf(draft.text, draft.endGoal)?.slice(0, maxVariables) ?? [],
+    variables: variablesIn(form)?.slice(0, maxVariables) ?? [],
     times: schedule ? nextTimes(schedule, ctx.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
     problem,
     timeZone,
   };
 }
 
-/** What the page of a prompt shows. `sent`: a form to run it that was rejected. */
-export async function promptDataOf(ctx: Context, org: OrgId, id: string, sent?: { draft: RunDraft; error: AppError }) {
+/** What the page of a prompt shows. `rejected`: a form to run it, with what is wrong. */
+export async function promptDataOf(
+  ctx: Context,
+  org: OrgId,
+  id: string,
+  rejected?: { values: URLSearchParams; wrong: string },
+) {
   const prompt = getPrompt(ctx, org, id);
-  const draft = { args: {}, urlMap: [], runs: "", agent: "", model: "", supersede: false, key: crypto.randomUUID() };
   // What was chosen may be what is wrong.
-  const chosenCost = sent && (await costText(ctx, org, prompt, chosenIn(sent.draft)).catch(() => undefined));
+  const chosenCost = rejected && (await costText(ctx, org, prompt, chosenIn(rejected.values)).catch(() => undefined));
   return {
     prompt,
     providerName: prompt.targetProviderId && getProvider(ctx, org, prompt.targetProviderId).name,
@@ -101,8 +104,8 @@ export async function promptDataOf(ctx: Context, org: OrgId, id: string, sent?: 
     timeZone: getOrg(ctx, org).timeZone,
     now: ctx.now(),
     runForm: {
-      draft: sent?.draft ?? draft,
-      fault: sent ? sent.error.detail : null,
+      values: new URLSearchParams({ key: crypto.randomUUID() }),
+      ...rejected,
       cost: chosenCost === undefined ? await costText(ctx, org, prompt) : chosenCost,
       agents: listAgents(ctx).flatMap(({ id, objection }) => (objection === null ? [id] : [])),
     },
@@ -111,20 +114,27 @@ export async function promptDataOf(ctx: Context, org: OrgId, id: string, sent?: 
 
 /** Throws bad_request if the run uses a paid model and the cost was not agreed to. */
 export function checkAgreed(ctx: Context, org: OrgId, id: string, form: URLSearchParams): void {
-  const row = getPromptRow(ctx, org, id);
-  const chosen = chosenIn({ agent: form.get("agent")?.trim() ?? "", model: form.get("model")?.trim() ?? "" });
-  if (agentsForRun(ctx, org, row, chosen).some(({ model }) => model !== null) && !form.has("agreed"))
+  const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, id), chosenIn(form));
+  if (agents.some(({ model }) => model !== null) && !form.has("agreed"))
     throw badRequest("This run uses a paid model. Select the checkbox to accept its cost.");
 }
 
 /** The input of a run request. Throws bad_request if `runs` is not valid. */
-export function toRunInput({ args, urlMap, runs: count, agent, model, supersede, key }: RunDraft) {
+export function toRunInput(form: URLSearchParams) {
+  const count = form.get("runs")?.trim() ?? "";
   const runs = /^\d{1,3}$/.test(count) ? Number(count) : 0;
   if (runs < 1 || runs > maxRuns) throw badRequest(`Runs must be a whole number from 1 to ${maxRuns}.`);
-  const idempotencyKey = new RegExp(idempotencyKeyShape).test(key) ? key : undefined;
-  const long = Object.entries(args).find(([, value]) => value.length > 2000);
+  const args = [...form].flatMap(([name, value]) => (name.startsWith("arg.") ? [[name.slice(4), value] as const] : []));
+  const long = args.find(([, value]) => value.length > 2000);
   if (long) throw badRequest(`The variable ${long[0]} must have at most 2000 characters.`);
-  const map = Object.fromEntries(urlMap.map(({ from, to }) => [from, to]));
-  const chosen = chosenIn({ agent, model });
-  return { ...chosen, templateArgs: args, urlMap: map, runs, supersede, idempotencyKey, trigger: "web" as const };
+  const key = form.get("key") ?? "";
+  return {
+    ...chosenIn(form),
+    templateArgs: Object.fromEntries(args),
+    urlMap: Object.fromEntries(mappedHostsIn(form).map(({ from, to }) => [from, to])),
+    runs,
+    supersede: form.has("supersede"),
+    idempotencyKey: new RegExp(idempotencyKeyShape).test(key) ? key : undefined,
+    trigger: "web" as const,
+  };
 }

@@ -1,3 +1,7 @@
+import { type TProperties, Type } from "@sinclair/typebox";
+import type { Context } from "../context.ts";
+import { listAgents } from "../prompts/prompts.ts";
+
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** The id that a form reserves for the row it creates, so that submitting it twice creates one row. */
@@ -6,8 +10,19 @@ export function idIn(form: URLSearchParams): string | undefined {
   return uuid7.test(id) ? id : undefined;
 }
 
-/** Removes blank fields from a query in place, because browsers send empty fields too. For a route's `transform`. */
-export function withoutBlanks({ query }: { query: Record<string, unknown> }): void {
+/** Removes blank fields from a query in place, because browsers send empty fields too. */
+function withoutBlanks({ query }: { query: Record<string, unknown> }): void {
   for (const [name, value] of Object.entries(query))
     if (typeof value === "string" && value.trim() === "") delete query[name];
 }
+
+/** The query of a page that forms filter. */
+export const queryOf = <T extends TProperties>(properties: T) => ({
+  transform: withoutBlanks,
+  query: Type.Object(properties),
+});
+
+/** The IDs of agents to filter by. `chosen`: one that may no longer exist. */
+export const agentChoices = (ctx: Context, chosen: string | undefined): string[] => [
+  ...new Set([...listAgents(ctx).map(({ id }) => id), ...(chosen ? [chosen] : [])]),
+];

@@ -1,5 +1,6 @@
 import type { OrgId } from "../context.ts";
 import { type Role, roles } from "../db/tables/people.ts";
+import type { Site } from "./site.ts";
 import type { Toast } from "./toasts.ts";
 
 export type { Role };
@@ -19,6 +20,9 @@ export type Viewer = {
   /** Whether agents run on workers that the organization can see. */
   hasWorkers: boolean;
 };
+
+/** What every page of an organization is rendered from. */
+export type PageProps = { site: Site; viewer: Viewer };
 
 /** Minimum role for each action, as documented in `/docs/people`. Every role may read; a viewer may do nothing else. */
 const takes = {

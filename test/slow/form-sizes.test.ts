@@ -125,7 +125,7 @@ test.each([
   ["url.url=x&", 100_000],
   ["also.agent=llm&also.model=a&", 500_000],
   ["check.target=a&", 60_000],
-  ["default.a=b&", 80_000],
+  ["templateDefaults.a=b&", 80_000],
 ])("a prompt form with %j %i times is rejected", async (piece, count) => {
   const owner = await signedIn(app);
   const body = piece.repeat(count);

@@ -47,7 +47,7 @@ test("a form acts in the organization of its page, whatever another tab shows by
   // A former member can't change anything, in this organization or another.
   await ada.post("/account/organization", { org: app.b.org });
   app.db.delete(members).where(eq(members.orgId, app.a.org)).run();
-  const late = await ada.post("/settings/keys", { ...fields, name: "late", scope: "read", days: "" });
+  const late = await ada.post("/settings/keys", { ...fields, name: "late", scopes: "read", days: "" });
   expect([late.status, late.body]).toEqual([403, expect.stringContaining('data-error="forbidden"')]);
   for (const org of [app.a.org, app.b.org])
     expect(listKeys(app.service.ctx, org).map(({ name }) => name)).toEqual(["test"]);
@@ -186,7 +186,7 @@ test("a key and a share link that are requested twice are created once", async (
   const form = {
     ...named((await ada.get("/settings/keys")).body, "/settings/keys"),
     name: "ci",
-    scope: "read",
+    scopes: "read",
     days: "",
   };
   const made = await ada.post("/settings/keys", form);

@@ -393,7 +393,7 @@ test("an admin adds, tests, rotates and deletes a webhook in Settings, and repla
   const app = setUp();
   const admin = await signedIn(app, { role: "admin" });
   const path = "/settings/notifications";
-  const form = { kind: "webhook", url: app.receiver.url, name: "CI", header: "X-Token: t0k3n", event: "run.failed" };
+  const form = { kind: "webhook", url: app.receiver.url, name: "CI", header: "X-Token: t0k3n", events: "run.failed" };
   const added = await admin.post(path, form);
   const secret = /whsec_[\w+/=]+/.exec(added.body)?.[0] ?? "";
   const [{ id }] = (await app.send("GET", "/api/v1/destinations")).body;

@@ -235,7 +235,7 @@ export function borders(world: Tenants): Record<string, () => Promise<string | u
         id: theirs?.id ?? "",
         name: "B",
         days: "7",
-        scope: "read",
+        scopes: "read",
       });
       if (status !== 200) return unlike("key", status, 200);
       const link = db.$client.query<{ id: string }, [string]>("select id from share_links where org_id = ?").get(a.org);

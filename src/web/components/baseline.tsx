@@ -2,6 +2,7 @@ import { isRuleBased } from "../../agents/agent.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
+import { Fact } from "./figures.tsx";
 
 /** `+3.2`, or `−3.2` with a true minus sign. */
 export const signed = (change: number, format: (value: number) => string = String): string =>
@@ -33,12 +34,7 @@ export function BaselineSummary({
   const isExact = isRuleBased(agent.id) && (result?.n ?? 0) < 2;
   return (
     <dl class="baseline-summary">
-      {result && !isExact && (
-        <div>
-          <dt>Repeats</dt>
-          <dd>{resultText(result)}</dd>
-        </div>
-      )}
+      {result && !isExact && <Fact name="Repeats">{resultText(result)}</Fact>}
       {baseline && (
         <div data-usual={baseline.score?.isUsual}>
           <dt>{baseline.kind === "pinned" ? "Pinned baseline" : "Baseline"}</dt>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 
 type Props = {
-  /** Name and id of the control. */
+  /** ID of the control. */
   name: string;
   label: string;
   hint?: ComponentChildren;
@@ -27,10 +27,42 @@ export const Field = ({ name, label, hint, wrong, children }: Props) => (
   </div>
 );
 
-/** Attributes that connect a control to its label and error. */
-export const controlProps = (name: string, wrong?: string) => ({
-  id: name,
+/** Attributes that connect a control to its label, hint and error. */
+export const controlProps = (
+  name: string,
+  { id = name, hint, wrong }: { id?: string; hint?: unknown; wrong?: string } = {},
+) => ({
+  id,
   name,
   "aria-invalid": wrong ? ("true" as const) : undefined,
-  "aria-describedby": wrong ? `${name}-wrong` : undefined,
+  "aria-describedby": [hint && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ") || undefined,
 });
+
+type TextProps = {
+  name: string;
+  label: string;
+  type?: "text" | "email" | "password";
+  value?: string;
+  autocomplete: string;
+  hint?: string;
+  readonly?: boolean;
+};
+
+/** A required text of a form without a schema, such as a password. */
+export const TextField = ({ name, label, type = "text", value, autocomplete, hint, readonly }: TextProps) => (
+  <div class="field">
+    <label for={name}>{label}</label>
+    <input
+      {...controlProps(name, { hint })}
+      // Preact types each kind of input separately.
+      {...({ type, value, autocomplete } as { type: "text" })}
+      readOnly={readonly}
+      required
+    />
+    {hint && (
+      <span class="hint" id={`${name}-hint`}>
+        {hint}
+      </span>
+    )}
+  </div>
+);

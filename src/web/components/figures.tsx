@@ -122,3 +122,15 @@ export const Wide = ({ label, children }: { label: string; children: ComponentCh
     {children}
   </div>
 );
+
+type ListProps = HeadsProps & { label: string; children: ComponentChildren };
+
+/** A table of rows with their headings. */
+export const List = ({ label, children, ...heads }: ListProps) => (
+  <Wide label={label}>
+    <table class="list">
+      <Heads {...heads} />
+      <tbody>{children}</tbody>
+    </table>
+  </Wide>
+);

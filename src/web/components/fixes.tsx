@@ -2,6 +2,7 @@ import { diffOf, fileOf } from "../../reports/diff.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
 import { Proof, toEventHref } from "./figures.tsx";
+import { ButtonForm } from "./form-parts.tsx";
 import { Outside } from "./layout.tsx";
 import { Day } from "./when.tsx";
 
@@ -251,11 +252,9 @@ const DismissedFixes = ({ fixes, path, mayDismiss }: Props & { fixes: Recommenda
             </small>
           </span>
           {mayDismiss && (
-            <form method="post" action={`${path}/dismissals/${dismissed?.id}/undo`}>
-              <button type="submit" aria-label={`Undo: ${title}`}>
-                Undo
-              </button>
-            </form>
+            <ButtonForm action={`${path}/dismissals/${dismissed?.id}/undo`} label={`Undo: ${title}`}>
+              Undo
+            </ButtonForm>
           )}
         </li>
       ))}

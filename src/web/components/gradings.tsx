@@ -1,7 +1,7 @@
 import { percent } from "../../grading/text.ts";
 import { outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Grading } from "../../reports/schema.ts";
-import { GradeMark, Heads, Wide } from "./figures.tsx";
+import { GradeMark, List } from "./figures.tsx";
 import { Time, useTime } from "./when.tsx";
 
 /** `path`: URL of the report. `mayPin`: the viewer may choose which grading the report shows. */
@@ -26,63 +26,59 @@ export function Gradings({ gradings, path, mayPin }: Props) {
           </button>
         </form>
       )}
-      <Wide label="Gradings">
-        <table class="list">
-          <Heads
-            labels={[
-              "Methodology",
-              "Judge",
-              "Grade",
-              { label: "Score", isNumber: true },
-              "Outcome",
-              { label: "Coverage", isNumber: true },
-              "Graded",
-              "In use",
-            ]}
-          />
-          <tbody>
-            {gradings.map(({ id, repeat, isShown, isPinned, createdAt, methodology, judge, ...graded }) => (
-              <tr key={id}>
-                <th scope="row">
-                  {methodology.id} <code>{methodology.hash.slice(0, 8)}</code>
-                  {repeat > 1 && <small> repeat {repeat}</small>}
-                </th>
-                <td>{judge?.model ?? "None"}</td>
-                <td>
-                  <GradeMark grade={graded.grade} />
-                </td>
-                <td class="number">{scoreText(graded) ?? "–"}</td>
-                <td>{outcomeLabels[graded.outcome]}</td>
-                <td class="number">{percent(graded.coverage)}</td>
-                <td class="when">
-                  <Time at={createdAt} />
-                </td>
-                <td>
-                  {isPinned ? (
-                    "Pinned"
-                  ) : mayPin ? (
-                    <form method="post" action={`${path}/grading`}>
-                      {isShown && "Yes "}
-                      <button
-                        type="submit"
-                        name="grading"
-                        value={id}
-                        aria-label={`Pin the grading of ${toTime(createdAt)}`}
-                      >
-                        Pin
-                      </button>
-                    </form>
-                  ) : isShown ? (
-                    "Yes"
-                  ) : (
-                    "–"
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <List
+        label="Gradings"
+        labels={[
+          "Methodology",
+          "Judge",
+          "Grade",
+          { label: "Score", isNumber: true },
+          "Outcome",
+          { label: "Coverage", isNumber: true },
+          "Graded",
+          "In use",
+        ]}
+      >
+        {gradings.map(({ id, repeat, isShown, isPinned, createdAt, methodology, judge, ...graded }) => (
+          <tr key={id}>
+            <th scope="row">
+              {methodology.id} <code>{methodology.hash.slice(0, 8)}</code>
+              {repeat > 1 && <small> repeat {repeat}</small>}
+            </th>
+            <td>{judge?.model ?? "None"}</td>
+            <td>
+              <GradeMark grade={graded.grade} />
+            </td>
+            <td class="number">{scoreText(graded) ?? "–"}</td>
+            <td>{outcomeLabels[graded.outcome]}</td>
+            <td class="number">{percent(graded.coverage)}</td>
+            <td class="when">
+              <Time at={createdAt} />
+            </td>
+            <td>
+              {isPinned ? (
+                "Pinned"
+              ) : mayPin ? (
+                <form method="post" action={`${path}/grading`}>
+                  {isShown && "Yes "}
+                  <button
+                    type="submit"
+                    name="grading"
+                    value={id}
+                    aria-label={`Pin the grading of ${toTime(createdAt)}`}
+                  >
+                    Pin
+                  </button>
+                </form>
+              ) : isShown ? (
+                "Yes"
+              ) : (
+                "–"
+              )}
+            </td>
+          </tr>
+        ))}
+      </List>
     </section>
   );
 }

@@ -6,6 +6,7 @@ import { assetPaths } from "../assets.ts";
 import { places } from "../places.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
+import { ButtonForm } from "./form-parts.tsx";
 import { Palette, SearchLink } from "./palette.tsx";
 import { ThemeSwitch } from "./theme-switch.tsx";
 import { ToastLine } from "./toast.tsx";
@@ -191,9 +192,7 @@ const Menu = ({ site, viewer, path }: { site: Site; viewer: Viewer; path: string
           >
             {viewer.person.name}
           </a>
-          <form method="post" action={`${site.base}/sign-out`}>
-            <button type="submit">Sign out</button>
-          </form>
+          <ButtonForm action={`${site.base}/sign-out`}>Sign out</ButtonForm>
         </nav>
       )}
     </div>

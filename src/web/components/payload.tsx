@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { Fact } from "./figures.tsx";
 import { Outside } from "./layout.tsx";
 
 /** Values nested deeper are shown as JSON. */
@@ -15,12 +16,9 @@ export function Payload({ fields, depth = 1 }: { fields: Record<string, unknown>
   return (
     <dl class="payload">
       {Object.entries(fields).map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>
-            <Value value={value} depth={depth === 1 && name === "raw" ? maxDepth : depth} />
-          </dd>
-        </div>
+        <Fact key={name} name={name}>
+          <Value value={value} depth={depth === 1 && name === "raw" ? maxDepth : depth} />
+        </Fact>
       ))}
     </dl>
   );

@@ -1,8 +1,13 @@
+import { maxArchiveBytes } from "../../archives/archive-check.ts";
+import type { Archive } from "../../archives/schema.ts";
 import { type Limits, limitNames } from "../../config/limits.ts";
-import { checkKinds, type Draft, emptyAgent, emptyCheck, emptyUrl } from "../prompt-draft.ts";
-import { controlProps, Field } from "./field.tsx";
+import type { AgentInfo } from "../../prompts/agent-schema.ts";
+import { checkKinds, rowsOf } from "../prompt-form.ts";
+import { Field } from "./field.tsx";
+import { FieldError, SchemaField, useForm, wrongAt } from "./schema-form.tsx";
+import { useTime } from "./when.tsx";
 
-/** Preview of a draft: its variables and next runs. */
+/** Preview of a prompt: its variables and next runs. */
 export type Preview = {
   variables: string[];
   /** Next runs in the time zone of the organization. */
@@ -11,45 +16,17 @@ export type Preview = {
   timeZone: string;
 };
 
-type LabelProps = { draft: Draft; hasWorkers: boolean; wrong: (field: string) => string | undefined };
-
-/** Tags, and the labels that workers must have. */
-export const LabelFields = ({ draft, hasWorkers, wrong }: LabelProps) => (
-  <>
-    <Field
-      name="tags"
-      label="Tags"
-      hint="Separated by commas. Use them to filter prompts and to gate several at once."
-      wrong={wrong("tags")}
-    >
-      <input {...controlProps("tags", wrong("tags"))} value={draft.tags} placeholder="quickstart, sdk" />
-    </Field>
-    {(hasWorkers || draft.workerLabels !== "") && (
-      <Field
-        name="workerLabels"
-        label="Worker labels"
-        hint="Separated by commas. Only workers with all of them run this prompt."
-        wrong={wrong("workerLabels")}
-      >
-        <input
-          {...controlProps("workerLabels", wrong("workerLabels"))}
-          value={draft.workerLabels}
-          placeholder="gpu, eu"
-        />
-      </Field>
-    )}
-  </>
-);
+type PreviewProps = { values: URLSearchParams; preview: Preview; wrong?: string };
 
 /** Variables with their default values, and the next scheduled runs. */
-export const PreviewPart = ({ draft, preview, wrong }: { draft: Draft; preview: Preview; wrong?: string }) => (
+export const PreviewPart = ({ values, preview: { variables, times, problem, timeZone }, wrong }: PreviewProps) => (
   <>
-    {preview.problem && <p class="wrong">{preview.problem}</p>}
-    {preview.times.length > 0 && (
+    {problem && <p class="wrong">{problem}</p>}
+    {times.length > 0 && (
       <div class="times">
-        <p class="hint">Next runs ({preview.timeZone})</p>
+        <p class="hint">Next runs ({timeZone})</p>
         <ol>
-          {preview.times.map((time) => (
+          {times.map((time) => (
             <li key={time}>{time}</li>
           ))}
         </ol>
@@ -57,111 +34,111 @@ export const PreviewPart = ({ draft, preview, wrong }: { draft: Draft; preview: 
     )}
     <fieldset>
       <legend>
-        Variables <small>{preview.variables.length}</small>
+        Variables <small>{variables.length}</small>
       </legend>
-      {preview.variables.length === 0 && (
+      {variables.length === 0 && (
         <p class="hint">
           No variables. Add one by typing <code>{"{{language}}"}</code> in the task.
         </p>
       )}
-      {preview.variables.map((name) => (
-        <Field key={name} name={`default.${name}`} label={name} hint="Default value (required for scheduled runs)">
-          <input {...controlProps(`default.${name}`)} value={draft.defaults[name] ?? ""} maxLength={2000} />
-        </Field>
-      ))}
-      {Object.entries(draft.defaults)
-        .filter(([name]) => !preview.variables.includes(name))
+      {variables
+        .map((variable) => [variable, `templateDefaults.${variable}`] as const)
+        .map(([variable, name]) => (
+          <Field key={name} name={name} label={variable} hint="Default value (required for scheduled runs)">
+            <input id={name} name={name} value={values.get(name) ?? ""} maxLength={2000} />
+          </Field>
+        ))}
+      {[...values]
+        .filter(([name]) => name.startsWith("templateDefaults.") && !variables.includes(name.slice(17)))
         .map(([name, value]) => (
           // Kept in case its variable is typed again.
-          <input key={name} type="hidden" name={`default.${name}`} value={value} />
+          <input key={name} type="hidden" name={name} value={value} />
         ))}
       {wrong && <p class="wrong">{wrong}</p>}
     </fieldset>
   </>
 );
 
-const kinds = ["docs", "openapi", "competitor", "mcp"];
+const urlKinds = ["docs", "openapi", "competitor", "mcp"];
 
 /** The rows plus one empty row to add another. */
-export const Urls = ({ rows, wrong }: { rows: Draft["urls"]; wrong?: string }) => (
+export const Urls = () => (
   <fieldset>
     <legend>More start URLs</legend>
     <p class="hint">Other pages the agent may start from.</p>
-    {[...rows, emptyUrl].map(({ url, name, kind, more }, i) => (
-      <div class="row" key={`${i} ${url}`}>
-        <input
-          name="url.url"
-          aria-label={`URL ${i + 1}`}
-          value={url}
-          placeholder="https://docs.acme.example/llms.txt"
-        />
-        <select name="url.kind" aria-label={`Type of URL ${i + 1}`}>
-          {[...new Set(["", ...kinds, kind])].map((each) => (
-            <option key={each} value={each} selected={each === kind}>
-              {each || "Type"}
-            </option>
-          ))}
-        </select>
-        <input name="url.name" aria-label={`Name of URL ${i + 1}`} value={name} placeholder="Name" />
-        <input type="hidden" name="url.more" value={more} />
-      </div>
-    ))}
-    {wrong && <p class="wrong">{wrong}</p>}
+    {[...rowsOf(useForm().values, "url"), { url: "", name: "", kind: "docs", more: "" }].map(
+      ({ url, name, kind, more }, i) => (
+        <div class="row" key={`${i} ${url}`}>
+          <input
+            name="url.url"
+            aria-label={`URL ${i + 1}`}
+            value={url}
+            placeholder="https://docs.acme.example/llms.txt"
+          />
+          <select name="url.kind" aria-label={`Type of URL ${i + 1}`}>
+            {[...new Set(["", ...urlKinds, kind])].map((each) => (
+              <option key={each} value={each} selected={each === kind}>
+                {each || "Type"}
+              </option>
+            ))}
+          </select>
+          <input name="url.name" aria-label={`Name of URL ${i + 1}`} value={name} placeholder="Name" />
+          <input type="hidden" name="url.more" value={more} />
+        </div>
+      ),
+    )}
+    <FieldError name="additionalUrls" />
   </fieldset>
 );
 
-type AgentOption = { id: string; objection: string | null };
-
 /** Further agents of the prompt: the rows plus one empty row to add another. */
-export const FurtherAgents = ({
-  rows,
-  agents,
-  wrong,
-}: {
-  rows: Draft["also"];
-  agents: AgentOption[];
-  wrong?: string;
-}) => (
-  <details open={rows.length > 0 || wrong !== undefined}>
-    <summary>Evaluate more agents</summary>
-    <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
-    {[...rows, emptyAgent].map(({ agent, model }, i) => (
-      <div class="row two" key={`${i} ${agent}`}>
-        <select name="also.agent" aria-label={`Agent ${i + 2}`}>
-          <option value="">None</option>
-          {agents.map(({ id, objection }) => (
-            <option key={id} value={id} selected={id === agent} disabled={objection !== null && id !== agent}>
-              {objection === null ? id : `${id} (unavailable)`}
-            </option>
-          ))}
-        </select>
-        <input
-          name="also.model"
-          aria-label={`Model of agent ${i + 2}`}
-          value={model}
-          maxLength={200}
-          placeholder="provider/model"
-        />
-      </div>
-    ))}
-    {wrong && <p class="wrong">{wrong}</p>}
-  </details>
-);
+export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
+  const form = useForm();
+  const rows = rowsOf(form.values, "also");
+  return (
+    <details open={rows.length > 0 || wrongAt(form, "agents") !== undefined}>
+      <summary>Evaluate more agents</summary>
+      <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
+      {[...rows, { agent: "", model: "" }].map(({ agent, model }, i) => (
+        <div class="row two" key={`${i} ${agent}`}>
+          <select name="also.agent" aria-label={`Agent ${i + 2}`}>
+            <option value="">None</option>
+            {agents.map(({ id, objection }) => (
+              <option key={id} value={id} selected={id === agent} disabled={objection !== null && id !== agent}>
+                {objection === null ? id : `${id} (unavailable)`}
+              </option>
+            ))}
+          </select>
+          <input
+            name="also.model"
+            aria-label={`Model of agent ${i + 2}`}
+            value={model}
+            maxLength={200}
+            placeholder="provider/model"
+          />
+        </div>
+      ))}
+      <FieldError name="agents" />
+    </details>
+  );
+}
 
 const checkLabels: Record<(typeof checkKinds)[number], string> = {
   url: "HTTP request",
   command: "Command",
   file: "File",
 };
+const emptyCheck = { kind: "url", target: "", expected: "", contains: "", invariant: "" };
 
-export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string }) => (
+/** The rows plus one empty row to add another. */
+export const Checks = () => (
   <fieldset>
     <legend>Success checks</legend>
     <p class="hint">
       Verify the goal after the run: an HTTP request with the expected status and text, a command in the workspace with
       the expected exit code, or a file that must exist there.
     </p>
-    {[...rows, emptyCheck].map(({ kind, target, expected, contains, invariant }, i) => (
+    {[...rowsOf(useForm().values, "check"), emptyCheck].map(({ kind, target, expected, contains, invariant }, i) => (
       <div class="row five" key={`${i} ${target}`}>
         <select name="check.kind" aria-label={`Type of check ${i + 1}`}>
           {checkKinds.map((each) => (
@@ -197,7 +174,7 @@ export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string 
         </select>
       </div>
     ))}
-    {wrong && <p class="wrong">{wrong}</p>}
+    <FieldError name="declaredChecks" />
   </fieldset>
 );
 
@@ -215,18 +192,106 @@ export const limitLabels: Record<keyof Limits, string> = {
   memoryBytes: "Memory (bytes)",
 };
 
-/** Inputs for the limits of one run. */
-export const LimitFields = ({ limits, wrong }: { limits: Draft["limits"]; wrong?: string }) => (
-  <details class="more" open={Object.keys(limits).length > 0 || wrong !== undefined}>
+/** Whether a group of fields has values or an error, and so must be visible. */
+function useIsFilled(group: string): boolean {
+  const form = useForm();
+  const isFilled = [...form.values].some(([name, value]) => name.startsWith(`${group}.`) && value !== "");
+  return isFilled || wrongAt(form, group) !== undefined;
+}
+
+/** The limits of one run. */
+export const LimitFields = () => (
+  <details class="more" open={useIsFilled("limits")}>
     <summary>Run limits</summary>
     <p class="hint">Leave blank to use the server default, which is also the maximum.</p>
     <div class="pairs">
       {limitNames.map((name) => (
-        <Field key={name} name={`limit.${name}`} label={limitLabels[name]}>
-          <input {...controlProps(`limit.${name}`)} inputMode="decimal" value={limits[name] ?? ""} />
-        </Field>
+        <SchemaField key={name} name={`limits.${name}`} label={limitLabels[name]} type="text" inputMode="decimal" />
       ))}
     </div>
-    {wrong && <p class="wrong">{wrong}</p>}
+    <FieldError name="limits" />
   </details>
 );
+
+/** What the workspace holds when the agent starts. */
+export const WorkspaceFields = ({ archives }: { archives: Archive[] }) => (
+  <details class="more" open={useIsFilled("workspace")}>
+    <summary>Workspace</summary>
+    <p class="hint">Files and settings for the agent. Leave blank to start in an empty directory.</p>
+    <SchemaField
+      name="workspace.repository.url"
+      label="Git repository"
+      type="text"
+      placeholder="https://git.acme.example/starter.git"
+    />
+    <SchemaField name="workspace.repository.ref" label="Branch, tag or commit" placeholder="main" />
+    <ArchiveFields name="archive" label="Archive" hint="Used instead of a repository." archives={archives} />
+    <SchemaField
+      name="workspace.setup"
+      label="Setup command"
+      hint="Runs in the sandbox before the agent."
+      rows={2}
+      placeholder="npm ci"
+    />
+    <SchemaField
+      name="workspace.env"
+      label="Environment variables"
+      hint="One NAME=value per line. Don’t put secrets here."
+      rows={2}
+      placeholder="ACME_REGION=eu-1"
+    />
+    <SchemaField
+      name="workspace.instructions"
+      label="AGENTS.md"
+      hint="Instructions that agents read when they start."
+      rows={4}
+    />
+    <SchemaField
+      name="workspace.skills.folder"
+      label="Skills"
+      hint="Workspace folder that contains a SKILL.md, or subfolders that each contain one."
+      placeholder="skills"
+    />
+    <ArchiveFields name="skills.archive" label="Skills archive" hint="Used instead of a folder." archives={archives} />
+    <SchemaField
+      name="workspace.mcpServers"
+      label="MCP servers"
+      hint="JSON object with a server per name: a url, or a command with args and env. Don’t put secrets here."
+      rows={3}
+      placeholder='{"acme": {"url": "https://mcp.acme.example/mcp"}}'
+    />
+    <FieldError name="workspace" />
+  </details>
+);
+
+const maxMib = maxArchiveBytes / 1024 ** 2;
+
+type ArchiveProps = { name: string; label: string; hint: string; archives: Archive[] };
+
+/** Selects an uploaded archive, or uploads one. */
+function ArchiveFields({ name, label, hint, archives }: ArchiveProps) {
+  const toTime = useTime();
+  const value = useForm().values.get(`workspace.${name}`) ?? "";
+  const known = archives.map(
+    ({ id, files, createdAt }) => [id, `${files} files, ${toTime(createdAt)} (${id.slice(-6)})`] as const,
+  );
+  const unknown = value === "" || archives.some(({ id }) => id === value) ? [] : [[value, value] as const];
+  const upload = `upload.${name}`;
+  return (
+    <>
+      <SchemaField
+        name={`workspace.${name}`}
+        label={label}
+        hint={hint}
+        options={[["", "None"], ...unknown, ...known]}
+      />
+      <Field
+        name={upload}
+        label={`Upload ${label === "Archive" ? "an archive" : "a skills archive"}`}
+        hint={`A .tar.gz file of at most ${maxMib} MiB. Replaces the archive selected above.`}
+      >
+        <input id={upload} name={upload} type="file" accept=".gz,.tgz,application/gzip" data-max-mib={maxMib} />
+      </Field>
+    </>
+  );
+}

@@ -5,6 +5,7 @@ import { type ShareLink, shareDays } from "../../shares/shares.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { Fact } from "./figures.tsx";
+import { Submit } from "./form-parts.tsx";
 import { Day, Time, useTime } from "./when.tsx";
 
 /** Data around a report. */
@@ -148,9 +149,7 @@ const Sharing = ({ path, side: { shares, made, nextId } }: { path: string; side:
       <label class="check">
         <input type="checkbox" name="session" value="1" /> Include session
       </label>
-      <button type="submit" class="main">
-        Create link
-      </button>
+      <Submit>Create link</Submit>
     </form>
     {shares.length > 0 && (
       <ul class="shares">

@@ -1,106 +1,93 @@
+import { Type } from "@sinclair/typebox";
 import type { Prompt } from "../../prompts/schema.ts";
 import type { Site } from "../site.ts";
-import { controlProps, Field } from "./field.tsx";
+import { Field } from "./field.tsx";
+import { Notices, Submit } from "./form-parts.tsx";
+import { CheckField, SchemaField, SchemaForm } from "./schema-form.tsx";
 
-/** Submitted values of the form. */
-export type RunDraft = {
-  args: Record<string, string>;
-  urlMap: { from: string; to: string }[];
-  runs: string;
-  /** Empty: the prompt's. */
-  agent: string;
-  model: string;
-  supersede: boolean;
-  /** Idempotency key: a form submitted twice starts one evaluation. */
-  key: string;
-};
+/** Most runs that the form starts with each agent. */
+export const maxRuns = 50;
+
+/** What the form sends, besides variables (`arg.NAME`), mapped hosts and consent. `key`: a form submitted twice starts one evaluation. */
+const RunFields = Type.Object({
+  runs: Type.Integer({ minimum: 1, maximum: maxRuns }),
+  agent: Type.Optional(Type.String()),
+  model: Type.Optional(Type.String({ maxLength: 200 })),
+  supersede: Type.Boolean(),
+  key: Type.String(),
+});
 
 export type RunFormProps = {
   site: Site;
   prompt: Prompt;
   /** IDs of the available agents. */
   agents: string[];
-  draft: RunDraft;
-  fault: string | null;
+  /** The submitted values, if they were rejected. */
+  values: URLSearchParams;
+  wrong?: string;
   /** Estimated model cost to agree to; null: no paid model. */
   cost: string | null;
 };
 
-/** Reads the submitted form. */
-export function readRunDraft(form: URLSearchParams): RunDraft {
+/** Hosts to replace for a run. */
+export function mappedHostsIn(form: URLSearchParams): { from: string; to: string }[] {
   const to = form.getAll("urlMap.to");
-  return {
-    args: Object.fromEntries(
-      [...form].flatMap(([name, value]) => (name.startsWith("arg.") ? [[name.slice("arg.".length), value]] : [])),
-    ),
-    urlMap: form
-      .getAll("urlMap.from")
-      .map((from, i) => ({ from: from.trim(), to: (to[i] ?? "").trim() }))
-      .filter(({ from, to }) => from !== "" || to !== ""),
-    runs: (form.get("runs") ?? "").trim(),
-    agent: (form.get("agent") ?? "").trim(),
-    model: (form.get("model") ?? "").trim(),
-    supersede: form.has("supersede"),
-    key: form.get("key") ?? "",
-  };
+  return form
+    .getAll("urlMap.from")
+    .map((from, i) => ({ from: from.trim(), to: (to[i] ?? "").trim() }))
+    .filter(({ from, to }) => from !== "" || to !== "");
 }
 
 /** The form that runs the prompt now. */
-export function RunForm({ site, prompt, agents, draft, fault, cost }: RunFormProps) {
+export function RunForm({ site, prompt, agents, values, wrong, cost }: RunFormProps) {
   if (prompt.status === "archived") return <p class="notice">This prompt is archived. Unarchive it to run it.</p>;
+  if (!values.get("runs")) values.set("runs", String(prompt.runsPerEval ?? 1));
+  const hosts = mappedHostsIn(values);
   return (
-    <form method="post" action={`${site.base}/prompts/${prompt.id}/run`} class="run-form" id="run-form">
-      <input type="hidden" name="key" value={draft.key} />
+    <SchemaForm
+      {...{ schema: RunFields, values }}
+      action={`${site.base}/prompts/${prompt.id}/run`}
+      class="run-form"
+      id="run-form"
+    >
+      <input type="hidden" name="key" value={values.get("key") ?? ""} />
       <h2>Run now</h2>
-      {fault && (
-        <p class="notice bad" role="alert">
-          {fault}
-        </p>
-      )}
-      {(prompt.templateVars ?? []).map((name) => (
-        <Field key={name} name={`arg.${name}`} label={name}>
-          <input
-            {...controlProps(`arg.${name}`)}
-            value={draft.args[name] ?? prompt.templateDefaults?.[name] ?? ""}
-            maxLength={2000}
-            required
-          />
-        </Field>
-      ))}
-      <Field
+      <Notices wrong={wrong} />
+      {(prompt.templateVars ?? [])
+        .map((variable) => [variable, `arg.${variable}`] as const)
+        .map(([variable, name]) => (
+          <Field key={name} name={name} label={variable}>
+            <input
+              id={name}
+              name={name}
+              value={values.get(name) ?? prompt.templateDefaults?.[variable] ?? ""}
+              maxLength={2000}
+              required
+            />
+          </Field>
+        ))}
+      <SchemaField
         name="runs"
         label={prompt.agents ? "Runs with each agent" : "Runs"}
         hint="Use 4 or more to compare evaluations."
-      >
-        <input
-          {...controlProps("runs")}
-          type="number"
-          min="1"
-          max="50"
-          value={draft.runs || String(prompt.runsPerEval ?? 1)}
-          required
-        />
-      </Field>
-      <details open={draft.agent !== "" || draft.model !== ""}>
+        required
+      />
+      <details open={Boolean(values.get("agent") || values.get("model"))}>
         <summary>Use another agent</summary>
-        <Field name="agent" label="Agent">
-          <select {...controlProps("agent")}>
-            <option value="">{prompt.agents ? "All agents of the prompt" : "The prompt’s agent"}</option>
-            {agents.map((id) => (
-              <option key={id} value={id} selected={id === draft.agent}>
-                {id}
-              </option>
-            ))}
-          </select>
-        </Field>
-        <Field name="model" label="Model">
-          <input {...controlProps("model")} value={draft.model} maxLength={200} placeholder="provider/model" />
-        </Field>
+        <SchemaField
+          name="agent"
+          label="Agent"
+          options={[
+            ["", prompt.agents ? "All agents of the prompt" : "The prompt’s agent"],
+            ...agents.map((id) => [id, id] as const),
+          ]}
+        />
+        <SchemaField name="model" label="Model" placeholder="provider/model" />
       </details>
-      <details open={draft.urlMap.length > 0 || draft.supersede}>
+      <details open={hosts.length > 0 || values.has("supersede")}>
         <summary>Test a preview deployment</summary>
         <p class="hint">Replace a production host with a preview URL for this run.</p>
-        {[...draft.urlMap, { from: "", to: "" }].map(({ from, to }, i) => (
+        {[...hosts, { from: "", to: "" }].map(({ from, to }, i) => (
           <div class="row two" key={`${i} ${from}`}>
             <input name="urlMap.from" aria-label={`Host ${i + 1}`} value={from} placeholder="docs.acme.example" />
             <input
@@ -111,18 +98,14 @@ export function RunForm({ site, prompt, agents, draft, fault, cost }: RunFormPro
             />
           </div>
         ))}
-        <label class="check">
-          <input type="checkbox" name="supersede" checked={draft.supersede} /> Cancel unfinished runs of this preview
-        </label>
+        <CheckField name="supersede">Cancel unfinished runs of this preview</CheckField>
       </details>
       {cost && (
         <label class="check">
           <input type="checkbox" name="agreed" required /> {cost}
         </label>
       )}
-      <button type="submit" class="main">
-        Run now
-      </button>
-    </form>
+      <Submit>Run now</Submit>
+    </SchemaForm>
   );
 }

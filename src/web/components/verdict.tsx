@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Comparison } from "../../comparisons/compare.ts";
 import { duration, percent } from "../../grading/text.ts";
 import { capitalize, metricLabels, plain } from "../../reports/labels.ts";
-import { Fact, figureHeads, Heads, Wide } from "./figures.tsx";
+import { Fact, figureHeads, List } from "./figures.tsx";
 
 /** Smallest change in points that counts. */
 const threshold = 5;
@@ -44,55 +44,49 @@ export function VerdictCard({ verdict, evidence, reason }: Props) {
         </dl>
       )}
       {sides.length === 2 && (
-        <Wide label="Evaluations">
-          <table class="list">
-            <Heads labels={["Evaluation"]} numbers={["Runs", ...figureHeads]} />
-            <tbody>
-              {sides.map((side, i) => (
-                <tr key={i === 0 ? "before" : "after"}>
-                  <th scope="row">
-                    {i === 0 ? "Before" : "After"} {isAcross && <small>{side.agent}</small>}
-                  </th>
-                  <td class="number">
-                    {side.n}
-                    {side.smallestChange !== null && <small> detects {side.smallestChange} points or more</small>}
-                    {side.infraFailures > 0 && <small> {side.infraFailures} failed</small>}
-                    {side.unfinished > 0 && <small> {side.unfinished} pending</small>}
-                  </td>
-                  <td class="number">{side.score ? formatMean(side.score) : "–"}</td>
-                  <td class="number">
-                    {side.successRate ? `${percent(side.successRate.value)} of ${side.successRate.of}` : "–"}
-                  </td>
-                  <td class="number">{side.medianSeconds === null ? "–" : duration(side.medianSeconds)}</td>
-                  <td class="number">{side.medianCostUsd === null ? "–" : `$${side.medianCostUsd.toFixed(2)}`}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Wide>
+        <List label="Evaluations" labels={["Evaluation"]} numbers={["Runs", ...figureHeads]}>
+          {sides.map((side, i) => (
+            <tr key={i === 0 ? "before" : "after"}>
+              <th scope="row">
+                {i === 0 ? "Before" : "After"} {isAcross && <small>{side.agent}</small>}
+              </th>
+              <td class="number">
+                {side.n}
+                {side.smallestChange !== null && <small> detects {side.smallestChange} points or more</small>}
+                {side.infraFailures > 0 && <small> {side.infraFailures} failed</small>}
+                {side.unfinished > 0 && <small> {side.unfinished} pending</small>}
+              </td>
+              <td class="number">{side.score ? formatMean(side.score) : "–"}</td>
+              <td class="number">
+                {side.successRate ? `${percent(side.successRate.value)} of ${side.successRate.of}` : "–"}
+              </td>
+              <td class="number">{side.medianSeconds === null ? "–" : duration(side.medianSeconds)}</td>
+              <td class="number">{side.medianCostUsd === null ? "–" : `$${side.medianCostUsd.toFixed(2)}`}</td>
+            </tr>
+          ))}
+        </List>
       )}
       {changes.length > 0 && (
         <details>
           <summary>Tests by dimension and metric</summary>
-          <Wide label="Tests by dimension and metric">
-            <table class="list">
-              <Heads labels={["Name"]} numbers={["Before", "After", "Change (95% CI)", "p (Holm-adjusted)"]} />
-              <tbody>
-                {changes.map(({ name, before, after, delta, pHolm }) => (
-                  <tr key={name}>
-                    <th scope="row">{metricLabels[name] ?? name}</th>
-                    <td class="number">{before}</td>
-                    <td class="number">{after}</td>
-                    <td class="number">
-                      {withMinus(String(delta.value))}
-                      {delta.low !== null && withMinus(` (${delta.low} to ${delta.high})`)}
-                    </td>
-                    <td class="number">{formatP(pHolm)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Wide>
+          <List
+            label="Tests by dimension and metric"
+            labels={["Name"]}
+            numbers={["Before", "After", "Change (95% CI)", "p (Holm-adjusted)"]}
+          >
+            {changes.map(({ name, before, after, delta, pHolm }) => (
+              <tr key={name}>
+                <th scope="row">{metricLabels[name] ?? name}</th>
+                <td class="number">{before}</td>
+                <td class="number">{after}</td>
+                <td class="number">
+                  {withMinus(String(delta.value))}
+                  {delta.low !== null && withMinus(` (${delta.low} to ${delta.high})`)}
+                </td>
+                <td class="number">{formatP(pHolm)}</td>
+              </tr>
+            ))}
+          </List>
         </details>
       )}
     </section>

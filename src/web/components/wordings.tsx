@@ -1,7 +1,7 @@
 import { percent } from "../../grading/text.ts";
 import { describeSpread } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
-import { Fold, Heads, Wide } from "./figures.tsx";
+import { Fold, List } from "./figures.tsx";
 import { Outside } from "./layout.tsx";
 
 /** What each wording of the goal finds in the docs. */
@@ -10,21 +10,19 @@ export function Wordings({ wordings }: Pick<Report, "wordings">) {
   return (
     <Fold id="wordings" title="Wordings of the goal" count={wordings.results.length}>
       <p class="muted">{describeSpread(wordings)}</p>
-      <Wide label="Wordings of the goal">
-        <table class="list">
-          <Heads labels={["Wording", "Answer", { label: "Match", isNumber: true }, "Nearest page"]} />
-          <tbody>
-            {wordings.results.map(({ text, state, fit, url }) => (
-              <tr key={text}>
-                <td>{text}</td>
-                <td>{state}</td>
-                <td class="number">{percent(fit)}</td>
-                <td>{url && <Outside url={url} />}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <List
+        label="Wordings of the goal"
+        labels={["Wording", "Answer", { label: "Match", isNumber: true }, "Nearest page"]}
+      >
+        {wordings.results.map(({ text, state, fit, url }) => (
+          <tr key={text}>
+            <td>{text}</td>
+            <td>{state}</td>
+            <td class="number">{percent(fit)}</td>
+            <td>{url && <Outside url={url} />}</td>
+          </tr>
+        ))}
+      </List>
     </Fold>
   );
 }

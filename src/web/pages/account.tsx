@@ -2,12 +2,14 @@ import type { SignIn } from "../../auth/account.ts";
 import type { ReceivedInvitation } from "../../auth/invitations.ts";
 import type { Membership, Person } from "../../auth/person.ts";
 import { capitalize } from "../../reports/labels.ts";
+import { TextField } from "../components/field.tsx";
 import { Wide } from "../components/figures.tsx";
+import { ButtonForm, Notices } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { Field, passwordHint } from "./sign-in.tsx";
+import { passwordHint } from "./sign-in.tsx";
 
 type Props = {
   site: Site;
@@ -36,31 +38,27 @@ export function AccountPage(props: Props) {
           </form>
         )}
       </div>
-      {done && (
-        <p class="notice good" role="status">
-          {done}
-        </p>
-      )}
-      {wrong && (
-        <p class="notice bad" role="alert">
-          {wrong}
-        </p>
-      )}
+      <Notices done={done} wrong={wrong} />
       {memberships.length === 0 && invitations.length === 0 && (
         <p class="notice">You’re not a member of any organization yet. Ask an owner to invite {person.email}.</p>
       )}
       {invitations.length > 0 && <Invitations {...{ site, invitations }} />}
       <div class="narrow">
         <form method="post" action={to("name")}>
-          <Field name="name" label="Name" autocomplete="name" value={person.name} />
+          <TextField name="name" label="Name" autocomplete="name" value={person.name} />
           <p class="aside">You sign in with {person.email}.</p>
           <button type="submit">Save name</button>
         </form>
         {hasPassword && (
           <form method="post" action={to("password")}>
             <h2>Password</h2>
-            <Field name="currentPassword" label="Current password" type="password" autocomplete="current-password" />
-            <Field
+            <TextField
+              name="currentPassword"
+              label="Current password"
+              type="password"
+              autocomplete="current-password"
+            />
+            <TextField
               name="newPassword"
               label="New password"
               type="password"
@@ -81,17 +79,15 @@ export function AccountPage(props: Props) {
                 <span>
                   <strong>{orgName}</strong> <span class="aside">{capitalize(role)}</span>
                 </span>
-                <form method="post" action={to("leave")}>
-                  <button type="submit" name="org" value={org} aria-label={`Leave ${orgName}`}>
-                    Leave
-                  </button>
-                </form>
+                <ButtonForm action={to("leave")} name="org" value={org} label={`Leave ${orgName}`}>
+                  Leave
+                </ButtonForm>
               </li>
             ))}
           </ul>
           {mayCreateOrgs && (
             <form class="narrow" method="post" action={to("create-organization")}>
-              <Field name="orgName" label="Organization name" autocomplete="off" />
+              <TextField name="orgName" label="Organization name" autocomplete="off" />
               <button type="submit">Create organization</button>
             </form>
           )}
@@ -150,11 +146,9 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
                 {isThis ? (
                   "This device"
                 ) : (
-                  <form method="post" action={to("end")}>
-                    <button type="submit" name="signIn" value={id}>
-                      Sign out
-                    </button>
-                  </form>
+                  <ButtonForm action={to("end")} name="signIn" value={id}>
+                    Sign out
+                  </ButtonForm>
                 )}
               </td>
             </tr>
@@ -162,11 +156,7 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
         </tbody>
       </table>
     </Wide>
-    {signIns.length > 1 && (
-      <form method="post" action={to("end")}>
-        <button type="submit">Sign out all other sessions</button>
-      </form>
-    )}
+    {signIns.length > 1 && <ButtonForm action={to("end")}>Sign out all other sessions</ButtonForm>}
   </section>
 );
 

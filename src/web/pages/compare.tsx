@@ -7,14 +7,11 @@ import { Layout } from "../components/layout.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
 import { VerdictCard } from "../components/verdict.tsx";
 import { Time } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import type { PageProps } from "../viewer.ts";
 
 type Column = { slug: string; title: string; isPreview: boolean };
 /** `isAcross`: agents are compared on request. */
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   compared: Comparison;
   titles: string[];
   previews: boolean[];

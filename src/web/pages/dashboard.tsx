@@ -5,6 +5,7 @@ import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import { Field } from "../components/field.tsx";
 import { type FirstSteps, FirstStepsList } from "../components/first-steps.tsx";
+import { Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { type PromptScore, ScoreTable } from "../components/score.tsx";
@@ -272,9 +273,7 @@ const FirstPrompt = ({ site, site: { base, baseUrl }, prompts, mayWrite, steps, 
             Create and run
           </button>
         ) : (
-          <button type="submit" class="main">
-            Create prompt
-          </button>
+          <Submit>Create prompt</Submit>
         )}{" "}
         <a href={`${base}/prompts/new`}>More options</a>
       </form>

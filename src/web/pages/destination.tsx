@@ -1,12 +1,19 @@
+import { Type } from "@sinclair/typebox";
 import type { Paged } from "../../http/paging.ts";
 import { events } from "../../notifications/events.ts";
 import type { Delivery, DeliveryDetail, Destination } from "../../notifications/schema.ts";
-import { Heads, Wide } from "../components/figures.tsx";
+import { Fact, List } from "../components/figures.tsx";
+import { ButtonForm, Submit } from "../components/form-parts.tsx";
+import { ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
-import { EventChoice, type Frame, kinds, OnlyAdmins, path, Status } from "./notifications.tsx";
-import { SettingsFrame } from "./settings.tsx";
+import { toFields } from "../form-values.ts";
+import { eventLabels, kinds, NewDestination, OnlyAdmins, path, Status } from "./notifications.tsx";
+import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
-type DestinationProps = Frame & {
+/** What the form of a destination sends. */
+export const DestinationSettings = Type.Pick(NewDestination, ["name", "events"]);
+
+type DestinationProps = SettingsProps & {
   destination: Destination;
   deliveries: Paged<Delivery>;
   /** The signing secret that was just made. It is shown only once. */
@@ -14,8 +21,13 @@ type DestinationProps = Frame & {
 };
 
 /** A destination with its events and its log. */
-export function DestinationPage({ destination, deliveries, secret, typed, mayChange, ...frame }: DestinationProps) {
-  const { base } = frame.site;
+export function DestinationPage({ destination, deliveries, secret, ...frame }: DestinationProps) {
+  const {
+    site: { base },
+    typed,
+    fault,
+    mayChange,
+  } = frame;
   const { id, kind, name, url, headers, recipients, overlapUntil } = destination;
   const here = `${base}${path}/${id}`;
   const actions = [
@@ -41,29 +53,15 @@ export function DestinationPage({ destination, deliveries, secret, typed, mayCha
       )}
       <h2>{name}</h2>
       <dl class="facts">
-        <div>
-          <dt>{kinds[kind]}</dt>
-          <dd>{url ?? recipients?.join(", ") ?? "All owners"}</dd>
-        </div>
-        {headers.length > 0 && (
-          <div>
-            <dt>Headers</dt>
-            <dd>{headers.join(", ")}</dd>
-          </div>
-        )}
-        <div>
-          <dt>Status</dt>
-          <dd>
-            <Status destination={destination} />
-          </dd>
-        </div>
+        <Fact name={kinds[kind]}>{url ?? recipients?.join(", ") ?? "All owners"}</Fact>
+        {headers.length > 0 && <Fact name="Headers">{headers.join(", ")}</Fact>}
+        <Fact name="Status">
+          <Status destination={destination} />
+        </Fact>
         {overlapUntil && (
-          <div>
-            <dt>Old secret signs until</dt>
-            <dd>
-              <Time at={overlapUntil} />
-            </dd>
-          </div>
+          <Fact name="Old secret signs until">
+            <Time at={overlapUntil} />
+          </Fact>
         )}
       </dl>
       {mayChange && (
@@ -81,18 +79,15 @@ export function DestinationPage({ destination, deliveries, secret, typed, mayCha
       <h2>Deliveries</h2>
       <Deliveries here={here} {...deliveries} />
       {mayChange ? (
-        <form method="post" action={here}>
+        <SchemaForm
+          {...{ schema: DestinationSettings, values: typed ?? toFields(DestinationSettings, destination), fault }}
+          action={here}
+        >
           <h2>Settings</h2>
-          <p class="field">
-            <label>
-              Name <input name="name" required maxLength={200} value={typed?.get("name") ?? name} />
-            </label>
-          </p>
-          <EventChoice held={typed?.getAll("event") ?? destination.events} />
-          <button class="main" type="submit">
-            Save
-          </button>
-        </form>
+          <SchemaField name="name" label="Name" required />
+          <ChoiceField name="events" legend="Events" labels={eventLabels} />
+          <Submit>Save</Submit>
+        </SchemaForm>
       ) : (
         <OnlyAdmins />
       )}
@@ -111,28 +106,23 @@ function Deliveries({ here, items, total }: Paged<Delivery> & { here: string }) 
   if (items.length === 0) return <p class="muted">Nothing has been sent yet.</p>;
   return (
     <>
-      <Wide label="Deliveries">
-        <table class="list">
-          <Heads labels={["Event", "Result"]} numbers={["Tries", "Duration", "Created"]} />
-          <tbody>
-            {items.map((delivery) => (
-              <tr key={delivery.id}>
-                <th scope="row">
-                  <a href={`${here}/deliveries/${delivery.id}`}>{delivery.type}</a>
-                </th>
-                <td>
-                  {resultOf(delivery)} {delivery.nextTryAt && <Time at={delivery.nextTryAt} />}
-                </td>
-                <td class="number">{delivery.tries}</td>
-                <td class="number">{delivery.lastMs === null ? "" : `${delivery.lastMs} ms`}</td>
-                <td class="number">
-                  <Time at={delivery.createdAt} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <List label="Deliveries" labels={["Event", "Result"]} numbers={["Tries", "Duration", "Created"]}>
+        {items.map((delivery) => (
+          <tr key={delivery.id}>
+            <th scope="row">
+              <a href={`${here}/deliveries/${delivery.id}`}>{delivery.type}</a>
+            </th>
+            <td>
+              {resultOf(delivery)} {delivery.nextTryAt && <Time at={delivery.nextTryAt} />}
+            </td>
+            <td class="number">{delivery.tries}</td>
+            <td class="number">{delivery.lastMs === null ? "" : `${delivery.lastMs} ms`}</td>
+            <td class="number">
+              <Time at={delivery.createdAt} />
+            </td>
+          </tr>
+        ))}
+      </List>
       {total > items.length && (
         <p class="muted">
           The newest {items.length} of {total}. The REST API lists all.
@@ -142,10 +132,10 @@ function Deliveries({ here, items, total }: Paged<Delivery> & { here: string }) 
   );
 }
 
-type DeliveryProps = Frame & { destination: Destination; delivery: DeliveryDetail };
+type DeliveryProps = SettingsProps & { destination: Destination; delivery: DeliveryDetail };
 
 /** A delivery with its payload and its tries. */
-export function DeliveryPage({ destination, delivery, mayChange, typed: _, ...frame }: DeliveryProps) {
+export function DeliveryPage({ destination, delivery, ...frame }: DeliveryProps) {
   const { base } = frame.site;
   const here = `${base}${path}/${destination.id}`;
   const { type, notificationId, log, payload } = delivery;
@@ -159,23 +149,15 @@ export function DeliveryPage({ destination, delivery, mayChange, typed: _, ...fr
       </h2>
       <p class="muted">{events[type].description}.</p>
       <dl class="facts">
-        <div>
-          <dt>Result</dt>
-          <dd>
-            {resultOf(delivery)} {delivery.nextTryAt && <Time at={delivery.nextTryAt} />}
-          </dd>
-        </div>
-        <div>
-          <dt>webhook-id</dt>
-          <dd>
-            <code>{notificationId}</code>
-          </dd>
-        </div>
+        <Fact name="Result">
+          {resultOf(delivery)} {delivery.nextTryAt && <Time at={delivery.nextTryAt} />}
+        </Fact>
+        <Fact name="webhook-id">
+          <code>{notificationId}</code>
+        </Fact>
       </dl>
-      {mayChange && delivery.status !== "pending" && destination.status === "active" && (
-        <form method="post" action={`${here}/deliveries/${delivery.id}/replay`}>
-          <button type="submit">Replay</button>
-        </form>
+      {frame.mayChange && delivery.status !== "pending" && destination.status === "active" && (
+        <ButtonForm action={`${here}/deliveries/${delivery.id}/replay`}>Replay</ButtonForm>
       )}
       <h2>Tries</h2>
       {log.length === 0 && <p class="muted">None yet.</p>}

@@ -5,11 +5,11 @@ import { formatNumber } from "../../reports/labels.ts";
 import { Fact, Wide } from "../components/figures.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
-import { type ProviderFields, ProviderForm } from "./providers.tsx";
+import { may, type PageProps } from "../viewer.ts";
+import { ProviderForm } from "./providers.tsx";
+import type { FormResult } from "./settings.tsx";
 
-type Props = { site: Site; viewer: Viewer; provider: Provider; map: DocsMap; typed?: ProviderFields; wrong?: string };
+type Props = PageProps & { provider: Provider; map: DocsMap; rejected?: FormResult };
 
 const provenanceLabels: Record<string, string> = {
   given: "start URL",
@@ -21,9 +21,8 @@ const provenanceLabels: Record<string, string> = {
 };
 
 /** A provider with its docs map: pages read, pages never opened and guessed URLs. */
-export function DocsMapPage({ site, viewer, provider, map, typed, wrong }: Props) {
+export function DocsMapPage({ site, viewer, provider, map, rejected }: Props) {
   const { id, name, docsUrl, productUrl } = provider;
-  const fields = typed ?? { name, docsUrl: docsUrl ?? "", productUrl: productUrl ?? "" };
   return (
     <Layout
       site={site}
@@ -52,9 +51,9 @@ export function DocsMapPage({ site, viewer, provider, map, typed, wrong }: Props
         <Pages base={site.base} map={map} scope={`providerId=${id}`} />
       )}
       {may(viewer, "providers") && (
-        <details class="more" open={wrong !== undefined}>
+        <details class="more" open={rejected !== undefined}>
           <summary>Edit provider</summary>
-          <ProviderForm action={`${site.base}/providers/${id}`} act="Save provider" fields={fields} wrong={wrong} />
+          <ProviderForm action={`${site.base}/providers/${id}`} act="Save provider" {...{ provider }} {...rejected} />
         </details>
       )}
     </Layout>

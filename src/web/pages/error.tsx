@@ -1,4 +1,5 @@
 import type { AppError } from "../../errors.ts";
+import { Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Visitor } from "../visitors.ts";
@@ -71,9 +72,7 @@ export const UnsentPage = ({ site, path, form }: { site: Site; path: string; for
         {[...form].map(([name, value], i) => (
           <input key={`${i} ${name}`} type="hidden" name={name} value={value} />
         ))}
-        <button type="submit" class="main">
-          Submit again
-        </button>
+        <Submit>Submit again</Submit>
       </form>
     </div>
   </Layout>

@@ -7,18 +7,16 @@ import { capitalize, formatNumber, plain } from "../../reports/labels.ts";
 import { httpUrl } from "../../schema.ts";
 import { Fact, Heads, Wide } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
+import { ButtonForm } from "../components/form-parts.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { FirstAndLast, Time } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
+import { may, type PageProps } from "../viewer.ts";
 import { FrictionTabs } from "./friction.tsx";
 
 export const fieldShown = 50;
 
-type ListProps = {
-  site: Site;
-  viewer: Viewer;
+type ListProps = PageProps & {
   found: Paged<FieldFriction>;
   query: FieldFilter & { offset?: number };
 };
@@ -119,7 +117,7 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
   </Wide>
 );
 
-type Props = { site: Site; viewer: Viewer; friction: FieldFrictionDetail };
+type Props = PageProps & { friction: FieldFrictionDetail };
 
 /** One friction from the field with its newest reports. */
 export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction }: Props) {
@@ -188,18 +186,14 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
 const Change = ({ path, state }: { path: string } & Pick<FieldFriction, "state">) => (
   <div class="acts">
     {state === "resolved" || state === "dismissed" ? (
-      <form method="post" action={`${path}/state`}>
-        <button type="submit" name="state" value="open">
-          Reopen
-        </button>
-      </form>
+      <ButtonForm action={`${path}/state`} name="state" value="open">
+        Reopen
+      </ButtonForm>
     ) : (
       <>
-        <form method="post" action={`${path}/state`}>
-          <button type="submit" class="main" name="state" value="resolved">
-            Mark resolved
-          </button>
-        </form>
+        <ButtonForm action={`${path}/state`} class="main" name="state" value="resolved">
+          Mark resolved
+        </ButtonForm>
         <details class="act">
           <summary>Not a problem</summary>
           <form method="post" action={`${path}/state`}>

@@ -1,16 +1,15 @@
 import type { FrictionDetail } from "../../friction/schema.ts";
 import { line } from "../../grading/text.ts";
 import { plain } from "../../reports/labels.ts";
-import { Fact, Heads, Wide } from "../components/figures.tsx";
+import { Fact, List } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import { Time, useTime } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import type { PageProps } from "../viewer.ts";
 import { costText, State, scopeOf } from "./friction.tsx";
 
 type Scope = { promptId?: string; providerId?: string };
-type Props = { site: Site; viewer: Viewer; friction: FrictionDetail; scope: Scope; prompts: PromptName[] };
+type Props = PageProps & { friction: FrictionDetail; scope: Scope; prompts: PromptName[] };
 
 const stateDescriptions: Record<FrictionDetail["state"], string> = {
   new: "First seen in the latest evaluation.",
@@ -101,22 +100,17 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
             {since.missed > 0 && `; not in the last ${since.missed}`}.
           </p>
           <OccurrenceChart evaluations={evaluations} />
-          <Wide label="Evaluations">
-            <table class="list">
-              <Heads labels={["Evaluation"]} numbers={["Runs that reached this page", "Occurrences"]} />
-              <tbody>
-                {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
-                  <tr key={evalRequestId}>
-                    <th scope="row" class="when">
-                      <Time at={at} />
-                    </th>
-                    <td class="number">{of}</td>
-                    <td class="number">{met}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Wide>
+          <List label="Evaluations" labels={["Evaluation"]} numbers={["Runs that reached this page", "Occurrences"]}>
+            {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
+              <tr key={evalRequestId}>
+                <th scope="row" class="when">
+                  <Time at={at} />
+                </th>
+                <td class="number">{of}</td>
+                <td class="number">{met}</td>
+              </tr>
+            ))}
+          </List>
         </section>
       ))}
     </Layout>

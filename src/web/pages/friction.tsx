@@ -8,16 +8,13 @@ import { Choice, Filter, type PromptName, promptChoices } from "../components/fi
 import { Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { FirstAndLast } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import type { PageProps } from "../viewer.ts";
 
 export const frictionShown = 50;
 
 type FrictionQuery = FrictionFilter & { sort?: string; offset?: number };
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   found: Paged<FrictionThing>;
   query: FrictionQuery;
   prompts: PromptName[];

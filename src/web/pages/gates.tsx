@@ -4,14 +4,13 @@ import type { Gate } from "../../gates/schema.ts";
 import { count } from "../../grading/text.ts";
 import { capitalize, formatNumber, plain } from "../../reports/labels.ts";
 import { signedPoints } from "../components/baseline.tsx";
-import { Fact, Heads, toSorting, Wide } from "../components/figures.tsx";
+import { Fact, Heads, List, toSorting, Wide } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { VerdictCard, withMinus } from "../components/verdict.tsx";
 import { When } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import type { PageProps } from "../viewer.ts";
 
 const gateLabels: Record<Gate["status"], string> = {
   running: "Running",
@@ -35,9 +34,7 @@ const GateStatus = ({ status }: { status: Gate["status"] }) => {
   );
 };
 
-type ListProps = {
-  site: Site;
-  viewer: Viewer;
+type ListProps = PageProps & {
   gates: Gate[];
   total: number;
   query: GateFilter & { offset?: number | null };
@@ -132,7 +129,7 @@ function deltaText({ comparison }: Gate): string {
   return delta === null ? "–" : signedPoints(delta.value);
 }
 
-type Props = { site: Site; viewer: Viewer; gate: Gate; now: number };
+type Props = PageProps & { gate: Gate; now: number };
 
 /** A gate: its verdict, both sides, and new and resolved friction. */
 export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
@@ -163,26 +160,21 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
       {comparison && <VerdictCard verdict={comparison.verdict} evidence={comparison.evidence} />}
       {comparison && <GateFriction comparison={comparison} base={base} />}
       <h2>Prompts</h2>
-      <Wide label="Prompts">
-        <table class="list">
-          <Heads labels={["Prompt", "Head", "Base"]} />
-          <tbody>
-            {gate.prompts.map(({ id, title, headRequestId, baseRequestId }) => (
-              <tr key={id}>
-                <th scope="row">
-                  <a href={`${base}/prompts/${id}`}>{title ?? "Untitled prompt"}</a>
-                </th>
-                <td>
-                  <a href={`${base}/evals/${headRequestId}`}>Head evaluation</a>
-                </td>
-                <td>
-                  {baseRequestId === null ? "Baseline" : <a href={`${base}/evals/${baseRequestId}`}>Base evaluation</a>}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <List label="Prompts" labels={["Prompt", "Head", "Base"]}>
+        {gate.prompts.map(({ id, title, headRequestId, baseRequestId }) => (
+          <tr key={id}>
+            <th scope="row">
+              <a href={`${base}/prompts/${id}`}>{title ?? "Untitled prompt"}</a>
+            </th>
+            <td>
+              <a href={`${base}/evals/${headRequestId}`}>Head evaluation</a>
+            </td>
+            <td>
+              {baseRequestId === null ? "Baseline" : <a href={`${base}/evals/${baseRequestId}`}>Base evaluation</a>}
+            </td>
+          </tr>
+        ))}
+      </List>
       <h2>Details</h2>
       <dl class="facts">
         <Fact name="Created">

@@ -1,7 +1,9 @@
 import type { InvitationDetails } from "../../auth/invitations.ts";
 import type { Person } from "../../auth/person.ts";
+import { TextField } from "../components/field.tsx";
+import { Submit } from "../components/form-parts.tsx";
 import type { Site } from "../site.ts";
-import { AuthPage, Field, passwordHint } from "./sign-in.tsx";
+import { AuthPage, passwordHint } from "./sign-in.tsx";
 
 type InviteProps = {
   site: Site;
@@ -30,9 +32,7 @@ export function InvitePage({ site, path, invited, person, name, wrong, ssoName }
           <p>
             You’re signed in as {person.email}. Sign out to accept this invitation as {email}.
           </p>
-          <button class="main" type="submit">
-            Sign out
-          </button>
+          <Submit>Sign out</Submit>
         </form>
       ) : (
         <form method="post" action={site.base + path}>
@@ -45,17 +45,17 @@ export function InvitePage({ site, path, invited, person, name, wrong, ssoName }
           )}
           {!person && (
             <>
-              {!isKnown && <Field name="name" label="Your name" autocomplete="name" value={name} />}
-              <Field name="email" label="Email" type="email" autocomplete="username" value={email} readonly />
+              {!isKnown && <TextField name="name" label="Your name" autocomplete="name" value={name} />}
+              <TextField name="email" label="Email" type="email" autocomplete="username" value={email} readonly />
               {isKnown ? (
-                <Field
+                <TextField
                   name="password"
                   label="Password of your existing account"
                   type="password"
                   autocomplete="current-password"
                 />
               ) : (
-                <Field
+                <TextField
                   name="password"
                   label="Password"
                   type="password"
@@ -65,9 +65,7 @@ export function InvitePage({ site, path, invited, person, name, wrong, ssoName }
               )}
             </>
           )}
-          <button class="main" type="submit">
-            Join {orgName}
-          </button>
+          <Submit>Join {orgName}</Submit>
         </form>
       )}
     </AuthPage>
@@ -85,10 +83,8 @@ export const ResetPage = ({ site, path, person, wrong }: ResetProps) => (
   >
     <form method="post" action={site.base + path}>
       <input type="hidden" name="email" value={person.email} autocomplete="username" />
-      <Field name="password" label="New password" type="password" autocomplete="new-password" hint={passwordHint} />
-      <button class="main" type="submit">
-        Set password
-      </button>
+      <TextField name="password" label="New password" type="password" autocomplete="new-password" hint={passwordHint} />
+      <Submit>Set password</Submit>
     </form>
   </AuthPage>
 );

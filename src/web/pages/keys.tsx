@@ -1,18 +1,30 @@
+import { Type } from "@sinclair/typebox";
 import type { ApiKey } from "../../auth/keys.ts";
 import { keyScopes } from "../../http/operation.ts";
-import { Heads, toSorting, Wide } from "../components/figures.tsx";
+import { Nullable, OneOf } from "../../schema.ts";
+import { List, toSorting } from "../components/figures.tsx";
+import { DangerZone, Submit } from "../components/form-parts.tsx";
+import { CheckField, ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
 import { docs, sectionsOf } from "../docs.ts";
+import { toFields } from "../form-values.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
-import { SettingsFrame } from "./settings.tsx";
+import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
-const scopeLabels: Record<(typeof keyScopes)[number], string> = {
+const scopeDescriptions: Record<(typeof keyScopes)[number], string> = {
   read: "Read prompts, runs, reports and sessions",
   run: "Start and cancel runs",
   write: "Manage prompts, providers and settings",
   report_friction: "Report friction as an agent in the field; can’t be combined with others",
 };
+const scopeLabels = Object.fromEntries(
+  keyScopes.map((scope) => [
+    scope,
+    <>
+      {scopeDescriptions[scope]} <code>{scope}</code>
+    </>,
+  ]),
+);
 
 const expirations = [
   ["", "Never"],
@@ -21,13 +33,18 @@ const expirations = [
   ["365", "In 1 year"],
 ] as const;
 
-/** What CI and editors need to run prompts, for as long as most teams keep a secret. */
-const defaultScopes: readonly string[] = ["read", "run"];
-const defaultDays = "90";
+/** What the form of a new key sends. `days`: null or 0: it never expires. */
+export const NewKey = Type.Object({
+  name: Type.String({ maxLength: 200 }),
+  scopes: Type.Array(OneOf(keyScopes)),
+  isCompatible: Type.Boolean(),
+  days: Nullable(Type.Integer({ minimum: 0, maximum: 3650 })),
+});
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+/** What CI and editors need to run prompts, for as long as most teams keep a secret. */
+const newKey = { scopes: ["read", "run"], days: 90 };
+
+type Props = SettingsProps & {
   keys: ApiKey[];
   sort?: string;
   /** Id of the key that the form creates. */
@@ -35,111 +52,77 @@ type Props = {
   now: number;
   /** The key that was just created. It is shown only once. */
   created?: { key: string; apiKey: ApiKey };
-  done?: string;
-  wrong?: string;
-  typed?: URLSearchParams;
-  mayChange: boolean;
 };
 
 /** API keys of an organization, and a form to create one. */
-export function KeysPage({ keys, sort, nextId, now, created, typed, mayChange, ...frame }: Props) {
-  const { base } = frame.site;
-  const held = typed?.getAll("scope");
+export function KeysPage({ keys, sort, nextId, now, created, ...frame }: Props) {
+  const {
+    site: { base },
+    typed,
+    fault,
+    mayChange,
+  } = frame;
   return (
     <SettingsFrame {...frame} path="/settings/keys">
       {created && <CreatedKey site={frame.site} created={created} />}
       {keys.length === 0 ? (
         <p class="muted">No API keys yet. Create one for CI, scripts or MCP clients.</p>
       ) : (
-        <Wide label="API keys">
-          <table class="list">
-            <Heads
-              labels={[
-                { label: "Name", sort: "name" },
-                "Key",
-                "Scopes",
-                { label: "Last used", sort: "used", largestFirst: true },
-                { label: "Expires", sort: "expires" },
-              ]}
-              numbers={mayChange ? ["Actions"] : []}
-              sorting={toSorting(`${base}/settings/keys`, { sort }, "-created")}
-            />
-            <tbody>
-              {keys.map((key) => (
-                <tr key={key.id} class={isInactive(key, now) ? "over" : undefined}>
-                  <th scope="row">{key.name}</th>
-                  <td>
-                    <code>{key.display}</code>
-                  </td>
-                  <td>
-                    {key.scopes?.join(", ") ?? "All scopes"}
-                    {key.isCompatible && ", compatibility mode"}
-                  </td>
-                  <td class="when">{key.lastUsedAt ? <Time at={key.lastUsedAt} /> : "Never"}</td>
-                  <td class="when">
-                    <Expiry apiKey={key} now={now} />
-                  </td>
-                  {mayChange && (
-                    <td class="number">
-                      {!isInactive(key, now) && (
-                        <form method="post" action={`${base}/settings/keys/${key.id}/revoke`}>
-                          <button class="bad" type="submit" aria-label={`Revoke ${key.name}`}>
-                            Revoke
-                          </button>
-                        </form>
-                      )}
-                    </td>
+        <List
+          label="API keys"
+          labels={[
+            { label: "Name", sort: "name" },
+            "Key",
+            "Scopes",
+            { label: "Last used", sort: "used", largestFirst: true },
+            { label: "Expires", sort: "expires" },
+          ]}
+          numbers={mayChange ? ["Actions"] : []}
+          sorting={toSorting(`${base}/settings/keys`, { sort }, "-created")}
+        >
+          {keys.map((key) => (
+            <tr key={key.id} class={isInactive(key, now) ? "over" : undefined}>
+              <th scope="row">{key.name}</th>
+              <td>
+                <code>{key.display}</code>
+              </td>
+              <td>
+                {key.scopes?.join(", ") ?? "All scopes"}
+                {key.isCompatible && ", compatibility mode"}
+              </td>
+              <td class="when">{key.lastUsedAt ? <Time at={key.lastUsedAt} /> : "Never"}</td>
+              <td class="when">
+                <Expiry apiKey={key} now={now} />
+              </td>
+              {mayChange && (
+                <td class="number">
+                  {!isInactive(key, now) && (
+                    <DangerZone action={`${base}/settings/keys/${key.id}/revoke`} label={`Revoke ${key.name}`}>
+                      Revoke
+                    </DangerZone>
                   )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Wide>
+                </td>
+              )}
+            </tr>
+          ))}
+        </List>
       )}
       {mayChange ? (
-        <form method="post" action={`${base}/settings/keys`}>
+        <SchemaForm
+          {...{ schema: NewKey, values: typed ?? toFields(NewKey, newKey), fault }}
+          action={`${base}/settings/keys`}
+        >
           <h2>New API key</h2>
           <input type="hidden" name="id" value={nextId} />
-          <p class="field">
-            <label>
-              Name
-              <input name="name" required maxLength={200} value={typed?.get("name") ?? ""} placeholder="ci" />
-            </label>
-          </p>
-          <fieldset>
-            <legend>Scopes</legend>
-            {keyScopes.map((scope) => (
-              <label key={scope} class="check">
-                <input type="checkbox" name="scope" value={scope} checked={(held ?? defaultScopes).includes(scope)} />
-                <span>
-                  {scopeLabels[scope]} <code>{scope}</code>
-                </span>
-              </label>
-            ))}
-          </fieldset>
-          <label class="check">
-            <input type="checkbox" name="isCompatible" checked={typed?.has("isCompatible")} />
-            <span>
-              Compatibility mode, for clients that were not written for evald: runs supersede unfinished runs of the
-              same preview, and errors are readable without their <code>detail</code>
-            </span>
-          </label>
-          <p class="field">
-            <label>
-              Expires{" "}
-              <select name="days">
-                {expirations.map(([days, label]) => (
-                  <option key={days} value={days} selected={(typed?.get("days") ?? defaultDays) === days}>
-                    {label}
-                  </option>
-                ))}
-              </select>
-            </label>
-          </p>
-          <button class="main" type="submit">
-            Create API key
-          </button>
-        </form>
+          <SchemaField name="name" label="Name" required placeholder="ci" />
+          <ChoiceField name="scopes" legend="Scopes" labels={scopeLabels} />
+          <CheckField name="isCompatible">
+            Compatibility mode, for clients that were not written for evald: runs supersede unfinished runs of the same
+            preview, and errors are readable without their <code>detail</code>
+          </CheckField>
+          <SchemaField name="days" label="Expires" options={expirations} />
+          <Submit>Create API key</Submit>
+        </SchemaForm>
       ) : (
         <p class="muted">Only admins and owners can create and revoke API keys.</p>
       )}

@@ -2,16 +2,15 @@ import type { Invitation } from "../../auth/invitations.ts";
 import type { Member } from "../../auth/members.ts";
 import { roles } from "../../db/tables/people.ts";
 import { capitalize } from "../../reports/labels.ts";
-import { Heads, toSorting, Wide } from "../components/figures.tsx";
+import { TextField } from "../components/field.tsx";
+import { Fact, List, toSorting } from "../components/figures.tsx";
+import { DangerZone, Submit } from "../components/form-parts.tsx";
 import { Day, Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
-import { may, type Role, type Viewer } from "../viewer.ts";
+import { may, type PageProps, type Role } from "../viewer.ts";
 import { SettingsFrame } from "./settings.tsx";
-import { Field } from "./sign-in.tsx";
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   members: Member[];
   sort?: string;
   invitations: Invitation[];
@@ -44,55 +43,50 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, do
           <Copy text={site.baseUrl + link.path} />
         </section>
       )}
-      <Wide label="Members">
-        <table class="list">
-          <Heads
-            labels={[
-              { label: "Name", sort: "name" },
-              { label: "Role", sort: "role" },
-              { label: "Joined", sort: "joined", largestFirst: true },
-              { label: "Last active", sort: "active", largestFirst: true },
-              ...(isOwner ? ["Actions"] : []),
-            ]}
-            sorting={toSorting(`${site.base}/settings/members`, { sort }, "role")}
-          />
-          <tbody>
-            {members.map((member) => (
-              <tr key={member.memberId}>
-                <td>
-                  <strong>{member.name}</strong>
-                  <span class="aside block">{member.email}</span>
-                </td>
-                <td>{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>
-                <td class="when">{<Day at={member.since} />}</td>
-                <td class="when">{member.lastUsedAt ? <Time at={member.lastUsedAt} /> : "Never"}</td>
-                {isOwner && (
-                  <td>
-                    <form class="inline" method="post" action={to("change")}>
-                      <input type="hidden" name="member" value={member.memberId} />
-                      <button type="submit" name="do" value="reset" aria-label={`Reset password of ${member.name}`}>
-                        Reset password
-                      </button>
-                      <button type="submit" class="bad" name="do" value="remove" aria-label={`Remove ${member.name}`}>
-                        Remove
-                      </button>
-                    </form>
-                  </td>
-                )}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <List
+        label="Members"
+        labels={[
+          { label: "Name", sort: "name" },
+          { label: "Role", sort: "role" },
+          { label: "Joined", sort: "joined", largestFirst: true },
+          { label: "Last active", sort: "active", largestFirst: true },
+          ...(isOwner ? ["Actions"] : []),
+        ]}
+        sorting={toSorting(`${site.base}/settings/members`, { sort }, "role")}
+      >
+        {members.map((member) => (
+          <tr key={member.memberId}>
+            <td>
+              <strong>{member.name}</strong>
+              <span class="aside block">{member.email}</span>
+            </td>
+            <td>{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>
+            <td class="when">{<Day at={member.since} />}</td>
+            <td class="when">{member.lastUsedAt ? <Time at={member.lastUsedAt} /> : "Never"}</td>
+            {isOwner && (
+              <td>
+                <form class="inline" method="post" action={to("change")}>
+                  <input type="hidden" name="member" value={member.memberId} />
+                  <button type="submit" name="do" value="reset" aria-label={`Reset password of ${member.name}`}>
+                    Reset password
+                  </button>
+                  <button type="submit" class="bad" name="do" value="remove" aria-label={`Remove ${member.name}`}>
+                    Remove
+                  </button>
+                </form>
+              </td>
+            )}
+          </tr>
+        ))}
+      </List>
       {isOwner ? <Invitations {...{ site, to, invitations }} /> : <p class="aside">Only owners can invite members.</p>}
       <section>
         <h2>Role permissions</h2>
         <dl class="facts">
           {roles.map((role) => (
-            <div key={role}>
-              <dt>{capitalize(role)}</dt>
-              <dd>{roleDescriptions[role]}</dd>
-            </div>
+            <Fact key={role} name={capitalize(role)}>
+              {roleDescriptions[role]}
+            </Fact>
           ))}
         </dl>
       </section>
@@ -125,14 +119,12 @@ const Invitations = ({ site, to, invitations }: InvitationsProps) => (
     <section>
       <h2 id="invite">Invite a member</h2>
       <form class="narrow" method="post" action={to("invite")}>
-        <Field name="email" label="Email" type="email" autocomplete="off" />
+        <TextField name="email" label="Email" type="email" autocomplete="off" />
         <div class="field">
           <label for="invited-role">Role</label>
           <RoleSelect id="invited-role" chosen="member" />
         </div>
-        <button class="main" type="submit">
-          Invite member
-        </button>
+        <Submit>Invite member</Submit>
       </form>
     </section>
     {invitations.length > 0 && (
@@ -149,17 +141,9 @@ const Invitations = ({ site, to, invitations }: InvitationsProps) => (
                 </span>
                 {!isExpired && <Copy text={site.baseUrl + path} />}
               </div>
-              <form method="post" action={to("revoke")}>
-                <button
-                  type="submit"
-                  class="bad"
-                  name="invitation"
-                  value={id}
-                  aria-label={`Revoke invitation of ${email}`}
-                >
-                  Revoke
-                </button>
-              </form>
+              <DangerZone action={to("revoke")} name="invitation" value={id} label={`Revoke invitation of ${email}`}>
+                Revoke
+              </DangerZone>
             </li>
           ))}
         </ul>

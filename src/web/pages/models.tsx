@@ -1,9 +1,12 @@
+import { Type } from "@sinclair/typebox";
 import type { Config } from "../../config/config.ts";
-import { providerVariables } from "../../config/model-settings.ts";
+import { modelProviders, providerVariables } from "../../config/model-settings.ts";
 import type { ModelSource } from "../../models/models.ts";
-import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
-import { SettingsFrame } from "./settings.tsx";
+import { OneOf } from "../../schema.ts";
+import { Fact } from "../components/figures.tsx";
+import { DangerZone, Submit } from "../components/form-parts.tsx";
+import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
 const names: Record<ModelSource["provider"], string> = {
   anthropic: "Anthropic",
@@ -12,38 +15,38 @@ const names: Record<ModelSource["provider"], string> = {
   "openai-compatible": "OpenAI-compatible server",
 };
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+/** What the form of a key sends. */
+export const ModelKey = Type.Object({
+  provider: OneOf(modelProviders),
+  key: Type.String(),
+  baseUrl: Type.Optional(Type.String({ format: "uri" })),
+});
+
+type Props = SettingsProps & {
   models: ModelSource[];
   /** Judge models of the organization; null: the server default. */
   judges: string[] | null;
-  config: Pick<Config, "agentModel" | "judgeModels" | "secretKey">;
-  done?: string;
-  wrong?: string;
-  typed?: URLSearchParams;
-  mayChange: boolean;
+  config: Config;
 };
 
 /** Models of agents and the judge, and their API keys. */
-export function ModelsPage({ models, judges, config, typed, mayChange, ...frame }: Props) {
-  const { base } = frame.site;
+export function ModelsPage({ models, judges, config, ...frame }: Props) {
+  const {
+    site: { base },
+    typed,
+    fault,
+    mayChange,
+  } = frame;
   const canStore = config.secretKey !== null;
   return (
     <SettingsFrame {...frame} path="/settings/models">
       <dl class="facts">
-        <div>
-          <dt>Agent model</dt>
-          <dd>
-            {config.agentModel ?? "None. Unless a prompt sets a model, the explorer agent reads the docs without one."}
-          </dd>
-        </div>
-        <div>
-          <dt>Judge models</dt>
-          <dd>
-            {(judges ?? config.judgeModels).join(", ") || "None. Reports don’t say whether the goal was reached."}
-          </dd>
-        </div>
+        <Fact name="Agent model">
+          {config.agentModel ?? "None. Unless a prompt sets a model, the explorer agent reads the docs without one."}
+        </Fact>
+        <Fact name="Judge models">
+          {(judges ?? config.judgeModels).join(", ") || "None. Reports don’t say whether the goal was reached."}
+        </Fact>
       </dl>
       <p class="muted">
         See <a href={`${base}/docs/models`}>Models and keys</a> for how to set these.
@@ -93,39 +96,36 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
           {mayChange && canStore && (
             <details open={typed?.get("provider") === provider}>
               <summary>{source === "organization" ? "Replace or remove" : "Set organization key"}</summary>
-              <form method="post" action={`${base}/settings/models`}>
+              <SchemaForm
+                schema={ModelKey}
+                {...(typed?.get("provider") === provider
+                  ? { values: typed, fault }
+                  : { values: new URLSearchParams() })}
+                prefix={`${provider}-`}
+                action={`${base}/settings/models`}
+              >
                 <input type="hidden" name="provider" value={provider} />
-                <p class="field">
-                  <label>
-                    {" "}
-                    API key{" "}
-                    <input name="key" type="password" autocomplete="off" required={provider !== "openai-compatible"} />
-                  </label>
-                  <span class="hint">Encrypted at rest and never shown again.</span>
-                </p>
-                <p class="field">
-                  <label>
-                    Base URL
-                    <input
-                      name="baseUrl"
-                      type="url"
-                      value={typed?.get("provider") === provider ? (typed.get("baseUrl") ?? "") : ""}
-                      placeholder={providerVariables[provider].fallback ?? "http://127.0.0.1:11434/v1"}
-                      required={providerVariables[provider].fallback === null}
-                    />
-                  </label>
-                </p>
-                <button class="main" type="submit">
-                  Save key
-                </button>
-              </form>
+                <SchemaField
+                  name="key"
+                  label="API key"
+                  hint="Encrypted at rest and never shown again."
+                  type="password"
+                  autocomplete="off"
+                  value=""
+                  required={provider !== "openai-compatible"}
+                />
+                <SchemaField
+                  name="baseUrl"
+                  label="Base URL"
+                  placeholder={providerVariables[provider].fallback ?? "http://127.0.0.1:11434/v1"}
+                  required={providerVariables[provider].fallback === null}
+                />
+                <Submit>Save key</Submit>
+              </SchemaForm>
               {source === "organization" && (
-                <form method="post" action={`${base}/settings/models/forget`}>
-                  <input type="hidden" name="provider" value={provider} />
-                  <button class="bad" type="submit">
-                    Remove key
-                  </button>
-                </form>
+                <DangerZone action={`${base}/settings/models/forget`} name="provider" value={provider}>
+                  Remove key
+                </DangerZone>
               )}
             </details>
           )}

@@ -1,10 +1,13 @@
+import { Type } from "@sinclair/typebox";
 import { events, subscribable } from "../../notifications/events.ts";
-import type { Destination } from "../../notifications/schema.ts";
-import { Wide } from "../components/figures.tsx";
+import { type Destination, DestinationInput } from "../../notifications/schema.ts";
+import { OneOf } from "../../schema.ts";
+import { List } from "../components/figures.tsx";
+import { Submit } from "../components/form-parts.tsx";
+import { ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
-import { SettingsFrame } from "./settings.tsx";
+import { toFields } from "../form-values.ts";
+import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
 export const path = "/settings/notifications";
 
@@ -13,15 +16,6 @@ const disabledWords: Record<NonNullable<Destination["disabledBecause"]>, string>
   request: "Disabled",
   gone: "Disabled: it returned 410",
   failing: "Disabled: all tries of a delivery failed",
-};
-
-export type Frame = {
-  site: Site;
-  viewer: Viewer;
-  done?: string;
-  wrong?: string;
-  typed?: URLSearchParams;
-  mayChange: boolean;
 };
 
 export function Status({ destination }: { destination: Destination }) {
@@ -35,29 +29,25 @@ export function Status({ destination }: { destination: Destination }) {
   );
 }
 
-export function EventChoice({ held }: { held: readonly string[] }) {
-  return (
-    <fieldset>
-      <legend>Events</legend>
-      {subscribable.map((type) => (
-        <label key={type} class="check">
-          <input type="checkbox" name="event" value={type} checked={held.includes(type)} />
-          <span>
-            <code>{type}</code> {events[type].description}
-          </span>
-        </label>
-      ))}
-    </fieldset>
-  );
-}
+/** The events to send, by their names. */
+export const eventLabels = Object.fromEntries(
+  subscribable.map((type) => [
+    type,
+    <>
+      <code>{type}</code> {events[type].description}
+    </>,
+  ]),
+);
+
+/** What the form of a new destination sends. `header`: `Name: value`. */
+export const NewDestination = Type.Object({
+  ...Type.Pick(DestinationInput, ["kind", "url", "name"]).properties,
+  header: Type.Optional(Type.String({ maxLength: 2100 })),
+  events: Type.Array(OneOf(subscribable)),
+});
 
 /** Webhooks, Slack channels and email digests of an organization, and a form to add one. */
-export function NotificationsPage({
-  destinations,
-  typed,
-  mayChange,
-  ...frame
-}: Frame & { destinations: Destination[] }) {
+export function NotificationsPage({ destinations, ...frame }: SettingsProps & { destinations: Destination[] }) {
   const { base } = frame.site;
   return (
     <SettingsFrame {...frame} path={path}>
@@ -67,85 +57,51 @@ export function NotificationsPage({
           <a href={`${base}/docs/webhooks`}>Webhooks</a>.
         </p>
       ) : (
-        <Wide label="Destinations">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Type</th>
-                <th scope="col">Events</th>
-                <th scope="col">Status</th>
-              </tr>
-            </thead>
-            <tbody>
-              {destinations.map((destination) => (
-                <tr key={destination.id} class={destination.status === "disabled" ? "over" : undefined}>
-                  <th scope="row">
-                    <a href={`${base}${path}/${destination.id}`}>{destination.name}</a>
-                  </th>
-                  <td>{kinds[destination.kind]}</td>
-                  <td>{destination.events.join(", ")}</td>
-                  <td class="when">
-                    <Status destination={destination} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Wide>
+        <List label="Destinations" labels={["Name", "Type", "Events", "Status"]}>
+          {destinations.map((destination) => (
+            <tr key={destination.id} class={destination.status === "disabled" ? "over" : undefined}>
+              <th scope="row">
+                <a href={`${base}${path}/${destination.id}`}>{destination.name}</a>
+              </th>
+              <td>{kinds[destination.kind]}</td>
+              <td>{destination.events.join(", ")}</td>
+              <td class="when">
+                <Status destination={destination} />
+              </td>
+            </tr>
+          ))}
+        </List>
       )}
-      {mayChange ? <NewDestination base={base} typed={typed} /> : <OnlyAdmins />}
+      {frame.mayChange ? <DestinationForm {...frame} /> : <OnlyAdmins />}
     </SettingsFrame>
   );
 }
 
 export const OnlyAdmins = () => <p class="muted">Only admins and owners can change notifications.</p>;
 
-function NewDestination({ base, typed }: { base: string; typed: URLSearchParams | undefined }) {
-  return (
-    <form method="post" action={base + path}>
-      <h2>New destination</h2>
-      <fieldset>
-        <legend>Type</legend>
-        {Object.entries(kinds).map(([kind, label]) => (
-          <label key={kind} class="check">
-            <input type="radio" name="kind" value={kind} checked={(typed?.get("kind") ?? "webhook") === kind} />
-            <span>{label}</span>
-          </label>
-        ))}
-      </fieldset>
-      <p class="field">
-        <label>
-          URL
-          <input
-            name="url"
-            type="url"
-            maxLength={2000}
-            value={typed?.get("url") ?? ""}
-            placeholder="https://ci.example.com/hooks/evald"
-            aria-describedby="url-hint"
-          />
-        </label>
-        <span class="hint" id="url-hint">
-          Of the webhook, or of the incoming webhook in Slack. Leave it blank for email, which goes to all owners.
-        </span>
-      </p>
-      <p class="field">
-        <label>
-          Name <input name="name" maxLength={200} value={typed?.get("name") ?? ""} placeholder="CI" />
-        </label>
-      </p>
-      <p class="field">
-        <label>
-          Header
-          <input name="header" maxLength={2100} autocomplete="off" placeholder="Authorization: Bearer …" />
-        </label>
-        <span class="hint">Optional, for webhooks. Stored encrypted and never shown again.</span>
-      </p>
-      <EventChoice held={typed?.getAll("event") ?? []} />
-      <button class="main" type="submit">
-        Add destination
-      </button>
-    </form>
-  );
-}
+const DestinationForm = ({ site, typed, fault }: SettingsProps) => (
+  <SchemaForm
+    {...{ schema: NewDestination, values: typed ?? toFields(NewDestination, { kind: "webhook" }), fault }}
+    action={site.base + path}
+  >
+    <h2>New destination</h2>
+    <ChoiceField name="kind" legend="Type" labels={kinds} />
+    <SchemaField
+      name="url"
+      label="URL"
+      placeholder="https://ci.example.com/hooks/evald"
+      hint="Of the webhook, or of the incoming webhook in Slack. Leave it blank for email, which goes to all owners."
+    />
+    <SchemaField name="name" label="Name" placeholder="CI" />
+    <SchemaField
+      name="header"
+      label="Header"
+      autocomplete="off"
+      placeholder="Authorization: Bearer …"
+      hint="Optional, for webhooks. Stored encrypted and never shown again."
+      value=""
+    />
+    <ChoiceField name="events" legend="Events" labels={eventLabels} />
+    <Submit>Add destination</Submit>
+  </SchemaForm>
+);

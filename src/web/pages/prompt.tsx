@@ -6,18 +6,16 @@ import type { RunLine } from "../../runs/lists.ts";
 import type { ScheduledEvaluation } from "../../schedules/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
 import { Heads } from "../components/figures.tsx";
+import { ButtonForm } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
 import { Change, Score } from "../components/score.tsx";
 import { formatZoned, Time, useTime, When } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
+import { may, type PageProps, type Viewer } from "../viewer.ts";
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   prompt: Prompt;
   providerName: string | null;
   /** The agent that a run would use now. */
@@ -116,11 +114,13 @@ const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
           Duplicate
         </a>
         {status !== "archived" && (
-          <form method="post" action={`${base}/prompts/${id}/status`}>
-            <button type="submit" name="status" value={status === "active" ? "paused" : "active"}>
-              {status === "active" ? "Pause" : "Resume"}
-            </button>
-          </form>
+          <ButtonForm
+            action={`${base}/prompts/${id}/status`}
+            name="status"
+            value={status === "active" ? "paused" : "active"}
+          >
+            {status === "active" ? "Pause" : "Resume"}
+          </ButtonForm>
         )}
       </>
     )}

@@ -7,12 +7,9 @@ import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { type PromptScore, ScoreTable } from "../components/score.tsx";
 import { type BulkAction, BulkActions } from "../components/selection.tsx";
 import { When } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
+import { may, type PageProps } from "../viewer.ts";
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   filter: PromptFilter & { sort?: string };
   /** The tags to filter by. */
   tags: string[];

@@ -1,23 +1,21 @@
-import type { Provider } from "../../providers/schema.ts";
-import { Heads, toSorting, Wide } from "../components/figures.tsx";
+import { type Provider, ProviderInput } from "../../providers/schema.ts";
+import { List, toSorting } from "../components/figures.tsx";
+import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
-import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
+import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import { toFields } from "../form-values.ts";
+import { may, type PageProps } from "../viewer.ts";
+import type { FormResult } from "./settings.tsx";
 
-export type ProviderFields = { name: string; docsUrl: string; productUrl: string };
-
-/** `typed` and `wrong`: the submitted values and the error, when the form was rejected. */
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   providers: Provider[];
   sort?: string;
-  typed?: ProviderFields;
-  wrong?: string;
+  /** The form, when it was rejected. */
+  rejected?: FormResult;
 };
 
 /** Providers of the organization. */
-export function ProvidersPage({ site, site: { base }, viewer, providers, sort, typed, wrong }: Props) {
+export function ProvidersPage({ site, site: { base }, viewer, providers, sort, rejected }: Props) {
   return (
     <Layout site={site} viewer={viewer} path="/providers" title="Providers">
       <div class="toolbar">
@@ -32,70 +30,47 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, sort, t
           </p>
         </div>
       ) : (
-        <Wide label="Providers">
-          <table class="list">
-            <Heads
-              labels={[
-                { label: "Name", sort: "name" },
-                { label: "Docs", sort: "docs" },
-                { label: "Product", sort: "product" },
-              ]}
-              sorting={toSorting(`${base}/providers`, { sort }, "-created")}
-            />
-            <tbody>
-              {providers.map(({ id, name, docsUrl, productUrl }) => (
-                <tr key={id}>
-                  <th scope="row">
-                    <a href={`${base}/providers/${id}`}>{name}</a>
-                  </th>
-                  <td>{docsUrl && <Outside url={docsUrl} />}</td>
-                  <td>{productUrl && <Outside url={productUrl} />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Wide>
+        <List
+          label="Providers"
+          labels={[
+            { label: "Name", sort: "name" },
+            { label: "Docs", sort: "docs" },
+            { label: "Product", sort: "product" },
+          ]}
+          sorting={toSorting(`${base}/providers`, { sort }, "-created")}
+        >
+          {providers.map(({ id, name, docsUrl, productUrl }) => (
+            <tr key={id}>
+              <th scope="row">
+                <a href={`${base}/providers/${id}`}>{name}</a>
+              </th>
+              <td>{docsUrl && <Outside url={docsUrl} />}</td>
+              <td>{productUrl && <Outside url={productUrl} />}</td>
+            </tr>
+          ))}
+        </List>
       )}
       {may(viewer, "providers") && (
         <section>
           <h2>New provider</h2>
-          <ProviderForm action={`${base}/providers`} act="Add provider" fields={typed} wrong={wrong} />
+          <ProviderForm action={`${base}/providers`} act="Add provider" {...rejected} />
         </section>
       )}
     </Layout>
   );
 }
 
-type FormProps = { action: string; act: string; fields?: ProviderFields; wrong?: string };
+type FormProps = FormResult & { action: string; act: string; provider?: Provider };
 
-export const ProviderForm = ({ action, act, fields, wrong }: FormProps) => (
-  <form method="post" action={action} class="narrow">
-    {wrong && (
-      <p class="notice bad" role="alert">
-        {wrong}
-      </p>
-    )}
-    <div class="field">
-      <label for="name">Name</label>
-      <input id="name" name="name" value={fields?.name} maxLength={200} required />
-    </div>
-    <div class="field">
-      <label for="docsUrl">Docs URL</label>
-      <input
-        id="docsUrl"
-        name="docsUrl"
-        type="url"
-        value={fields?.docsUrl}
-        maxLength={2000}
-        placeholder="https://docs.acme.example/"
-      />
-    </div>
-    <div class="field">
-      <label for="productUrl">Product or API base URL</label>
-      <input id="productUrl" name="productUrl" type="url" value={fields?.productUrl} maxLength={2000} />
-    </div>
-    <button type="submit" class="main">
-      {act}
-    </button>
-  </form>
+export const ProviderForm = ({ action, act, provider, typed, wrong, fault }: FormProps) => (
+  <SchemaForm
+    {...{ schema: ProviderInput, values: typed ?? toFields(ProviderInput, provider ?? {}), fault, action }}
+    class="narrow"
+  >
+    <Notices wrong={wrong} />
+    <SchemaField name="name" label="Name" required />
+    <SchemaField name="docsUrl" label="Docs URL" placeholder="https://docs.acme.example/" />
+    <SchemaField name="productUrl" label="Product or API base URL" />
+    <Submit>{act}</Submit>
+  </SchemaForm>
 );

@@ -12,8 +12,7 @@ import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
 import { type BulkAction, BulkActions, SelectRow } from "../components/selection.tsx";
 import { When } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
+import { may, type PageProps, type Viewer } from "../viewer.ts";
 
 export const letters = ["A", "B", "C", "D", "F"] as const;
 
@@ -32,9 +31,7 @@ type ReportsQuery = {
 
 export const reportsShown = 50;
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   found: Paged<ReportSummary>;
   /** IDs of the runs that replaced hosts. */
   previews: Set<string>;

@@ -8,17 +8,15 @@ import type { Attempt, Run } from "../../runs/schema.ts";
 import type { Used } from "../../runs/usage.ts";
 import { Meter } from "../components/charts.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
+import { ButtonForm, DangerZone } from "../components/form-parts.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { Time, When } from "../components/when.tsx";
 import { attemptLabels, failureText, runDuration, usageText, waitingLabels, waitingText } from "../run-labels.ts";
-import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
+import { may, type PageProps } from "../viewer.ts";
 
-type State = {
-  site: Site;
-  viewer: Viewer;
+type State = PageProps & {
   title: string;
   isPreview: boolean;
   run: Run;
@@ -122,15 +120,9 @@ export function RunState({
         {isPreview && <PreviewMark />}
         <span class="end">
           {!may(viewer, "run") ? null : isOpen ? (
-            <form method="post" action={`${base}/runs/${run.runId}/cancel`}>
-              <button type="submit" class="bad">
-                Cancel run
-              </button>
-            </form>
+            <DangerZone action={`${base}/runs/${run.runId}/cancel`}>Cancel run</DangerZone>
           ) : (
-            <form method="post" action={`${base}/runs/${run.runId}/rerun`}>
-              <button type="submit">Run again</button>
-            </form>
+            <ButtonForm action={`${base}/runs/${run.runId}/rerun`}>Run again</ButtonForm>
           )}
         </span>
       </header>

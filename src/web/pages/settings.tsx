@@ -1,6 +1,11 @@
+import { Type } from "@sinclair/typebox";
 import type { ComponentChildren } from "preact";
 import type { Org } from "../../auth/orgs.ts";
+import { Nullable } from "../../schema.ts";
+import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
+import { CheckField, type Fault, SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import { toFields } from "../form-values.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
@@ -19,14 +24,15 @@ type Tab = (typeof tabs)[number];
 const isShown = ([, path]: Tab, viewer: Viewer, current: string) =>
   path !== "/settings/workers" || path === current || viewer.hasWorkers;
 
-type FrameProps = {
-  site: Site;
-  viewer: Viewer;
+/** Messages of the last form of a settings page, and its values when they were rejected. */
+export type FormResult = { done?: string; wrong?: string; fault?: Fault; typed?: URLSearchParams };
+
+/** What every settings page knows. */
+export type SettingsProps = FormResult & { site: Site; viewer: Viewer; mayChange: boolean };
+
+type FrameProps = Omit<SettingsProps, "mayChange"> & {
   /** Path of the current tab. */
   path: Tab[1];
-  /** Success or error message of the last form. */
-  done?: string;
-  wrong?: string;
   children: ComponentChildren;
 };
 
@@ -47,160 +53,103 @@ export function SettingsFrame({ site, viewer, path, done, wrong, children }: Fra
             </a>
           ))}
       </nav>
-      {done && (
-        <p class="notice good" role="status">
-          {done}
-        </p>
-      )}
-      {wrong && (
-        <p class="notice bad" role="alert">
-          {wrong}
-        </p>
-      )}
+      <Notices done={done} wrong={wrong} />
       <div class="settings">{children}</div>
     </Layout>
   );
 }
 
-type Props = Pick<FrameProps, "site" | "viewer" | "done" | "wrong"> & {
+const positive = Type.Optional(Nullable(Type.Integer({ minimum: 0 })));
+const usd = Type.Optional(Nullable(Type.Number({ minimum: 0 })));
+
+/** What the form of an organization sends. */
+export const OrgSettings = Type.Object({
+  name: Type.String({ maxLength: 200 }),
+  timeZone: Type.String(),
+  maxRunsAtOnce: positive,
+  maxRunsADay: positive,
+  maxUsdAMonth: usd,
+  maxUsdARun: usd,
+  judgeModels: Type.Optional(Nullable(Type.Array(Type.String()))),
+  hasResultsPage: Type.Boolean(),
+});
+
+type Props = SettingsProps & {
   org: Org;
   /** Model spending of the organization this month. */
   spentUsd: number;
   /** Server defaults for settings that the organization leaves blank. */
   defaults: { runsAtOnce: number; runsADay: number | null };
-  /** The submitted values, when they were rejected. */
-  typed?: URLSearchParams;
-  mayChange: boolean;
 };
 
 /** Name, time zone and limits of an organization. */
-export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }: Props) {
-  const value = (name: string, stored: string | number | null) => typed?.get(name) ?? String(stored ?? "");
+export function OrgPage({ org, spentUsd, defaults, ...frame }: Props) {
+  const { site, mayChange, typed, fault } = frame;
+  const stored = { ...org, hasResultsPage: org.resultsPath !== null };
   return (
     <SettingsFrame {...frame} path="/settings">
-      <form method={mayChange ? "post" : "get"} action={`${frame.site.base}/settings`}>
-        <fieldset disabled={!mayChange}>
+      <SchemaForm
+        {...{ schema: OrgSettings, values: typed ?? toFields(OrgSettings, stored), fault, mayChange }}
+        action={`${site.base}/settings`}
+      >
+        <fieldset>
           <legend>Organization</legend>
-          <p class="field">
-            <label>
-              Name <input name="name" required maxLength={200} value={value("name", org.name)} />
-            </label>
-          </p>
-          <p class="field">
-            <label>
-              Time zone
-              <input
-                name="timeZone"
-                required
-                list="zones"
-                value={value("timeZone", org.timeZone)}
-                aria-describedby="zone-hint"
-              />
-            </label>
-            <span class="hint" id="zone-hint">
-              Used for schedules, reports and monthly spending. For example, Europe/Berlin.
-            </span>
-          </p>
+          <SchemaField name="name" label="Name" required />
+          <SchemaField
+            name="timeZone"
+            label="Time zone"
+            hint="Used for schedules, reports and monthly spending. For example, Europe/Berlin."
+            required
+            list="zones"
+          />
           <datalist id="zones">
             {Intl.supportedValuesOf("timeZone").map((zone) => (
               <option key={zone} value={zone} />
             ))}
           </datalist>
         </fieldset>
-        <fieldset disabled={!mayChange}>
+        <fieldset>
           <legend>Limits</legend>
-          <p class="field">
-            <label>
-              Concurrent runs{" "}
-              <input
-                name="maxRunsAtOnce"
-                inputMode="numeric"
-                pattern="[0-9]*"
-                placeholder={`Server default (${defaults.runsAtOnce})`}
-                value={value("maxRunsAtOnce", org.maxRunsAtOnce)}
-              />
-            </label>
-          </p>
-          <p class="field">
-            <label>
-              Daily run limit{" "}
-              <input
-                name="maxRunsADay"
-                inputMode="numeric"
-                pattern="[0-9]*"
-                placeholder={defaults.runsADay === null ? "Unlimited" : `Server default (${defaults.runsADay})`}
-                value={value("maxRunsADay", org.maxRunsADay)}
-                aria-describedby="day-hint"
-              />
-            </label>
-            <span class="hint" id="day-hint">
-              Runs started per rolling 24 hours. Extra runs are queued.
-            </span>
-          </p>
+          <SchemaField
+            name="maxRunsAtOnce"
+            label="Concurrent runs"
+            placeholder={`Server default (${defaults.runsAtOnce})`}
+          />
+          <SchemaField
+            name="maxRunsADay"
+            label="Daily run limit"
+            hint="Runs started per rolling 24 hours. Extra runs are queued."
+            placeholder={defaults.runsADay === null ? "Unlimited" : `Server default (${defaults.runsADay})`}
+          />
         </fieldset>
-        <fieldset disabled={!mayChange}>
+        <fieldset>
           <legend>Models</legend>
-          <p class="field">
-            <label>
-              Monthly budget (USD){" "}
-              <input
-                name="maxUsdAMonth"
-                inputMode="decimal"
-                placeholder="Unlimited"
-                value={value("maxUsdAMonth", org.maxUsdAMonth)}
-                aria-describedby="month-hint"
-              />
-            </label>
-            <span class="hint" id="month-hint">
-              ${spentUsd.toFixed(2)} spent this month. Runs that would exceed the budget are stopped.
-            </span>
-          </p>
-          <p class="field">
-            <label>
-              Budget per run (USD){" "}
-              <input
-                name="maxUsdARun"
-                inputMode="decimal"
-                placeholder="Server default"
-                value={value("maxUsdARun", org.maxUsdARun)}
-              />
-            </label>
-          </p>
-          <p class="field">
-            <label>
-              Judge models{" "}
-              <input
-                name="judgeModels"
-                placeholder="Server default"
-                value={value("judgeModels", org.judgeModels?.join(", ") ?? null)}
-                aria-describedby="judge-hint"
-              />
-            </label>
-            <span class="hint" id="judge-hint">
-              Comma-separated provider/model in order of preference. evald picks the first from a different vendor than
-              the agent.
-            </span>
-          </p>
+          <SchemaField
+            name="maxUsdAMonth"
+            label="Monthly budget (USD)"
+            hint={`$${spentUsd.toFixed(2)} spent this month. Runs that would exceed the budget are stopped.`}
+            placeholder="Unlimited"
+          />
+          <SchemaField name="maxUsdARun" label="Budget per run (USD)" placeholder="Server default" />
+          <SchemaField
+            name="judgeModels"
+            label="Judge models"
+            hint="Comma-separated provider/model in order of preference. evald picks the first from a different vendor than the agent."
+            placeholder="Server default"
+          />
         </fieldset>
-        <fieldset disabled={!mayChange}>
+        <fieldset>
           <legend>Public results page</legend>
-          <label class="check">
-            <input
-              type="checkbox"
-              name="hasResultsPage"
-              checked={typed ? typed.has("hasResultsPage") : org.resultsPath !== null}
-              aria-describedby="results-hint"
-            />
+          <CheckField
+            name="hasResultsPage"
+            hint="The page shows the grade, trend and method of the prompts that you choose in their settings. It has no sessions. Turning it off revokes the URL for good."
+          >
             Show chosen prompts to everyone with the URL
-          </label>
-          <p class="hint" id="results-hint">
-            The page shows the grade, trend and method of the prompts that you choose in their settings. It has no
-            sessions. Turning it off revokes the URL for good.
-          </p>
+          </CheckField>
           {org.resultsPath && (
             <p class="copy">
-              <a id="results-url" href={frame.site.base + org.resultsPath}>
-                {frame.site.baseUrl + org.resultsPath}
+              <a id="results-url" href={site.base + org.resultsPath}>
+                {site.baseUrl + org.resultsPath}
               </a>
               <button type="button" data-copy="#results-url" class="only-live">
                 Copy
@@ -208,14 +157,8 @@ export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }:
             </p>
           )}
         </fieldset>
-        {mayChange ? (
-          <button class="main" type="submit">
-            Save settings
-          </button>
-        ) : (
-          <p class="muted">Only owners can change these settings.</p>
-        )}
-      </form>
+        {mayChange ? <Submit>Save settings</Submit> : <p class="muted">Only owners can change these settings.</p>}
+      </SchemaForm>
     </SettingsFrame>
   );
 }

@@ -1,5 +1,7 @@
+import { TextField } from "../components/field.tsx";
+import { Submit } from "../components/form-parts.tsx";
 import type { Site } from "../site.ts";
-import { AuthPage, Field, passwordHint } from "./sign-in.tsx";
+import { AuthPage, passwordHint } from "./sign-in.tsx";
 
 type Props = { site: Site; path: string; orgName: string; filled?: { name: string; email: string }; wrong?: string };
 
@@ -11,12 +13,10 @@ export const SetupPage = ({ site, path, orgName, filled, wrong }: Props) => (
     lead="You’ll be the owner of this organization. You can invite teammates next."
   >
     <form method="post" action={site.base + path}>
-      <Field name="name" label="Your name" autocomplete="name" value={filled?.name} />
-      <Field name="email" label="Email" type="email" autocomplete="username" value={filled?.email} />
-      <Field name="password" label="Password" type="password" autocomplete="new-password" hint={passwordHint} />
-      <button class="main" type="submit">
-        Create account
-      </button>
+      <TextField name="name" label="Your name" autocomplete="name" value={filled?.name} />
+      <TextField name="email" label="Email" type="email" autocomplete="username" value={filled?.email} />
+      <TextField name="password" label="Password" type="password" autocomplete="new-password" hint={passwordHint} />
+      <Submit>Create account</Submit>
     </form>
     <p class="aside">Already have an account on this server? Use its password.</p>
   </AuthPage>

@@ -1,4 +1,6 @@
 import type { ComponentChildren } from "preact";
+import { TextField } from "../components/field.tsx";
+import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 
@@ -24,45 +26,12 @@ export function AuthPage({
       <div class="auth-page">
         <h1>{title}</h1>
         {lead && <p class="lead">{lead}</p>}
-        {wrong && (
-          <p class="notice bad" role="alert">
-            {wrong}
-          </p>
-        )}
+        <Notices wrong={wrong} />
         {children}
       </div>
     </Layout>
   );
 }
-
-type FieldProps = {
-  name: string;
-  label: string;
-  type?: "text" | "email" | "password";
-  value?: string;
-  autocomplete: string;
-  hint?: string;
-  readonly?: boolean;
-};
-
-export const Field = ({ name, label, type = "text", value, autocomplete, hint, readonly }: FieldProps) => (
-  <div class="field">
-    <label for={name}>{label}</label>
-    <input
-      id={name}
-      // Preact types each kind of input separately.
-      {...({ name, type, value, autocomplete } as { name: string; type: "text" })}
-      readOnly={readonly}
-      required
-      aria-describedby={hint && `${name}-hint`}
-    />
-    {hint && (
-      <span class="hint" id={`${name}-hint`}>
-        {hint}
-      </span>
-    )}
-  </div>
-);
 
 export const passwordHint = "At least 12 characters. A phrase of several unrelated words works well.";
 
@@ -90,11 +59,9 @@ export const SignInPage = ({ site, next, email, wrong, ssoName, sendsMail }: Pro
     )}
     <form method="post" action={`${site.base}/sign-in`}>
       <input type="hidden" name="next" value={next} />
-      <Field name="email" label="Email" type="email" autocomplete="username" value={email} />
-      <Field name="password" label="Password" type="password" autocomplete="current-password" />
-      <button class="main" type="submit">
-        Sign in
-      </button>
+      <TextField name="email" label="Email" type="email" autocomplete="username" value={email} />
+      <TextField name="password" label="Password" type="password" autocomplete="current-password" />
+      <Submit>Sign in</Submit>
     </form>
     {sendsMail ? (
       <p class="aside">
@@ -117,10 +84,8 @@ export const ForgottenPage = ({ site, email, wrong }: { site: Site; email?: stri
       <p>If {email} has an account, we’ve emailed a reset link. It works once and expires in 24 hours.</p>
     ) : (
       <form method="post" action={`${site.base}/sign-in/forgotten`}>
-        <Field name="email" label="Email" type="email" autocomplete="username" />
-        <button class="main" type="submit">
-          Email me a reset link
-        </button>
+        <TextField name="email" label="Email" type="email" autocomplete="username" />
+        <Submit>Email me a reset link</Submit>
       </form>
     )}
     <p class="aside">

@@ -1,13 +1,12 @@
-import type { TagScheduleResult } from "../../schedules/schema.ts";
+import { TagSchedule, type TagScheduleResult } from "../../schedules/schema.ts";
+import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
-import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
+import type { PageProps } from "../viewer.ts";
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   tags: string[];
-  draft: { tag?: string; frequency?: string };
+  values: URLSearchParams;
   done?: TagScheduleResult;
   wrong?: string;
 };
@@ -15,7 +14,7 @@ type Props = {
 const count = (n: number) => `${n} ${n === 1 ? "prompt" : "prompts"}`;
 
 /** A form that sets the schedule of all prompts with a tag. */
-export const TagSchedulePage = ({ site, site: { base }, viewer, tags, draft, done, wrong }: Props) => (
+export const TagSchedulePage = ({ site, site: { base }, viewer, tags, values, done, wrong }: Props) => (
   <Layout
     {...{ site, viewer }}
     path="/prompts/schedule"
@@ -40,48 +39,26 @@ export const TagSchedulePage = ({ site, site: { base }, viewer, tags, draft, don
         )}
       </div>
     )}
-    {wrong && (
-      <p class="notice bad" role="alert">
-        {wrong}
-      </p>
-    )}
+    <Notices wrong={wrong} />
     {tags.length === 0 ? (
       <p class="muted">No prompt has a tag yet. Add tags when you edit a prompt.</p>
     ) : (
-      <form method="post" action={`${base}/prompts/schedule`} class="narrow">
-        <p class="field">
-          <label>
-            Tag
-            <select name="tag">
-              {tags.map((each) => (
-                <option key={each} value={each} selected={each === draft.tag}>
-                  {each}
-                </option>
-              ))}
-            </select>
-          </label>
-        </p>
-        <p class="field">
-          <label>
-            Frequency
-            <input
-              name="frequency"
-              value={draft.frequency ?? ""}
-              maxLength={200}
-              placeholder="daily"
-              aria-describedby="frequency-hint"
-            />
-          </label>
-          <span class="hint" id="frequency-hint">
-            <code>hourly</code>, <code>daily</code>, <code>weekly</code>, <code>monthly</code>, or a cron expression
-            such as <code>0 6 * * 1-5</code>. Leave it blank to remove the schedules. Each prompt keeps its number of
-            runs.
-          </span>
-        </p>
-        <button class="main" type="submit">
-          Save schedules
-        </button>
-      </form>
+      <SchemaForm {...{ schema: TagSchedule, values }} action={`${base}/prompts/schedule`} class="narrow">
+        <SchemaField name="tag" label="Tag" options={tags.map((tag) => [tag, tag] as const)} />
+        <SchemaField
+          name="frequency"
+          label="Frequency"
+          placeholder="daily"
+          hint={
+            <>
+              <code>hourly</code>, <code>daily</code>, <code>weekly</code>, <code>monthly</code>, or a cron expression
+              such as <code>0 6 * * 1-5</code>. Leave it blank to remove the schedules. Each prompt keeps its number of
+              runs.
+            </>
+          }
+        />
+        <Submit>Save schedules</Submit>
+      </SchemaForm>
     )}
   </Layout>
 );

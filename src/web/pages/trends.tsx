@@ -8,8 +8,7 @@ import { Layout } from "../components/layout.tsx";
 import { seriesLabel, TrendChart } from "../components/trend-chart.tsx";
 import { withMinus } from "../components/verdict.tsx";
 import { Day, useDay } from "../components/when.tsx";
-import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import type { PageProps } from "../viewer.ts";
 
 type TrendsQuery = {
   tag?: string;
@@ -20,9 +19,7 @@ type TrendsQuery = {
   until?: string;
 };
 
-type Props = {
-  site: Site;
-  viewer: Viewer;
+type Props = PageProps & {
   trends: Trends;
   /** By the time of the change. */
   sides: Map<string, ChangeSides>;

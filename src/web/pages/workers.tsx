@@ -1,6 +1,6 @@
 import { count } from "../../grading/text.ts";
 import type { Worker } from "../../workers/schema.ts";
-import { Heads, Wide } from "../components/figures.tsx";
+import { List } from "../components/figures.tsx";
 import { useTime } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -38,19 +38,15 @@ export function WorkersPart({ site, workers, isUsed, mayChange, now }: WorkersSh
   if (!isUsed) return <NoRedis base={site.base} />;
   if (workers.length === 0) return <NoWorkers site={site} />;
   return (
-    <Wide label="Workers">
-      <table class="list">
-        <Heads
-          labels={["Name", "State", "Version", "Agents", "Labels"]}
-          numbers={["Sessions", "Last seen", ...(mayChange ? ["Actions"] : [])]}
-        />
-        <tbody>
-          {workers.map((worker) => (
-            <WorkerRow key={worker.id} {...{ base: site.base, worker, mayChange, now }} />
-          ))}
-        </tbody>
-      </table>
-    </Wide>
+    <List
+      label="Workers"
+      labels={["Name", "State", "Version", "Agents", "Labels"]}
+      numbers={["Sessions", "Last seen", ...(mayChange ? ["Actions"] : [])]}
+    >
+      {workers.map((worker) => (
+        <WorkerRow key={worker.id} {...{ base: site.base, worker, mayChange, now }} />
+      ))}
+    </List>
   );
 }
 

@@ -8,9 +8,9 @@ import { FieldFrictionChange, fieldFilter } from "../../field/schema.ts";
 import { seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { FieldFrictionDetailPage, FieldFrictionPage, fieldShown } from "../pages/field-friction.tsx";
-import { withoutBlanks } from "../query.ts";
+import { queryOf } from "../query.ts";
 
-const query = Type.Object({
+const query = queryOf({
   ...fieldFilter,
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
@@ -25,7 +25,7 @@ export const fieldFrictionPages = (ctx: Context) =>
           const found = listFieldFriction(ctx, viewer.org, filter, { limit: fieldShown, offset });
           return <FieldFrictionPage {...{ site, viewer, found, query }} />;
         }),
-      { transform: withoutBlanks, query },
+      query,
     )
     .get("/friction/field/:fieldId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {

@@ -5,14 +5,13 @@ import { frictionColumns, getFriction, listFriction } from "../../friction/frict
 import { frictionFilter, scopeQuery } from "../../friction/schema.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
-import { listAgents } from "../../prompts/prompts.ts";
 import { listProviders } from "../../providers/providers.ts";
 import { showPage } from "../page-requests.tsx";
 import { FrictionPage, frictionShown } from "../pages/friction.tsx";
 import { FrictionPointPage } from "../pages/friction-point.tsx";
-import { withoutBlanks } from "../query.ts";
+import { agentChoices, queryOf } from "../query.ts";
 
-const query = Type.Object({
+const query = queryOf({
   ...frictionFilter,
   sort: sortBy(frictionColumns),
   of: Type.Optional(Type.String({ format: "uuid", description: "ID of a prompt or provider" })),
@@ -32,17 +31,16 @@ export const frictionPages = (ctx: Context) =>
           const chosen = known.some(({ id }) => id === of) ? { providerId: of } : { promptId: of };
           const scope = isGiven ? {} : of === undefined ? { everything: true as const } : chosen;
           const filter = { ...asked, ...scope };
-          const agents = [...new Set([...listAgents(ctx).map(({ id }) => id), ...(asked.agent ? [asked.agent] : [])])];
+          const agents = agentChoices(ctx, asked.agent);
           const found = listFriction(ctx, viewer.org, filter, { limit: frictionShown, offset });
-          const body = (
+          return (
             <FrictionPage
               {...{ site, viewer, found, prompts: listed, providers: known, agents }}
               query={{ ...filter, offset }}
             />
           );
-          return body;
         }),
-      { transform: withoutBlanks, query },
+      query,
     )
     .get(
       "/friction/:fingerprint",

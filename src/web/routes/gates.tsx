@@ -9,7 +9,7 @@ import { listPromptChoices } from "../../prompts/lists.ts";
 import { Id, OneOf } from "../../schema.ts";
 import { showPage } from "../page-requests.tsx";
 import { GatePage, GatesPage } from "../pages/gates.tsx";
-import { withoutBlanks } from "../query.ts";
+import { queryOf } from "../query.ts";
 
 const perPage = 50;
 
@@ -27,15 +27,12 @@ export const gatePages = (ctx: Context) =>
           const shown = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: ctx.now() };
           return <GatesPage {...shown} />;
         }),
-      {
-        transform: withoutBlanks,
-        query: Type.Object({
-          promptId: Type.Optional(Id),
-          status: Type.Optional(OneOf(gateStatuses)),
-          sort: sortBy(gateColumns),
-          offset: pageQuery.offset,
-        }),
-      },
+      queryOf({
+        promptId: Type.Optional(Id),
+        status: Type.Optional(OneOf(gateStatuses)),
+        sort: sortBy(gateColumns),
+        offset: pageQuery.offset,
+      }),
     )
     .get("/gates/:gateId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => (

@@ -1,4 +1,3 @@
-import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { ApiKey } from "../../auth/keys.ts";
 import { createKey, listKeys, revokeKey } from "../../auth/keys.ts";
@@ -6,10 +5,12 @@ import type { Context } from "../../context.ts";
 import { badRequest } from "../../errors.ts";
 import { scopes } from "../../http/operation.ts";
 import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
-import { type FormResult, showPage, submitForm, submitSettings } from "../page-requests.tsx";
+import { readForm } from "../form-values.ts";
+import { showPage, submitForm, submitSettings } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
-import { KeysPage } from "../pages/keys.tsx";
-import { idIn, withoutBlanks } from "../query.ts";
+import { KeysPage, NewKey } from "../pages/keys.tsx";
+import type { FormResult } from "../pages/settings.tsx";
+import { idIn, queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -45,22 +46,16 @@ export const keyPages = (ctx: Context) =>
     .get(
       "/settings/keys",
       ({ request, query: { sort } }) => showPage(ctx, request, (viewer, site) => keysPage(ctx, viewer, site, { sort })),
-      {
-        transform: withoutBlanks,
-        query: Type.Object({ sort: sortBy(keyColumns) }),
-      },
+      queryOf({ sort: sortBy(keyColumns) }),
     )
     .post("/settings/keys", ({ request }) =>
       submitSettings(ctx, request, "keys", keysPage, (viewer, form, site) => {
-        const chosen = form.getAll("scope");
-        const days = Number(form.get("days") ?? "");
+        const { name, days, isCompatible, scopes: chosen } = readForm(NewKey, form);
         if (chosen.length === 0) throw badRequest("Select at least one scope.");
-        if (!(Number.isInteger(days) && days >= 0 && days <= 3650))
-          throw badRequest("Select one of the listed expiration times.");
-        const created = createKey(ctx, viewer.org, form.get("name") ?? "", {
+        const created = createKey(ctx, viewer.org, name, {
           scopes: scopes.every((scope) => chosen.includes(scope)) && chosen.length === scopes.length ? null : chosen,
-          lifeMs: days === 0 ? null : days * dayMs,
-          isCompatible: form.has("isCompatible"),
+          lifeMs: days ? days * dayMs : null,
+          isCompatible,
           id: idIn(form),
           createdBy: viewer.person.id,
         });

@@ -12,7 +12,7 @@ import { seeOther } from "../page-answers.ts";
 import { type Actor, showPage, submitSettings } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { MembersPage } from "../pages/members.tsx";
-import { withoutBlanks } from "../query.ts";
+import { queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { fromOf } from "../visitors.ts";
@@ -68,10 +68,7 @@ export const memberPages = (ctx: Context) =>
           const ordered = sort ? sorted(members, toValue[columnOf(sort)], isDescending(sort)) : members;
           return membersPage(ctx, viewer, site, { members: ordered, sort, done: messages.get(query.done ?? "") });
         }),
-      {
-        transform: withoutBlanks,
-        query: Type.Object({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
-      },
+      queryOf({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
     )
     .post("/settings/members/invite", ({ request }) =>
       submitMembers(ctx, request, async ({ org, orgName, person }, form) => {

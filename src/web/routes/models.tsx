@@ -1,12 +1,13 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { getOrg } from "../../auth/orgs.ts";
-import { type ModelProvider, modelProviders } from "../../config/model-settings.ts";
 import type { Context } from "../../context.ts";
-import { badRequest } from "../../errors.ts";
 import { getModel, listModels, removeModelKey, setModelKey } from "../../models/models.ts";
 import { describeTrial, tryModel } from "../../models/trial.ts";
-import { type FormResult, showPage, submitSettings } from "../page-requests.tsx";
-import { ModelsPage } from "../pages/models.tsx";
+import { readForm } from "../form-values.ts";
+import { showPage, submitSettings } from "../page-requests.tsx";
+import { ModelKey, ModelsPage } from "../pages/models.tsx";
+import type { FormResult } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -25,19 +26,14 @@ export const modelPages = (ctx: Context) =>
     .get("/settings/models", ({ request }) => showPage(ctx, request, (viewer, site) => modelsPage(ctx, viewer, site)))
     .post("/settings/models", ({ request }) =>
       submitSettings(ctx, request, "models", modelsPage, (viewer, form, site) => {
-        const set = setModelKey(
-          ctx,
-          viewer.org,
-          toProvider(form),
-          form.get("key") ?? "",
-          form.get("baseUrl") || undefined,
-        );
+        const { provider, key, baseUrl } = readForm(ModelKey, form);
+        const set = setModelKey(ctx, viewer.org, provider, key, baseUrl);
         return modelsPage(ctx, viewer, site, { done: `API key (${set.key}) saved. Requests go to ${set.baseUrl}.` });
       }),
     )
     .post("/settings/models/forget", ({ request }) =>
       submitSettings(ctx, request, "models", modelsPage, (viewer, form, site) => {
-        removeModelKey(ctx, viewer.org, toProvider(form));
+        removeModelKey(ctx, viewer.org, readForm(Type.Pick(ModelKey, ["provider"]), form).provider);
         return modelsPage(ctx, viewer, site, { done: "API key removed." });
       }),
     )
@@ -48,9 +44,3 @@ export const modelPages = (ctx: Context) =>
         return modelsPage(ctx, viewer, site, { done, typed: form });
       }),
     );
-
-function toProvider(form: URLSearchParams): ModelProvider {
-  const provider = modelProviders.find((each) => each === form.get("provider"));
-  if (!provider) throw badRequest(`The provider must be one of ${modelProviders.join(", ")}.`);
-  return provider;
-}

@@ -1,8 +1,7 @@
 import { Elysia } from "elysia";
 import type { JSX } from "preact";
 import type { Context } from "../../context.ts";
-import { destinationKinds } from "../../db/tables/notifications.ts";
-import { badRequest } from "../../errors.ts";
+import { badRequest, invalidField } from "../../errors.ts";
 import { getDelivery, listDeliveries, replayDelivery, testDestination } from "../../notifications/deliveries.ts";
 import {
   createDestination,
@@ -12,12 +11,13 @@ import {
   rotateDestinationSecret,
   updateDestination,
 } from "../../notifications/destinations.ts";
-import { subscribable } from "../../notifications/events.ts";
 import type { DestinationInput } from "../../notifications/schema.ts";
-import { type FormResult, showPage, submitSettings } from "../page-requests.tsx";
+import { readForm } from "../form-values.ts";
+import { showPage, submitSettings } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
-import { DeliveryPage, DestinationPage } from "../pages/destination.tsx";
-import { NotificationsPage } from "../pages/notifications.tsx";
+import { DeliveryPage, DestinationPage, DestinationSettings } from "../pages/destination.tsx";
+import { NewDestination, NotificationsPage } from "../pages/notifications.tsx";
+import type { FormResult } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -90,8 +90,9 @@ export const notificationPages = (ctx: Context) =>
     )
     .post("/settings/notifications/:destinationId", ({ request, params: { destinationId: id } }) =>
       submitDestination(ctx, request, id, (viewer, form, site) => {
-        const events = toEvents(form);
-        updateDestination(ctx, viewer.org, id, { name: form.get("name") ?? undefined, events });
+        const changes = readForm(DestinationSettings, form);
+        checkEvents(changes.events);
+        updateDestination(ctx, viewer.org, id, changes);
         return destinationPage(ctx, viewer, site, id, { done: "Changes saved." });
       }),
     )
@@ -142,23 +143,18 @@ export const notificationPages = (ctx: Context) =>
         }),
     );
 
-function toEvents(form: URLSearchParams): DestinationInput["events"] {
-  const events = subscribable.filter((type) => form.getAll("event").includes(type));
-  if (events.length === 0) throw badRequest("Select at least one event.");
-  return events;
+function checkEvents({ length }: string[]): void {
+  if (length === 0) throw badRequest("Select at least one event.");
 }
 
 function toInput(form: URLSearchParams): DestinationInput {
-  const kind = destinationKinds.find((each) => each === form.get("kind"));
-  if (!kind) throw badRequest(`The type must be one of ${destinationKinds.join(", ")}.`);
-  const [url, name, header] = ["url", "name", "header"].map((field) => (form.get(field) ?? "").trim());
-  const [, field, value] = /^([^:\s]+):\s*(.*)$/.exec(header ?? "") ?? [];
-  if (header && field === undefined) throw badRequest("A header has the form Name: value.");
+  const { kind, name, url, header = "", events } = readForm(NewDestination, form);
+  const [, field, value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
+  if (header && field === undefined) throw invalidField("header", "must have the form Name: value");
+  checkEvents(events);
   return {
-    kind,
-    events: toEvents(form),
-    ...(name && { name }),
-    ...(url && kind !== "email" && { url }),
-    ...(kind === "webhook" && field !== undefined && { headers: { [field]: value ?? "" } }),
+    ...{ kind, name, events },
+    ...(kind !== "email" && { url }),
+    ...(kind === "webhook" && field !== undefined && { headers: { [field]: value } }),
   };
 }

@@ -4,7 +4,7 @@ import { findLatest } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { cachedUntilWrite } from "../../db/cache.ts";
 import { promptStatuses } from "../../db/tables/prompts.ts";
-import { type AppError, badRequest } from "../../errors.ts";
+import { badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";
 import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
 import { listPromptItems, listTags, type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
@@ -13,7 +13,6 @@ import { titleOf } from "../../reports/labels.ts";
 import { requestEval } from "../../runs/requests.ts";
 import { OneOf } from "../../schema.ts";
 import { statusOf } from "../answer.ts";
-import { type RunDraft, readRunDraft } from "../components/run-form.tsx";
 import type { PromptScore } from "../components/score.tsx";
 import { pageAnswer, seeChanged } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
@@ -21,7 +20,7 @@ import { requireConfirmation } from "../pages/confirm.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
 import { checkAgreed, promptDataOf, toRunInput } from "../prompt-views.ts";
-import { withoutBlanks } from "../query.ts";
+import { queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { isInputError } from "./prompt-form.tsx";
@@ -41,15 +40,14 @@ function changeRank({ latest }: PromptScore): number | null {
 
 const statuses = ["all", ...promptStatuses] as const;
 
-async function promptAnswer(
+async function promptPage(
   ctx: Context,
   viewer: Viewer,
   site: Site,
   id: string,
-  sent?: { draft: RunDraft; error: AppError },
+  rejected?: Parameters<typeof promptDataOf>[3],
 ) {
-  const shown = { site, viewer, ...(await promptDataOf(ctx, viewer.org, id, sent)) };
-  return pageAnswer(<PromptPage {...shown} />, sent ? statusOf(sent.error) : 200);
+  return <PromptPage {...{ site, viewer, ...(await promptDataOf(ctx, viewer.org, id, rejected)) }} />;
 }
 
 /** A page of prompts with their scores. Changes are computed, not stored: all of them are, to sort by them. */
@@ -86,19 +84,16 @@ export const promptPages = (ctx: Context) =>
           const shown = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: ctx.now() };
           return <PromptsPage {...shown} />;
         }),
-      {
-        transform: withoutBlanks,
-        query: Type.Object({
-          search: Type.Optional(Type.String({ maxLength: 200, description: "Text in the title or the task" })),
-          sort: sortBy(["change", ...promptColumns]),
-          status: Type.Optional(OneOf(statuses, "Default: all except archived")),
-          tag: Type.Optional(Type.String({ maxLength: 50, description: "Only prompts with this tag" })),
-          offset: pageQuery.offset,
-        }),
-      },
+      queryOf({
+        search: Type.Optional(Type.String({ maxLength: 200, description: "Text in the title or the task" })),
+        sort: sortBy(["change", ...promptColumns]),
+        status: Type.Optional(OneOf(statuses, "Default: all except archived")),
+        tag: Type.Optional(Type.String({ maxLength: 50, description: "Only prompts with this tag" })),
+        offset: pageQuery.offset,
+      }),
     )
     .get("/prompts/:promptId", ({ request, params }) =>
-      showPage(ctx, request, (viewer, site) => promptAnswer(ctx, viewer, site, params.promptId)),
+      showPage(ctx, request, (viewer, site) => promptPage(ctx, viewer, site, params.promptId)),
     )
     .post("/prompts/:promptId/status", ({ request, params }) =>
       submitForm(ctx, request, "write", (viewer, sent) => {
@@ -130,17 +125,16 @@ export const promptPages = (ctx: Context) =>
     )
     .post("/prompts/:promptId/run", ({ request, params }) =>
       submitForm(ctx, request, "run", async (viewer, sent, site) => {
-        const draft = readRunDraft(sent);
         try {
           checkAgreed(ctx, viewer.org, params.promptId, sent);
-          const input = toRunInput(draft);
-          const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, input);
+          const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, toRunInput(sent));
           return runIds.length === 1
             ? seeChanged(ctx, `/runs/${runIds[0]}`, "runStarted")
             : seeChanged(ctx, `/evals/${evalRequestId}`, "runsStarted");
         } catch (error) {
-          if (isInputError(error)) return await promptAnswer(ctx, viewer, site, params.promptId, { draft, error });
-          throw error;
+          if (!isInputError(error)) throw error;
+          const rejected = { values: sent, wrong: error.detail };
+          return pageAnswer(await promptPage(ctx, viewer, site, params.promptId, rejected), statusOf(error));
         }
       }),
     );

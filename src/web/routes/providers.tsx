@@ -1,19 +1,17 @@
-import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
-import { AppError } from "../../errors.ts";
 import { getDocsMap, mapQuery } from "../../friction/docs-map.ts";
 import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
 import { createProvider, getProvider, listProviders, updateProvider } from "../../providers/providers.ts";
-import type { Provider } from "../../providers/schema.ts";
+import { type Provider, ProviderInput } from "../../providers/schema.ts";
 import { toIso } from "../../schema.ts";
-import { privateAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
+import { readForm } from "../form-values.ts";
 import { seeChanged } from "../page-answers.ts";
-import { showPage, submitForm } from "../page-requests.tsx";
+import { showPage, submitSettings } from "../page-requests.tsx";
 import { DocsMapPage } from "../pages/docs-map.tsx";
-import { type ProviderFields, ProvidersPage } from "../pages/providers.tsx";
-import { withoutBlanks } from "../query.ts";
+import { ProvidersPage } from "../pages/providers.tsx";
+import type { FormResult } from "../pages/settings.tsx";
+import { queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
@@ -25,46 +23,19 @@ const toValue: Record<ProviderColumn, (provider: Provider) => string | null> = {
   product: ({ productUrl }) => productUrl,
 };
 
-/** `again`: the submitted values and the error, when the form was rejected. */
-const listPage = (
-  ctx: Context,
-  site: Site,
-  viewer: Viewer,
-  again?: { typed: ProviderFields; wrong: string },
-  sort?: Sort<ProviderColumn>,
-) => {
+/** `rejected`: the submitted values and the error, when the form was rejected. */
+function listPage(ctx: Context, site: Site, viewer: Viewer, rejected?: FormResult, sort?: Sort<ProviderColumn>) {
   const all = listProviders(ctx, viewer.org);
-  const ordered = sort ? sorted(all, toValue[columnOf(sort)], isDescending(sort)) : all;
-  const body = toPage(<ProvidersPage {...{ site, viewer, providers: ordered, sort, ...again }} />);
-  return privateAnswer("html", body, again ? 400 : 200);
-};
+  const providers = sort ? sorted(all, toValue[columnOf(sort)], isDescending(sort)) : all;
+  return <ProvidersPage {...{ site, viewer, providers, sort, rejected }} />;
+}
 
-const onePage = (
-  ctx: Context,
-  site: Site,
-  viewer: Viewer,
-  id: string,
-  query = {},
-  again?: { typed: ProviderFields; wrong: string },
-) => {
+function docsMapPage(ctx: Context, site: Site, viewer: Viewer, id: string, query = {}, rejected?: FormResult) {
   const provider = getProvider(ctx, viewer.org, id);
-  const found = getDocsMap(ctx, viewer.org, { providerId: id }, query);
+  const whole = getDocsMap(ctx, viewer.org, { providerId: id }, query);
   // The months are whole, so the last one may end in the future.
-  const map = { ...found, until: toIso(Math.min(Date.parse(found.until) - 1, ctx.now())) };
-  const body = toPage(<DocsMapPage {...{ site, viewer, provider, map, ...again }} />);
-  return privateAnswer("html", body, again ? 400 : 200);
-};
-
-const read = (_ctx: Context, fields: URLSearchParams) => {
-  const of = (name: string) => (fields.get(name) ?? "").trim();
-  const typed = { name: of("name"), docsUrl: of("docsUrl"), productUrl: of("productUrl") };
-  return { typed, input: { name: typed.name, docsUrl: typed.docsUrl || null, productUrl: typed.productUrl || null } };
-};
-
-/** The message for the form. Rethrows errors that the user cannot fix. */
-function faultOf(_ctx: Context, error: unknown): string {
-  if (error instanceof AppError && error.code === "bad_request") return error.detail;
-  throw error;
+  const map = { ...whole, until: toIso(Math.min(Date.parse(whole.until) - 1, ctx.now())) };
+  return <DocsMapPage {...{ site, viewer, provider, map, rejected }} />;
 }
 
 /** Providers, each with its docs map. */
@@ -74,38 +45,35 @@ export const providerPages = (ctx: Context) =>
       "/providers",
       ({ request, query: { sort } }) =>
         showPage(ctx, request, (viewer, site) => listPage(ctx, site, viewer, undefined, sort)),
-      {
-        transform: withoutBlanks,
-        query: Type.Object({ sort: sortBy(providerColumns) }),
-      },
+      queryOf({ sort: sortBy(providerColumns) }),
     )
     .post("/providers", ({ request }) =>
-      submitForm(ctx, request, "providers", (viewer, fields, site) => {
-        const { typed, input } = read(ctx, fields);
-        try {
-          return seeChanged(ctx, `/providers/${createProvider(ctx, viewer.org, input).id}`, "providerAdded");
-        } catch (error) {
-          return listPage(ctx, site, viewer, { typed, wrong: faultOf(ctx, error) });
-        }
-      }),
+      submitSettings(
+        ctx,
+        request,
+        "providers",
+        (_, viewer, site, rejected) => listPage(ctx, site, viewer, rejected),
+        (viewer, form) => {
+          const { id } = createProvider(ctx, viewer.org, readForm(ProviderInput, form));
+          return seeChanged(ctx, `/providers/${id}`, "providerAdded");
+        },
+      ),
     )
     .get(
       "/providers/:providerId",
       ({ request, params, query }) =>
-        showPage(ctx, request, (viewer, site) => onePage(ctx, site, viewer, params.providerId, query)),
-      {
-        transform: withoutBlanks,
-        query: Type.Object(mapQuery),
-      },
+        showPage(ctx, request, (viewer, site) => docsMapPage(ctx, site, viewer, params.providerId, query)),
+      queryOf(mapQuery),
     )
-    .post("/providers/:providerId", ({ request, params }) =>
-      submitForm(ctx, request, "providers", (viewer, fields, site) => {
-        const { typed, input } = read(ctx, fields);
-        try {
-          updateProvider(ctx, viewer.org, params.providerId, input);
-          return seeChanged(ctx, `/providers/${params.providerId}`, "providerSaved");
-        } catch (error) {
-          return onePage(ctx, site, viewer, params.providerId, {}, { typed, wrong: faultOf(ctx, error) });
-        }
-      }),
+    .post("/providers/:providerId", ({ request, params: { providerId } }) =>
+      submitSettings(
+        ctx,
+        request,
+        "providers",
+        (_, viewer, site, rejected) => docsMapPage(ctx, site, viewer, providerId, {}, rejected),
+        (viewer, form) => {
+          updateProvider(ctx, viewer.org, providerId, readForm(ProviderInput, form));
+          return seeChanged(ctx, `/providers/${providerId}`, "providerSaved");
+        },
+      ),
     );

@@ -7,7 +7,6 @@ import { reportStatuses } from "../../db/tables/reports.ts";
 import { countVerificationRuns } from "../../fixes/done-fixes.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
-import { listAgents } from "../../prompts/prompts.ts";
 import { gradingsOfReport } from "../../reports/gradings.ts";
 import { listReports, reportColumns } from "../../reports/lists.ts";
 import { reportMarkdown } from "../../reports/markdown.ts";
@@ -27,7 +26,7 @@ import { seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { ReportPage } from "../pages/report.tsx";
 import { letters, ReportsPage, reportsShown } from "../pages/reports.tsx";
-import { idIn, withoutBlanks } from "../query.ts";
+import { agentChoices, idIn, queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -56,7 +55,7 @@ function listPage(ctx: Context, viewer: Viewer, site: Site, query: Static<typeof
     found.items.map(({ runId }) => runId),
   );
   const listed = listPromptChoices(ctx, viewer.org);
-  const agents = [...new Set([...listAgents(ctx).map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
+  const agents = agentChoices(ctx, query.agent);
   return <ReportsPage {...{ site, viewer, found, previews, query, prompts: listed, agents }} now={ctx.now()} />;
 }
 
@@ -111,10 +110,7 @@ export const reportPages = (ctx: Context) =>
     .get(
       "/reports",
       ({ request, query }) => showPage(ctx, request, (viewer, here) => listPage(ctx, viewer, here, query)),
-      {
-        transform: withoutBlanks,
-        query: listQuery,
-      },
+      queryOf(listQuery.properties),
     )
     .get("/reports/:slug", ({ request, params }) =>
       showPage(ctx, request, (viewer, here) => {

@@ -21,7 +21,7 @@ import { showPage, streamPage, streamPart, submitForm } from "../page-requests.t
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { RunPage, RunState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
-import { withoutBlanks } from "../query.ts";
+import { queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
@@ -105,10 +105,7 @@ export const runPages = (ctx: Context) =>
           const agents = listAgents(ctx).map(({ id }) => id);
           return <RunsPage {...{ viewer, prompts: listPromptChoices(ctx, viewer.org), agents, total, ...shown }} />;
         }),
-      {
-        transform: withoutBlanks,
-        query: Filter,
-      },
+      queryOf(Filter.properties),
     )
     .get(
       "/runs/live",
@@ -118,10 +115,7 @@ export const runPages = (ctx: Context) =>
           request,
           (viewer, site) => () => toPart(<RunsPart {...shownRuns(ctx, viewer, site, query)} />, viewer),
         ),
-      {
-        transform: withoutBlanks,
-        query: Filter,
-      },
+      queryOf(Filter.properties),
     )
     .get("/runs/:runId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {

@@ -11,7 +11,7 @@ import { docs, toDocPath } from "../docs.ts";
 import { showPage } from "../page-requests.tsx";
 import { type Hit, Hits, SearchPage } from "../pages/search.tsx";
 import { places } from "../places.ts";
-import { withoutBlanks } from "../query.ts";
+import { queryOf } from "../query.ts";
 import { type Act, may, type Viewer } from "../viewer.ts";
 
 /** Most hits of each kind. */
@@ -101,12 +101,9 @@ export const searchPages = (ctx: Context) =>
           return privateAnswer("html", toPart(<Hits {...{ site, hits }} />, viewer));
         return <SearchPage {...{ site, viewer, text, hits }} />;
       }),
-    {
-      transform: withoutBlanks,
-      query: Type.Object({
-        q: Type.Optional(Type.String({ maxLength: 200, description: "Words of a title, or an ID" })),
-      }),
-    },
+    queryOf({
+      q: Type.Optional(Type.String({ maxLength: 200, description: "Words of a title, or an ID" })),
+    }),
   );
 
 type ReportLine = Parameters<typeof scoreText>[0] & {

@@ -1,4 +1,3 @@
-import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { getArtifact, toArtifactAnswer } from "../../reports/artifacts.ts";
@@ -10,7 +9,7 @@ import { privateAnswer } from "../answer.ts";
 import { showPage } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { SessionPage } from "../pages/session.tsx";
-import { withoutBlanks } from "../query.ts";
+import { queryOf } from "../query.ts";
 
 /** Session pages. */
 export const sessionPages = (ctx: Context) =>
@@ -27,10 +26,7 @@ export const sessionPages = (ctx: Context) =>
           const path = `/reports/${params.slug}`;
           return <SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={earlier} />;
         }),
-      {
-        transform: withoutBlanks,
-        query: Type.Object(traceQuery),
-      },
+      queryOf(traceQuery),
     )
     .get("/reports/:slug/session/:seq", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {

@@ -1,4 +1,3 @@
-import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
@@ -16,7 +15,7 @@ import { showSecret } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { ReportPage } from "../pages/report.tsx";
 import { SessionPage } from "../pages/session.tsx";
-import { withoutBlanks } from "../query.ts";
+import { queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 
 type Shared = { site: Site; path: string } & ReturnType<typeof getShared>;
@@ -75,10 +74,7 @@ export const sharePages = (ctx: Context) =>
             shared.timeZone,
           );
         }),
-      {
-        transform: withoutBlanks,
-        query: Type.Object(traceQuery),
-      },
+      queryOf(traceQuery),
     )
     .get("/shared/:token/session/:seq", ({ request, params }) =>
       showShared(ctx, request, params.token, (shared) => {

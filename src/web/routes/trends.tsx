@@ -4,13 +4,13 @@ import { compareReports } from "../../comparisons/side-by-side.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { line } from "../../grading/text.ts";
 import { listPromptChoices, listTags } from "../../prompts/lists.ts";
-import { getPromptRow, listAgents } from "../../prompts/prompts.ts";
+import { getPromptRow } from "../../prompts/prompts.ts";
 import { listReports } from "../../reports/lists.ts";
 import { toIso } from "../../schema.ts";
 import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
 import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
-import { withoutBlanks } from "../query.ts";
+import { agentChoices, queryOf } from "../query.ts";
 
 /** Changes whose reports are compared, the newest, and friction points listed for each side. */
 const shownSides = 4;
@@ -61,14 +61,11 @@ export const trendPages = (ctx: Context) =>
         const trends = getTrends(ctx, viewer.org, { ...query, until: dayAfter(query.until) });
         const sides = sidesOf(ctx, viewer.org, query.promptId, trends);
         const listed = listPromptChoices(ctx, viewer.org);
-        const agents = [...new Set([...listAgents(ctx).map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
+        const agents = agentChoices(ctx, query.agent);
         return <TrendsPage {...{ site, viewer, trends, sides, query, prompts: listed, tags, agents }} />;
       }),
-    {
-      transform: withoutBlanks,
-      query: Type.Object({
-        ...trendFilter,
-        of: Type.Optional(Type.String({ maxLength: 50, description: "ID of a prompt, or a tag" })),
-      }),
-    },
+    queryOf({
+      ...trendFilter,
+      of: Type.Optional(Type.String({ maxLength: 50, description: "ID of a prompt, or a tag" })),
+    }),
   );

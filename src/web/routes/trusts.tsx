@@ -1,11 +1,11 @@
-import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
-import { invalidInput } from "../../schema.ts";
 import { TrustInput } from "../../trusts/schema.ts";
 import { createTrust, deleteTrust, listTrusts } from "../../trusts/trusts.ts";
-import { type FormResult, showPage, submitForm, submitSettings } from "../page-requests.tsx";
+import { readForm } from "../form-values.ts";
+import { showPage, submitForm, submitSettings } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
+import type { FormResult } from "../pages/settings.tsx";
 import { TrustsPage } from "../pages/trusts.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
@@ -27,7 +27,7 @@ export const trustPages = (ctx: Context) =>
     .get("/settings/ci", ({ request }) => showPage(ctx, request, (viewer, site) => trustsPage(ctx, viewer, site)))
     .post("/settings/ci", ({ request }) =>
       submitSettings(ctx, request, "organization", trustsPage, (viewer, form, site) => {
-        const { repository } = createTrust(ctx, viewer.org, toInput(form), viewer.person.id);
+        const { repository } = createTrust(ctx, viewer.org, readForm(TrustInput, form), viewer.person.id);
         return trustsPage(ctx, viewer, site, { done: `Jobs of ${repository} can now get API keys.` });
       }),
     )
@@ -45,21 +45,3 @@ export const trustPages = (ctx: Context) =>
         return trustsPage(ctx, viewer, site, { done: `${repository} is no longer trusted.` });
       }),
     );
-
-/** Throws bad_request as the API does. */
-function toInput(form: URLSearchParams): TrustInput {
-  const text = (name: string) => form.get(name)?.trim() || undefined;
-  const input = {
-    provider: text("provider"),
-    repository: text("repository"),
-    repositoryId: text("repositoryId"),
-    ref: text("ref"),
-    environment: text("environment"),
-    issuer: text("issuer"),
-    scopes: form.getAll("scope"),
-    minutes: Number(text("minutes")),
-  };
-  const wrong = Value.Errors(TrustInput, input).First();
-  if (wrong) throw invalidInput(wrong, "form");
-  return Value.Cast(TrustInput, input);
-}

@@ -1,0 +1,164 @@
+import type { TObject } from "@sinclair/typebox";
+import { type AllHTMLAttributes, type ComponentChildren, createContext, type FormHTMLAttributes } from "preact";
+import { useContext } from "preact/hooks";
+import type { AppError } from "../../errors.ts";
+import { capitalize } from "../../reports/labels.ts";
+import { innerOf, schemaOf } from "../form-values.ts";
+import { controlProps, Field } from "./field.tsx";
+
+/** Which field of a form is wrong, and what to show there. `field` empty: the whole form. */
+export type Fault = { field: string; message: string };
+
+/** The fault of an error. An error of a part of a field, such as a row, starts with its place. `fields`: of the form; by default, all. */
+export function faultOf({ field: path = "", detail, problem }: AppError, fields?: readonly string[]): Fault {
+  const [field = "", ...place] = path.split(".");
+  if (problem === undefined || fields?.includes(field) === false) return { field: "", message: capitalize(detail) };
+  const row = /^\d+$/.test(place[0] ?? "") ? `Row ${Number(place[0]) + 1}` : place.join(".");
+  return { field, message: `${row && `${row}: `}${capitalize(problem)}.` };
+}
+
+type FormState = {
+  schema: TObject;
+  /** What the fields contain: stored values, or those that were submitted. */
+  values: URLSearchParams;
+  fault?: Fault | null;
+  /** false: the viewer may only read it. */
+  mayChange?: boolean;
+  /** Before the IDs of the controls, if a page has several forms with the same fields. */
+  prefix?: string;
+};
+
+const Form = createContext<FormState | null>(null);
+
+/** The form around a field. */
+export function useForm(): FormState {
+  const form = useContext(Form);
+  if (!form) throw new Error("A field of a schema was rendered outside of a form.");
+  return form;
+}
+
+/** What is wrong with a field. */
+export const wrongAt = ({ fault }: FormState, name: string): string | undefined =>
+  fault?.field === name ? fault.message : undefined;
+
+/** What is wrong with a group of fields. */
+export function FieldError({ name, id }: { name: string; id?: string }) {
+  const wrong = wrongAt(useForm(), name);
+  return wrong ? (
+    <p class="wrong" id={id}>
+      {wrong}
+    </p>
+  ) : null;
+}
+
+type FormProps = FormState & FormHTMLAttributes & { children: ComponentChildren };
+
+/** A form whose fields follow a schema: `readForm` reads what it submits. */
+export const SchemaForm = ({ schema, values, fault, mayChange = true, prefix = "", children, ...form }: FormProps) => (
+  <Form.Provider value={{ schema, values, fault, mayChange, prefix }}>
+    <form method={mayChange ? "post" : "get"} {...form}>
+      {children}
+    </form>
+  </Form.Provider>
+);
+
+export type Option = readonly [value: string, label: string, disabled?: boolean];
+
+/** Attributes of a control, which differ between inputs, selects and texts. */
+type Attributes = AllHTMLAttributes;
+
+type FieldProps = Omit<Attributes, "label" | "list"> & {
+  /** Its path in the schema: `workspace.setup`. */
+  name: string;
+  label: string;
+  hint?: ComponentChildren;
+  /** Height of a text with several lines. */
+  rows?: number;
+  /** To select from. */
+  options?: readonly Option[];
+  list?: string;
+};
+
+/** A text, a number or a selection, with its label, hint and error. */
+export function SchemaField({ name, label, hint, rows, options, ...attributes }: FieldProps) {
+  const form = useForm();
+  const wrong = wrongAt(form, name);
+  const value = form.values.get(name) ?? "";
+  const id = `${form.prefix}${name}`;
+  const props = { ...controlProps(name, { wrong, hint, id }), disabled: !form.mayChange, ...attributes } as object;
+  return (
+    <Field name={id} label={label} hint={hint} wrong={wrong}>
+      {options ? (
+        <select {...props}>
+          {options.map(([each, text, disabled]) => (
+            <option key={each} value={each} selected={each === value} disabled={disabled}>
+              {text}
+            </option>
+          ))}
+        </select>
+      ) : rows ? (
+        <textarea {...props} rows={rows}>
+          {value}
+        </textarea>
+      ) : (
+        <input {...(attributes.type ? {} : limitsOf(form.schema, name))} value={value} {...props} />
+      )}
+    </Field>
+  );
+}
+
+/** What a browser can check of a value. */
+function limitsOf(root: TObject, name: string): object {
+  const { type, format, maxLength, minimum, maximum } = innerOf(schemaOf(root, name));
+  if (type === "integer" || type === "number")
+    return { type: "number", min: minimum, max: maximum, step: type === "number" ? "any" : undefined };
+  return { type: format === "uri" ? "url" : undefined, maxLength };
+}
+
+type CheckProps = { name: string; hint?: ComponentChildren; children: ComponentChildren };
+
+/** A checkbox. */
+export function CheckField({ name, hint, children }: CheckProps) {
+  const { values, mayChange } = useForm();
+  return (
+    <>
+      <label class="check">
+        <input
+          type="checkbox"
+          name={name}
+          checked={values.has(name)}
+          disabled={!mayChange}
+          aria-describedby={hint ? `${name}-hint` : undefined}
+        />
+        <span>{children}</span>
+      </label>
+      {hint && (
+        <p class="hint" id={`${name}-hint`}>
+          {hint}
+        </p>
+      )}
+    </>
+  );
+}
+
+type ChoiceProps = { name: string; legend: string; labels: Record<string, ComponentChildren> };
+
+/** One or, if the value is a list, several of a closed set. `labels`: by value. */
+export function ChoiceField({ name, legend, labels }: ChoiceProps) {
+  const form = useForm();
+  const isList = innerOf(schemaOf(form.schema, name)).type === "array";
+  const chosen = form.values.getAll(name);
+  const wrong = wrongAt(form, name);
+  return (
+    <fieldset aria-describedby={wrong && `${name}-wrong`}>
+      <legend>{legend}</legend>
+      {Object.entries(labels).map(([value, label]) => (
+        <label key={value} class="check">
+          <input type={isList ? "checkbox" : "radio"} name={name} value={value} checked={chosen.includes(value)} />
+          <span>{label}</span>
+        </label>
+      ))}
+      <FieldError name={name} id={`${name}-wrong`} />
+    </fieldset>
+  );
+}

@@ -1,0 +1,143 @@
+import { type Static, type TObject, type TSchema, TypeGuard } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { invalidField } from "../errors.ts";
+import { invalidInput } from "../schema.ts";
+
+/** How a form writes a value as text. `read` gets what was typed, not yet validated, and not blank. */
+export type Format = { read: (text: string) => unknown; write: (value: never) => string };
+
+/** Formats by the name of their field, where it isn't that of the type. */
+export type Formats = Record<string, Format>;
+
+/** A text whose spaces count. */
+export const verbatim: Format = { read: (text) => text, write: (text: string) => text };
+
+/** Texts separated by commas or spaces. */
+const words: Format = {
+  read: (text) => [...new Set(text.split(/[\s,]+/).filter((word) => word !== ""))],
+  write: (texts: string[]) => texts.join(", "),
+};
+
+const oneLine = (text: string) => text.replace(/\s+/g, " ").trim();
+
+/** A text per line. */
+export const lines: Format = {
+  read: (text) =>
+    text
+      .split("\n")
+      .map(oneLine)
+      .filter((line) => line !== ""),
+  write: (texts: string[]) => texts.map(oneLine).join("\n"),
+};
+
+/** NAME=value per line. */
+export const assignments: Format = {
+  read: (text) =>
+    Object.fromEntries(
+      text
+        .split("\n")
+        .filter((line) => line.trim() !== "")
+        .map((line) => [line.split("=")[0]?.trim(), line.includes("=") ? line.slice(line.indexOf("=") + 1) : null]),
+    ),
+  write: (values: Record<string, string>) =>
+    Object.entries(values)
+      .map(([name, value]) => `${name}=${value}`)
+      .join("\n"),
+};
+
+/** The type of a value besides null. */
+export const innerOf = (schema: TSchema): TSchema =>
+  schema.anyOf?.find(({ type }: TSchema) => type !== "null") ?? schema;
+
+/** The schema of a field, which is named by its path: `workspace.setup`. */
+export const schemaOf = (schema: TSchema, name: string): TSchema =>
+  name.split(".").reduce((parent, key) => memberOf(parent, key), schema);
+
+function memberOf(schema: TSchema, key: string): TSchema {
+  const { properties = {}, patternProperties = {} } = innerOf(schema);
+  const member = properties[key] ?? Object.values(patternProperties)[0];
+  if (member === undefined) throw new Error(`The form has no field ${key}.`);
+  return member as TSchema;
+}
+
+/** Lists of texts that aren't from a closed set are written as words. */
+function formatOf(schema: TSchema, name: string, formats: Formats): Format | undefined {
+  const { type, items } = innerOf(schema);
+  return formats[name] ?? (type === "array" && items.type === "string" && !items.enum ? words : undefined);
+}
+
+/** Stored values as the fields of a form. A map or an object has a field per member. */
+export function toFields(schema: TObject, value: object, formats: Formats = {}): URLSearchParams {
+  const form = new URLSearchParams();
+  for (const name of Object.keys(schema.properties))
+    writeField(form, schema, name, (value as Record<string, unknown>)[name], formats);
+  return form;
+}
+
+function writeField(form: URLSearchParams, root: TObject, name: string, value: unknown, formats: Formats): void {
+  if (value === undefined || value === null || value === false) return;
+  const format = formatOf(schemaOf(root, name), name, formats);
+  if (format) form.append(name, format.write(value as never));
+  else if (Array.isArray(value)) for (const each of value) form.append(name, String(each));
+  else if (typeof value !== "object") form.append(name, value === true ? "on" : String(value));
+  else for (const [key, each] of Object.entries(value)) writeField(form, root, `${name}.${key}`, each, formats);
+}
+
+/** The values of a form. Throws bad_request that names the field. A field that was not sent is omitted, a blank one is null where that is allowed. */
+export function readForm<T extends TObject>(schema: T, form: URLSearchParams, formats: Formats = {}): Static<T> {
+  return checkInput(schema, readFields(schema, form, formats));
+}
+
+/** Throws bad_request that names the field. */
+export function checkInput<T extends TSchema>(schema: T, input: unknown): Static<T> {
+  const error = Value.Errors(schema, input).First();
+  if (!error) return input as Static<T>;
+  const invalid = invalidInput(error, "form");
+  const { field = "", problem = "" } = invalid;
+  const isNumber = /^must be (an integer|a number)/.test(problem);
+  throw isNumber && typeof error.value === "string"
+    ? invalidField(field, `${problem}, not ${JSON.stringify(error.value)}`)
+    : invalid;
+}
+
+/** The values of a form, not yet validated. */
+export function readFields(schema: TObject, form: URLSearchParams, formats: Formats): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(schema.properties)
+      .map(([name, each]) => [name, readField(each, form, name, formats)])
+      .filter(([, value]) => value !== undefined),
+  );
+}
+
+function readField(schema: TSchema, form: URLSearchParams, name: string, formats: Formats): unknown {
+  const { type } = innerOf(schema);
+  const format = formatOf(schema, name, formats);
+  if (type === "boolean") return form.has(name);
+  if (type === "array" && !format) return form.getAll(name);
+  if (type === "object" && !format) return readMembers(schema, form, name, formats) ?? emptyOf(schema);
+  // Browsers send line breaks as CRLF.
+  const text = form.get(name)?.replaceAll("\r\n", "\n");
+  if (text === undefined) return undefined;
+  if (text.trim() === "") return emptyOf(schema);
+  if (format) return format.read(text);
+  return type === "integer" || type === "number" ? toNumber(text.trim()) : text.trim();
+}
+
+/** The members of an object or a map that were filled in; undefined: none. */
+function readMembers(schema: TSchema, form: URLSearchParams, name: string, formats: Formats): object | undefined {
+  const prefix = `${name}.`;
+  const sent = [...form.keys()].filter((each) => each.startsWith(prefix)).map((each) => each.slice(prefix.length));
+  const members = Object.keys(innerOf(schema).properties ?? Object.fromEntries(sent.map((key) => [key, key])))
+    .map((key) => [key, readField(memberOf(schema, key), form, prefix + key, formats)])
+    .filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return members.length === 0 ? undefined : Object.fromEntries(members);
+}
+
+function emptyOf(schema: TSchema): null | [] | undefined | "" {
+  if (schema.anyOf?.some(({ type }: TSchema) => type === "null")) return null;
+  if (innerOf(schema).type === "array") return [];
+  return TypeGuard.IsOptional(schema) ? undefined : "";
+}
+
+/** Anything else stays a text, which validation rejects. */
+const toNumber = (text: string): number | string => (/^\d{1,15}(\.\d{1,6})?$/.test(text) ? Number(text) : text);

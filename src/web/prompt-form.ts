@@ -1,0 +1,187 @@
+import { Type } from "@sinclair/typebox";
+import type { AdditionalUrl } from "../db/tables/prompts.ts";
+import { invalidField } from "../errors.ts";
+import { maxAgents } from "../prompts/agent-schema.ts";
+import { maxChecks, maxUrls, type Prompt, PromptInput } from "../prompts/schema.ts";
+import { templateVarsOf } from "../prompts/template.ts";
+import { checkHttpUrl, HttpUrl } from "../schema.ts";
+import { assignments, checkInput, type Format, lines, readFields, toFields, verbatim } from "./form-values.ts";
+
+/** What the form of a prompt sends, besides its rows. */
+export const PromptForm = Type.Object({
+  ...Type.Omit(PromptInput, ["status", "isCanary", "baselineRequestId", "agents", "additionalUrls", "declaredChecks"])
+    .properties,
+  docsUrl: Type.Optional(HttpUrl("Stored as the first start URL")),
+  cron: Type.Optional(Type.String({ maxLength: 200, description: "The frequency, if that is cron" })),
+});
+
+/** Fields that can show an error. */
+export const promptFields = [...Object.keys(PromptForm.properties), "agents", "additionalUrls", "declaredChecks"];
+
+/** Pasted configuration often includes the object around the servers. */
+const mcpServers: Format = {
+  read: (text) => {
+    try {
+      const value = JSON.parse(text);
+      return value?.mcpServers ?? value;
+    } catch {
+      throw invalidField("workspace.mcpServers", "must be JSON");
+    }
+  },
+  write: (servers: object) => JSON.stringify(servers, null, 2),
+};
+
+const formats = {
+  ...{ title: verbatim, text: verbatim, endGoal: verbatim, wordings: lines },
+  ...{ "workspace.env": assignments, "workspace.mcpServers": mcpServers },
+};
+
+/**
+ * The rows of the form: further agents, start URLs and checks. A row is empty if its first column is. `expected`: the status of a response or
+ * the exit code of a command. `invariant`: `yes`, or empty. `more`: properties of a URL without an input, as JSON.
+ */
+const tables = {
+  also: { columns: ["agent", "model"], field: "agents", most: maxAgents - 1 },
+  url: { columns: ["url", "name", "kind", "more"], field: "additionalUrls", most: maxUrls },
+  check: { columns: ["target", "kind", "expected", "contains", "invariant"], field: "declaredChecks", most: maxChecks },
+} as const;
+
+type Table = keyof typeof tables;
+type Row<T extends Table> = Record<(typeof tables)[T]["columns"][number], string>;
+
+/** The rows that were filled in. */
+export function rowsOf<T extends Table>(form: URLSearchParams, table: T): Row<T>[] {
+  const { columns, field, most } = tables[table];
+  const values = columns.map((column) => form.getAll(`${table}.${column}`));
+  const rows = (values[0] ?? []).flatMap((first, i) =>
+    first.trim() === ""
+      ? []
+      : [Object.fromEntries(columns.map((column, j) => [column, (values[j]?.[i] ?? "").trim()]))],
+  );
+  // With one more, the form shows the error.
+  if (rows.length > most + 1) throw invalidField(field, `must not have more than ${most} items`);
+  return rows as Row<T>[];
+}
+
+/** Throws bad_request for far more rows than a prompt may have, before they are rendered. */
+export function checkRows(form: URLSearchParams): void {
+  for (const table of Object.keys(tables) as Table[]) rowsOf(form, table);
+}
+
+function addRows<T extends Table>(form: URLSearchParams, table: T, rows: Row<T>[]): void {
+  for (const row of rows)
+    for (const [column, value] of Object.entries<string>(row)) form.append(`${table}.${column}`, value);
+}
+
+export const presets = ["hourly", "daily", "weekly", "monthly"] as const;
+export const checkKinds = ["url", "command", "file"] as const;
+
+/** A prompt as the fields of the form. */
+export function toPromptFields(prompt: Prompt): URLSearchParams {
+  const { frequency, agents, declaredChecks } = prompt;
+  const isCron = frequency !== null && !presets.some((preset) => preset === frequency);
+  const urls: AdditionalUrl[] = prompt.additionalUrls ?? [];
+  const [first, ...rest] = urls;
+  // The docs URL is the first start URL, if it has no name and no fields of its own.
+  const isDocs = first?.kind === "docs" && Object.keys(first).length === 2;
+  const form = toFields(
+    PromptForm,
+    { ...prompt, ...(isDocs && { docsUrl: first.url }), ...(isCron && { frequency: "cron", cron: frequency }) },
+    formats,
+  );
+  addRows(
+    form,
+    "also",
+    (agents ?? []).slice(1).map(({ agent, model }) => ({ agent, model: model ?? "" })),
+  );
+  addRows(
+    form,
+    "url",
+    (isDocs ? rest : urls).map(({ url, name, kind, ...more }) => ({
+      url,
+      name: typeof name === "string" ? name : "",
+      kind: typeof kind === "string" ? kind : "",
+      more: Object.keys(more).length === 0 ? "" : JSON.stringify(more),
+    })),
+  );
+  addRows(
+    form,
+    "check",
+    (declaredChecks ?? []).map((check) => ({
+      target: check.url ?? check.command ?? check.file ?? "",
+      kind: checkKinds.find((kind) => check[kind] !== undefined) ?? "url",
+      expected: String(check.status ?? check.exitCode ?? ""),
+      contains: check.contains ?? "",
+      invariant: check.invariant ? "yes" : "",
+    })),
+  );
+  return form;
+}
+
+export function frequencyOf(form: URLSearchParams): string | null {
+  const frequency = form.get("frequency") ?? "";
+  return frequency === "cron" ? (form.get("cron") ?? "").trim() : frequency || null;
+}
+
+/** Variables of the task and the end goal; null: none. */
+export const variablesIn = (form: URLSearchParams): string[] | null =>
+  templateVarsOf(form.get("text") ?? "", form.get("endGoal") ?? "");
+
+/** The prompt input of a form. Throws bad_request with the field. */
+export function toPromptInput(form: URLSearchParams): PromptInput {
+  const { docsUrl, cron: _, ...fields } = readFields(PromptForm, form, formats);
+  const defaults = (variablesIn(form) ?? []).flatMap((name) => {
+    const value = form.get(`templateDefaults.${name}`) ?? "";
+    return value === "" ? [] : [[name, value]];
+  });
+  const [urls, checks] = [rowsOf(form, "url"), rowsOf(form, "check")];
+  const input = {
+    ...fields,
+    frequency: frequencyOf(form),
+    agents: toAgents(form),
+    successBar: form.get("successBar.scope") ? fields.successBar : null,
+    templateDefaults: defaults.length === 0 ? null : Object.fromEntries(defaults),
+    additionalUrls: urls.length === 0 ? null : urls.map(toUrl),
+    declaredChecks: checks.length === 0 ? null : checks.map(toCheck),
+  };
+  if (typeof docsUrl === "string") checkHttpUrl("docsUrl", docsUrl);
+  const checked = checkInput(PromptInput, input);
+  // Added after the check, so that errors name the row of the form.
+  const docs = typeof docsUrl === "string" ? [{ url: docsUrl, kind: "docs" }] : [];
+  return docs.length === 0 ? checked : { ...checked, additionalUrls: [...docs, ...(checked.additionalUrls ?? [])] };
+}
+
+/** null: at most one agent. */
+function toAgents(form: URLSearchParams): object[] | null {
+  const also = rowsOf(form, "also");
+  if (also.length === 0) return null;
+  const [agent = "", model = ""] = [form.get("agent") ?? "", form.get("model")?.trim()];
+  if (agent === "") throw invalidField("agent", "choose an agent before you add further ones");
+  return [{ agent, model }, ...also].map((row) => ({ agent: row.agent, model: row.model || null }));
+}
+
+const toCheck = ({ kind, target, expected, contains, invariant }: Row<"check">) => ({
+  [checkKinds.find((each) => each === kind) ?? "url"]: target,
+  ...(expected && {
+    [kind === "command" ? "exitCode" : "status"]: /^\d{1,9}$/.test(expected) ? Number(expected) : expected,
+  }),
+  ...(contains && { contains }),
+  ...(invariant && { invariant: true }),
+});
+
+const toUrl = ({ url, name, kind, more }: Row<"url">) => ({
+  ...toProperties(more),
+  url,
+  ...(name && { name }),
+  ...(kind && { kind }),
+});
+
+/** Properties of a URL that the form has no input for pass through unchanged. */
+function toProperties(json: string): object {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
