@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { tailOf } from "./lines.ts";
 import { lowerPriority } from "./priority.ts";
 import type { OwnCgroup } from "./sandbox/control-group.ts";
 import { childrenOf } from "./sandbox/process-tree.ts";
 
-const keptOfStderr = 4096;
+const stderrChars = 4096;
 /** Time to exit after SIGTERM, or after the last line, before SIGKILL. */
 const graceMs = 3_000;
 /** Environment variable inherited by all child processes, by which they are found. */
@@ -58,7 +59,7 @@ export function startProcess(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const stderr = tail(child.stderr);
+  const stderr = tailOf(child.stderr, stderrChars);
   const signalGroup = (signal: "SIGTERM" | "SIGKILL") => {
     try {
       process.kill(-child.pid, signal);
@@ -119,15 +120,6 @@ async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   const timely = await Promise.race([promise.then(() => true), late]);
   clearTimeout(timer);
   return timely;
-}
-
-/** Reads a stream to its end and keeps the last part. */
-function tail(stream: ReadableStream<Uint8Array>): { text: () => string; ended: Promise<void> } {
-  let kept = Buffer.alloc(0);
-  const read = async () => {
-    for await (const bytes of stream) kept = Buffer.concat([kept, bytes]).subarray(-keptOfStderr);
-  };
-  return { text: () => kept.toString().trim(), ended: read().catch(() => {}) };
 }
 
 /** Whether a process is part of a sandbox, or has not started its program yet. */

@@ -1,5 +1,5 @@
 import type { AgentEvent, Provenance } from "./agent.ts";
-import { createLibrary } from "./library.ts";
+import { addPage, findPageWith, type Library } from "./library.ts";
 import { pagesListed } from "./milestones.ts";
 import { isReadable, type Page, readPage } from "./page.ts";
 import type { Task } from "./task.ts";
@@ -24,8 +24,8 @@ const isText = (contentType: string | null) =>
   /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(contentType ?? "");
 
 /** What an agent has read in a session, with any tool: the pages, and where their links and listed URLs were found. */
-export function createReader({ startUrls, productUrl }: Pick<Task, "startUrls" | "productUrl">) {
-  const library = createLibrary();
+export function createReader({ startUrls, productUrl }: Task) {
+  const library: Library = { pages: new Map(), listed: new Set(), index: null };
   const sources = new Map<string, Source>();
   const learn = (url: string, source: Source) => {
     if (!sources.has(plain(url))) sources.set(plain(url), source);
@@ -41,7 +41,7 @@ export function createReader({ startUrls, productUrl }: Pick<Task, "startUrls" |
       const known = sources.get(plain(url));
       if (known) return known;
       const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
-      const foundOn = path.length > 3 ? library.mentioning(path) : null;
+      const foundOn = path.length > 3 ? findPageWith(library, path) : null;
       return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };
     },
     /** Reads a response, adds a successful page to the library and records its links. `page` is null if it isn't text. */
@@ -63,7 +63,7 @@ export function createReader({ startUrls, productUrl }: Pick<Task, "startUrls" |
         const addresses = page.links.map((link) => link.url);
         events.push(pagesListed(provenance, url, addresses));
       }
-      library.add(page);
+      addPage(library, page);
       return { page, events };
     },
   };

@@ -1,11 +1,11 @@
 import type { StreamFormat } from "../../config/custom-agents.ts";
 import type { AgentEvent } from "../agent.ts";
 import { parseObject } from "../fields.ts";
+import { linesOf } from "../lines.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
 import type { Sandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { toPrompt } from "./assignment.ts";
-import { linesOf } from "./lines.ts";
 import { findResult, type ModelRecord } from "./record.ts";
 import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import { parseClaudeLine } from "./streams/claude.ts";

@@ -77,10 +77,21 @@ export const toText = (template: Template, values: Values): string => {
 export const isTried = ({ triedVersions, packageName }: Preset, version: string): boolean =>
   packageName === null || triedVersions.includes(version);
 
+/** What most agents have in common. */
+export const presetDefaults = {
+  contextFile: "AGENTS.md",
+  skillsFolder: ".agents/skills",
+  mcp: null,
+  files: {},
+  memoryMb: 1024,
+  firstRequestTokens: null,
+} as const;
+
 /** The preset of an agent that the operator added. */
 export function toPreset({ id, command, args = [], env = {}, stream, provider }: CustomAgent): Preset {
   const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify([command, args, env, stream, provider]));
   return {
+    ...presetDefaults,
     id,
     name: id,
     revision: `custom.${digest.digest("hex").slice(0, 8)}`,
@@ -92,11 +103,5 @@ export function toPreset({ id, command, args = [], env = {}, stream, provider }:
     stream,
     args,
     env,
-    contextFile: "AGENTS.md",
-    skillsFolder: ".agents/skills",
-    mcp: null,
-    files: {},
-    memoryMb: 1024,
-    firstRequestTokens: null,
   };
 }

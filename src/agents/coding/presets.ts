@@ -1,4 +1,4 @@
-import type { Preset } from "./preset.ts";
+import { type Preset, presetDefaults } from "./preset.ts";
 
 const codexConfig = `model = "{model}"
 model_provider = "evald"
@@ -38,16 +38,25 @@ trust_level = "trusted"
 
 const words = (line: string): string[] => line.split(" ");
 
+type TestedPreset = Partial<Preset> &
+  Omit<Preset, keyof typeof presetDefaults | "revision" | "packageName" | "install"> & { packageName: string };
+
+/** A preset for a package of npm: it is installed in the version with which a full session was tested. */
+const preset = (fields: TestedPreset): Preset => ({
+  ...presetDefaults,
+  revision: "preset.1",
+  install: `npm install -g ${fields.packageName}@${fields.triedVersions[0]}`,
+  ...fields,
+});
+
 /** The supported coding agents, in list order. */
 export const presets: readonly Preset[] = [
-  {
+  preset({
     id: "claude",
     name: "Claude Code",
-    revision: "preset.1",
     triedVersions: ["2.1.330"],
     command: "claude",
     packageName: "@anthropic-ai/claude-code",
-    install: "npm install -g @anthropic-ai/claude-code@2.1.330",
     providers: { anthropic: {} },
     stream: "claude",
     args: words(
@@ -74,38 +83,30 @@ export const presets: readonly Preset[] = [
       args: ["--mcp-config", "{home}/.evald/mcp.json"],
       toolPrefix: "mcp__{server}__",
     },
-    memoryMb: 1024,
     firstRequestTokens: 12_000,
-  },
-  {
+  }),
+  preset({
     id: "codex",
     name: "Codex",
-    revision: "preset.1",
     triedVersions: ["0.169.0"],
     command: "codex",
     packageName: "@openai/codex",
     native: "@openai/codex-linux-*/vendor/*/bin/codex",
-    install: "npm install -g @openai/codex@0.169.0",
     providers: { openai: {} },
     stream: "codex",
     args: words("exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -m {model} -"),
     env: { CODEX_HOME: "{home}/.codex", EVALD_TOKEN: "{token}" },
     files: { ".codex/config.toml": codexConfig },
-    contextFile: "AGENTS.md",
-    skillsFolder: ".agents/skills",
     mcp: { file: ".codex/config.toml", format: "codex", toolPrefix: "mcp__{server}__" },
-    memoryMb: 1024,
     firstRequestTokens: 10_000,
-  },
-  {
+  }),
+  preset({
     id: "gemini",
     name: "Gemini CLI",
-    revision: "preset.1",
     triedVersions: ["0.61.0"],
     command: "gemini",
     packageName: "@google/gemini-cli",
     minNode: 20,
-    install: "npm install -g @google/gemini-cli@0.61.0",
     providers: { google: {} },
     stream: "gemini",
     args: words("-o stream-json --approval-mode yolo -m {model}"),
@@ -129,19 +130,16 @@ export const presets: readonly Preset[] = [
       },
     },
     contextFile: "GEMINI.md",
-    skillsFolder: ".agents/skills",
     mcp: { file: ".gemini/settings.json", format: "gemini", toolPrefix: "mcp_{server}_" },
     memoryMb: 1536,
     firstRequestTokens: 11_500,
-  },
-  {
+  }),
+  preset({
     id: "opencode",
     name: "opencode",
-    revision: "preset.1",
     triedVersions: ["1.18.33"],
     command: "opencode",
     packageName: "opencode-ai",
-    install: "npm install -g opencode-ai@1.18.33",
     providers: { anthropic: { sdk: "@ai-sdk/anthropic" } },
     stream: "opencode",
     args: words("run --dir /workspace --format json --thinking --auto --pure -m evald/{model}"),
@@ -173,19 +171,15 @@ export const presets: readonly Preset[] = [
         },
       },
     },
-    files: {},
-    contextFile: "AGENTS.md",
-    skillsFolder: ".agents/skills",
     mcp: {
       file: ".evald/opencode.json",
       format: "opencode",
       env: { OPENCODE_CONFIG: "{home}/.evald/opencode.json" },
       toolPrefix: "{server}_",
     },
-    memoryMb: 1024,
     firstRequestTokens: 8_000,
-  },
-  {
+  }),
+  preset({
     id: "qwen",
     name: "Qwen Code",
     revision: "preset.2",
@@ -193,7 +187,6 @@ export const presets: readonly Preset[] = [
     command: "qwen",
     packageName: "@qwen-code/qwen-code",
     minNode: 22,
-    install: "npm install -g @qwen-code/qwen-code@0.24.4",
     providers: { "openai-compatible": {}, openai: {} },
     stream: "claude",
     args: words("-o stream-json --approval-mode yolo --auth-type openai -m {model}"),
@@ -211,8 +204,6 @@ export const presets: readonly Preset[] = [
         telemetry: { enabled: false },
       },
     },
-    contextFile: "AGENTS.md",
-    skillsFolder: ".agents/skills",
     mcp: {
       file: ".evald/mcp.json",
       format: "qwen",
@@ -221,17 +212,15 @@ export const presets: readonly Preset[] = [
     },
     memoryMb: 3072,
     firstRequestTokens: 19_000,
-  },
-  {
+  }),
+  preset({
     id: "copilot",
     name: "GitHub Copilot CLI",
-    revision: "preset.1",
     triedVersions: ["1.0.102"],
     command: "copilot",
     packageName: "@github/copilot",
     minNode: 20,
     native: "@github/copilot-linux-*/copilot",
-    install: "npm install -g @github/copilot@1.0.102",
     providers: { openai: {} },
     stream: "copilot",
     args: words(
@@ -244,22 +233,16 @@ export const presets: readonly Preset[] = [
       COPILOT_PROVIDER_WIRE_API: "responses",
       COPILOT_MODEL: "{model}",
     },
-    files: {},
-    contextFile: "AGENTS.md",
-    skillsFolder: ".agents/skills",
     mcp: { file: ".copilot/mcp-config.json", format: "copilot", toolPrefix: "{server}-" },
-    memoryMb: 1024,
     firstRequestTokens: 13_500,
-  },
-  {
+  }),
+  preset({
     id: "pi",
     name: "pi",
-    revision: "preset.1",
     triedVersions: ["0.73.1"],
     command: "pi",
     packageName: "@mariozechner/pi-coding-agent",
     minNode: 20,
-    install: "npm install -g @mariozechner/pi-coding-agent@0.73.1",
     providers: { anthropic: { api: "anthropic-messages" } },
     stream: "pi",
     args: words("--mode json -p --provider evald --model {model} --no-session"),
@@ -287,10 +270,6 @@ export const presets: readonly Preset[] = [
       },
       ".pi/agent/settings.json": { defaultProvider: "evald", defaultModel: "{model}" },
     },
-    contextFile: "AGENTS.md",
-    skillsFolder: ".agents/skills",
-    mcp: null,
-    memoryMb: 1024,
     firstRequestTokens: 1_400,
-  },
+  }),
 ];

@@ -10,8 +10,6 @@ export type Installed = { version: string; path: string; argv: string[]; binds: 
 /** Files, and links to them at other paths. */
 export type ProgramFiles = { files: string[]; links: { path: string; target: string }[] };
 
-type ProgramSpec = Pick<Preset, "id" | "command" | "packageName" | "native" | "minNode" | "install">;
-
 /** Path of the program inside the sandbox. */
 const inside = "/opt/agent";
 export const insideBin = `${inside}/bin`;
@@ -20,7 +18,7 @@ const semver = /(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?/;
 const versionMs = 10_000;
 
 /** Finds an agent's program on a PATH. `missing` says why it can't run and how to install it. */
-export function findProgram(spec: ProgramSpec, path: string): Installed | { missing: string } {
+export function findProgram(spec: Preset, path: string): Installed | { missing: string } {
   const entry = which(spec.command, path);
   if (entry === null) {
     const how = spec.install === null ? "" : `; install it with: ${spec.install}`;
@@ -71,7 +69,7 @@ export function findInstalled(preset: Preset, path: string): InstalledAgent {
 }
 
 /** The files outside of the system's folders by which agents are found on a PATH, and run. */
-export function filesOf(specs: ProgramSpec[], path: string): ProgramFiles {
+export function filesOf(specs: Preset[], path: string): ProgramFiles {
   const programs = specs.map((spec) => findProgram(spec, path)).filter((program) => "argv" in program);
   const files = [...new Set(programs.flatMap(({ binds }) => binds.map(({ from }) => from)))];
   const isIn = (file: string) => files.some((folder) => file === folder || file.startsWith(`${folder}/`));

@@ -1,12 +1,12 @@
 import { type AgentContext, type AgentEvent, AgentFailure, type Means, requireStep } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
+import { tailOf } from "../lines.ts";
 import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
 import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { type Outcome, readOutput } from "./agent-output.ts";
-import { tailOf } from "./lines.ts";
 import { filesOf, mcpPrefixesOf, settingsOf } from "./mcp-servers.ts";
 import { createOffered } from "./offered.ts";
 import { isTried, type Preset, toText, type Values } from "./preset.ts";

@@ -1,5 +1,13 @@
 import type { Term } from "./goal.ts";
-import { bestOfPages, type Match, meritOf, type SectionIndex } from "./sections.ts";
+import {
+  bestOfPages,
+  type Match,
+  meritOf,
+  rankSections,
+  rarityOf,
+  type SectionIndex,
+  unseenTerms,
+} from "./sections.ts";
 
 // These thresholds were tuned like the numbers in sections.ts.
 
@@ -23,10 +31,10 @@ export type Answer = { state: "likely" | "unclear"; sections: Match[]; nearest: 
 
 /** Matches the sections against the goal. Matching words don't prove an answer, so `likely` is the strongest result. */
 export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[]; parts: Term[][] }): Answer {
-  const all = index.rank();
+  const all = rankSections(index);
   const ranked = bestOfPages(all);
   const unclear: Answer = { state: "unclear", sections: [], nearest: ranked, all };
-  if (terms.length === 0 || index.unseen().length > 0) return unclear;
+  if (terms.length === 0 || unseenTerms(index).length > 0) return unclear;
   // Every section counts: a better one of the same page that lacks a heading or a sample must not hide another.
   const candidates = all.filter(
     ({ share, headingShare, section }) =>
@@ -56,10 +64,10 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
  */
 function joinSections(candidates: Match[], index: SectionIndex, parts: Term[][]): Match[] {
   const matches = parts.map((part) => {
-    const total = part.reduce((sum, term) => sum + index.rarity(term), 0) || 1;
+    const total = part.reduce((sum, term) => sum + rarityOf(term, index), 0) || 1;
     const shareOf = (some: Term[]) => {
       const stems = new Set(some.map(({ stem }) => stem));
-      return part.reduce((sum, term) => sum + (stems.has(term.stem) ? index.rarity(term) : 0), 0) / total;
+      return part.reduce((sum, term) => sum + (stems.has(term.stem) ? rarityOf(term, index) : 0), 0) / total;
     };
     return candidates.find(
       (match) => shareOf(match.terms) >= minOfOwnPart.inText && shareOf(match.named) >= minOfOwnPart.inHeadings,

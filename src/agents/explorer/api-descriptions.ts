@@ -1,7 +1,8 @@
+import { reasonOf } from "../../errors.ts";
 import type { Check } from "../agent.ts";
 import type { Contract } from "./api-samples.ts";
-import type { FetchRequest, Log } from "./fetching.ts";
-import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
+import { fetchUrl, findRefusal, type Log } from "./fetching.ts";
+import { cut, inOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Common paths of API descriptions, requested at each origin that was read. */
 const usualPlaces = ["/openapi.json", "/openapi.yaml", "/swagger.json"];
@@ -12,7 +13,7 @@ const maxOrigins = 2;
 /** Time limit for one document, in ms. */
 const parseMs = 5000;
 
-type Source = Pick<FetchRequest, "url" | "provenance" | "foundOn">;
+type Source = { url: string; provenance: "link" | "guessed"; foundOn: string | null };
 
 /**
  * Validates the OpenAPI and Swagger documents that pages link to, or that are at a common path. External references are
@@ -64,8 +65,8 @@ async function checkOne(
   source: Source,
   log: Log,
 ): Promise<{ check: Check; document: Contract["document"] | null } | null> {
-  if (await session.fetching.findRefusal(source.url, log)) return null;
-  const fetchResult = await session.fetching.get({ ...source, purpose: "check" }, log);
+  if (await findRefusal(session.fetching, source.url, log)) return null;
+  const fetchResult = await fetchUrl(session.fetching, { ...source, purpose: "check" }, log);
   if (!fetchResult.ok || fetchResult.response.status !== 200 || /html/i.test(fetchResult.contentType ?? ""))
     return null;
   const text = fetchResult.text();
@@ -75,26 +76,24 @@ async function checkOne(
     weight: 7,
     subject: fetchResult.response.url,
     url: source.foundOn ?? fetchResult.response.url,
-    line: null,
   };
   const document = parseDocument(text);
   if (document === undefined && source.provenance === "link")
     return {
-      check: {
+      check: toCheck({
         ...base,
         status: "fail",
-        share: 0,
         message: "The API description that the docs link to is neither JSON nor YAML",
         fix: "Serve the API description as valid JSON or YAML.",
         quote: cut(text.trim(), 200),
-      },
+      }),
       document: null,
     };
   if (typeof document !== "object" || document === null || !("openapi" in document || "swagger" in document))
     return null;
   // The validator modifies its input.
   const own = structuredClone(document) as Contract["document"];
-  return { check: { ...base, ...(await validate(document)) }, document: own };
+  return { check: toCheck({ ...base, ...(await validate(document)) }), document: own };
 }
 
 function parseDocument(text: string): unknown {
@@ -107,34 +106,29 @@ function parseDocument(text: string): unknown {
   return undefined;
 }
 
-async function validate(document: object): Promise<Pick<Check, "status" | "share" | "message" | "fix" | "quote">> {
+async function validate(document: object) {
   const parser = await import("@readme/openapi-parser");
-  const unknown = { status: "skip", share: 0, fix: null, quote: null } as const;
   try {
     const options = { resolve: { external: false, file: false }, timeoutMs: parseMs };
     const result = await parser.validate(document as Parameters<typeof parser.validate>[0], options);
     if (result.valid)
       return {
-        status: "pass",
-        share: 1,
+        status: "pass" as const,
         message: `The ${result.specification ?? "API"} document is valid`,
-        fix: null,
-        quote: null,
       };
     const [first = { message: "no reason given" }, ...more] = result.errors;
     const count = 1 + more.length + result.additionalErrors;
     const [reason = "", ...excerpt] = first.message.split("\n\n");
     return {
-      status: "fail",
-      share: 0,
+      status: "fail" as const,
       message: `The API description is not valid (${count} ${count === 1 ? "error" : "errors"}): ${cut(reason, 300)}`,
       fix: "Fix the document and validate it in every release, because clients and agents rely on it.",
       quote: excerpt.length > 0 ? cut(excerpt.join("\n\n"), 300) : null,
     };
   } catch (caught) {
     return {
-      ...unknown,
-      message: `The API description could not be validated: ${cut(String(caught instanceof Error ? caught.message : caught), 200)}`,
+      status: "skip" as const,
+      message: `The API description could not be validated: ${cut(reasonOf(caught), 200)}`,
     };
   }
 }

@@ -1,6 +1,6 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
-import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** A parsed API description: OpenAPI 3 or Swagger 2. */
 export type Contract = { url: string; document: Record<string, unknown> };
@@ -29,8 +29,8 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], cont
     yield* useTool(session, "check_api_samples", { url: page.url }, async () => {
       const bad = judged.filter(({ message }) => message !== "");
       const good = judged.length - bad.length;
-      const checks = bad.map(({ call, sample, message, contract }) => toCheck(page, call, sample, message, contract));
-      if (good > 0) checks.push(toPass(page, good));
+      const checks = bad.map(({ call, sample, message, contract }) => failureOf(page, call, sample, message, contract));
+      if (good > 0) checks.push(passOf(page, good));
       return {
         ok: true,
         output: { url: page.url, calls: judged.length, contradictions: bad.length },
@@ -41,39 +41,26 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], cont
   }
 }
 
-const base = { id: "sample-matches-api", group: "sample" as const };
+const passOf = (page: ReadPage, count: number): Check =>
+  toCheck({
+    ...{ id: "sample-matches-api", group: "sample", status: "pass", weight: count, subject: page.url },
+    message: `${count} ${count === 1 ? "call" : "calls"} on this page match the API description`,
+  });
 
-const toPass = (page: ReadPage, count: number): Check => ({
-  ...base,
-  status: "pass",
-  share: 1,
-  weight: count,
-  subject: page.url,
-  url: page.url,
-  line: null,
-  message: `${count} ${count === 1 ? "call" : "calls"} on this page match the API description`,
-  fix: null,
-  quote: null,
-});
-
-const toCheck = (
+const failureOf = (
   page: ReadPage,
   { method, url, line }: Call,
   { code }: CodeSample,
   message: string,
   contract: string,
-): Check => ({
-  ...base,
-  status: "fail",
-  share: 0,
-  weight: 1,
-  subject: `${page.url}#${method} ${url.pathname}`,
-  url: page.url,
-  line,
-  message: `${method} ${url.pathname}: ${message} (${contract})`,
-  fix: "Fix the sample or the API description, whichever is wrong.",
-  quote: cut(code.trim(), 300),
-});
+): Check =>
+  toCheck({
+    ...{ id: "sample-matches-api", group: "sample", status: "fail", url: page.url, line },
+    subject: `${page.url}#${method} ${url.pathname}`,
+    message: `${method} ${url.pathname}: ${message} (${contract})`,
+    fix: "Fix the sample or the API description, whichever is wrong.",
+    quote: cut(code.trim(), 300),
+  });
 
 const methods = "get|post|put|patch|delete|head|options";
 

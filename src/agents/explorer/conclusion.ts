@@ -1,7 +1,8 @@
 import { type Answer, findAnswer, notable } from "./answer.ts";
 import { partsOf, type Term, toTerms } from "./goal.ts";
+import { clicksTo } from "./link-graph.ts";
 import { findOtherScript } from "./scripts.ts";
-import { createSectionIndex, type Match, type SectionIndex } from "./sections.ts";
+import { addPage, createSectionIndex, type Match, type SectionIndex, unseenTerms } from "./sections.ts";
 import { cut, type Ended, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
 
 /** The share of the goal in the headings of a section from which they match it fully. */
@@ -36,11 +37,11 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
     const best = answer.nearest
       .slice(0, 5)
       .map((match) => ({ ...describeSection(match), hasSample: match.section.hasSample }));
-    return { ok: true, output: { sections: index.size(), best }, value: answer };
+    return { ok: true, output: { sections: index.sections.length, best }, value: answer };
   });
   const { state, sections } = answer;
   const nearest = answer.nearest.slice(0, Math.max(maxNearest, sections.length));
-  const unseen = new Set(index.unseen());
+  const unseen = new Set(unseenTerms(index));
   const noOverlap = terms.length > 0 && unseen.size === terms.length;
   const docsLanguage = noOverlap ? mostCommon(all.flatMap(({ language }) => language ?? [])) : null;
   const otherScript = findOtherScript(terms, unseen, all);
@@ -59,7 +60,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
       nearest: nearest.map((match) => toNearest(session, match)),
       unseen: words.filter((word) => unseen.has(word)),
       fit: bestFit(answer, all),
-      clicks: best ? clicksTo(session, best.section.url) : null,
+      clicks: best ? clicksToPage(session, best.section.url) : null,
       noSample: best !== undefined && best.share >= 2 * notable && !best.section.hasSample,
       pages: pages.filter(({ problem }) => problem === null).length,
       budget: ended,
@@ -83,9 +84,9 @@ function bestFit({ all }: Answer, pages: ReadPage[]): number {
   return round(Math.max(0, ...fits));
 }
 
-function clicksTo({ graph, task, pages, surveyed }: Session, url: string): number | null {
+function clicksToPage({ graph, task, pages, surveyed }: Session, url: string): number | null {
   const page = [...pages, ...surveyed].find(({ addresses }) => addresses.includes(url));
-  const clicks = (page?.addresses ?? [url]).flatMap((address) => graph.clicksTo(address, task.startUrls) ?? []);
+  const clicks = (page?.addresses ?? [url]).flatMap((address) => clicksTo(graph, address, task.startUrls) ?? []);
   return clicks.length === 0 ? null : Math.min(...clicks);
 }
 
@@ -96,7 +97,7 @@ const toNearest = (session: Session, match: Match) => ({
   missing: wordsOf(match.missing),
   synonyms: match.synonyms,
   hasSample: match.section.hasSample,
-  clicks: clicksTo(session, match.section.url),
+  clicks: clicksToPage(session, match.section.url),
 });
 
 /** Tests the other wordings of the goal against what was read, to show how much depends on the wording. */
@@ -114,7 +115,7 @@ function compareWordings({ task }: Session, pages: ReadPage[], answer: Answer) {
     const terms = toTerms(text);
     if (terms.length === 0) return [];
     using index = createSectionIndex(terms);
-    for (const page of pages) index.add(page);
+    for (const page of pages) addPage(index, page);
     return [toWording(text, findAnswer(index, { terms, parts: partsOf(text) }))];
   });
   return [toWording(cut(goal, maxGoal), answer), ...compared];

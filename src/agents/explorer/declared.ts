@@ -1,20 +1,16 @@
-import type { AgentContext, Check, Outcome } from "../agent.ts";
+import type { Check, Outcome } from "../agent.ts";
 import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
 import { openWorkspaceChecker } from "../sandbox/workspace-checks.ts";
 import type { DeclaredCheck } from "../task.ts";
-import type { Log, MissKind } from "./fetching.ts";
-import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
+import { fetchUrl, type Log, type MissKind } from "./fetching.ts";
+import { cut, inOrder, type Steps, type ToolSession, toCheck, useTool } from "./session.ts";
 
 /** Result of the success checks for the goal, with a sentence for the end of the session. */
 export type Verdict = { outcome: Outcome; reason: string };
 
-type Checker = Pick<Session, "task" | "fetching" | "nextId"> & {
-  context: Pick<AgentContext, "means" | "signal" | "now">;
-};
-
 /** Runs the success checks of a prompt: requests first, then commands and files one after the other. */
-export async function* checkDeclared(session: Checker, when: "before" | "after" = "after"): Steps<Verdict> {
+export async function* checkDeclared(session: ToolSession, when: "before" | "after" = "after"): Steps<Verdict> {
   const { declaredChecks } = session.task;
   if (declaredChecks.length === 0)
     return {
@@ -60,32 +56,29 @@ const unmade = new Set<MissKind>(["cut", "aborted", "refused"]);
 type RequestCheck = DeclaredCheck & { url: string };
 
 /** `subject` identifies the check: it is the same before and after the agent. */
-const toCheck = (
+const toDeclaredCheck = (
   { url = "", invariant }: DeclaredCheck,
   subject: string,
   { status, message, expected, quote }: { status: Check["status"]; message: string; expected: string; quote?: string },
-): Check => ({
-  id: "declared",
-  group: "declared",
-  status,
-  share: status === "pass" ? 1 : 0,
-  weight: 10,
-  subject,
-  url,
-  line: null,
-  message,
-  fix: status === "fail" ? `The prompt expects ${expected}.` : null,
-  quote: quote || null,
-  ...(invariant && { invariant }),
-});
+): Check =>
+  toCheck({
+    ...{ id: "declared", group: "declared", status, weight: 10, subject, url, message },
+    fix: status === "fail" ? `The prompt expects ${expected}.` : null,
+    quote: quote || null,
+    ...(invariant && { invariant }),
+  });
 
-async function testRequest(session: Checker, declared: RequestCheck, log: Log): Promise<Check> {
+async function testRequest(session: ToolSession, declared: RequestCheck, log: Log): Promise<Check> {
   const { url, status: wanted = 200, contains } = declared;
-  const fetchResult = await session.fetching.get({ url, provenance: "given", foundOn: null, purpose: "check" }, log);
+  const fetchResult = await fetchUrl(
+    session.fetching,
+    { url, provenance: "given", foundOn: null, purpose: "check" },
+    log,
+  );
   const expected = `status ${wanted}${textWanted(contains)}`;
   const subject = contains === undefined ? `${url} ${wanted}` : `${url} ${wanted} ${cut(contains, 200)}`;
   const result = (status: Check["status"], message: string) =>
-    toCheck(declared, subject, { status, message, expected });
+    toDeclaredCheck(declared, subject, { status, message, expected });
   if (!fetchResult.ok) return result(unmade.has(fetchResult.kind) ? "skip" : "fail", fetchResult.message);
   const { status } = fetchResult.response;
   if (status !== wanted) return result("fail", `${url} returned status ${status}, not ${wanted}`);
@@ -100,7 +93,7 @@ type Evidence = { command?: string; file?: string; exitCode: number; output: str
 
 /** Checks that need the workspace; skipped if the agent has none. */
 async function testWorkspace(
-  { task, context: { means, signal, now } }: Checker,
+  { task, context: { means, signal, now } }: ToolSession,
   declaredChecks: DeclaredCheck[],
   when: "before" | "after",
   id: string,
@@ -124,13 +117,16 @@ async function testWorkspace(
       const subject = `${isCommand ? "command" : "file"} ${name} ${isCommand ? exitCode : ""} ${cut(contains ?? "", 200)}`;
       if (checker === null) {
         const message = `${name} could not be checked: ${missing}`;
-        results.push({ check: toCheck(declared, subject, { status: "skip", message, expected }), evidence: null });
+        results.push({
+          check: toDeclaredCheck(declared, subject, { status: "skip", message, expected }),
+          evidence: null,
+        });
         continue;
       }
       const { problem, ...evidence } = isCommand
         ? await checker.checkCommand({ command, exitCode, contains }, id)
         : await checker.checkFile({ file, contains });
-      const check = toCheck(declared, subject, {
+      const check = toDeclaredCheck(declared, subject, {
         status: problem === null ? "pass" : "fail",
         message: `${name}: ${problem ?? expected}`,
         expected,

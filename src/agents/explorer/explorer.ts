@@ -8,11 +8,10 @@ import { createFetching } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
 import { partsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
-import { createLinkGraph } from "./link-graph.ts";
 import { checkLinks, checkLists, correctLinks } from "./links.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";
-import { createSectionIndex } from "./sections.ts";
+import { createSectionIndex, rarityOf } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, thought } from "./session.ts";
 import { checkSites } from "./site.ts";
 import { survey } from "./survey.ts";
@@ -49,7 +48,7 @@ async function* explore(
     pages: [],
     surveyed: [],
     listed: [],
-    graph: createLinkGraph(),
+    graph: new Map(),
     origins: new Set([...task.startUrls, ...Object.keys(task.urlMap)].flatMap(originOf)),
     nextId: () => `t${++ids}`,
   };
@@ -67,7 +66,7 @@ async function* explore(
       : "I follow rules and use no model. The goal has no words to search for, so I only read the start URLs.",
   );
   using index = createSectionIndex(session.terms);
-  const frontier = createFrontier(session.terms, session.origins, index.rarity);
+  const frontier = createFrontier(session.terms, session.origins, (term) => rarityOf(term, index));
   const ended = yield* walk(session, frontier, index);
   const verdict = yield* checkDeclared(session);
   const testedKeys = new Set<string>();
@@ -82,7 +81,7 @@ async function* explore(
   yield* checkApiSamples(session, session.pages, contracts);
   yield* ofSurvey(checkApiSamples(session, session.surveyed, contracts));
   yield* correctLinks(session);
-  const limit = session.fetching.limitHit();
+  const limit = session.fetching.firstLimit;
   if (limit) yield { type: "limit", ...limit };
   yield { type: "end", ...verdict };
 }

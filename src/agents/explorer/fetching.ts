@@ -1,5 +1,5 @@
-import { createGuard, GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
-import { createRobots } from "../../net/robots.ts";
+import { createGuard, type Guard, GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
+import { createRobots, type Robots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance } from "../agent.ts";
 import type { DeadLink } from "../link-edits.ts";
 import type { Task } from "../task.ts";
@@ -37,20 +37,19 @@ type RequestLimit = { limit: "requests" | "wall_clock"; value: number; unit: "re
 
 /** The only network access of an exploration. Every request is counted, cached and reported. */
 export type Fetching = {
-  /** Returns a cached response for the same method, URL and Accept header. Throws only the signal's reason. */
-  get(request: FetchRequest, log: Log): Promise<FetchResult>;
-  /** The first limit that blocked a request; null if none did. */
-  limitHit(): RequestLimit | null;
-  /** Whether the limits allow more requests. */
-  hasBudget(): boolean;
-  /** Number of requests that limits prevented. */
-  preventedCount(): number;
+  task: Task;
+  context: AgentContext;
+  guard: Guard;
+  robots: Robots;
+  /** When the last request may start and must end. */
+  deadline: number;
+  cache: Map<string, Promise<FetchResult>>;
+  requestCount: number;
+  /** Number of requests that limits prevented, and the first of these limits. */
+  preventedCount: number;
+  firstLimit: RequestLimit | null;
   /** Links that a page contained and whose target doesn't exist. */
-  deadLinks(): DeadLink[];
-  /** Why the host's robots.txt disallows the URL; null if it doesn't. */
-  findRefusal(url: string, log: Log): Promise<Miss | null>;
-  /** The sitemaps listed in the robots.txt of the URL's host. */
-  sitemaps(url: string, log: Log): Promise<string[]>;
+  deadLinks: Map<string, DeadLink>;
 };
 
 /** The Accept header of agents that prefer Markdown to HTML. */
@@ -67,99 +66,91 @@ const agentToken = "evald";
 /** Share of the wall clock reserved to finish properly, at most 5 s. */
 const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
-export function createFetching(
-  { limits, urlMap }: Task,
-  { allow, signal, now, startedAt, egress }: AgentContext,
-): Fetching {
-  const guard = createGuard({ allow, urlMap, now, proxy: egress });
-  const deadline = startedAt + limits.wallClockMs - reserve(limits.wallClockMs);
-  const cache = new Map<string, Promise<FetchResult>>();
-  const deadLinks = new Map<string, DeadLink>();
-  let requestCount = 0;
-  let preventedCount = 0;
-  let firstLimit: RequestLimit | null = null;
+export function createFetching(task: Task, context: AgentContext): Fetching {
+  const { allow, now, startedAt, egress } = context;
+  const { wallClockMs } = task.limits;
+  const fetching: Fetching = {
+    ...{ task, context, guard: createGuard({ allow, urlMap: task.urlMap, now, proxy: egress }) },
+    // Callers request robots.txt first, so that their log contains the request; here it comes from the cache.
+    robots: createRobots(async (url) => {
+      const answer = await fetchUrl(fetching, toRobots(url), { id: null, events: [] });
+      return answer.ok ? { status: answer.response.status, text: answer.text() } : null;
+    }, agentToken),
+    deadline: startedAt + wallClockMs - reserve(wallClockMs),
+    ...{ cache: new Map(), requestCount: 0, preventedCount: 0, firstLimit: null, deadLinks: new Map() },
+  };
+  return fetching;
+}
 
-  function findLimit(): RequestLimit | null {
-    if (now() >= deadline) return { limit: "wall_clock", value: limits.wallClockMs, unit: "ms" };
-    if (requestCount >= limits.maxRequests) return { limit: "requests", value: limits.maxRequests, unit: "requests" };
-    return null;
+const toRobots = (url: string): FetchRequest => {
+  const address = new URL("/robots.txt", url).href;
+  return { url: address, provenance: "guessed", foundOn: null, purpose: "check" };
+};
+
+/** The limit that allows no more requests; null if there is none. */
+export function findLimit({ task, context, deadline, requestCount }: Fetching): RequestLimit | null {
+  const { wallClockMs, maxRequests } = task.limits;
+  if (context.now() >= deadline) return { limit: "wall_clock", value: wallClockMs, unit: "ms" };
+  return requestCount >= maxRequests ? { limit: "requests", value: maxRequests, unit: "requests" } : null;
+}
+
+/** Returns a cached response for the same method, URL and Accept header. Throws only the signal's reason. */
+export async function fetchUrl(fetching: Fetching, request: FetchRequest, log: Log): Promise<FetchResult> {
+  fetching.context.signal.throwIfAborted();
+  const url = request.url.replace(/#.*$/s, "");
+  const key = `${request.method ?? "GET"} ${request.accept ?? "*/*"} ${request.follow ?? true} ${url}`;
+  const cached = fetching.cache.get(key);
+  if (cached) return cached;
+  const limit = findLimit(fetching);
+  if (limit) {
+    fetching.firstLimit ??= limit;
+    fetching.preventedCount++;
+    return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached` };
   }
+  const fetchResult = send(fetching, { ...request, url }, log);
+  fetching.cache.set(key, fetchResult);
+  return fetchResult;
+}
 
-  async function send(request: FetchRequest, log: Log): Promise<FetchResult> {
-    const { url, method = "GET", accept = "*/*", provenance, foundOn, purpose } = request;
-    const event = { type: "http" as const, id: log.id, method, url, provenance, foundOn, purpose };
-    const startedAt = now();
-    requestCount++;
-    try {
-      const timeoutMs = Math.max(1, Math.min(request.timeoutMs ?? requestMs, deadline - startedAt));
-      const response = await guard.request(url, {
-        method,
-        headers: { accept },
-        signal,
-        timeoutMs,
-        maxBytes,
-        followRedirects: request.follow ?? true,
-      });
-      requestCount += response.redirects.length;
-      const { mappedUrl, status, ms, body } = response;
-      const contentType = response.headers.get("content-type");
-      log.events.push({ ...event, mappedUrl, status, ms, bytes: body.length, contentType, error: null });
-      if ((status === 404 || status === 410) && foundOn !== null) deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
-      let text: string | null = null;
-      return { ok: true, response, contentType, text: () => (text ??= guard.text(response)) };
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof GuardError)) throw error;
-      const { kind, message } = error;
-      const ms = now() - startedAt;
-      const mappedUrl = guard.mapped(url);
-      log.events.push({ ...event, mappedUrl, status: null, ms, bytes: 0, contentType: null, error: { kind, message } });
-      return { ok: false, kind, message };
-    }
-  }
-
-  async function get(request: FetchRequest, log: Log): Promise<FetchResult> {
+async function send(fetching: Fetching, request: FetchRequest, log: Log): Promise<FetchResult> {
+  const { guard, deadline, deadLinks } = fetching;
+  const { signal, now } = fetching.context;
+  const { url, method = "GET", accept = "*/*", provenance, foundOn, purpose } = request;
+  const event = { type: "http" as const, id: log.id, method, url, provenance, foundOn, purpose };
+  const startedAt = now();
+  fetching.requestCount++;
+  try {
+    const timeoutMs = Math.max(1, Math.min(request.timeoutMs ?? requestMs, deadline - startedAt));
+    const options = { signal, timeoutMs, maxBytes, followRedirects: request.follow ?? true };
+    const response = await guard.request(url, { method, headers: { accept }, ...options });
+    fetching.requestCount += response.redirects.length;
+    const { mappedUrl, status, ms, body } = response;
+    const contentType = response.headers.get("content-type");
+    log.events.push({ ...event, mappedUrl, status, ms, bytes: body.length, contentType, error: null });
+    if ((status === 404 || status === 410) && foundOn !== null) deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
+    let text: string | null = null;
+    return { ok: true, response, contentType, text: () => (text ??= guard.text(response)) };
+  } catch (error) {
     signal.throwIfAborted();
-    const url = request.url.replace(/#.*$/s, "");
-    const key = `${request.method ?? "GET"} ${request.accept ?? "*/*"} ${request.follow ?? true} ${url}`;
-    const cached = cache.get(key);
-    if (cached) return cached;
-    const limit = findLimit();
-    if (limit) {
-      firstLimit ??= limit;
-      preventedCount++;
-      return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached` };
-    }
-    const fetchResult = send({ ...request, url }, log);
-    cache.set(key, fetchResult);
-    return fetchResult;
+    if (!(error instanceof GuardError)) throw error;
+    const { kind, message } = error;
+    const ms = now() - startedAt;
+    const mappedUrl = guard.mapped(url);
+    log.events.push({ ...event, mappedUrl, status: null, ms, bytes: 0, contentType: null, error: { kind, message } });
+    return { ok: false, kind, message };
   }
+}
 
-  const toRobots = (url: string): FetchRequest => {
-    const address = new URL("/robots.txt", url).href;
-    return { url: address, provenance: "guessed", foundOn: null, purpose: "check" };
-  };
-  // Callers request robots.txt first, so that their log contains the request; here it comes from the cache.
-  const robots = createRobots(async (url) => {
-    const answer = await get(toRobots(url), { id: null, events: [] });
-    return answer.ok ? { status: answer.response.status, text: answer.text() } : null;
-  }, agentToken);
+/** Why the host's robots.txt disallows the URL; null if it doesn't. */
+export async function findRefusal(fetching: Fetching, url: string, log: Log): Promise<Miss | null> {
+  const fetchResult = await fetchUrl(fetching, toRobots(url), log);
+  if (await fetching.robots.allowed(url)) return null;
+  if (!fetchResult.ok && (fetchResult.kind === "refused" || fetchResult.kind === "cut")) return fetchResult;
+  return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt" };
+}
 
-  return {
-    get,
-    limitHit: () => firstLimit,
-    hasBudget: () => findLimit() === null,
-    preventedCount: () => preventedCount,
-    deadLinks: () => [...deadLinks.values()],
-    async findRefusal(url, log) {
-      const fetchResult = await get(toRobots(url), log);
-      if (await robots.allowed(url)) return null;
-      if (!fetchResult.ok && (fetchResult.kind === "refused" || fetchResult.kind === "cut")) return fetchResult;
-      return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt" };
-    },
-    async sitemaps(url, log) {
-      await get(toRobots(url), log);
-      return robots.sitemaps(url);
-    },
-  };
+/** The sitemaps listed in the robots.txt of the URL's host. */
+export async function listSitemaps(fetching: Fetching, url: string, log: Log): Promise<string[]> {
+  await fetchUrl(fetching, toRobots(url), log);
+  return fetching.robots.sitemaps(url);
 }

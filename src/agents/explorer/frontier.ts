@@ -23,14 +23,7 @@ export type Candidate = {
  */
 export type PageLink = { url: string; text: string; context?: string; heading?: string; near?: number };
 
-export type Frontier = {
-  add(links: PageLink[], provenance: Provenance, foundOn: string | null): void;
-  /** Removes the best candidate; ties in order of discovery. Null if there is none left. */
-  take(): Candidate | null;
-  /** Excludes a URL for good. */
-  forget(url: string): void;
-  size(): number;
-};
+export type Frontier = ReturnType<typeof createFrontier>;
 
 // The numbers below were tuned on the goals about real docs in test/truth/goals/tuning.json. `bun run truth --goals` measures how often the
 // explorer finds the page that answers a goal, with those goals and with the ones in held-out.json, on which nothing was tuned.
@@ -107,7 +100,7 @@ type State = {
 };
 
 /** URLs found so far, opened best first. `origins` may grow meanwhile. */
-export function createFrontier(terms: Term[], origins: Set<string>, rarity: (term: Term) => number): Frontier {
+export function createFrontier(terms: Term[], origins: Set<string>, rarity: (term: Term) => number) {
   const state: State = {
     forms: toForms(terms),
     waiting: new Map(),
@@ -116,18 +109,19 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
     openedHubs: 0,
   };
   return {
-    add(links, provenance, foundOn) {
+    add(links: PageLink[], provenance: Provenance, foundOn: string | null): void {
       for (const link of links)
         if (mayBePage(link.url, origins) && state.waiting.size < maxCandidates)
           addLink(state, link, provenance, foundOn);
     },
+    /** Removes the best candidate; ties in order of discovery. Null if there is none left. */
     take: () => takeBest(state, terms, rarity),
-    forget(url) {
+    /** Excludes a URL for good. */
+    forget(url: string): void {
       const key = pageKey(url);
       state.closed.set(key, state.waiting.get(key)?.depth ?? state.closed.get(key) ?? 0);
       state.waiting.delete(key);
     },
-    size: () => state.waiting.size,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Check } from "../agent.ts";
-import { type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Pages with at least this much prose need headings, in characters. */
 const longProse = 3000;
@@ -11,7 +11,7 @@ export async function* checkHeadings(session: Session, pages: ReadPage[]): Steps
   const long = pages.filter((page) => page.problem === null && proseOf(page).length >= longProse);
   if (long.length === 0) return;
   yield* useTool(session, "check_headings", { pages: long.length }, async () => {
-    const checks = long.map(toCheck);
+    const checks = long.map(judge);
     const without = checks.filter(({ status }) => status === "warn").length;
     return { ok: true, output: { pages: long.length, without }, checks, value: undefined };
   });
@@ -48,17 +48,14 @@ function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
 /** The text of a line without headings, tables and links, which are often navigation. */
 const textOf = (line: string) => (/^\s*[#|]/.test(line) ? "" : line.replace(/\[[^\]]*\](\([^)]*\))?/g, "").trim());
 
-function toCheck(page: ReadPage): Check {
-  const { url } = page;
-  const base = { id: "long-page-has-headings", group: "page" as const, subject: url, url, line: null, quote: null };
-  if (hasDividingHeading(page))
-    return { ...base, status: "pass", share: 1, weight: 1, message: "The page has headings", fix: null };
-  return {
+function judge(page: ReadPage): Check {
+  const base = { id: "long-page-has-headings", group: "page" as const, subject: page.url };
+  if (hasDividingHeading(page)) return toCheck({ ...base, status: "pass", message: "The page has headings" });
+  return toCheck({
     ...base,
     status: "warn",
-    share: 0,
     weight: 3,
     message: "The page is long and has no headings",
     fix: "Add headings that describe each part of the page.",
-  };
+  });
 }

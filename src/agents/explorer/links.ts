@@ -1,10 +1,19 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { linkEdits } from "../link-edits.ts";
-import { type FetchResult, type Log, readerAccept } from "./fetching.ts";
+import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import { type Health, judgeAnswer, judgeProblem } from "./page-health.ts";
 import { pageIn } from "./reading.ts";
-import { inOrder, type Listing, mayBePage, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import {
+  inOrder,
+  type Listing,
+  mayBePage,
+  type ReadPage,
+  type Session,
+  type Steps,
+  toCheck,
+  useTool,
+} from "./session.ts";
 
 /** Maximum number of link targets to test in one run, and how many of them may be on other sites. */
 const maxTargets = 150;
@@ -22,7 +31,7 @@ const exampleHosts =
   /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$|^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/i;
 
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
-type LinkSource = Pick<ReadPage, "url" | "markdown"> & { by: "link" | Listing["by"] };
+type LinkSource = { url: string; markdown: string; by: "link" | Listing["by"] };
 type Target = { url: string; foundOn: LinkSource; text: string; own: boolean };
 type Answered = { target: Target; fetchResult: FetchResult };
 type Finding = { target: Target; state: "alive" | "bad" | "unknown"; why: string; health?: Health };
@@ -134,7 +143,7 @@ export const isPrivate = ({ url, text }: { url: string; text: string }): boolean
 async function test(session: Session, target: Target, log: Log): Promise<Answered> {
   const { fetching, origins } = session;
   const ownByName = origins.has(new URL(target.url).origin);
-  const refusal = ownByName ? await fetching.findRefusal(target.url, log) : null;
+  const refusal = ownByName ? await findRefusal(fetching, target.url, log) : null;
   if (refusal) return { target, fetchResult: refusal };
   const request = {
     url: target.url,
@@ -144,12 +153,13 @@ async function test(session: Session, target: Target, log: Log): Promise<Answere
     accept: readerAccept,
     ...(!target.own && { timeoutMs: elsewhereRequestMs }),
   };
-  if (target.own && mayBePage(target.url, origins)) return { target, fetchResult: await fetching.get(request, log) };
-  const head = await fetching.get({ ...request, method: "HEAD" }, log);
+  if (target.own && mayBePage(target.url, origins))
+    return { target, fetchResult: await fetchUrl(fetching, request, log) };
+  const head = await fetchUrl(fetching, { ...request, method: "HEAD" }, log);
   const isUnclear = head.ok
     ? head.response.status >= 400
     : head.kind === "protocol" || (target.own && (head.kind === "timeout" || head.kind === "unreachable"));
-  return { target, fetchResult: isUnclear ? await fetching.get(request, log) : head };
+  return { target, fetchResult: isUnclear ? await fetchUrl(fetching, request, log) : head };
 }
 
 /** Parses pages, so it runs after all requests: otherwise their response times would include it. */
@@ -175,21 +185,11 @@ function toChecks(findings: Finding[]): Check[] {
     findings.filter(({ state }) => state === "alive"),
     ({ target }) => target.foundOn.url,
   );
-  const passes = [...alive].map(
-    ([url, findings]): Check => ({
-      id: "link-resolves",
-      group: "link",
-      status: "pass",
-      share: 1,
-      weight: findings.length,
-      subject: url,
-      url,
-      line: null,
-      message: `${findings.length} ${findings.length === 1 ? "link" : "links"} first seen here ${findings.length === 1 ? "leads" : "lead"} to a page that exists`,
-      fix: null,
-      quote: null,
-    }),
-  );
+  const passes = [...alive].map(([url, { length: weight }]) => {
+    const links = weight === 1 ? "1 link first seen here leads" : `${weight} links first seen here lead`;
+    const message = `${links} to a page that exists`;
+    return toCheck({ id: "link-resolves", group: "link", status: "pass", weight, subject: url, message });
+  });
   return [...bad, ...passes];
 }
 
@@ -215,7 +215,7 @@ function toBad({ target: { url, foundOn, text }, health }: Finding): Check[] {
       weight: 1,
       subject: url,
       url: foundOn.url,
-      line: lineOf(foundOn, url),
+      line: lineOf(foundOn.markdown, url),
       quote: text || url,
     },
   ];
@@ -225,15 +225,15 @@ function toBad({ target: { url, foundOn, text }, health }: Finding): Check[] {
 export async function* correctLinks({ fetching, pages, surveyed, listed }: Session): Steps {
   const readablePages = [...pages, ...surveyed].filter(({ problem }) => problem === null);
   const lists = listed.map(({ at, text }) => ({ url: at, title: "", markdown: text }));
-  const edits = linkEdits(fetching.deadLinks(), readablePages, lists);
+  const edits = linkEdits([...fetching.deadLinks.values()], readablePages, lists);
   if (edits.length > 0) yield { type: "milestone", name: "dead_links", detail: { edits } };
 }
 
 /** The line of a page's Markdown that contains a link to the URL; null if unknown. */
-export function lineOf(page: Pick<ReadPage, "markdown">, address: string): number | null {
+export function lineOf(markdown: string, address: string): number | null {
   const { pathname, hash } = new URL(address);
   const name = pathname.split("/").filter(Boolean).at(-1);
-  const lines = page.markdown.split("\n");
+  const lines = markdown.split("\n");
   for (const part of hash ? [address, hash] : [address, pathname, name]) {
     const index = part && part !== "/" ? lines.findIndex((line) => line.includes(part)) : -1;
     if (index >= 0) return index + 1;
@@ -256,19 +256,15 @@ function checkAnchors(session: Session, pages: ReadPage[]): Check[] {
       if (!target?.anchors || !/^[\w%.:@~()$,*+-]+$/.test(fragment) || /^(top|L\d+|:~:)/i.test(fragment)) continue;
       if (target.anchors.has(fragment) || target.anchors.has(decoded(fragment))) continue;
       if (!session.origins.has(new URL(link.url).origin)) continue;
-      checks.push({
-        id: "anchor-resolves",
-        group: "link",
-        status: "warn",
-        share: 0.5,
-        weight: 1,
-        subject: link.url,
-        url: page.url,
-        line: lineOf(page, link.url),
-        message: `A link points to "#${decoded(fragment)}" on ${target.url}, but no element on that page has this ID`,
-        fix: "Add this ID to the element, or fix the link.",
-        quote: link.text || link.url,
-      });
+      checks.push(
+        toCheck({
+          ...{ id: "anchor-resolves", group: "link", status: "warn", share: 0.5, subject: link.url, url: page.url },
+          line: lineOf(page.markdown, link.url),
+          message: `A link points to "#${decoded(fragment)}" on ${target.url}, but no element on that page has this ID`,
+          fix: "Add this ID to the element, or fix the link.",
+          quote: link.text || link.url,
+        }),
+      );
     }
   return checks;
 }

@@ -1,6 +1,6 @@
 import { parse as parsePath } from "node:path/posix";
 import { readPage } from "../page.ts";
-import type { Log } from "./fetching.ts";
+import { fetchUrl, findRefusal, type Log, listSitemaps } from "./fetching.ts";
 import type { PageLink } from "./frontier.ts";
 import { inOrder, type Session, type Steps, useTool } from "./session.ts";
 
@@ -19,7 +19,7 @@ const maxSitemapLinks = 2000;
 export async function* readMap(session: Session, origin: string, start: string): Steps<SiteMap> {
   return yield* useTool(session, "read_map", { origin }, async (log) => {
     const { fetching } = session;
-    const robotsText = await fetching.get(toCheck(`${origin}/robots.txt`), log);
+    const robotsText = await fetchUrl(fetching, toCheck(`${origin}/robots.txt`), log);
     const folder = folderOf(start);
     const places = [...new Set([`${origin}/llms.txt`, `${folder}llms.txt`])];
     const twin = twinOf(start);
@@ -48,7 +48,7 @@ const toCheck = (url: string, foundOn: string | null = null) => ({
 });
 
 async function readLlmsTxt(session: Session, url: string, log: Log): Promise<List | null> {
-  const fetchResult = await session.fetching.get(toCheck(url), log);
+  const fetchResult = await fetchUrl(session.fetching, toCheck(url), log);
   if (!fetchResult.ok || fetchResult.response.status !== 200) return null;
   const text = fetchResult.text();
   if (/^\s*<(!doctype|html)/i.test(text) || !/\]\(|^#\s/m.test(text)) return null;
@@ -67,8 +67,8 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<Lis
 }
 
 async function isMarkdown(session: Session, url: string | null, log: Log): Promise<boolean> {
-  if (url === null || (await session.fetching.findRefusal(url, log))) return false;
-  const fetchResult = await session.fetching.get(toCheck(url), log);
+  if (url === null || (await findRefusal(session.fetching, url, log))) return false;
+  const fetchResult = await fetchUrl(session.fetching, toCheck(url), log);
   return (
     fetchResult.ok &&
     fetchResult.response.status === 200 &&
@@ -78,14 +78,15 @@ async function isMarkdown(session: Session, url: string | null, log: Log): Promi
 }
 
 async function readSitemaps(session: Session, origin: string, log: Log): Promise<List[]> {
-  const listedUrls = await session.fetching.sitemaps(`${origin}/`, log);
+  const listedUrls = await listSitemaps(session.fetching, `${origin}/`, log);
   const queue = listedUrls.length > 0 ? [...listedUrls] : [`${origin}/sitemap.xml`];
   const sitemaps: List[] = [];
   let links = 0;
   for (let i = 0; i < queue.length && i < maxSitemaps; i++) {
     const url = queue[i]!;
     if (!URL.canParse(url) || !session.origins.has(new URL(url).origin) || /\.gz$/i.test(url)) continue;
-    const fetchResult = await session.fetching.get(
+    const fetchResult = await fetchUrl(
+      session.fetching,
       toCheck(url, listedUrls.includes(url) ? `${origin}/robots.txt` : null),
       log,
     );

@@ -5,7 +5,7 @@ import type { FetchResult } from "./fetching.ts";
 /** Pages that take at least this long are slow, in ms. */
 const slowMs = 3000;
 
-export type Health = Pick<Check, "id" | "status" | "share" | "message" | "fix">;
+export type Health = { id: string; status: Check["status"]; share: number; message: string; fix: string };
 
 const bad = (id: string, message: string, fix: string): Health => ({ id, status: "fail", share: 0, message, fix });
 
@@ -62,7 +62,7 @@ export function judgeAnswer(url: string, fetchResult: FetchResult): Health | nul
 }
 
 /** Why the text of a page with a success status couldn't be read; null if it could. */
-export function judgeProblem({ url, title, problem }: Pick<Page, "url" | "title" | "problem">): Health | null {
+export function judgeProblem({ url, title, problem }: Page): Health | null {
   if (problem === "empty")
     return bad("has-text", `${url} has no text`, "Restore the content of the page, or remove the links to it.");
   if (problem === "empty_shell")

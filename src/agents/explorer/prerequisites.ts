@@ -2,7 +2,7 @@ import { builtinModules } from "node:module";
 import type { Check } from "../agent.ts";
 import { findAnswer } from "./answer.ts";
 import type { SectionIndex } from "./sections.ts";
-import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Something that a sample requires. */
 type Need = { name: string; what: "package" | "variable"; line: number };
@@ -26,7 +26,7 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
         ({ name, what }) => what === "variable" || readablePages.filter((other) => imports(other, name)).length > 1,
       )
       .map((need) =>
-        toCheck(
+        judge(
           page,
           need,
           readablePages.some((other) => explains(other, need)),
@@ -89,20 +89,15 @@ function explains({ markdown, samples, headings }: ReadPage, { name, what }: Nee
 
 const withoutSamples = (markdown: string) => markdown.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "");
 
-function toCheck(page: ReadPage, { name, what, line }: Need, isExplained: boolean): Check {
+function judge(page: ReadPage, { name, what, line }: Need, isExplained: boolean): Check {
+  const base = { id: "prerequisite-explained", group: "page", subject: `${page.url} ${name}`, url: page.url } as const;
   const subject = what === "package" ? `how to install “${name}”` : `where “${name}” comes from`;
-  return {
-    id: "prerequisite-explained",
-    group: "page",
-    status: isExplained ? "pass" : "fail",
-    share: isExplained ? 1 : 0,
-    weight: isExplained ? 4 : 10,
-    subject: `${page.url} ${name}`,
-    url: page.url,
-    line,
-    message: isExplained ? `The docs say ${subject}` : `No page that was read says ${subject}, which the sample uses`,
-    fix: isExplained ? null : `Explain ${subject}, and link to it from ${cut(page.title, 100) || page.url}.`,
-    quote: isExplained ? null : name,
-    needed: true,
-  };
+  if (isExplained)
+    return toCheck({ ...base, status: "pass", weight: 4, line, message: `The docs say ${subject}`, needed: true });
+  return toCheck({
+    ...base,
+    ...{ status: "fail", weight: 10, line, quote: name, needed: true },
+    message: `No page that was read says ${subject}, which the sample uses`,
+    fix: `Explain ${subject}, and link to it from ${cut(page.title, 100) || page.url}.`,
+  });
 }

@@ -2,7 +2,7 @@ import { pageKey } from "../../net/page-key.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
 import { isReadable, type Page, readPage } from "../page.ts";
-import { type FetchResult, type MissKind, readerAccept } from "./fetching.ts";
+import { type FetchResult, fetchUrl, findRefusal, type MissKind, readerAccept } from "./fetching.ts";
 import { cut, error, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Result of opening a URL. `page` is set if there was something to read, even with problems. */
@@ -41,8 +41,9 @@ export async function* openPage(
   const { url, provenance } = request;
   return yield* useTool<OpenResult>(session, "fetch_page", { url }, async (log) => {
     const { fetching } = session;
-    const refusal = provenance === "given" ? null : await fetching.findRefusal(url, log);
-    const fetchResult = refusal ?? (await fetching.get({ ...request, accept: readerAccept, purpose: "task" }, log));
+    const refusal = provenance === "given" ? null : await findRefusal(fetching, url, log);
+    const fetchResult =
+      refusal ?? (await fetchUrl(fetching, { ...request, accept: readerAccept, purpose: "task" }, log));
     if (!fetchResult.ok) {
       const { kind, message } = fetchResult;
       const after = ownChoice.has(kind) ? [] : [error("fetch_page", message, url, transient.has(kind))];

@@ -3,7 +3,7 @@ import type { CodeSample } from "../page.ts";
 import { bracketLanguages, judgeBrackets, withoutPrompts } from "./bracket-samples.ts";
 import { lineAt, type Verdict } from "./sample-verdict.ts";
 import { headingAbove, notation } from "./sections.ts";
-import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 
@@ -223,7 +223,6 @@ export async function* checkSamples(session: Session, pages: ReadPage[]): Steps 
 async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
   const samples = page.samples.filter(({ code }) => code.trim() !== "");
   const checks: Check[] = [];
-  const base = { group: "sample" as const, subject: page.url, url: page.url, line: null, quote: null };
   let parsed = 0;
   let broken = 0;
   for (const sample of samples) {
@@ -237,22 +236,18 @@ async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
     else if (broken++ < left) checks.push(toBroken(page, sample, subject, verdict));
   }
   if (parsed > 0)
-    checks.unshift({
-      ...base,
-      id: "sample-parses",
-      status: "pass",
-      share: 1,
-      weight: parsed,
-      message: `${parsed} of the code samples on this page ${parsed === 1 ? "is" : "are"} valid`,
-      fix: null,
-    });
+    checks.unshift(
+      toCheck({
+        ...{ id: "sample-parses", group: "sample", status: "pass", weight: parsed, subject: page.url },
+        message: `${parsed} of the code samples on this page ${parsed === 1 ? "is" : "are"} valid`,
+      }),
+    );
   const code = samples.filter((sample) => !sample.isPlain && !notation.test(headingAbove(page, sample)));
   const labelled = code.filter(({ language }) => language !== null).length;
   const bare = code.find(({ language }) => language === null);
   if (code.length > 0)
     checks.unshift({
-      ...base,
-      id: "sample-labelled",
+      ...{ id: "sample-labelled", group: "sample", subject: page.url, url: page.url },
       status: bare ? (labelled > 0 ? "warn" : "fail") : "pass",
       share: labelled / code.length,
       weight: code.length,
@@ -271,16 +266,11 @@ const toBroken = (
   sample: CodeSample,
   subject: string,
   verdict: { message: string; line: number },
-): Check => ({
-  id: "sample-parses",
-  group: "sample",
-  status: "fail",
-  share: 0,
-  weight: 1,
-  subject,
-  url: page.url,
-  line: sample.line + (page.form === "markdown" ? verdict.line : verdict.line - 1),
-  message: `The sample is labeled ${sample.language}, but does not parse as such: ${verdict.message}`,
-  fix: "Fix the sample or its label. Anyone who copies it gets a syntax error.",
-  quote: cut(sample.code.trim(), 300),
-});
+): Check =>
+  toCheck({
+    ...{ id: "sample-parses", group: "sample", status: "fail", subject, url: page.url },
+    line: sample.line + (page.form === "markdown" ? verdict.line : verdict.line - 1),
+    message: `The sample is labeled ${sample.language}, but does not parse as such: ${verdict.message}`,
+    fix: "Fix the sample or its label. Anyone who copies it gets a syntax error.",
+    quote: cut(sample.code.trim(), 300),
+  });

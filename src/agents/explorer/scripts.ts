@@ -1,32 +1,17 @@
 import { type Term, toWords } from "./goal.ts";
 import type { ReadPage } from "./session.ts";
 
+const ofJapanese = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]";
 /** Scripts used together in one language count as one. Letters of other scripts than these are ignored. */
-const scripts: [string, RegExp][] = [
-  ["Latin", /\p{Script=Latin}/u],
-  ["Cyrillic", /\p{Script=Cyrillic}/u],
-  ["Han", /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u],
-  ["Hangul", /\p{Script=Hangul}/u],
-  ["Arabic", /\p{Script=Arabic}/u],
-  ["Hebrew", /\p{Script=Hebrew}/u],
-  ["Greek", /\p{Script=Greek}/u],
-  ["Devanagari", /\p{Script=Devanagari}/u],
-  ["Bengali", /\p{Script=Bengali}/u],
-  ["Tamil", /\p{Script=Tamil}/u],
-  ["Telugu", /\p{Script=Telugu}/u],
-  ["Thai", /\p{Script=Thai}/u],
-  ["Khmer", /\p{Script=Khmer}/u],
-  ["Lao", /\p{Script=Lao}/u],
-  ["Myanmar", /\p{Script=Myanmar}/u],
-  ["Georgian", /\p{Script=Georgian}/u],
-  ["Armenian", /\p{Script=Armenian}/u],
-  ["Ethiopic", /\p{Script=Ethiopic}/u],
-];
+const scripts =
+  "Latin Cyrillic Han Hangul Arabic Hebrew Greek Devanagari Bengali Tamil Telugu Thai Khmer Lao Myanmar Georgian Armenian Ethiopic"
+    .split(" ")
+    .map((name) => ({ name, letter: new RegExp(name === "Han" ? ofJapanese : `\\p{Script=${name}}`, "u") }));
 
 /** Characters of each page used to determine its script. */
 const sampleChars = 4000;
 
-const scriptOf = (word: string) => scripts.find(([, letter]) => letter.test(word))?.[0] ?? null;
+const scriptOf = (word: string) => scripts.find(({ letter }) => letter.test(word))?.name ?? null;
 
 function mostCommonScript(words: Iterable<string>): string | null {
   const counts = new Map<string, number>();

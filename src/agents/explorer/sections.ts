@@ -1,4 +1,4 @@
-import { Database } from "bun:sqlite";
+import { Database, type Statement } from "bun:sqlite";
 import { type Term, toStems } from "./goal.ts";
 import type { ReadPage } from "./session.ts";
 
@@ -62,7 +62,7 @@ const meritWeight = { name: 0.25, fit: 0.25, sample: 0.1 };
 export const notation = /^(\d+\.)*\s*synopsis$/i;
 
 /** The heading above a sample; "" above the first heading. */
-export const headingAbove = ({ headings }: Pick<ReadPage, "headings">, { line }: { line: number }): string =>
+export const headingAbove = ({ headings }: ReadPage, { line }: { line: number }): string =>
   headings.findLast((heading) => heading.line <= line)?.text ?? "";
 
 /**
@@ -105,25 +105,6 @@ function toSections(page: ReadPage): Section[] {
   return sections;
 }
 
-/** A searchable index of the sections of all pages read so far. */
-export type SectionIndex = {
-  add(page: ReadPage): Match[];
-  /** The best sections, by bm25; ties in reading order. */
-  search(limit: number): Match[];
-  /** All sections with a word of the goal, best first; ties in reading order. */
-  rank(): Match[];
-  /** How well each section of a page matches, by heading: its bm25 score relative to the best of all pages. */
-  nearness(page: ReadPage): Map<string, number>;
-  size(): number;
-  /**
-   * How much a term distinguishes, above 0: little if most pages contain it, almost nothing if most titles do, like the
-   * name of the product.
-   */
-  rarity(term: Term): number;
-  /** Terms that occur in no section. */
-  unseen(): string[];
-};
-
 /** A set of the goal's terms: one bit each, in their order. */
 type TermSet = number;
 
@@ -142,7 +123,14 @@ type IndexedSection = {
   forms: Set<string>;
 };
 
-type State = {
+/** A searchable index of the sections of all pages read so far. */
+export type SectionIndex = Disposable & {
+  db: Database;
+  insert: Statement<unknown, [number, string, string]>;
+  /** The sections with a word of the goal, with their bm25 scores. */
+  select: Statement<Row, [string]>;
+  /** The full-text query for the word forms of the goal; empty if there are none. */
+  query: string;
   terms: Term[];
   /** The terms for which a word form stands, literally or as a synonym. */
   termsOfForm: Map<string, TermSet>;
@@ -159,66 +147,18 @@ type State = {
 type Row = { rowid: number; score: number };
 
 /** A full-text index (SQLite FTS5, bm25, headings count four times) of the terms of one goal. */
-export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
-  const state = startState(terms);
+export function createSectionIndex(terms: Term[]): SectionIndex {
   const db = new Database(":memory:");
   db.run("CREATE VIRTUAL TABLE sections USING fts5(heading, body, tokenize = 'unicode61 remove_diacritics 0')");
-  const insert = db.prepare("INSERT INTO sections(rowid, heading, body) VALUES (?, ?, ?)");
-  const select = "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ?";
-  const selectAll = db.prepare<Row, [string]>(select);
-  const selectBest = db.prepare<Row, [string, number]>(`${select} ORDER BY bm25(sections, 4.0, 1.0), rowid LIMIT ?`);
-  const query = [...state.termsOfForm.keys()].map((form) => `"${form.replaceAll('"', "")}"`).join(" OR ");
-  /** All sections that match, and the score of the best one: the lowest. */
-  const scoreAll = () => {
-    const rows = query === "" ? [] : selectAll.all(query);
-    return { rows, best: rows.reduce((lowest, { score }) => Math.min(lowest, score), 0) || -1 };
-  };
-  return {
-    add(page) {
-      const sections = toSections(page).map((section) => toIndexed(section, state));
-      db.transaction(() => {
-        for (const { indexed, heading, body, isMatch } of sections) {
-          state.sections.push(indexed);
-          if (isMatch) insert.run(state.sections.length, heading.join(" "), body.join(" "));
-        }
-      })();
-      countTerms(page, sections, state);
-      return sections
-        .map(({ indexed }) => toMatch(indexed, 0, state))
-        .sort((a, b) => b.share - a.share || Number(b.section.hasSample) - Number(a.section.hasSample));
-    },
-    search(limit) {
-      const rows = query === "" ? [] : selectBest.all(query, limit);
-      return rows.map(({ rowid, score }) => toMatch(state.sections[rowid - 1]!, score / rows[0]!.score, state));
-    },
-    rank() {
-      const { rows, best } = scoreAll();
-      return rows
-        .map(({ rowid, score }) => toMatch(state.sections[rowid - 1]!, score / best, state))
-        .sort((a, b) => meritOf(b) - meritOf(a));
-    },
-    nearness(page) {
-      const { rows, best } = scoreAll();
-      const near = new Map<string, number>();
-      for (const { rowid, score } of rows) {
-        const { url, heading } = state.sections[rowid - 1]!.section;
-        if (url === page.url) near.set(heading, Math.max(near.get(heading) ?? 0, score / best));
-      }
-      return near;
-    },
-    size: () => state.sections.length,
-    rarity: (term) => rarityOf(term, state),
-    unseen: () => terms.filter(({ stem }) => !state.inPages.get(stem)).map(({ word }) => word),
-    [Symbol.dispose]: () => db.close(),
-  };
-}
-
-function startState(terms: Term[]): State {
   const termsOfForm = new Map<string, TermSet>();
   for (const [index, { stem, alternatives }] of terms.entries())
     for (const form of [stem, ...alternatives.keys()])
       termsOfForm.set(form, (termsOfForm.get(form) ?? 0) | (1 << index));
   return {
+    db,
+    insert: db.prepare("INSERT INTO sections(rowid, heading, body) VALUES (?, ?, ?)"),
+    select: db.prepare("SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ?"),
+    query: [...termsOfForm.keys()].map((form) => `"${form.replaceAll('"', "")}"`).join(" OR "),
     terms,
     termsOfForm,
     exactTermsOfForm: new Map(terms.map(({ stem }, index) => [stem, 1 << index])),
@@ -226,16 +166,59 @@ function startState(terms: Term[]): State {
     pageCount: 0,
     inPages: new Map(terms.map(({ stem }) => [stem, 0])),
     inTitles: new Map(terms.map(({ stem }) => [stem, 0])),
+    [Symbol.dispose]: () => db.close(),
   };
 }
 
-const termsIn = (set: TermSet, { terms }: State): Term[] => terms.filter((_, index) => set & (1 << index));
+/** Adds the sections of a page. Returns them, those with the largest share of the goal first. */
+export function addPage(index: SectionIndex, page: ReadPage): Match[] {
+  const sections = toSections(page).map((section) => toIndexed(section, index));
+  index.db.transaction(() => {
+    for (const { indexed, heading, body, isMatch } of sections) {
+      index.sections.push(indexed);
+      if (isMatch) index.insert.run(index.sections.length, heading.join(" "), body.join(" "));
+    }
+  })();
+  countTerms(page, sections, index);
+  return sections
+    .map(({ indexed }) => toMatch(indexed, 0, index))
+    .sort((a, b) => b.share - a.share || Number(b.section.hasSample) - Number(a.section.hasSample));
+}
+
+/** All sections with a word of the goal, best first; ties in reading order. */
+export const rankSections = (index: SectionIndex): Match[] =>
+  scoreAll(index)
+    .map(({ indexed, fit }) => toMatch(indexed, fit, index))
+    .sort((a, b) => meritOf(b) - meritOf(a));
+
+/** How well each section of a page matches, by heading: its bm25 score relative to the best of all pages. */
+export function nearnessOf(index: SectionIndex, page: ReadPage): Map<string, number> {
+  const near = new Map<string, number>();
+  for (const { indexed, fit } of scoreAll(index)) {
+    const { url, heading } = indexed.section;
+    if (url === page.url) near.set(heading, Math.max(near.get(heading) ?? 0, fit));
+  }
+  return near;
+}
+
+/** Terms that occur in no section. */
+export const unseenTerms = ({ terms, inPages }: SectionIndex): string[] =>
+  terms.filter(({ stem }) => !inPages.get(stem)).map(({ word }) => word);
+
+/** All sections that match. `fit`: the bm25 score relative to the best one, which is the lowest. */
+function scoreAll({ query, select, sections }: SectionIndex): { indexed: IndexedSection; fit: number }[] {
+  const rows = query === "" ? [] : select.all(query);
+  const best = rows.reduce((lowest, { score }) => Math.min(lowest, score), 0) || -1;
+  return rows.map(({ rowid, score }) => ({ indexed: sections[rowid - 1]!, fit: score / best }));
+}
+
+const termsIn = (set: TermSet, { terms }: SectionIndex): Term[] => terms.filter((_, index) => set & (1 << index));
 
 const unionOf = (forms: string[], termsOfForm: Map<string, TermSet>): TermSet =>
   forms.reduce((set, form) => set | (termsOfForm.get(form) ?? 0), 0);
 
 /** A section with its terms, and the word forms of its headings and its text. */
-function toIndexed(section: Section, { termsOfForm, exactTermsOfForm }: State) {
+function toIndexed(section: Section, { termsOfForm, exactTermsOfForm }: SectionIndex) {
   const heading = toStems(section.path.join(" "));
   const body = toStems(section.text);
   const forms = [...heading, ...body];
@@ -254,24 +237,28 @@ function toIndexed(section: Section, { termsOfForm, exactTermsOfForm }: State) {
 }
 
 /** Counts the terms of a page, each once. */
-function countTerms(page: ReadPage, sections: { termsInSection: TermSet }[], state: State): void {
-  const { terms, inPages, inTitles } = state;
+function countTerms(page: ReadPage, sections: { termsInSection: TermSet }[], index: SectionIndex): void {
+  const { terms, inPages, inTitles } = index;
   const onPage = sections.reduce((set, { termsInSection }) => set | termsInSection, 0);
   const title = new Set(toStems(page.title));
-  state.pageCount++;
-  for (const { stem } of termsIn(onPage, state)) inPages.set(stem, inPages.get(stem)! + 1);
+  index.pageCount++;
+  for (const { stem } of termsIn(onPage, index)) inPages.set(stem, inPages.get(stem)! + 1);
   for (const { stem } of terms) if (title.has(stem)) inTitles.set(stem, inTitles.get(stem)! + 1);
 }
 
-const rarityOf = (term: Term, state: State): number =>
-  Math.log(1 + (state.pageCount + 1) / (state.inPages.get(term.stem)! + 1)) * nameFactor(term, state);
+/**
+ * How much a term distinguishes, above 0: little if most pages contain it, almost nothing if most titles do, like the
+ * name of the product.
+ */
+export const rarityOf = (term: Term, index: SectionIndex): number =>
+  Math.log(1 + (index.pageCount + 1) / (index.inPages.get(term.stem)! + 1)) * nameFactor(term, index);
 
-const evenWeightOf = (term: Term, state: State): number =>
-  (state.inPages.get(term.stem) ? 1 : evenWeight.unseen) *
+const evenWeightOf = (term: Term, index: SectionIndex): number =>
+  (index.inPages.get(term.stem) ? 1 : evenWeight.unseen) *
   (term.alternatives.size > 0 ? evenWeight.withSynonyms : 1) *
-  nameFactor(term, state);
+  nameFactor(term, index);
 
-const nameFactor = ({ stem }: Term, { pageCount, inTitles }: State): number =>
+const nameFactor = ({ stem }: Term, { pageCount, inTitles }: SectionIndex): number =>
   pageCount >= productName.minPages && inTitles.get(stem)! >= productName.minTitleShare * pageCount
     ? productName.weight
     : 1;
@@ -279,14 +266,14 @@ const nameFactor = ({ stem }: Term, { pageCount, inTitles }: State): number =>
 function toMatch(
   { section, passages, headings, name, exact, forms }: IndexedSection,
   fit: number,
-  state: State,
+  index: SectionIndex,
 ): Match {
   const byRarity = toWeights(
-    state.terms.map((term) => rarityOf(term, state)),
+    index.terms.map((term) => rarityOf(term, index)),
     exact,
   );
   const evenly = toWeights(
-    state.terms.map((term) => evenWeightOf(term, state)),
+    index.terms.map((term) => evenWeightOf(term, index)),
     exact,
   );
   const best = bestOf(passages, byRarity);
@@ -297,10 +284,10 @@ function toMatch(
     nameShare: shareOf(name, byRarity),
     fit,
     even: { share: shareOf(bestOf(passages, evenly), evenly), headingShare: shareOf(headings, evenly) },
-    terms: termsIn(best, state),
-    named: termsIn(headings, state),
-    missing: termsIn(~best, state),
-    synonyms: termsIn(best & ~exact, state).flatMap(({ word, alternatives }) => {
+    terms: termsIn(best, index),
+    named: termsIn(headings, index),
+    missing: termsIn(~best, index),
+    synonyms: termsIn(best & ~exact, index).flatMap(({ word, alternatives }) => {
       const synonym = alternatives.entries().find(([form]) => forms.has(form))?.[1];
       return synonym === undefined ? [] : [{ word, synonym }];
     }),

@@ -14,11 +14,11 @@ export type ReadPage = Page & {
 /** An llms.txt or a sitemap, with its text and entries. */
 export type Listing = { at: string; by: "llms.txt" | "sitemap"; text: string; links: { url: string; text: string }[] };
 
+/** What the tools of a session need. */
+export type ToolSession = { task: Task; context: AgentContext; fetching: Fetching; nextId(): string };
+
 /** State shared by the parts of one exploration. */
-export type Session = {
-  task: Task;
-  context: AgentContext;
-  fetching: Fetching;
+export type Session = ToolSession & {
   terms: Term[];
   /** The terms of each thing that the goal requires. */
   parts: Term[][];
@@ -32,7 +32,6 @@ export type Session = {
    * Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected.
    */
   origins: Set<string>;
-  nextId(): string;
 };
 
 /** What ended the search for the answer. */
@@ -49,6 +48,20 @@ export type ToolResult<T> = {
   value: T;
 };
 
+/** A check whose other fields have their usual values: it is about its subject, weighs 1, and has a share of 1 if it passed, else 0. */
+export const toCheck = (
+  fields: Partial<Check> & {
+    id: string;
+    group: Check["group"];
+    status: Check["status"];
+    subject: string;
+    message: string;
+  },
+): Check => ({
+  ...{ share: fields.status === "pass" ? 1 : 0, weight: 1, url: fields.subject, line: null, fix: null, quote: null },
+  ...fields,
+});
+
 /** Maximum size of the checks in one event, in characters of JSON. */
 const maxChecks = 16_000;
 
@@ -59,7 +72,7 @@ export const thought = (text: string): AgentEvent => ({ type: "thought", text, b
  * split over further calls.
  */
 export async function* useTool<T>(
-  session: Pick<Session, "nextId">,
+  session: ToolSession,
   tool: string,
   input: Record<string, unknown>,
   work: (log: Log) => Promise<ToolResult<T>>,

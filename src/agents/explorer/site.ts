@@ -1,9 +1,9 @@
 import type { CheckContext, CheckResult } from "afdocs";
-import type { Check, CheckGroup } from "../agent.ts";
+import type { Check } from "../agent.ts";
 import { advice } from "./advice.ts";
-import type { Fetching, Log } from "./fetching.ts";
+import { type Fetching, fetchUrl, findLimit, findRefusal, type Log } from "./fetching.ts";
 import { isNestedTooDeeply, maxNesting } from "./nesting.ts";
-import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
+import { cut, inOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Maximum number of pages per site for static checks, and of llms.txt links that they follow. */
 const maxPages = 8;
@@ -78,9 +78,9 @@ async function runSite(session: Session, afdocs: CheckContext, urls: string[], l
     const own: Log = { id: log.id, events: [] };
     const missingResponses: MissingResponses = new Set();
     afdocs.http = toHttp(fetching, afdocs, own, { missingResponses, deep });
-    const preventedBefore = fetching.preventedCount();
+    const preventedBefore = fetching.preventedCount;
     const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
-    const result = !fetching.hasBudget()
+    const result = findLimit(fetching)
       ? skip(limitMessage)
       : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
         ? skip("A check that this one depends on did not pass")
@@ -90,7 +90,7 @@ async function runSite(session: Session, afdocs: CheckContext, urls: string[], l
     log.events.push(...own.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))));
     // A check reports a page as broken if its request wasn't sent, so that result is discarded.
     const finalResult =
-      fetching.preventedCount() > preventedBefore
+      fetching.preventedCount > preventedBefore
         ? skip(limitMessage)
         : missingResponses.size > 0
           ? skip(`Not tested: ${[...missingResponses].join(" and ")} a URL that this check needs`)
@@ -101,7 +101,7 @@ async function runSite(session: Session, afdocs: CheckContext, urls: string[], l
       needless.has(definition.id) || share?.tested === 0 || nothingToSee(finalResult)
         ? skip(needless.has(definition.id) ? "The pages are always Markdown" : finalResult.message)
         : finalResult;
-    checks.push(toCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
+    checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...urls.filter((url) => deep.has(url)).map(toDepthCheck)];
 }
@@ -132,7 +132,7 @@ const ofHtmlSites = new Set([
 /** Whether a client without an Accept header gets Markdown. */
 async function allMarkdown(fetching: Fetching, urls: string[], log: Log): Promise<boolean> {
   const request = { provenance: "given" as const, foundOn: null, purpose: "check" as const };
-  const answers = await inOrder(urls, atOnce, log, (url, own) => fetching.get({ ...request, url }, own));
+  const answers = await inOrder(urls, atOnce, log, (url, own) => fetchUrl(fetching, { ...request, url }, own));
   return answers.every((answer) => answer.ok && /markdown|text\/plain/i.test(answer.contentType ?? ""));
 }
 
@@ -172,8 +172,9 @@ function toHttp(
       const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
       const request = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
       const fetchResult =
-        (await fetching.findRefusal(url, log)) ??
-        (await fetching.get(
+        (await findRefusal(fetching, url, log)) ??
+        (await fetchUrl(
+          fetching,
           {
             ...request,
             method: method === "HEAD" ? "HEAD" : "GET",
@@ -223,42 +224,30 @@ function toHttp(
   };
 }
 
-function toCheck(result: CheckResult, share: number, weight: number, base: string, urls: string[]): Check {
+function toSiteCheck(result: CheckResult, share: number, weight: number, base: string, urls: string[]): Check {
   const { id, message, category } = result;
   const status = result.status === "error" ? "skip" : result.status;
-  const group: CheckGroup = category === "content-discoverability" || discovery.has(id) ? "discovery" : "page";
-  const culprit = firstCulprit(result, urls);
-  return {
+  return toCheck({
     id,
-    group,
+    group: category === "content-discoverability" || discovery.has(id) ? "discovery" : "page",
     status,
-    share: status === "pass" ? 1 : status === "skip" ? 0 : share,
+    ...(status !== "pass" && status !== "skip" && { share, fix: advice[id] ?? null }),
     weight,
     subject: new URL(base).origin,
-    url: culprit ?? base,
-    line: null,
+    url: firstCulprit(result, urls) ?? base,
     message: cut(message, 400),
-    fix: status === "warn" || status === "fail" ? (advice[id] ?? null) : null,
-    quote: null,
-  };
+  });
 }
 
 const depthMessage = (url: string) =>
   `${url} has more than ${maxNesting} elements that are inside each other or never closed, so programs may fail to read it`;
 
-const toDepthCheck = (url: string): Check => ({
-  id: "nesting-depth",
-  group: "page",
-  status: "fail",
-  share: 0,
-  weight: 1,
-  subject: url,
-  url,
-  line: null,
-  message: depthMessage(url),
-  fix: "Close every element, and put fewer elements inside each other.",
-  quote: null,
-});
+const toDepthCheck = (url: string): Check =>
+  toCheck({
+    ...{ id: "nesting-depth", group: "page", status: "fail", subject: url },
+    message: depthMessage(url),
+    fix: "Close every element, and put fewer elements inside each other.",
+  });
 
 /** The worst page, for a check that looks at several pages. */
 function firstCulprit({ details }: CheckResult, urls: string[]): string | null {

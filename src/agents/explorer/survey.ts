@@ -1,11 +1,11 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
-import { type FetchResult, type Log, readerAccept } from "./fetching.ts";
+import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
 import { isPrivate, lineOf, ofEntry } from "./links.ts";
 import { judgeAnswer, judgeProblem } from "./page-health.ts";
 import { pageIn } from "./reading.ts";
-import type { SectionIndex } from "./sections.ts";
+import { rankSections, type SectionIndex } from "./sections.ts";
 import { cut, mayBePage, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
 import { digest } from "./walk.ts";
 
@@ -78,7 +78,7 @@ function chooseStops(
     foundOn: page.url,
   });
   const readablePages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
-  const [best] = index.rank();
+  const [best] = rankSections(index);
   const answer = readablePages.find(({ url }) => url === best?.section.url);
   const ordered = [...(answer ? [answer] : []), ...readablePages.filter((page) => page !== answer)];
   if (isFirstRound) {
@@ -124,7 +124,7 @@ async function fetchAll(
       const { url, provenance, foundOn } = stops[at]!;
       const log: Log = { id: null, events: [] };
       const request = { url, provenance, foundOn, accept: readerAccept, purpose: "check" as const };
-      const fetchResult = (await fetching.findRefusal(url, log)) ?? (await fetching.get(request, log));
+      const fetchResult = (await findRefusal(fetching, url, log)) ?? (await fetchUrl(fetching, request, log));
       answers[at] = { fetchResult, events: log.events };
     }
   };
@@ -195,7 +195,7 @@ const subjectOf = (session: Session, { url, foundOn, text }: Stop) => {
     weight: 1,
     subject: url,
     url: foundOn,
-    line: markdown === undefined ? null : lineOf({ markdown }, url),
+    line: markdown === undefined ? null : lineOf(markdown, url),
     quote: text || null,
   };
 };

@@ -2,10 +2,12 @@ import { AgentFailure } from "../agent.ts";
 import { pagesListed } from "../milestones.ts";
 import { findAnswer, notable } from "./answer.ts";
 import { describeSection, wordsOf } from "./conclusion.ts";
+import { findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
+import { addToGraph } from "./link-graph.ts";
 import { readMap } from "./map.ts";
 import { type OpenResult, openPage, readBefore } from "./reading.ts";
-import type { SectionIndex } from "./sections.ts";
+import { addPage, nearnessOf, type SectionIndex } from "./sections.ts";
 import { cut, type Ended, type ReadPage, type Session, type Steps, thought } from "./session.ts";
 
 /** Maximum number of hosts whose robots.txt, llms.txt and sitemap are read. */
@@ -89,18 +91,15 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
       if (!origins.has(origin)) origins.set(origin, address);
     }
   for (const [origin, start] of [...origins].slice(0, maxOrigins)) {
-    if (!session.fetching.hasBudget()) return;
+    if (findLimit(session.fetching)) return;
     const { fromLlmsTxt, fromSitemap } = yield* readMap(session, origin, start);
     for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
       for (const { at, text, links } of lists) {
         frontier.add(links, by, at);
         session.listed.push({ at, by, text, links });
         if (by === "llms.txt") {
-          session.graph.add(start, [at]);
-          session.graph.add(
-            at,
-            links.map(({ url }) => url),
-          );
+          addToGraph(session.graph, start, [{ url: at }]);
+          addToGraph(session.graph, at, links);
         }
         const urls = links.map(({ url }) => url);
         yield pagesListed(by, at, urls);
@@ -122,7 +121,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
     const { url, provenance, foundOn } = next;
     best = 0;
     const result = yield* openPage(session, { url, provenance, foundOn });
-    if (result.miss === "cut") return fetching.limitHit()?.limit ?? "requests";
+    if (result.miss === "cut") return fetching.firstLimit?.limit ?? "requests";
     if (!result.page) continue;
     frontier.forget(result.page.url);
     if (readBefore(session, result.page)) {
@@ -156,15 +155,13 @@ export async function* digest(
   index: SectionIndex,
   page: ReadPage,
 ): Steps<number> {
-  for (const address of page.addresses) frontier.forget(address);
-  for (const address of page.addresses)
-    session.graph.add(
-      address,
-      page.links.map(({ url }) => url),
-    );
+  for (const address of page.addresses) {
+    frontier.forget(address);
+    addToGraph(session.graph, address, page.links);
+  }
   if (page.problem !== null) return 0;
-  const matches = index.add(page);
-  const near = index.nearness(page);
+  const matches = addPage(index, page);
+  const near = nearnessOf(index, page);
   const links = page.links.map((link) => ({ ...link, near: near.get(link.heading) ?? 0 }));
   frontier.add(links, "link", page.url);
   const best = matches[0];

@@ -6,7 +6,9 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ListToolsResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { reasonOf } from "../../errors.ts";
 import type { SandboxMeans } from "../agent.ts";
+import { tailOf } from "../lines.ts";
 import type { Relay } from "../relay/relay.ts";
 import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
 import type { McpServer, Task } from "../task.ts";
@@ -60,7 +62,7 @@ export async function openMcpTools(options: Options): Promise<McpTools> {
       mcp.offered.push(name);
     } catch (error) {
       signal.throwIfAborted();
-      mcp.missing.push(`the MCP server ${name} (${reasonOf(error)})`);
+      mcp.missing.push(`the MCP server ${name} (${reasonOf(error).slice(0, 500)})`);
     }
   }
   return {
@@ -70,8 +72,6 @@ export async function openMcpTools(options: Options): Promise<McpTools> {
     },
   };
 }
-
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error)).slice(0, 500);
 
 type Tool = { name: string; description?: string | undefined; inputSchema: object };
 
@@ -104,7 +104,7 @@ const toSpec = (client: Client, { name, description = "", inputSchema }: Tool, c
         return isError === true ? { ok: false, output: { message: output } } : { ok: true, output: { text: output } };
       } catch (error) {
         signal.throwIfAborted();
-        return { ok: false, output: { message: reasonOf(error) } };
+        return { ok: false, output: { message: reasonOf(error).slice(0, 500) } };
       } finally {
         current.id = null;
       }
@@ -124,7 +124,7 @@ async function connect(server: McpServer, options: Options, callId: () => string
   } catch (error) {
     await close();
     const output = stderr();
-    throw new Error([reasonOf(error), ...(output ? [`stderr: ${output}`] : [])].join("; "));
+    throw new Error([reasonOf(error).slice(0, 500), ...(output ? [`stderr: ${output}`] : [])].join("; "));
   }
 }
 
@@ -164,23 +164,15 @@ const toRemote = (url: string, { path, token }: SandboxMeans["egress"], callId: 
 /** A command that speaks MCP over stdio, in a sandbox with the workspace. It runs until the session ends. */
 async function startLocal({ command = "", args = [], env = {} }: McpServer, options: Options) {
   const { task, sandbox, openRelay, signal } = options;
-  const { memoryBytes, workspaceBytes } = task.limits;
   const box = runSandboxed({
     argv: ["sh", "-c", 'mkdir -p "$HOME" && exec "$@"', "sh", command, ...args],
     workspace: sandbox.workspace,
     env: { HOME: "/workspace/.home", ...task.workspace?.env, ...env },
     sockets: { egress: (await openRelay()).toProxy() },
-    limits: { memoryBytes, workspaceBytes },
+    limits: task.limits,
     signal,
   });
-  let output = "";
-  const decoder = new TextDecoder();
-  const readStderr = async () => {
-    for await (const bytes of box.stderr)
-      output = (output + decoder.decode(bytes, { stream: true })).slice(-stderrChars);
-  };
-  readStderr().catch(() => {});
-  return { transport: toTransport(box), stderr: () => output.trim() };
+  return { transport: toTransport(box), stderr: tailOf(box.stderr, stderrChars).text };
 }
 
 /** Messages over the stdio of a command. Servers may also print other lines, which are reported as errors. */

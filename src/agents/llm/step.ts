@@ -5,6 +5,7 @@ import {
   type LanguageModelV4StreamPart,
   type LanguageModelV4ToolCall,
 } from "@ai-sdk/provider";
+import { reasonOf } from "../../errors.ts";
 import type { AgentEvent, FailureCause } from "../agent.ts";
 import type { Toolbox } from "./tool.ts";
 
@@ -135,7 +136,7 @@ const tooLong =
   /context (length|window|size)|prompt is too long|too many tokens|input token count|maximum number of tokens/i;
 
 function toFailure(error: unknown): StepEnd {
-  const message = (error instanceof Error ? error.message : String(error)).slice(0, 500);
+  const message = reasonOf(error).slice(0, 500);
   const call = APICallError.isInstance(error) ? error : null;
   const status = call?.statusCode;
   if (status === 402) return { kind: "over_budget", message };

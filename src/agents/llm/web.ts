@@ -4,6 +4,7 @@ import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } fr
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import type { AgentContext, Means } from "../agent.ts";
+import { addListed, searchLibrary } from "../library.ts";
 import { pageRead, type Reader } from "../reader.ts";
 import { addressesOf, type Task } from "../task.ts";
 import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
@@ -44,6 +45,8 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
   const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
   const { library, learn, sourceOf } = reader;
+  /** The llms.txt files that a search has requested. */
+  const requested = new Set<string>();
 
   async function send(url: string, options: RequestOptions, { id, signal, report }: Call): Promise<Outcome> {
     const { provenance, foundOn } = sourceOf(url);
@@ -101,7 +104,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       description: `Read a page of the docs as Markdown, at most ${pageChars} characters per call; set from to continue in a longer page.`,
       input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
       async run({ url, from = 0 }, call): Promise<Result> {
-        const earlier = from > 0 ? library.get(plain(url)) : null;
+        const earlier = from > 0 ? library.pages.get(plain(url)) : null;
         const result = earlier ? { page: earlier, status: 200 } : await open(url, call);
         if (!result.page) return { ok: false, output: result.miss };
         const { page } = result;
@@ -124,11 +127,12 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       async run({ query }, call): Promise<Result> {
         for (const origin of new Set(task.startUrls.map((url) => new URL(url).origin))) {
           const url = `${origin}/llms.txt`;
-          if (library.asked(url)) continue;
+          if (requested.has(url)) continue;
+          requested.add(url);
           const { page } = await open(url, call);
-          for (const { url: address, text } of page?.links ?? []) library.list(address, text);
+          for (const { url: address, text } of page?.links ?? []) addListed(library, address, text);
         }
-        const sections = library.search(query);
+        const sections = searchLibrary(library, query);
         for (const { url } of sections) learn(url, { provenance: "search", foundOn: null });
         return { ok: true, output: { found: sections } };
       },
