@@ -104,7 +104,7 @@ describe("the page of a report", async () => {
     const brief = fixBrief(report);
     for (const words of [guide, "line 7", `- ${sample}`, "/api/notes", "404", report.prompt.id])
       expect(brief).toContain(words);
-    expect(fixBrief(report, { kept: false })).not.toContain(report.prompt.id);
+    expect(fixBrief(report, { isStored: false })).not.toContain(report.prompt.id);
   });
 
   test("names the product, the organization and the expiry when it is shared", async () => {

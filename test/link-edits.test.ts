@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
-import { diffOf } from "../src/reports/diff.ts";
+import { diffOf } from "../src/reports/fix-brief.ts";
 import type { Report } from "../src/reports/schema.ts";
 import { testApp } from "./support/app.ts";
 import { judgedApp } from "./support/judged.ts";

@@ -79,7 +79,8 @@ describe("metrics", () => {
     const { id } = createPrompt(app.service.ctx, app.b.org, { text: "See https://docs.example.com/" });
     const { runIds } = await requestEval(app.service.ctx, app.b.org, id, { urlMap: {}, trigger: "api" });
     const writer = openSession(
-      { db: app.db, now: Date.now, secrets: [] },
+      app.service.ctx,
+      [],
       { orgId: app.b.org, runId: runIds[0] as string, attempt: 1 },
       () => true,
       (error) => {

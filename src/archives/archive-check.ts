@@ -22,18 +22,18 @@ function inside(path: string): string | null {
 type Entry = { path: string; type: string; linkpath?: string | undefined; size: number };
 
 function problemOf({ path, type, linkpath = "" }: Entry): string | null {
-  const place = inside(path);
-  if (place === null) return `${JSON.stringify(path)} leads out of the archive`;
+  const location = inside(path);
+  if (location === null) return `${JSON.stringify(path)} leads out of the archive`;
   if (!kinds.has(type)) return `${JSON.stringify(path)} is neither a file, a directory nor a link`;
   // A symbolic link is relative to its own directory, a hard link to the top of the archive.
   const target =
     type === "SymbolicLink"
       ? posix.isAbsolute(linkpath)
         ? null
-        : inside(posix.join(posix.dirname(place), linkpath))
+        : inside(posix.join(posix.dirname(location), linkpath))
       : type === "Link"
         ? inside(linkpath)
-        : place;
+        : location;
   return target === null ? `the link ${JSON.stringify(path)} leads out of the archive` : null;
 }
 
@@ -59,14 +59,14 @@ function createTarCheck() {
       entries++;
       bytes += entry.size;
       if (entry.type !== "Directory") files++;
-      const found =
+      const reason =
         entries > maxEntries
           ? `the archive has more than ${maxEntries} entries`
           : bytes > maxUnpackedBytes
             ? tooLargeUnpacked
             : problemOf(entry as Entry);
-      if (found === null) return void entry.resume();
-      problem = new ArchiveProblem(found);
+      if (reason === null) return void entry.resume();
+      problem = new ArchiveProblem(reason);
       parser.abort(problem);
     },
   });

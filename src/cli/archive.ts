@@ -37,13 +37,12 @@ export function addArchive(program: Command, useApi: UseApi): void {
     .option("--json", "Print the list as JSON");
   addServiceOptions(list)
     .addHelpText("after", "\nExample:\n  evald archive list --json")
-    .action(
-      async ({ json, ...address }: Options) =>
-        await useApi(address, async (api) => {
-          const { items } = await api.list("GET /archives", { query: { limit: 1000 } });
-          const rows = items.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
-          print(json ? JSON.stringify(items) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
-        }),
+    .action(({ json, ...address }: Options) =>
+      useApi(address, async (api) => {
+        const { items } = await api.list("GET /archives", { query: { limit: 1000 } });
+        const rows = items.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
+        print(json ? JSON.stringify(items) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
+      }),
     );
   const remove = archive
     .command("delete <id>")
@@ -51,13 +50,12 @@ export function addArchive(program: Command, useApi: UseApi): void {
     .option("--json", "Print the archive as JSON");
   addServiceOptions(remove)
     .addHelpText("after", "\nExample:\n  evald archive delete 0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70")
-    .action(
-      async (id: string, { json, ...address }: Options) =>
-        await useApi(address, async (api) => {
-          const deleted = await api.request("DELETE /archives/{archiveId}", { path: { archiveId: id } });
-          say(`Deleted archive ${deleted.id}.`);
-          print(json ? JSON.stringify(deleted) : deleted.id);
-        }),
+    .action((id: string, { json, ...address }: Options) =>
+      useApi(address, async (api) => {
+        const deleted = await api.request("DELETE /archives/{archiveId}", { path: { archiveId: id } });
+        say(`Deleted archive ${deleted.id}.`);
+        print(json ? JSON.stringify(deleted) : deleted.id);
+      }),
     );
 }
 

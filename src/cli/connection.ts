@@ -19,7 +19,8 @@ type Use = { execute?: { allowUrls: string[] } };
 /** Does something with the API of the service that a command means. */
 export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, use?: Use) => Promise<T>;
 
-type Parts = {
+/** What a command needs to find the service. */
+export type Connection = {
   configOf: () => Config;
   agents: Record<string, Agent>;
   env: Record<string, string | undefined>;
@@ -40,23 +41,20 @@ export const addServiceOptions = (command: Command): Command =>
  * The base URL of the service that a command means, without a trailing slash; null: the data directory. Options precede EVALD_URL. Throws
  * bad_request.
  */
-export function toServiceUrl(
-  { url, org }: ServiceAddress,
-  { env, hasData }: Pick<Parts, "env" | "hasData">,
-): string | null {
+export function toServiceUrl({ url, org }: ServiceAddress, { env, hasData }: Connection): string | null {
   if (url !== undefined) return toBase("--url", url);
   return hasData() || org !== undefined || !env.EVALD_URL ? null : toBase("EVALD_URL", env.EVALD_URL);
 }
 
 export const createUseApi =
-  (parts: Parts): UseApi =>
+  (connection: Connection): UseApi =>
   async (address, work, use = {}) => {
-    const config = parts.configOf();
-    const url = toServiceUrl(address, parts);
+    const config = connection.configOf();
+    const url = toServiceUrl(address, connection);
     if (url !== null && address.org !== undefined)
       throw badRequest("--org cannot be combined with --url: the API key determines the organization.");
-    if (url !== null) return await work(createApi(url, await getKey(url, parts.env), overNetwork(url)));
-    const { api, close } = await openLocal(config, parts.agents, address.org, use);
+    if (url !== null) return await work(createApi(url, await getKey(url, connection.env), overNetwork(url)));
+    const { api, close } = await openLocal(config, connection.agents, address.org, use);
     try {
       return await work(api);
     } finally {

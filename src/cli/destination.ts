@@ -46,35 +46,33 @@ export function addDestination(program: Command, useApi: UseApi): void {
   json(destination.command("list"))
     .description("List destinations, newest first")
     .addHelpText("after", example("list --org Acme"))
-    .action(
-      async ({ json, ...address }: Common) =>
-        await useApi(address, async (api) => {
-          const { items } = await api.list("GET /destinations", { query: { limit: 1000 } });
-          const rows = items.map(({ id, kind, name, disabledBecause, events }) => [
-            id,
-            kind,
-            name,
-            disabledBecause ? `disabled (${disabledBecause})` : "active",
-            events.join(","),
-          ]);
-          print(json ? JSON.stringify(items) : table([["ID", "TYPE", "NAME", "STATUS", "EVENTS"], ...rows]));
-        }),
+    .action(({ json, ...address }: Common) =>
+      useApi(address, async (api) => {
+        const { items } = await api.list("GET /destinations", { query: { limit: 1000 } });
+        const rows = items.map(({ id, kind, name, disabledBecause, events }) => [
+          id,
+          kind,
+          name,
+          disabledBecause ? `disabled (${disabledBecause})` : "active",
+          events.join(","),
+        ]);
+        print(json ? JSON.stringify(items) : table([["ID", "TYPE", "NAME", "STATUS", "EVENTS"], ...rows]));
+      }),
     );
 
   const addStatusCommand = (verb: string, description: string, status: "active" | "disabled") =>
     json(destination.command(`${verb} <id>`))
       .description(description)
       .addHelpText("after", example(`${verb} ${exampleId}`))
-      .action(
-        async (destinationId: string, { json, ...address }: Common) =>
-          await useApi(address, async (api) => {
-            const updated = await api.request("PATCH /destinations/{destinationId}", {
-              path: { destinationId },
-              body: { status },
-            });
-            say(`The destination ${updated.name} is ${updated.status}.`);
-            print(json ? JSON.stringify(updated) : updated.id);
-          }),
+      .action((destinationId: string, { json, ...address }: Common) =>
+        useApi(address, async (api) => {
+          const updated = await api.request("PATCH /destinations/{destinationId}", {
+            path: { destinationId },
+            body: { status },
+          });
+          say(`The destination ${updated.name} is ${updated.status}.`);
+          print(json ? JSON.stringify(updated) : updated.id);
+        }),
       );
   addStatusCommand("enable", "Enable a destination", "active");
   addStatusCommand("disable", "Disable a destination", "disabled");
@@ -82,27 +80,25 @@ export function addDestination(program: Command, useApi: UseApi): void {
   json(destination.command("delete <id>"))
     .description("Delete a destination with its deliveries")
     .addHelpText("after", example(`delete ${exampleId}`))
-    .action(
-      async (destinationId: string, { json, ...address }: Common) =>
-        await useApi(address, async (api) => {
-          const deleted = await api.request("DELETE /destinations/{destinationId}", { path: { destinationId } });
-          say(`Deleted the destination ${deleted.name}.`);
-          print(json ? JSON.stringify(deleted) : deleted.id);
-        }),
+    .action((destinationId: string, { json, ...address }: Common) =>
+      useApi(address, async (api) => {
+        const deleted = await api.request("DELETE /destinations/{destinationId}", { path: { destinationId } });
+        say(`Deleted the destination ${deleted.name}.`);
+        print(json ? JSON.stringify(deleted) : deleted.id);
+      }),
     );
 
   json(destination.command("rotate <id>"))
     .description("Replace the signing secret of a webhook and print the new one; the old one also signs for 24 hours")
     .addHelpText("after", example(`rotate ${exampleId}`))
-    .action(
-      async (destinationId: string, { json, ...address }: Common) =>
-        await useApi(address, async (api) => {
-          const rotated = await api.request("POST /destinations/{destinationId}/rotate", { path: { destinationId } });
-          say(
-            `Copy the secret now: it will not be shown again. Requests are also signed with the old one until ${rotated.overlapUntil}.`,
-          );
-          print(json ? JSON.stringify(rotated) : (rotated.secret ?? ""));
-        }),
+    .action((destinationId: string, { json, ...address }: Common) =>
+      useApi(address, async (api) => {
+        const rotated = await api.request("POST /destinations/{destinationId}/rotate", { path: { destinationId } });
+        say(
+          `Copy the secret now: it will not be shown again. Requests are also signed with the old one until ${rotated.overlapUntil}.`,
+        );
+        print(json ? JSON.stringify(rotated) : (rotated.secret ?? ""));
+      }),
     );
 
   addDeliveries(destination, json, useApi);
@@ -151,74 +147,70 @@ function addDeliveries(destination: Command, json: (command: Command) => Command
   json(destination.command("test <id>"))
     .description("Queue a test event, which the service sends")
     .addHelpText("after", example(`test ${exampleId}`))
-    .action(
-      async (destinationId: string, { json, ...address }: Common) =>
-        await useApi(address, async (api) => {
-          const delivery = await api.request("POST /destinations/{destinationId}/test", { path: { destinationId } });
-          say("Queued a test event.");
-          print(json ? JSON.stringify(delivery) : delivery.id);
-        }),
+    .action((destinationId: string, { json, ...address }: Common) =>
+      useApi(address, async (api) => {
+        const delivery = await api.request("POST /destinations/{destinationId}/test", { path: { destinationId } });
+        say("Queued a test event.");
+        print(json ? JSON.stringify(delivery) : delivery.id);
+      }),
     );
   json(destination.command("deliveries <id>"))
     .description("List deliveries to a destination, newest first")
     .addOption(new Option("--status <status>", "Only deliveries with this status").choices(deliveryStatuses))
     .option("--limit <count>", "Maximum number of deliveries", wholeNumber(1, 1000), 20)
     .addHelpText("after", example(`deliveries ${exampleId} --status failed`))
-    .action(
-      async (destinationId: string, { json, status, limit, ...address }: ListOptions) =>
-        await useApi(address, async (api) => {
-          const deliveries = await api.list("GET /destinations/{destinationId}/deliveries", {
-            path: { destinationId },
-            query: { status, limit },
-          });
-          const rows = deliveries.items.map(({ id, type, status, tries, lastStatus, lastMs, createdAt }) => [
-            id,
-            type,
-            status,
-            String(tries),
-            String(lastStatus ?? ""),
-            toMs(lastMs),
-            createdAt,
-          ]);
-          const heads = ["ID", "EVENT", "STATUS", "TRIES", "RESPONSE", "TIME", "CREATED"];
-          print(json ? JSON.stringify(deliveries.items) : table([heads, ...rows]));
-          sayRest(deliveries);
-        }),
+    .action((destinationId: string, { json, status, limit, ...address }: ListOptions) =>
+      useApi(address, async (api) => {
+        const deliveries = await api.list("GET /destinations/{destinationId}/deliveries", {
+          path: { destinationId },
+          query: { status, limit },
+        });
+        const rows = deliveries.items.map(({ id, type, status, tries, lastStatus, lastMs, createdAt }) => [
+          id,
+          type,
+          status,
+          String(tries),
+          String(lastStatus ?? ""),
+          toMs(lastMs),
+          createdAt,
+        ]);
+        const heads = ["ID", "EVENT", "STATUS", "TRIES", "RESPONSE", "TIME", "CREATED"];
+        print(json ? JSON.stringify(deliveries.items) : table([heads, ...rows]));
+        sayRest(deliveries);
+      }),
     );
   json(destination.command("delivery <id> <delivery>"))
     .description("Show the tries of a delivery, with status, duration and response")
     .addHelpText("after", example(`delivery ${exampleId} ${exampleDeliveryId}`))
-    .action(
-      async (destinationId: string, deliveryId: string, { json, ...address }: Common) =>
-        await useApi(address, async (api) => {
-          const delivery = await api.request("GET /destinations/{destinationId}/deliveries/{deliveryId}", {
-            path: { destinationId, deliveryId },
-          });
-          const rows = delivery.log.map(({ attempt, at, status, ms, body, error }) => [
-            String(attempt),
-            at,
-            String(status ?? ""),
-            toMs(ms),
-            (error ?? body ?? "").replace(/\s+/g, " ").trim(),
-          ]);
-          print(
-            json
-              ? JSON.stringify(delivery, null, 2)
-              : table([["TRY", "AT", "RESPONSE", "TIME", "BODY OR ERROR"], ...rows]),
-          );
-        }),
+    .action((destinationId: string, deliveryId: string, { json, ...address }: Common) =>
+      useApi(address, async (api) => {
+        const delivery = await api.request("GET /destinations/{destinationId}/deliveries/{deliveryId}", {
+          path: { destinationId, deliveryId },
+        });
+        const rows = delivery.log.map(({ attempt, at, status, ms, body, error }) => [
+          String(attempt),
+          at,
+          String(status ?? ""),
+          toMs(ms),
+          (error ?? body ?? "").replace(/\s+/g, " ").trim(),
+        ]);
+        print(
+          json
+            ? JSON.stringify(delivery, null, 2)
+            : table([["TRY", "AT", "RESPONSE", "TIME", "BODY OR ERROR"], ...rows]),
+        );
+      }),
     );
   json(destination.command("replay <id> <delivery>"))
     .description("Queue a delivery again, with the same webhook-id")
     .addHelpText("after", example(`replay ${exampleId} ${exampleDeliveryId}`))
-    .action(
-      async (destinationId: string, deliveryId: string, { json, ...address }: Common) =>
-        await useApi(address, async (api) => {
-          const delivery = await api.request("POST /destinations/{destinationId}/deliveries/{deliveryId}/replay", {
-            path: { destinationId, deliveryId },
-          });
-          say("Queued the delivery.");
-          print(json ? JSON.stringify(delivery) : delivery.id);
-        }),
+    .action((destinationId: string, deliveryId: string, { json, ...address }: Common) =>
+      useApi(address, async (api) => {
+        const delivery = await api.request("POST /destinations/{destinationId}/deliveries/{deliveryId}/replay", {
+          path: { destinationId, deliveryId },
+        });
+        say("Queued the delivery.");
+        print(json ? JSON.stringify(delivery) : delivery.id);
+      }),
     );
 }

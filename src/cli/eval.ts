@@ -116,7 +116,7 @@ async function evaluate(
     return exits.error;
   }
   closeDb(db);
-  print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report, { kept: false }));
+  print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report, { isStored: false }));
   return checkMinScore(report, { minScore, scope });
 }
 

@@ -1,15 +1,12 @@
 import type { Command } from "commander";
-import type { Config } from "../config/config.ts";
 import { AppError, unavailable } from "../errors.ts";
 import { type Api, findPromptId, isId } from "./api.ts";
-import { addServiceOptions, type ServiceAddress, toServiceUrl, type UseApi } from "./connection.ts";
+import { addServiceOptions, type Connection, type ServiceAddress, toServiceUrl, type UseApi } from "./connection.ts";
 import { findRunning } from "./running.ts";
 import { print, say } from "./terminal.ts";
 
-type Parts = { configOf: () => Config; env: Record<string, string | undefined>; hasData: () => boolean };
-
 /** Adds `open`: opens a page of the service in the browser. */
-export function addOpen(program: Command, parts: Parts, useApi: UseApi): void {
+export function addOpen(program: Command, connection: Connection, useApi: UseApi): void {
   const command = program
     .command("open [what]")
     .description("Open the service, or a report, run, gate or prompt, in the browser, and print the URL to stdout")
@@ -19,8 +16,8 @@ export function addOpen(program: Command, parts: Parts, useApi: UseApi): void {
     .addHelpText("after", "\nExamples:\n  evald open\n  evald open first-query-7f3a91c2")
     .action(async (what: string | undefined, options: ServiceAddress & { print?: boolean; json?: boolean }) => {
       const { print: printsOnly, json, ...address } = options;
-      const config = parts.configOf();
-      const base = toServiceUrl(address, parts) ?? findRunning(config.dataDir);
+      const config = connection.configOf();
+      const base = toServiceUrl(address, connection) ?? findRunning(config.dataDir);
       if (base === null)
         throw unavailable("No service is running on the data directory. Start it with evald serve, or pass --url.");
       const path = what === undefined ? "/" : await useApi(address, (api) => findPath(api, what));

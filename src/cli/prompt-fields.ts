@@ -106,7 +106,7 @@ function toSuccessBar(text: string): SuccessBar {
 /** Parses `toolCalls=80` and adds it to the limits given before. */
 function toLimits(text: string, previous: Limits = {}): Limits {
   const [, name = "", number = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
-  if (!limitNames.some((known) => known === name))
+  if (!limitNames.some((limitName) => limitName === name))
     throw new InvalidArgumentError(`Must be NAME=NUMBER, such as toolCalls=80. Limits: ${limitNames.join(", ")}.`);
   const limits = { ...previous, [name]: Number(number) };
   const error = Value.Errors(Limits, limits).First();

@@ -40,14 +40,8 @@ function addList(prompt: Command, useApi: UseApi): void {
   addServiceOptions(command)
     .addHelpText("after", "\nExample:\n  evald prompt list --archived")
     .action(
-      async ({
-        archived,
-        tag,
-        limit,
-        json,
-        ...address
-      }: Options & { archived?: boolean; tag?: string; limit: number }) =>
-        await useApi(address, async (api) => {
+      ({ archived, tag, limit, json, ...address }: Options & { archived?: boolean; tag?: string; limit: number }) =>
+        useApi(address, async (api) => {
           const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
           const prompts = await api.list("GET /prompts", { query });
           const items = await Promise.all(prompts.items.map(({ id }) => getPrompt(api, id)));
@@ -66,14 +60,13 @@ function addSchedule(prompt: Command, useApi: UseApi): void {
     .option("--json", "Print the result as JSON");
   addServiceOptions(command)
     .addHelpText("after", '\nExample:\n  evald prompt schedule "0 3 * * *" --tag nightly')
-    .action(
-      async (frequency: string, { tag, json, ...address }: Options & { tag: string }) =>
-        await useApi(address, async (api) => {
-          const body = { tag, frequency: frequency === "none" ? null : frequency };
-          const result = await api.request("POST /prompts/schedule", { body });
-          for (const { promptId, detail } of result.problems) say(`Skipped ${promptId}: ${detail}`);
-          print(json ? JSON.stringify(result) : `Scheduled ${result.scheduled}, skipped ${result.skipped}.`);
-        }),
+    .action((frequency: string, { tag, json, ...address }: Options & { tag: string }) =>
+      useApi(address, async (api) => {
+        const body = { tag, frequency: frequency === "none" ? null : frequency };
+        const result = await api.request("POST /prompts/schedule", { body });
+        for (const { promptId, detail } of result.problems) say(`Skipped ${promptId}: ${detail}`);
+        print(json ? JSON.stringify(result) : `Scheduled ${result.scheduled}, skipped ${result.skipped}.`);
+      }),
     );
 }
 
@@ -84,12 +77,11 @@ function addShow(prompt: Command, useApi: UseApi): void {
     .option("--json", "Print the prompt as JSON");
   addServiceOptions(command)
     .addHelpText("after", '\nExample:\n  evald prompt show "First query" --json')
-    .action(
-      async (name: string, { json, ...address }: Options) =>
-        await useApi(address, async (api) => {
-          const prompt = await getPrompt(api, await findPromptId(api, name, { archived: true }));
-          print(json ? JSON.stringify(prompt, null, 2) : table(toRows(prompt)));
-        }),
+    .action((name: string, { json, ...address }: Options) =>
+      useApi(address, async (api) => {
+        const prompt = await getPrompt(api, await findPromptId(api, name, { archived: true }));
+        print(json ? JSON.stringify(prompt, null, 2) : table(toRows(prompt)));
+      }),
     );
 }
 
@@ -106,19 +98,18 @@ function addBaseline(prompt: Command, useApi: UseApi): void {
     .option("--json", "Print the prompt as JSON");
   addServiceOptions(command)
     .addHelpText("after", `\nExample:\n  evald prompt baseline ${exampleId} 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f`)
-    .action(
-      async (name: string, evalRequest: string | undefined, { json, ...address }: Options) =>
-        await useApi(address, async (api) => {
-          const id = await findPromptId(api, name);
-          const updated = await updatePrompt(api, id, { baselineRequestId: evalRequest ?? null });
-          say(
-            evalRequest === undefined
-              ? "Unpinned the baseline. The latest published runs are used instead."
-              : "Pinned the baseline.",
-          );
-          sayOutlook(updated);
-          print(json ? JSON.stringify(updated) : id);
-        }),
+    .action((name: string, evalRequest: string | undefined, { json, ...address }: Options) =>
+      useApi(address, async (api) => {
+        const id = await findPromptId(api, name);
+        const updated = await updatePrompt(api, id, { baselineRequestId: evalRequest ?? null });
+        say(
+          evalRequest === undefined
+            ? "Unpinned the baseline. The latest published runs are used instead."
+            : "Pinned the baseline.",
+        );
+        sayOutlook(updated);
+        print(json ? JSON.stringify(updated) : id);
+      }),
     );
 }
 
@@ -129,14 +120,13 @@ function addArchive(prompt: Command, useApi: UseApi): void {
     .option("--json", "Print the prompt as JSON");
   addServiceOptions(command)
     .addHelpText("after", `\nExample:\n  evald prompt archive ${exampleId}`)
-    .action(
-      async (name: string, { json, ...address }: Options) =>
-        await useApi(address, async (api) => {
-          const id = await findPromptId(api, name, { archived: true });
-          const updated = await updatePrompt(api, id, { status: "archived" });
-          say(`Archived prompt ${id}.`);
-          print(json ? JSON.stringify(updated) : id);
-        }),
+    .action((name: string, { json, ...address }: Options) =>
+      useApi(address, async (api) => {
+        const id = await findPromptId(api, name, { archived: true });
+        const updated = await updatePrompt(api, id, { status: "archived" });
+        say(`Archived prompt ${id}.`);
+        print(json ? JSON.stringify(updated) : id);
+      }),
     );
 }
 
@@ -147,16 +137,15 @@ function addUnarchive(prompt: Command, useApi: UseApi): void {
     .option("--json", "Print the prompt as JSON");
   addServiceOptions(command)
     .addHelpText("after", `\nExample:\n  evald prompt unarchive ${exampleId}`)
-    .action(
-      async (name: string, { json, ...address }: Options) =>
-        await useApi(address, async (api) => {
-          const { id, status } = await getPrompt(api, await findPromptId(api, name, { archived: true }));
-          if (status !== "archived") throw conflict(notArchived(id, status));
-          const updated = await updatePrompt(api, id, { status: "active" });
-          say(`Unarchived prompt ${id}.`);
-          sayOutlook(updated);
-          print(json ? JSON.stringify(updated) : id);
-        }),
+    .action((name: string, { json, ...address }: Options) =>
+      useApi(address, async (api) => {
+        const { id, status } = await getPrompt(api, await findPromptId(api, name, { archived: true }));
+        if (status !== "archived") throw conflict(notArchived(id, status));
+        const updated = await updatePrompt(api, id, { status: "active" });
+        say(`Unarchived prompt ${id}.`);
+        sayOutlook(updated);
+        print(json ? JSON.stringify(updated) : id);
+      }),
     );
 }
 
@@ -182,14 +171,13 @@ function addCreate(prompt: Command, useApi: UseApi): void {
       "after",
       '\nExample:\n  evald prompt create --title "First query" --start-url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
-    .action(
-      async ({ org, url, json, text, ...fields }: Options & FieldOptions & { text: string }) =>
-        await useApi({ org, url }, async (api) => {
-          const created = await api.request("POST /prompts", { body: { text, ...toFields(fields) } });
-          say(`Created prompt ${created.id}. Run it with: evald run ${created.id}`);
-          sayOutlook(created);
-          print(json ? JSON.stringify(created) : created.id);
-        }),
+    .action(({ org, url, json, text, ...fields }: Options & FieldOptions & { text: string }) =>
+      useApi({ org, url }, async (api) => {
+        const created = await api.request("POST /prompts", { body: { text, ...toFields(fields) } });
+        say(`Created prompt ${created.id}. Run it with: evald run ${created.id}`);
+        sayOutlook(created);
+        print(json ? JSON.stringify(created) : created.id);
+      }),
     );
 }
 

@@ -16,13 +16,12 @@ export function addProvider(program: Command, useApi: UseApi): void {
     .option("--json", "Print the provider as JSON");
   addServiceOptions(create)
     .addHelpText("after", "\nExample:\n  evald provider create --name Acme --docs-url https://docs.acme.example")
-    .action(
-      async ({ org, url, json, ...input }: CreateOptions) =>
-        await useApi({ org, url }, async (api) => {
-          const created = await api.request("POST /providers", { body: input });
-          say(`Created provider ${created.name}.`);
-          print(json ? JSON.stringify(created) : created.id);
-        }),
+    .action(({ org, url, json, ...input }: CreateOptions) =>
+      useApi({ org, url }, async (api) => {
+        const created = await api.request("POST /providers", { body: input });
+        say(`Created provider ${created.name}.`);
+        print(json ? JSON.stringify(created) : created.id);
+      }),
     );
   const list = provider
     .command("list")
@@ -31,13 +30,12 @@ export function addProvider(program: Command, useApi: UseApi): void {
     .option("--json", "Print the list as JSON");
   addServiceOptions(list)
     .addHelpText("after", "\nExample:\n  evald provider list --org Acme")
-    .action(
-      async ({ limit, json, ...address }: ServiceAddress & { limit: number; json?: boolean }) =>
-        await useApi(address, async (api) => {
-          const providers = await api.list("GET /providers", { query: { limit } });
-          const rows = providers.items.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);
-          print(json ? JSON.stringify(providers.items) : table([["ID", "NAME", "DOCS", "PRODUCT"], ...rows]));
-          sayRest(providers);
-        }),
+    .action(({ limit, json, ...address }: ServiceAddress & { limit: number; json?: boolean }) =>
+      useApi(address, async (api) => {
+        const providers = await api.list("GET /providers", { query: { limit } });
+        const rows = providers.items.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);
+        print(json ? JSON.stringify(providers.items) : table([["ID", "NAME", "DOCS", "PRODUCT"], ...rows]));
+        sayRest(providers);
+      }),
     );
 }

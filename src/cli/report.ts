@@ -11,11 +11,10 @@ export function addReport(program: Command, useApi: UseApi): void {
     .option("--json", "Print the report as JSON");
   addServiceOptions(command)
     .addHelpText("after", "\nExample:\n  evald report first-query-7f3a91c2")
-    .action(
-      async (slug: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
-        await useApi(address, async (api) => {
-          const report = await api.request("GET /reports/{slug}", { path: { slug } });
-          print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report).trimEnd());
-        }),
+    .action((slug: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
+      useApi(address, async (api) => {
+        const report = await api.request("GET /reports/{slug}", { path: { slug } });
+        print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report).trimEnd());
+      }),
     );
 }

@@ -17,21 +17,17 @@ export function addRuns(program: Command, useApi: UseApi): void {
     .option("--json", "Print the list as JSON");
   addServiceOptions(command)
     .addHelpText("after", '\nExample:\n  evald runs --prompt "First query"')
-    .action(
-      async ({ prompt, limit, json, ...address }: Options) =>
-        await useApi(address, async (api) => {
-          const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt, { archived: true });
-          const runs = await api.list("GET /runs", { query: { promptId, limit } });
-          print(
-            json
-              ? JSON.stringify(runs.items)
-              : table([
-                  ["RUN", "STATUS", "RESULT", "REPORT", "AGENT", "PROMPT", "REQUESTED"],
-                  ...runs.items.map(toRow),
-                ]),
-          );
-          sayRest(runs);
-        }),
+    .action(({ prompt, limit, json, ...address }: Options) =>
+      useApi(address, async (api) => {
+        const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt, { archived: true });
+        const runs = await api.list("GET /runs", { query: { promptId, limit } });
+        print(
+          json
+            ? JSON.stringify(runs.items)
+            : table([["RUN", "STATUS", "RESULT", "REPORT", "AGENT", "PROMPT", "REQUESTED"], ...runs.items.map(toRow)]),
+        );
+        sayRest(runs);
+      }),
     );
 }
 

@@ -131,7 +131,7 @@ async function connectWorkers(config: Config, log: Logger, { agents, goneMs }: S
   const { redisUrl: url, waitMs } = config.workers;
   if (url === null) return null;
   const { openWorkerExecutor } = await import("../places/worker-executor.ts");
-  return openWorkerExecutor({ url, waitMs, version, agents, log, goneMs, newId: () => crypto.randomUUID() });
+  return openWorkerExecutor(url, version, agents, waitMs, log, goneMs);
 }
 
 type Handle = (request: Request, peer?: Peer) => Response | Promise<Response>;

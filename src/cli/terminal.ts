@@ -88,7 +88,7 @@ export const toMessage = (error: unknown): string =>
 const outdatedService = "The running service is older than this command. Restart the service with this version first.";
 
 /** The URL at which this machine reaches a service that listens on `host`, which may be a wildcard address. */
-export function toOwnUrl({ host, port }: Pick<Config, "host" | "port">): string {
+export function toOwnUrl({ host, port }: { host: string; port: number }): string {
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   return `http://${name === "0.0.0.0" ? "127.0.0.1" : name === "[::]" ? "[::1]" : name}:${port}`;
 }

@@ -30,15 +30,14 @@ export function addTrust(program: Command, useApi: UseApi): void {
     .option("--json", "Print the trust as JSON");
   addServiceOptions(add)
     .addHelpText("after", "\nExample:\n  evald trust add acme/docs --ref 'refs/pull/*'")
-    .action(
-      async (repository: string, { org, url, json, scopes: scopeList, ...conditions }: AddOptions) =>
-        await useApi({ org, url }, async (api) => {
-          const keyScopes = scopeList?.split(",").map((scope) => scope.trim() as Scope);
-          const body = { repository, ...conditions, scopes: keyScopes };
-          const created = await api.request("POST /oidc/trusts", { body });
-          say(`Jobs of ${created.repository} can now get API keys for ID tokens of the audience ${api.base}.`);
-          print(json ? JSON.stringify(created) : created.id);
-        }),
+    .action((repository: string, { org, url, json, scopes: scopeList, ...conditions }: AddOptions) =>
+      useApi({ org, url }, async (api) => {
+        const keyScopes = scopeList?.split(",").map((scope) => scope.trim() as Scope);
+        const body = { repository, ...conditions, scopes: keyScopes };
+        const created = await api.request("POST /oidc/trusts", { body });
+        say(`Jobs of ${created.repository} can now get API keys for ID tokens of the audience ${api.base}.`);
+        print(json ? JSON.stringify(created) : created.id);
+      }),
     );
   const list = trust
     .command("list")
@@ -46,23 +45,22 @@ export function addTrust(program: Command, useApi: UseApi): void {
     .option("--json", "Print the list as JSON");
   addServiceOptions(list)
     .addHelpText("after", "\nExample:\n  evald trust list --org Acme")
-    .action(
-      async ({ json, ...address }: ServiceAddress & { json?: boolean }) =>
-        await useApi(address, async (api) => {
-          const trusts = await api.list("GET /oidc/trusts");
-          const rows = trusts.items.map(({ id, provider, repository, repositoryId, ref, environment, scopes }) => [
-            id,
-            provider,
-            repository,
-            repositoryId ?? "",
-            ref ?? "any",
-            environment ?? "any",
-            scopes.join(","),
-          ]);
-          const heads = ["ID", "PROVIDER", "REPOSITORY", "REPOSITORY ID", "REF", "ENVIRONMENT", "SCOPES"];
-          print(json ? JSON.stringify(trusts.items) : table([heads, ...rows]));
-          sayRest(trusts);
-        }),
+    .action(({ json, ...address }: ServiceAddress & { json?: boolean }) =>
+      useApi(address, async (api) => {
+        const trusts = await api.list("GET /oidc/trusts");
+        const rows = trusts.items.map(({ id, provider, repository, repositoryId, ref, environment, scopes }) => [
+          id,
+          provider,
+          repository,
+          repositoryId ?? "",
+          ref ?? "any",
+          environment ?? "any",
+          scopes.join(","),
+        ]);
+        const heads = ["ID", "PROVIDER", "REPOSITORY", "REPOSITORY ID", "REF", "ENVIRONMENT", "SCOPES"];
+        print(json ? JSON.stringify(trusts.items) : table([heads, ...rows]));
+        sayRest(trusts);
+      }),
     );
   const remove = trust
     .command("remove <id>")
@@ -70,12 +68,11 @@ export function addTrust(program: Command, useApi: UseApi): void {
     .option("--json", "Print the trust as JSON");
   addServiceOptions(remove)
     .addHelpText("after", "\nExample:\n  evald trust remove 0199f3a1-6a10-7f3e-8d02-4b5c6d7e8f90")
-    .action(
-      async (id: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
-        await useApi(address, async (api) => {
-          const removed = await api.request("DELETE /oidc/trusts/{trustId}", { path: { trustId: id } });
-          say(`Removed the trust of ${removed.repository}.`);
-          print(json ? JSON.stringify(removed) : removed.id);
-        }),
+    .action((id: string, { json, ...address }: ServiceAddress & { json?: boolean }) =>
+      useApi(address, async (api) => {
+        const removed = await api.request("DELETE /oidc/trusts/{trustId}", { path: { trustId: id } });
+        say(`Removed the trust of ${removed.repository}.`);
+        print(json ? JSON.stringify(removed) : removed.id);
+      }),
     );
 }

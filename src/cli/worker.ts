@@ -57,8 +57,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
   // What the first session would wait for.
   standby?.start(executor, slots);
   executor.prepare();
-  const newId = () => crypto.randomUUID();
-  const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, executor, log, newId, goneMs });
+  const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, executor, log, goneMs });
   let stopping = false;
   const stop = async (drainMs: number, code: number) => {
     // A second signal stops immediately.

@@ -11,7 +11,7 @@ import { baselineOf, sideOf, sideOfEvals, sideOfRuns } from "./sides.ts";
 import { judgeTogether, type Terms } from "./together.ts";
 
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
-const seen = Type.Object({ runs: Type.Integer(), of: Type.Integer() });
+const RunShare = Type.Object({ runs: Type.Integer(), of: Type.Integer() });
 const SideFriction = Type.Array(
   Type.Object({
     fingerprint,
@@ -20,8 +20,8 @@ const SideFriction = Type.Array(
     title,
     url,
     onPath,
-    before: seen,
-    after: seen,
+    before: RunShare,
+    after: RunShare,
   }),
 );
 const SideName = Type.Object({ evalRequestIds: Type.Array(Id), promptIds: Type.Array(Id), runs: Type.Integer() });
@@ -67,17 +67,17 @@ export function compareEvals(
   headIds: string[],
   { keeps = () => true, ...terms }: Terms & { keeps?: (run: RunRow) => boolean } = {},
 ): Comparison {
-  const kept = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
+  const filtered = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
   const evals = sideOfEvals(ctx, org, evalRequestIds);
   const others = sideOfRuns(ctx, org, "the baseline", runIds);
   const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
-  return compare(ctx, kept(base), kept(sideOfEvals(ctx, org, headIds)), terms);
+  return compare(ctx, filtered(base), filtered(sideOfEvals(ctx, org, headIds)), terms);
 }
 
 function frictionOf(ctx: Context, both: Side[]): Comparison["friction"] {
   const groups = both.map(({ runs }) =>
     readFriction(
-      { db: ctx.db },
+      ctx,
       runs.flatMap(({ reportId }) => reportId ?? []),
     ),
   );

@@ -54,7 +54,7 @@ const isGoalKnown = (run: SideRun): boolean => {
 
 function endsOf(runs: SideRun[]): Ends {
   const ends = runs.map(goalResultOf).filter((end) => end !== null);
-  const count = (wanted: string) => ends.filter((end) => end === wanted).length;
+  const count = (value: string) => ends.filter((end) => end === value).length;
   return { n: ends.length, met: count("met"), unfinished: count("unfinished") };
 }
 

@@ -17,9 +17,9 @@ export function judgeExact(
   const all = names ?? [
     ...new Set(pairs.flatMap(({ before }) => before.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))),
   ];
-  const kept = all.filter((name) => name !== timed);
-  const isWhole = kept.length === 0 || (names === null && kept.length === all.length);
-  const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : kept));
+  const compared = all.filter((name) => name !== timed);
+  const isWhole = compared.length === 0 || (names === null && compared.length === all.length);
+  const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : compared));
   const { before, after } = differenceOf(scores);
   const value = round(after - before, 1);
   const verdict = value <= -threshold ? "regressed" : value >= threshold ? "improved" : "no_change";
@@ -27,7 +27,7 @@ export function judgeExact(
     verdict,
     evidence: {
       reason: `${value > 0 ? "+" : ""}${value.toFixed(1)} points (exact: the agent is deterministic); a change needs at least ${threshold} points`,
-      method: `exact difference, without a test${isWhole ? "" : `, of ${kept.join(" and ")}`}`,
+      method: `exact difference, without a test${isWhole ? "" : `, of ${compared.join(" and ")}`}`,
       delta: { value, low: value, high: value },
     },
   };

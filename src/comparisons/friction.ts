@@ -26,7 +26,7 @@ export const byWeight = <T extends FrictionName & { seenIn: string[][] }>(a: T, 
   severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
 
 /** The friction points of reports, by report ID. */
-export function readFriction({ db }: Pick<Context, "db">, reportIds: string[]) {
+export function readFriction({ db }: Context, reportIds: string[]) {
   const { reportId: report, fingerprint, severity, category, title, url, onPath } = frictionPoints;
   const points = db
     .select({ report, name: { fingerprint, severity, category, title, url, onPath } })

@@ -3,8 +3,8 @@ import type { reports } from "../db/tables/reports.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isAlike } from "../reports/baseline.ts";
 import { comparedScope } from "../reports/differences.ts";
-import type { Seen } from "../reports/run-rows.ts";
-import { seenRows } from "../reports/run-rows.ts";
+import type { PublishedRun } from "../reports/run-rows.ts";
+import { listPublished } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { changePoints } from "../stats/change-points.ts";
 import { minRuns } from "../stats/power.ts";
@@ -74,13 +74,13 @@ const lastChanges = perContext(() => new Map<string, { basis: string; change: La
 
 /** null: the prompt has no published live report. */
 export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest | null {
-  const found = seenRows(ctx, org, promptId, maxReportsRead, { limit: maxReportsRead });
-  const [newest] = found;
+  const published = listPublished(ctx, org, promptId, maxReportsRead, { limit: maxReportsRead });
+  const [newest] = published;
   if (!newest) return null;
   // Of several agents, the first one of the prompt.
-  const isFirst = (run: Seen) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
-  const last = found.find(isFirst) ?? newest;
-  const sameKind = found.filter((run) =>
+  const isFirst = (run: PublishedRun) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
+  const last = published.find(isFirst) ?? newest;
+  const sameKind = published.filter((run) =>
     isAlike(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
   );
   const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(([evalRequestId, all]) => {
@@ -109,7 +109,7 @@ export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest |
 function lastStep(
   ctx: Context,
   org: OrgId,
-  { agent, model }: Pick<Seen, "agent" | "model">,
+  { agent, model }: PublishedRun,
   before: ScorePoint | undefined,
   after: ScorePoint | undefined,
 ): LatestChange | null {
@@ -128,16 +128,10 @@ function lastStep(
 }
 
 /** `points`: oldest first, at least the last two. */
-function changeOf(
-  ctx: Context,
-  org: OrgId,
-  promptId: string,
-  of: Pick<Seen, "agent" | "model">,
-  points: Point[],
-): LatestChange | null {
+function changeOf(ctx: Context, org: OrgId, promptId: string, of: PublishedRun, points: Point[]): LatestChange | null {
   const basis = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(" ");
-  const known = lastChanges(ctx).get(promptId);
-  if (known?.basis === basis) return known.change;
+  const lastChange = lastChanges(ctx).get(promptId);
+  if (lastChange?.basis === basis) return lastChange.change;
   const step = lastStep(ctx, org, of, points.at(-2), points.at(-1));
   const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
   const change = isClear ? step : (lastLevel(points) ?? step);

@@ -13,18 +13,18 @@ const drift = 2;
 export function announceScore(ctx: Context, tx: Tx, org: string, promptId: string): void {
   const since = eventWantedSince(ctx, org, "score.changed");
   if (since === null) return;
-  const found = findLatest(ctx, org as OrgId, promptId);
-  const { verdict, delta, at, slugs } = found?.change ?? {};
-  if (!found || !slugs || (verdict !== "improved" && verdict !== "regressed")) return;
-  const index = found.points.findIndex(({ slug }) => slug === slugs[1]);
+  const latest = findLatest(ctx, org as OrgId, promptId);
+  const { verdict, delta, at, slugs } = latest?.change ?? {};
+  if (!latest || !slugs || (verdict !== "improved" && verdict !== "regressed")) return;
+  const index = latest.points.findIndex(({ slug }) => slug === slugs[1]);
   // A change from before the destination was added is not news.
   if (index < 0 || Date.parse(at ?? "") < since) return;
   const keyOf = (evalRequestId: string) => `score ${promptId} ${evalRequestId} ${verdict}`;
-  const near = found.points
+  const near = latest.points
     .slice(Math.max(0, index - drift), index + drift + 1)
     .map((each) => keyOf(each.evalRequestId));
-  const known = and(eq(notifications.orgId, org), inArray(notifications.onceKey, near));
-  if (tx.select({ id: notifications.id }).from(notifications).where(known).get()) return;
+  const earlier = and(eq(notifications.orgId, org), inArray(notifications.onceKey, near));
+  if (tx.select({ id: notifications.id }).from(notifications).where(earlier).get()) return;
   const link = (slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
   const makeData = () => ({
     prompt: toPromptEvent(tx, promptId),
@@ -33,5 +33,5 @@ export function announceScore(ctx: Context, tx: Tx, org: string, promptId: strin
     before: link(slugs[0]),
     after: link(slugs[1]),
   });
-  emitEvent(ctx, tx, org, "score.changed", makeData, keyOf(found.points[index]?.evalRequestId ?? ""));
+  emitEvent(ctx, tx, org, "score.changed", makeData, keyOf(latest.points[index]?.evalRequestId ?? ""));
 }

@@ -6,8 +6,14 @@ import { badRequest, notFound } from "../errors.ts";
 import { findBaseline, isAlike, windowRuns } from "../reports/baseline.ts";
 import { argsKey } from "../reports/differences.ts";
 import { getReport } from "../reports/reports.ts";
-import type { RunRow } from "../reports/run-rows.ts";
-import { countUnfinishedRuns, publishedRunRows, runRowsOfEvals, runRowsOfRuns } from "../reports/run-rows.ts";
+import {
+  countUnfinishedRuns,
+  type PublishedRun,
+  publishedRunRows,
+  type RunRow,
+  runRowsOfEvals,
+  runRowsOfRuns,
+} from "../reports/run-rows.ts";
 
 /** One side of a comparison, as requested. */
 export type SideQuery = {
@@ -32,10 +38,10 @@ export const sideOfEvals = (ctx: Context, org: OrgId, ids: string[], agentIndex?
 /** Throws not_found for an unknown ID or slug, and bad_request for a side without runs. */
 export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): Side {
   const evals: string[] = [];
-  const named: RunRow[] = [];
+  const runs: RunRow[] = [];
   for (const ref of of) {
     if (!uuid.test(ref)) {
-      named.push(...runRowsOfRuns(ctx, org, [getReport(ctx, org, ref).run.runId]));
+      runs.push(...runRowsOfRuns(ctx, org, [getReport(ctx, org, ref).run.runId]));
       continue;
     }
     const id = ref.toLowerCase();
@@ -46,12 +52,12 @@ export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): 
         .where(and(eq(table.orgId, org), eq(table.id, id)))
         .get() !== undefined;
     if (isIn(evalRequests)) evals.push(id);
-    else if (isIn(prompts)) named.push(...latestVariantOf(ctx, org, id, filter));
+    else if (isIn(prompts)) runs.push(...latestVariantOf(ctx, org, id, filter));
     else throw notFound(`No evaluation or prompt has the ID ${ref}.`);
   }
   const side = evals.length === 0 ? { unfinished: 0, runs: [] } : sideOfEvals(ctx, org, evals);
-  const found = new Map([...side.runs, ...named].map((run) => [run.runId, run]));
-  const all = [...found.values()].filter((run) => passes(run, filter));
+  const byId = new Map([...side.runs, ...runs].map((run) => [run.runId, run]));
+  const all = [...byId.values()].filter((run) => passes(run, filter));
   if (all.length + side.unfinished === 0)
     throw badRequest(`${of.join(", ")}: no scored run to compare. List reports with GET /api/v1/reports.`);
   return { name: of.join(", "), unfinished: side.unfinished, runs: all };
@@ -62,12 +68,12 @@ export function baselineOf(ctx: Context, org: OrgId, head: Side): Side {
   const newest = head.runs.find(({ report }) => report?.score != null);
   if (!newest) throw badRequest("Invalid baseline: the head has no scored run yet.");
   const oldest = head.runs.map(({ runId }) => runId).sort()[0] as string;
-  const found = findBaseline(ctx, org, newest, oldest, newest.evalRequestId);
-  if (!found)
+  const baseline = findBaseline(ctx, org, newest, oldest, newest.evalRequestId);
+  if (!baseline)
     throw badRequest(
       "Invalid baseline: there are fewer than two comparable published runs before the head. Pin an evaluation as the prompt's baseline.",
     );
-  return { name: `the ${found.kind} baseline`, unfinished: 0, runs: found.runs };
+  return { name: `the ${baseline.kind} baseline`, unfinished: 0, runs: baseline.runs };
 }
 
 export const sideOfRuns = (ctx: Context, org: OrgId, name: string, ids: string[]): Side => ({
@@ -82,10 +88,7 @@ function latestVariantOf(ctx: Context, org: OrgId, promptId: string, filter: Omi
   return newest ? publishedRunRows(ctx, org, promptId, windowRuns, (run) => isAlike(run, newest)) : [];
 }
 
-const passes = (
-  run: Pick<RunRow, "agent" | "model" | "templateArgs">,
-  { agent, model, templateArgs }: Omit<SideQuery, "of">,
-): boolean =>
+const passes = (run: RunRow | PublishedRun, { agent, model, templateArgs }: Omit<SideQuery, "of">): boolean =>
   (agent ?? run.agent) === run.agent &&
   (model ?? run.model) === run.model &&
   (templateArgs === undefined || argsKey(templateArgs) === argsKey(run.templateArgs));

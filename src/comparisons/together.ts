@@ -12,15 +12,15 @@ export type Terms = {
 
 /**
  * Whether sides can be compared and, for two sides, whether the later one is better. Used for reports, evaluations,
- * prompts and gates. `known`: differences that were found before.
+ * prompts and gates. `earlier`: differences that were found before.
  */
-export function judgeTogether(sides: Side[], known: Difference[], { acrossAgents = false, level }: Terms) {
+export function judgeTogether(sides: Side[], earlier: Difference[], { acrossAgents = false, level }: Terms) {
   const [before, after] = sides;
   const isPair = before && after && sides.length === 2;
   const graded = sides.map(({ runs }) => runs.filter(({ report }) => report !== null));
-  const found = known.length > 0 || !isPair ? known : differencesOf(graded);
-  const differences = found.map(differenceWords);
-  const blocking = found.filter((each) => !(acrossAgents && isOfAgents(each))).map(differenceWords);
+  const all = earlier.length > 0 || !isPair ? earlier : differencesOf(graded);
+  const differences = all.map(differenceWords);
+  const blocking = all.filter((each) => !(acrossAgents && isOfAgents(each))).map(differenceWords);
   return {
     comparability: { same: differences.length === 0, differences },
     judged: isPair ? judgeSides(before, after, blocking, level) : null,

@@ -128,10 +128,10 @@ function withSuccess(verdict: Verdict, evidence: Evidence, summaries: EvalResult
   const success = ends?.success;
   const change = success ? success.after.k / success.after.n - success.before.k / success.before.n : 0;
   const isSignificant = verdict !== "insufficient_data" && successP !== null && successP < level && change !== 0;
-  const found = isSignificant ? softened(verdict, change) : verdict;
-  const hint = found === "inconclusive" && found === verdict ? hintOf(summaries) : "";
-  const note = found === verdict || successP === null ? hint : describeSuccess(change, successP);
-  return { verdict: found, evidence: { ...evidence, reason: evidence.reason + note } };
+  const combined = isSignificant ? softened(verdict, change) : verdict;
+  const hint = combined === "inconclusive" && combined === verdict ? hintOf(summaries) : "";
+  const note = combined === verdict || successP === null ? hint : describeSuccess(change, successP);
+  return { verdict: combined, evidence: { ...evidence, reason: evidence.reason + note } };
 }
 
 function softened(verdict: Verdict, change: number): Verdict {

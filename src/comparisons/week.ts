@@ -63,17 +63,17 @@ function scoresOf(ctx: Context, org: OrgId, promptIds: string[], since: string) 
 /** The fixes for the friction that costs the most points. */
 function fixesOf(ctx: Context, org: OrgId): EventData<"digest.weekly">["fixFirst"] {
   const { items } = listFriction(ctx, org, { everything: true, sort: "-cost" }, { limit: maxPoints, offset: 0 });
-  const found = new Map<string, EventData<"digest.weekly">["fixFirst"][number]>();
+  const fixes = new Map<string, EventData<"digest.weekly">["fixFirst"][number]>();
   for (const { state, isPreview, slug, id } of items) {
-    if (found.size >= maxItems) break;
+    if (fixes.size >= maxItems) break;
     if (state === "fixed" || isPreview) continue;
     const { recommendations, prompt } = getReport(ctx, org, slug);
     const advice = recommendations.find(({ frictionIds }) => frictionIds.includes(id));
-    if (!advice || found.has(advice.id)) continue;
-    found.set(advice.id, {
+    if (!advice || fixes.has(advice.id)) continue;
+    fixes.set(advice.id, {
       ...{ title: cut(advice.title, maxText), action: cut(advice.action, maxText), pageUrl: advice.url },
       ...{ prompt: { id: prompt.id, title: prompt.title }, report: link(ctx, slug) },
     });
   }
-  return [...found.values()];
+  return [...fixes.values()];
 }

@@ -19,14 +19,8 @@ type Data = { work: "export"; file: string; baseUrl: string };
 /** A file that is read piece by piece: `next` resolves to null at its end, and `close` stops it early. */
 export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void };
 
-type ExportThread = {
-  thread: ReturnType<typeof createThread<Step, Uint8Array | null>>;
+const exportThreadOf = perContext(({ db, baseUrl }) => {
   /** IDs of the exports that are being read. */
-  open: Set<number>;
-  lastId: number;
-};
-
-const exportThreadOf = perContext(({ db, baseUrl }): ExportThread => {
   const open = new Set<number>();
   const data: Data = { work: "export", file: db.$client.filename, baseUrl: baseUrl() };
   const thread = createThread<Step, Uint8Array | null>({

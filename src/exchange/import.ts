@@ -243,7 +243,7 @@ function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
 function checkBundle(bundle: Bundle): void {
   const [head] = bundle;
   if (head?.type !== "run") return;
-  const of = (wanted: RowType) => bundle.filter(({ type }) => type === wanted);
+  const of = (rowType: RowType) => bundle.filter(({ type }) => type === rowType);
   const [report, second] = of("report");
   const bad = ({ n }: Line, why: string) => badRequest(`Line ${n}: ${why}.`);
   if (second) throw bad(second, "the run has more than one report");

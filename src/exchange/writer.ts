@@ -37,14 +37,14 @@ function* lines(ctx: Context, { span, organization, secrets: own }: ExportOrder)
   let rows = 0;
   const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
   for (const [type, row] of readRows(ctx.db, span)) {
-    const kept: Record<string, unknown> = {};
+    const values: Record<string, unknown> = {};
     for (const name of columns.get(type) ?? [])
-      kept[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];
-    if (type === "run") kept.urlMap = shownUrlMap(row.urlMap as Record<string, string>);
-    const baseline = kept.baselineRequestId;
-    if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) kept.baselineRequestId = null;
+      values[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];
+    if (type === "run") values.urlMap = shownUrlMap(row.urlMap as Record<string, string>);
+    const baseline = values.baselineRequestId;
+    if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) values.baselineRequestId = null;
     // Stored rows should hold no secrets, but a person may have pasted one into a prompt.
-    const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: kept })), secrets)}\n`;
+    const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: values })), secrets)}\n`;
     hash.update(line);
     rows++;
     yield line;

@@ -14,7 +14,7 @@ type Row = typeof fieldFriction.$inferSelect;
 /** Fingerprints of a row that published runs hit. */
 const hit = sql`(select distinct l.fingerprint from ${frictionLifecycles} l where l.org_id = ${fieldFriction.orgId} and l.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
 
-const columns = { row: fieldFriction, found: sql<string>`(select json_group_array(fingerprint) from ${hit})` };
+const columns = { row: fieldFriction, fingerprints: sql<string>`(select json_group_array(fingerprint) from ${hit})` };
 
 /** The most recently reported first. Dismissed ones only on request. */
 export function listFieldFriction(
@@ -79,12 +79,8 @@ export function changeFieldFriction(
   return getFriction(ctx, org, id);
 }
 
-/** The open field friction at the place of a friction point, the most recently reported first. */
-export function fieldFrictionAt(
-  ctx: Context,
-  org: OrgId,
-  fingerprint: string,
-): Pick<Friction, "id" | "title" | "reports" | "lastReportedAt">[] {
+/** The open field friction at the location of a friction point, the most recently reported first. */
+export function fieldFrictionAt(ctx: Context, org: OrgId, fingerprint: string) {
   const at = sql`exists (select 1 from json_each(${fieldFriction.fingerprints}) where value = ${fingerprint})`;
   const rows = ctx.db
     .select(columns)
@@ -93,16 +89,14 @@ export function fieldFrictionAt(
     .orderBy(desc(fieldFriction.lastReportedAt))
     .limit(20)
     .all();
-  return rows.map(toFriction).map(({ id, title, reports, lastReportedAt }) => ({
-    ...{ id, title, reports, lastReportedAt },
-  }));
+  return rows.map(toFriction).map(({ id, title, reports, lastReportedAt }) => ({ id, title, reports, lastReportedAt }));
 }
 
 const own = (org: OrgId, id: string) => and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, id.toLowerCase()));
 
-function toFriction({ row, found }: { row: Row; found: string }): Friction {
+function toFriction({ row, fingerprints }: { row: Row; fingerprints: string }): Friction {
   const { id, title, category, place, state, reports, reason, changedBy } = row;
-  const friction: string[] = JSON.parse(found);
+  const friction: string[] = JSON.parse(fingerprints);
   return {
     ...{ id, title, category, where: place, state, isVerified: friction.length > 0, friction, reports },
     firstReportedAt: toIso(row.firstReportedAt),

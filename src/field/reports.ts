@@ -1,15 +1,14 @@
 import { and, count, desc, eq, inArray, lte } from "drizzle-orm";
-import type { Context, OrgId } from "../context.ts";
-import { perContext } from "../context.ts";
+import { type Context, type OrgId, perContext } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { AppError, invalidField } from "../errors.ts";
-import { line } from "../grading/text.ts";
+import { fingerprint } from "../grading/findings/finding.ts";
+import { frictionCategories } from "../grading/kinds.ts";
+import { line, sameAddress } from "../grading/text.ts";
 import { listModelSecrets } from "../models/models.ts";
 import { createRedaction } from "../redaction/redaction.ts";
-import { toIso } from "../schema.ts";
-import { fingerprintsAt, toPlace } from "./fingerprints.ts";
-import { createReportRate } from "./rate.ts";
+import { httpUrl, toIso } from "../schema.ts";
 import type { FrictionReport, Received } from "./schema.ts";
 
 /** Friction kept per organization. */
@@ -27,11 +26,48 @@ const toText = (text: string) =>
     .replace(/[^\P{Cc}\n\t]|\p{Cf}/gu, "")
     .trim();
 
-/** How many reports each key has sent lately. */
-const reportRates = perContext((ctx) => ({ count: createReportRate(ctx.now) }));
+/** Reports that a key can send in a period. */
+const [maxSent, periodMs] = [60, 10 * 60_000];
+
+/** How many reports each key has sent in its current period. */
+const reportCounts = perContext(() => new Map<string, { since: number; count: number }>());
+
+/** Counts one more report of a key. Throws rate_limited at the limit. */
+function countSent(ctx: Context, keyId: string): void {
+  const counts = reportCounts(ctx);
+  const at = ctx.now();
+  // One of the future is from before the clock was set back.
+  for (const [key, { since }] of counts) if (at >= since + periodMs || since > at) counts.delete(key);
+  const { since, count } = counts.get(keyId) ?? { since: at, count: 0 };
+  if (count >= maxSent)
+    throw new AppError("rate_limited", `A key can send ${maxSent} reports in 10 minutes. Try again later.`, {
+      retryAfterSeconds: Math.max(1, Math.ceil((since + periodMs - at) / 1000)),
+    });
+  counts.set(keyId, { since, count: count + 1 });
+}
+
+/** Prefixes of the subjects of friction at a URL: found by a rule, by an agent in a run, or by a judge. */
+const finders = ["", "agent ", "judge "];
+
+/** Where the friction is: a URL without credentials and fragment, or a text on one line. */
+const toLocation = (where: string): string =>
+  httpUrl(where.trim()) ? line(sameAddress(where.trim()), 1000) : line(where, 500);
 
 /**
- * Stores the report of an agent, without secrets. Reports of the same place and category are one friction. Throws rate_limited for a
+ * The fingerprint of field friction, then those that friction of a run at the same location may have. Without a category, those of every
+ * category. Numbers in a text that is not a URL don't matter.
+ */
+function fingerprintsAt(location: string, category: Row["category"] | undefined): string[] {
+  if (!httpUrl(location)) return [fingerprint(category ?? "other", location.toLowerCase().replace(/\d+/g, "#"))];
+  const own = fingerprint(category ?? "other", location);
+  const all = (category ? [category] : frictionCategories).flatMap((each) =>
+    finders.map((finder) => fingerprint(each, finder + location)),
+  );
+  return [own, ...all.filter((each) => each !== own)];
+}
+
+/**
+ * Stores the report of an agent, without secrets. Reports of the same location and category are one friction. Throws rate_limited for a
  * key that sends too many, or if there is no room.
  */
 export function reportFriction(
@@ -40,24 +76,25 @@ export function reportFriction(
   keyId: string,
   { where, tried, happened, category, agent }: FrictionReport,
 ): Received {
-  reportRates(ctx).count(keyId);
+  countSent(ctx, keyId);
   const clean = (text: string) => toText(createRedaction(listModelSecrets(ctx, org)).clean(text));
-  const place = toPlace(clean(where));
+  const location = toLocation(clean(where));
   const texts = { tried: clean(tried), happened: clean(happened), agent: line(clean(agent ?? ""), 100) || null };
-  for (const [field, text] of Object.entries({ where: place, tried: texts.tried, happened: texts.happened }))
+  for (const [field, text] of Object.entries({ where: location, tried: texts.tried, happened: texts.happened }))
     if (text === "") throw invalidField(field, "must not be blank");
   return transaction(ctx.db, (tx) => {
-    const fingerprints = fingerprintsAt(place, category);
-    const title = line(texts.happened, 160);
-    const frictionId = addToFriction(ctx, tx, org, { category: category ?? "other", place, title, fingerprints });
+    const frictionId = addToFriction(ctx, tx, org, {
+      ...{ category: category ?? "other", place: location, title: line(texts.happened, 160) },
+      fingerprints: fingerprintsAt(location, category),
+    });
     const ofFriction = and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, frictionId));
     const createdAt = ctx.now();
     const id = ctx.newId(createdAt);
     tx.insert(fieldReports)
       .values({ id, orgId: org, frictionId, ...texts, createdAt })
       .run();
-    const kept = tx.select({ id: fieldReports.id }).from(fieldReports).where(ofFriction);
-    const last = kept.orderBy(desc(fieldReports.id)).limit(1).offset(maxReports).get();
+    const newest = tx.select({ id: fieldReports.id }).from(fieldReports).where(ofFriction);
+    const last = newest.orderBy(desc(fieldReports.id)).limit(1).offset(maxReports).get();
     if (last)
       tx.delete(fieldReports)
         .where(and(ofFriction, lte(fieldReports.id, last.id)))
@@ -101,14 +138,14 @@ function addToFriction(
   const at = ctx.now();
   const fingerprint = draft.fingerprints[0] ?? "";
   const same = and(eq(fieldFriction.orgId, org), eq(fieldFriction.fingerprint, fingerprint));
-  const known = tx.select().from(fieldFriction).where(same).orderBy(fieldFriction.id).get();
-  if (known) {
-    const state = known.state === "resolved" ? ("regressed" as const) : known.state;
+  const existing = tx.select().from(fieldFriction).where(same).orderBy(fieldFriction.id).get();
+  if (existing) {
+    const state = existing.state === "resolved" ? ("regressed" as const) : existing.state;
     tx.update(fieldFriction)
-      .set({ reports: known.reports + 1, lastReportedAt: at, state })
-      .where(and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, known.id)))
+      .set({ reports: existing.reports + 1, lastReportedAt: at, state })
+      .where(and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, existing.id)))
       .run();
-    return known.id;
+    return existing.id;
   }
   makeRoom(tx, org);
   const id = ctx.newId(at);

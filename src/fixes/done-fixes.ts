@@ -121,7 +121,7 @@ export function listDoneFixes(
 /** The newest published report with a friction point, live docs first. */
 function findLatest(ctx: Context, org: OrgId, promptId: string, fingerprint: string) {
   const rows = ctx.db
-    .select({ place: frictionLifecycles.place, report: reports, run: runs })
+    .select({ preview: frictionLifecycles.preview, report: reports, run: runs })
     .from(frictionLifecycles)
     .innerJoin(reports, eq(reports.id, frictionLifecycles.reportId))
     .innerJoin(runs, eq(runs.id, reports.runId))
@@ -134,7 +134,7 @@ function findLatest(ctx: Context, org: OrgId, promptId: string, fingerprint: str
     )
     .orderBy(desc(frictionLifecycles.lastSeenAt))
     .all();
-  return rows.find(({ place }) => place === "") ?? rows[0] ?? null;
+  return rows.find(({ preview }) => preview === "") ?? rows[0] ?? null;
 }
 
 /** Throws not_found. */

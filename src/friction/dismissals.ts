@@ -78,26 +78,26 @@ export function dismissFriction(
   by: string,
 ): Dismissal {
   return transaction(ctx.db, (tx) => {
-    const wanted = [...new Set(fingerprints)];
+    const distinct = [...new Set(fingerprints)];
     const ofOrg = tx.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org));
     const own = and(
       eq(frictionPoints.orgId, org),
       inArray(frictionPoints.promptId, ofOrg),
-      inArray(frictionPoints.fingerprint, wanted),
+      inArray(frictionPoints.fingerprint, distinct),
     );
     const { fingerprint, title } = frictionPoints;
-    const known = tx.selectDistinct({ fingerprint, title }).from(frictionPoints).where(own).all();
-    const titles = new Map(known.map((row) => [row.fingerprint, row.title]));
-    const unknown = wanted.find((each) => !titles.has(each));
+    const points = tx.selectDistinct({ fingerprint, title }).from(frictionPoints).where(own).all();
+    const titles = new Map(points.map((row) => [row.fingerprint, row.title]));
+    const unknown = distinct.find((each) => !titles.has(each));
     if (unknown) throw notFound(`No friction point has the fingerprint ${unknown}.`);
     const active = new Set(activeOf(ctx, org).flatMap((row) => row.fingerprints));
-    if (wanted.every((each) => active.has(each))) throw conflict("These friction points are already dismissed.");
+    if (distinct.every((each) => active.has(each))) throw conflict("These friction points are already dismissed.");
     const createdAt = ctx.now();
     const row: Row = {
       id: ctx.newId(createdAt),
       orgId: org,
-      fingerprints: wanted,
-      title: titles.get(wanted[0] ?? "") ?? "",
+      fingerprints: distinct,
+      title: titles.get(distinct[0] ?? "") ?? "",
       reason: reason.trim(),
       dismissedBy: by,
       createdAt,

@@ -15,7 +15,7 @@ import { promptsWithin } from "./scope.ts";
 /** Default period in months, including the current one. */
 const monthsShown = 3;
 
-const places = ["given", "llmsTxt", "sitemap", "link", "search", "guessed"] as const;
+const provenances = ["given", "llmsTxt", "sitemap", "link", "search", "guessed"] as const;
 const count = (description: string) => Type.Integer({ description });
 const { fingerprint, severity, title, state } = FrictionThing.properties;
 
@@ -40,7 +40,7 @@ export const DocsMap = Type.Object(
         url: Type.String(),
         runs: count("Runs that read the page"),
         reads: count("How often the page was read"),
-        found: Type.Object(Object.fromEntries(places.map((name) => [name, Type.Integer()])), {
+        found: Type.Object(Object.fromEntries(provenances.map((name) => [name, Type.Integer()])), {
           description: "How its URL was found, per answered request",
         }),
         errorsAfter: count("Reads followed by a failure before the next page was read"),
@@ -85,7 +85,7 @@ const numberNames = [
 type PageRow = { page: string; url: string } & Record<(typeof numberNames)[number], number>;
 
 /** How agents used the docs of a provider, or with one prompt: pages read, never reached and guessed. Throws like `promptsWithin`. */
-export function getDocsMap(ctx: Pick<Context, "db" | "now">, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
+export function getDocsMap(ctx: Context, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
   const { db, now } = ctx;
   const zone = timeZoneOf(db, org);
   const last = monthOf(query.until === undefined ? now() : toInstant("until", query.until, zone), zone);
@@ -96,14 +96,19 @@ export function getDocsMap(ctx: Pick<Context, "db" | "now">, org: OrgId, scope: 
   const { agent, limit } = query;
   const { promptId, providerId } = scope;
   const question = ["docs map", org, promptId, providerId, agent, limit, first, last, zone];
-  return cachedUntilWrite(db, question, () => makeDocsMap(db, org, scope, { agent, limit, first, last, zone }));
+  return cachedUntilWrite(db, question, () => makeDocsMap(ctx, org, scope, query, [first, last], zone));
 }
 
-/** `first` and `last`: its months. */
-type MadeOf = Pick<MapQuery, "agent" | "limit"> & { first: number; last: number; zone: string };
-
-function makeDocsMap(db: Db, org: OrgId, scope: Scope, { agent, limit = 100, first, last, zone }: MadeOf): DocsMap {
-  const ids = promptsWithin({ db }, org, scope);
+function makeDocsMap(
+  ctx: Context,
+  org: OrgId,
+  scope: Scope,
+  { agent, limit = 100 }: MapQuery,
+  [first, last]: [firstMonth: number, lastMonth: number],
+  zone: string,
+): DocsMap {
+  const { db } = ctx;
+  const ids = promptsWithin(ctx, org, scope);
   const end = monthsAfter(last, 1);
   const [since, until] = [startOf(first, zone), startOf(end, zone)];
   const rows = pagesOf(db, org, ids, [first, end], agent);
@@ -125,7 +130,7 @@ function makeDocsMap(db: Db, org: OrgId, scope: Scope, { agent, limit = 100, fir
       url: row.url,
       runs: row.runs,
       reads: row.reads,
-      found: Object.fromEntries(places.map((name) => [name, row[name]])),
+      found: Object.fromEntries(provenances.map((name) => [name, row[name]])),
       errorsAfter: row.errors,
       friction: (friction.get(row.page) ?? []).map(({ thing }) => thing),
     })),
@@ -166,9 +171,9 @@ function pagesOf(
   const pages = new Map<string, PageRow>();
   for (const prompt of promptIds)
     for (const row of ofPrompt.all({ prompt }) as PageRow[]) {
-      const known = pages.get(row.page);
-      if (!known) pages.set(row.page, row);
-      else for (const name of numberNames) known[name] += row[name];
+      const total = pages.get(row.page);
+      if (!total) pages.set(row.page, row);
+      else for (const name of numberNames) total[name] += row[name];
     }
   return [...pages.values()];
 }
@@ -184,9 +189,9 @@ function namedOf(db: Db, org: OrgId, promptIds: string[], since: number) {
   const named = new Map<string, { page: string; url: string; namedBy: ("llms.txt" | "sitemap" | "link")[] }>();
   for (const prompt of promptIds)
     for (const { page, url, llmsTxtAt, sitemapAt, linkAt } of ofPrompt.all({ prompt })) {
-      const known = named.get(page)?.namedBy ?? [];
+      const earlier = named.get(page)?.namedBy ?? [];
       const namedBy = [["llms.txt", llmsTxtAt] as const, ["sitemap", sitemapAt] as const, ["link", linkAt] as const]
-        .filter(([by, at]) => known.includes(by) || (at !== null && at >= since))
+        .filter(([by, at]) => earlier.includes(by) || (at !== null && at >= since))
         .map(([by]) => by);
       if (namedBy.length > 0) named.set(page, { page, url, namedBy });
     }
@@ -209,7 +214,7 @@ function frictionOn(db: Db, org: OrgId, promptIds: string[], pages: Set<string>)
         and(
           eq(frictionLifecycles.orgId, org),
           eq(frictionLifecycles.promptId, promptId),
-          eq(frictionLifecycles.place, ""),
+          eq(frictionLifecycles.preview, ""),
           ne(frictionLifecycles.state, "fixed"),
         ),
       ),

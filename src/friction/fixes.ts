@@ -12,7 +12,7 @@ import { mean, welch } from "../stats/estimates.ts";
 import { maxMissProbability, missProbability } from "../stats/lifecycle.ts";
 import { rounded } from "../stats/repeats.ts";
 import type { Done, Fix } from "./fix-schema.ts";
-import { placeOf } from "./lifecycle-rows.ts";
+import { previewOf } from "./lifecycle-rows.ts";
 
 type Row = typeof fixes.$inferSelect;
 type Ended = ReturnType<typeof runsOfFix>[number];
@@ -80,14 +80,16 @@ export function doneFixesOf(ctx: Context, org: OrgId, promptId: string, recommen
   });
 }
 
+type FixVerdict = { status: Fix["status"]; reason: string };
+
 /** The first rule that applies decides. */
-function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Pick<Fix, "status" | "reason"> {
+function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): FixVerdict {
   const left = after.filter(({ run }) => run.completedAt === null).length;
   if (left > 0) return { status: "running", reason: `${left} of ${count(after.length, "run")} still in progress` };
-  const made = after.filter(({ report }) => report !== null);
+  const reported = after.filter(({ report }) => report !== null);
   const lost = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
-  if (made.length === 0) return { status: "undecided", reason: `no run succeeded${lost ? `: ${lost}` : ""}` };
-  const [a, b] = [before, made].map((side) =>
+  if (reported.length === 0) return { status: "undecided", reason: `no run succeeded${lost ? `: ${lost}` : ""}` };
+  const [a, b] = [before, reported].map((side) =>
     [...new Set(side.flatMap(({ run, report }) => conditionsOf(run, report)))].sort(),
   );
   if (String(a) !== String(b))
@@ -95,8 +97,9 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Pic
       status: "undecided",
       reason: `the conditions of the runs differ: ${a?.join(", ") || "none"} before, ${b?.join(", ")} now`,
     };
-  const met = made.filter((one) => hasMet(one, row.fingerprints));
-  if (met.length > 0) return { status: "did_not_help", reason: `${met.length} of ${made.length} runs hit it again` };
+  const met = reported.filter((one) => hasMet(one, row.fingerprints));
+  if (met.length > 0)
+    return { status: "did_not_help", reason: `${met.length} of ${reported.length} runs hit it again` };
   for (const fingerprint of row.fingerprints) {
     const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
     const countReached = (side: Ended[]) =>
@@ -106,12 +109,12 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Pic
       of:
         before.filter((one) => hasMet(one, [fingerprint])).length +
         countReached(before.filter((one) => !hasMet(one, [fingerprint]))),
-      missed: countReached(made),
+      missed: countReached(reported),
       byModel: before.some(({ exposure }) => exposure?.byRules === false),
     };
     const title = JSON.stringify(point?.title ?? fingerprint);
     if (standing.missed === 0)
-      return { status: "undecided", reason: `none of ${made.length} runs reached its page: ${title}` };
+      return { status: "undecided", reason: `none of ${reported.length} runs reached its page: ${title}` };
     if (missProbability(standing) >= maxMissProbability)
       return {
         status: "undecided",
@@ -119,9 +122,9 @@ function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): Pic
       };
   }
   return (
-    reopenedBy(ctx, row, made) ?? {
+    reopenedBy(ctx, row, reported) ?? {
       status: "verified",
-      reason: `${made.length} runs reached its page without hitting it`,
+      reason: `${reported.length} runs reached its page without hitting it`,
     }
   );
 }
@@ -131,7 +134,7 @@ function reopenedBy(
   ctx: Context,
   { orgId, promptId, fingerprints, afterId }: Row,
   [first]: Ended[],
-): Pick<Fix, "status" | "reason"> | null {
+): FixVerdict | null {
   const verification = ctx.db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
   const again = ctx.db
     .select({ lastSeenAt: frictionLifecycles.lastSeenAt, slug: reports.slug })
@@ -141,7 +144,7 @@ function reopenedBy(
       and(
         eq(frictionLifecycles.orgId, orgId),
         eq(frictionLifecycles.promptId, promptId),
-        eq(frictionLifecycles.place, placeOf(first?.run.urlMap ?? {})),
+        eq(frictionLifecycles.preview, previewOf(first?.run.urlMap ?? {})),
         inArray(frictionLifecycles.fingerprint, fingerprints),
       ),
     )

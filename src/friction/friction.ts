@@ -12,8 +12,8 @@ import { toIso } from "../schema.ts";
 import { currentStateOf } from "../stats/lifecycle.ts";
 import type { Dismissal } from "./dismissals.ts";
 import { activeDismissals } from "./dismissals.ts";
-import { agentsOf, placeOf } from "./lifecycle-rows.ts";
-import { type LifecycleRow, prepareFriction } from "./queries.ts";
+import { agentsOf, previewOf } from "./lifecycle-rows.ts";
+import { type ListedLifecycle, prepareFriction } from "./queries.ts";
 import type { FrictionDetail, FrictionFilter, FrictionPoint, FrictionThing, Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
@@ -33,8 +33,8 @@ const toDismissed = (dismissal: Dismissal | undefined): FrictionPoint["dismissed
 const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, grounds: _____, ...point }: PointRow) =>
   point;
 const sum = (values: (number | null)[], digits: number) => {
-  const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : Number(known.reduce((a, b) => a + b, 0).toFixed(digits));
+  const numbers = values.filter((value) => value !== null);
+  return numbers.length === 0 ? null : Number(numbers.reduce((a, b) => a + b, 0).toFixed(digits));
 };
 
 const frictionQueries = perConnection((db: Db) => prepareFriction(db));
@@ -48,7 +48,7 @@ export function frictionOfReport(
 ): FrictionPoint[] {
   const dismissed = activeDismissals(ctx, org);
   return frictionQueries(ctx.db)
-    .ofReport.all({ report: id, place: placeOf(urlMap) })
+    .ofReport.all({ report: id, preview: previewOf(urlMap) })
     .map(({ point, state, met, reached }) => ({
       ...toPoint(point),
       seenIn: { runs: met ?? 1, of: reached ?? 1 },
@@ -78,8 +78,8 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
   const [rows] = thingsOf(ctx, org, scope, fingerprint);
   const [thing] = rows ? toThings(ctx.db, [rows], activeDismissals(ctx, org)) : [];
   if (!rows || !thing) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
-  const lifecycles = rows.flatMap(({ promptId, place }) => {
-    const row = frictionQueries(ctx.db).life.get({ org, prompt: promptId, place, fingerprint });
+  const lifecycles = rows.flatMap(({ promptId, preview }) => {
+    const row = frictionQueries(ctx.db).life.get({ org, prompt: promptId, preview, fingerprint });
     return row ? [{ promptId, life: row.life }] : [];
   });
   return {
@@ -106,35 +106,41 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
  * Friction points without duplicates, each with the rows of its prompts. The row to show is first: live docs before
  * previews, then the newest.
  */
-function thingsOf(ctx: Context, org: OrgId, scope: Scope, fingerprint?: string): [LifecycleRow, ...LifecycleRow[]][] {
-  const found = promptsWithin({ db: ctx.db }, org, scope).flatMap((prompt) =>
+function thingsOf(
+  ctx: Context,
+  org: OrgId,
+  scope: Scope,
+  fingerprint?: string,
+): [ListedLifecycle, ...ListedLifecycle[]][] {
+  const lifecycles = promptsWithin(ctx, org, scope).flatMap((prompt) =>
     fingerprint === undefined
       ? [...frictionQueries(ctx.db).live.all({ org, prompt }), ...frictionQueries(ctx.db).previews.all({ org, prompt })]
       : frictionQueries(ctx.db).one.all({ org, prompt, fingerprint }),
   );
-  const live = found.filter(({ place }) => place === "");
-  const previews = found.filter(({ place }) => place !== "").sort((a, b) => b.lastSeenAt - a.lastSeenAt);
+  const live = lifecycles.filter(({ preview }) => preview === "");
+  const previews = lifecycles.filter(({ preview }) => preview !== "").sort((a, b) => b.lastSeenAt - a.lastSeenAt);
   const things = Map.groupBy(live, (row) => row.fingerprint);
   for (const row of previews) if (!things.has(row.fingerprint)) things.set(row.fingerprint, [row]);
   return [...things.values()].map(
-    (rows) => rows.sort((a, b) => b.lastSeenAt - a.lastSeenAt || (a.promptId < b.promptId ? -1 : 1)) as [LifecycleRow],
+    (rows) =>
+      rows.sort((a, b) => b.lastSeenAt - a.lastSeenAt || (a.promptId < b.promptId ? -1 : 1)) as [ListedLifecycle],
   );
 }
 
 /** A friction point according to its newest report, with its status. */
-function toThings(db: Db, things: [LifecycleRow, ...LifecycleRow[]][], dismissed: Dismissed): FrictionThing[] {
+function toThings(db: Db, things: [ListedLifecycle, ...ListedLifecycle[]][], dismissed: Dismissed): FrictionThing[] {
   return things.flatMap((rows) => {
     const [first] = rows;
-    const found = frictionQueries(db).newest.get({ report: first.reportId, fingerprint: first.fingerprint });
-    if (!found) return [];
+    const newest = frictionQueries(db).newest.get({ report: first.reportId, fingerprint: first.fingerprint });
+    if (!newest) return [];
     const fixedAt = Math.max(...rows.map((row) => row.fixedAt ?? 0));
     const state = stateOf(rows);
     return {
-      ...toPoint(found.point),
+      ...toPoint(newest.point),
       seenIn: { runs: total(rows, "met"), of: total(rows, "reached") },
       state,
-      slug: found.slug,
-      isPreview: first.place !== "",
+      slug: newest.slug,
+      isPreview: first.preview !== "",
       firstSeenAt: toIso(Math.min(...rows.map((row) => row.firstSeenAt))),
       lastSeenAt: toIso(first.lastSeenAt),
       fixedAt: state === "fixed" ? toIso(fixedAt) : null,
@@ -161,25 +167,25 @@ function toThings(db: Db, things: [LifecycleRow, ...LifecycleRow[]][], dismissed
 
 function makeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter, { limit, offset }: Page) {
   const { severity, state, agent, dismissed = "false", ...scope } = filter;
-  const known = activeDismissals(ctx, org);
-  const wanted = thingsOf(ctx, org, scope)
+  const dismissals = activeDismissals(ctx, org);
+  const matching = thingsOf(ctx, org, scope)
     .filter((rows) => agent === undefined || agentsOf(rows).includes(agent))
-    .filter(([first]) => known.has(first.fingerprint) === (dismissed === "true"))
+    .filter(([first]) => dismissals.has(first.fingerprint) === (dismissed === "true"))
     .map((rows) => ({
       rows,
-      rank: severities.indexOf(rows[0].severity) + (rows[0].place === "" ? 0 : severities.length),
+      rank: severities.indexOf(rows[0].severity) + (rows[0].preview === "" ? 0 : severities.length),
       state: stateOf(rows),
       met: total(rows, "met"),
     }))
     .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
     .filter((thing) => (state ?? thing.state) === thing.state)
     .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
-  const ordered = sort ? sorted(wanted, sortValues[columnOf(sort)], isDescending(sort)) : wanted;
+  const ordered = sort ? sorted(matching, sortValues[columnOf(sort)], isDescending(sort)) : matching;
   const shown = ordered.slice(offset, offset + limit).map(({ rows }) => rows);
-  return { items: toThings(ctx.db, shown, known), total: wanted.length };
+  return { items: toThings(ctx.db, shown, dismissals), total: matching.length };
 }
 
-type Sortable = { rows: [LifecycleRow, ...LifecycleRow[]]; rank: number; state: State; met: number };
+type Sortable = { rows: [ListedLifecycle, ...ListedLifecycle[]]; rank: number; state: State; met: number };
 
 /** The value that each column shows. */
 const sortValues: Record<(typeof frictionColumns)[number], (thing: Sortable) => number | null> = {
@@ -195,10 +201,10 @@ const sortValues: Record<(typeof frictionColumns)[number], (thing: Sortable) => 
   seen: ({ rows: [first] }) => first.lastSeenAt,
 };
 
-const total = (rows: LifecycleRow[], name: "met" | "reached") => rows.reduce((all, row) => all + row[name], 0);
+const total = (rows: ListedLifecycle[], name: "met" | "reached") => rows.reduce((all, row) => all + row[name], 0);
 
 /** Over several prompts, the worst of their statuses. If it is new in one after it was fixed in another, it has regressed. */
-function stateOf(rows: LifecycleRow[]): State {
+function stateOf(rows: ListedLifecycle[]): State {
   const [only, ...more] = rows;
   if (only && more.length === 0) return only.state;
   const states = rows.map((row) => row.state);

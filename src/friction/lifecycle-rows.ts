@@ -18,7 +18,7 @@ export type Counted = {
 };
 
 /** Empty for the live docs; each preview is tracked separately. */
-export const placeOf = (urlMap: Record<string, string>): string =>
+export const previewOf = (urlMap: Record<string, string>): string =>
   Object.keys(urlMap).length === 0
     ? ""
     : new Bun.CryptoHasher("sha256")
@@ -30,15 +30,15 @@ export const placeOf = (urlMap: Record<string, string>): string =>
 export const agentKey = ({ agent, model }: Counted["run"]) => `${agent} ${model ?? ""}`;
 
 /** The agents that met a friction point. */
-export const agentsOf = (rows: Pick<LifecycleRow, "metBy">[]): string[] => [
+export const agentsOf = (rows: { metBy: string[] }[]): string[] => [
   ...new Set(rows.flatMap(({ metBy }) => metBy.map((key) => key.split(" ")[0] ?? key))),
 ];
 
-export const ofPlace = (report: Counted["report"], place: string) =>
+export const ofPreview = (report: Counted["report"], preview: string) =>
   and(
     eq(frictionLifecycles.orgId, report.orgId),
     eq(frictionLifecycles.promptId, report.promptId),
-    eq(frictionLifecycles.place, place),
+    eq(frictionLifecycles.preview, preview),
   );
 
 /** Other published reports of an evaluation with the same agent and model, with the friction points of each. */
@@ -77,7 +77,7 @@ export function siblingsOf(tx: Tx, { report, run }: Counted) {
 
 export function write(
   tx: Tx,
-  key: Pick<LifecycleRow, "orgId" | "promptId" | "place" | "fingerprint">,
+  key: Pick<LifecycleRow, "orgId" | "promptId" | "preview" | "fingerprint">,
   row: Partial<LifecycleRow>,
 ) {
   const { state, fixedAt } = currentStateOf(row.life as History);
@@ -87,7 +87,7 @@ export function write(
       and(
         eq(frictionLifecycles.orgId, key.orgId),
         eq(frictionLifecycles.promptId, key.promptId),
-        eq(frictionLifecycles.place, key.place),
+        eq(frictionLifecycles.preview, key.preview),
         eq(frictionLifecycles.fingerprint, key.fingerprint),
       ),
     )
@@ -95,8 +95,8 @@ export function write(
 }
 
 /** The newest other published report that contains a friction point, and when it was first and last seen; null if there is none. */
-export function lastOf(tx: Tx, { orgId, promptId, place, fingerprint }: LifecycleRow, reportId: string) {
-  const seen = tx
+export function lastOf(tx: Tx, { orgId, promptId, preview, fingerprint }: LifecycleRow, reportId: string) {
+  const sightings = tx
     .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, point: frictionPoints })
     .from(frictionPoints)
     .innerJoin(reports, eq(reports.id, frictionPoints.reportId))
@@ -112,10 +112,10 @@ export function lastOf(tx: Tx, { orgId, promptId, place, fingerprint }: Lifecycl
     )
     .orderBy(desc(reports.createdAt), desc(reports.id))
     .all()
-    .filter(({ urlMap }) => placeOf(urlMap) === place);
-  const [last] = seen;
+    .filter(({ urlMap }) => previewOf(urlMap) === preview);
+  const [last] = sightings;
   if (!last) return null;
-  const firstSeenAt = seen.at(-1)?.at ?? last.at;
+  const firstSeenAt = sightings.at(-1)?.at ?? last.at;
   return { ...detailsOf(last.point), lastSeenAt: last.at, firstSeenAt };
 }
 

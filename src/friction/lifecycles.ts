@@ -20,9 +20,9 @@ import {
   detailsOf,
   type LifecycleRow,
   lastOf,
-  ofPlace,
+  ofPreview,
   type PointRow,
-  placeOf,
+  previewOf,
   siblingsOf,
   write,
 } from "./lifecycle-rows.ts";
@@ -45,12 +45,12 @@ const pointsOf = statement((db) =>
 
 export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | -1, announce: AnnounceFriction): void {
   const { report, run, exposure } = counted;
-  const place = placeOf(run.urlMap);
+  const preview = previewOf(run.urlMap);
   const agent = agentKey(run);
   const points = pointsOf(ctx.db).all({ report: report.id });
   const met = new Set(points.map(({ fingerprint }) => fingerprint));
-  const lifecycles = tx.select().from(frictionLifecycles).where(ofPlace(report, place)).all();
-  const known = new Map(lifecycles.map((row) => [row.fingerprint, row]));
+  const lifecycles = tx.select().from(frictionLifecycles).where(ofPreview(report, preview)).all();
+  const lifecycleOf = new Map(lifecycles.map((row) => [row.fingerprint, row]));
   const evalRequest = tx.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
   const evaluation = {
     id: run.evalRequestId,
@@ -64,20 +64,20 @@ export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | 
   /** Adds the runs of the evaluation that missed it before it was first met. */
   function startLife({ fingerprint, grounds }: PointRow, life: History): { life: History; passed: number } {
     siblings ??= siblingsOf(tx, counted);
-    const missed = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
-    const passed = missed.length;
+    const passingSiblings = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
+    const passed = passingSiblings.length;
     return { life: withRuns(life, { ...meeting, passed }) ?? life, passed };
   }
 
   function add(point: PointRow): void {
-    const before = known.get(point.fingerprint);
+    const before = lifecycleOf.get(point.fingerprint);
     const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
     const isKnown = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
     const isAsleep = before === undefined || (!isKnown && currentStateOf(before.life).state === "fixed");
     const current = isAsleep
       ? startLife(point, before?.life ?? emptyHistory)
       : { life: withRuns(before.life, meeting) ?? before.life, passed: 0 };
-    const key = { orgId: report.orgId, promptId: report.promptId, place, fingerprint };
+    const key = { orgId: report.orgId, promptId: report.promptId, preview, fingerprint };
     const newest = { ...detailsOf(point), lastSeenAt: report.createdAt };
     if (!before) {
       const { state, fixedAt } = currentStateOf(current.life);
@@ -85,11 +85,11 @@ export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | 
       const counts = { met: 1, reached: 1 + current.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
       const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
       tx.insert(frictionLifecycles).values(row).run();
-      if (place === "") announce(tx, "friction.opened", counted, point);
+      if (preview === "") announce(tx, "friction.opened", counted, point);
       return;
     }
     const isBack = before.state !== "regressed" && currentStateOf(current.life).state === "regressed";
-    if (isBack && place === "") announce(tx, "friction.regressed", counted, point);
+    if (isBack && preview === "") announce(tx, "friction.regressed", counted, point);
     write(tx, key, {
       ...(report.createdAt >= before.lastSeenAt ? newest : {}),
       firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),
@@ -103,12 +103,12 @@ export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | 
   }
 
   function remove(point: PointRow): void {
-    const before = known.get(point.fingerprint);
+    const before = lifecycleOf.get(point.fingerprint);
     if (!before) return;
     const last = lastOf(tx, before, report.id);
     if (!last) {
       tx.delete(frictionLifecycles)
-        .where(and(ofPlace(report, place), eq(frictionLifecycles.fingerprint, point.fingerprint)))
+        .where(and(ofPreview(report, preview), eq(frictionLifecycles.fingerprint, point.fingerprint)))
         .run();
       return;
     }

@@ -72,10 +72,10 @@ export function namePages(tx: Tx, run: typeof runs.$inferSelect, listed: Listed[
   if (!isLive(run)) return;
   const columns = { "llms.txt": "llmsTxtAt", sitemap: "sitemapAt", link: "linkAt" } as const;
   for (const { page, url, by } of listed) {
-    const seen = { [columns[by]]: run.createdAt };
+    const columnsOfRun = { [columns[by]]: run.createdAt };
     tx.insert(namedPages)
-      .values({ orgId: run.orgId, promptId: run.promptId, page, url, ...seen })
-      .onConflictDoUpdate({ target: [namedPages.orgId, namedPages.promptId, namedPages.page], set: seen })
+      .values({ orgId: run.orgId, promptId: run.promptId, page, url, ...columnsOfRun })
+      .onConflictDoUpdate({ target: [namedPages.orgId, namedPages.promptId, namedPages.page], set: columnsOfRun })
       .run();
   }
 }

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gt } from "drizzle-orm";
 import type { Db } from "../db/open.ts";
 import { bound, literal, prepared } from "../db/prepared.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
@@ -7,24 +7,8 @@ import { reports } from "../db/tables/reports.ts";
 /** Maximum number of friction points that were found only on previews, per prompt or provider; the newest. */
 const maxPreviews = 1000;
 
-const columns = {
-  promptId: frictionLifecycles.promptId,
-  place: frictionLifecycles.place,
-  fingerprint: frictionLifecycles.fingerprint,
-  reportId: frictionLifecycles.reportId,
-  severity: frictionLifecycles.severity,
-  state: frictionLifecycles.state,
-  firstSeenAt: frictionLifecycles.firstSeenAt,
-  lastSeenAt: frictionLifecycles.lastSeenAt,
-  fixedAt: frictionLifecycles.fixedAt,
-  met: frictionLifecycles.met,
-  reached: frictionLifecycles.reached,
-  lostPoints: frictionLifecycles.lostPoints,
-  lostSeconds: frictionLifecycles.lostSeconds,
-  lostUsd: frictionLifecycles.lostUsd,
-  metBy: frictionLifecycles.metBy,
-};
-export type LifecycleRow = { [K in keyof typeof columns]: (typeof frictionLifecycles.$inferSelect)[K] };
+const { orgId: _, page: __, grounds: ___, life: ____, ...columns } = getTableColumns(frictionLifecycles);
+export type ListedLifecycle = Omit<typeof frictionLifecycles.$inferSelect, "orgId" | "page" | "grounds" | "life">;
 
 /** The prepared queries of friction lists. */
 export function prepareFriction(db: Db) {
@@ -42,7 +26,7 @@ export function prepareFriction(db: Db) {
         and(
           eq(frictionLifecycles.orgId, frictionPoints.orgId),
           eq(frictionLifecycles.promptId, frictionPoints.promptId),
-          eq(frictionLifecycles.place, bound("place")),
+          eq(frictionLifecycles.preview, bound("preview")),
           eq(frictionLifecycles.fingerprint, frictionPoints.fingerprint),
         ),
       )
@@ -57,13 +41,13 @@ export function prepareFriction(db: Db) {
       db
         .select(columns)
         .from(frictionLifecycles)
-        .where(and(ofPrompt, eq(frictionLifecycles.place, ""))),
+        .where(and(ofPrompt, eq(frictionLifecycles.preview, ""))),
     ),
     previews: prepared(
       db
         .select(columns)
         .from(frictionLifecycles)
-        .where(and(ofPrompt, gt(frictionLifecycles.place, "")))
+        .where(and(ofPrompt, gt(frictionLifecycles.preview, "")))
         .orderBy(desc(frictionLifecycles.lastSeenAt))
         .limit(literal(maxPreviews)),
     ),
@@ -88,7 +72,7 @@ export function prepareFriction(db: Db) {
         .where(
           and(
             ofPrompt,
-            eq(frictionLifecycles.place, bound("place")),
+            eq(frictionLifecycles.preview, bound("preview")),
             eq(frictionLifecycles.fingerprint, bound("fingerprint")),
           ),
         ),

@@ -97,4 +97,4 @@ export const frictionFilter = {
   dismissed: Type.Optional(OneOf(["true", "false"], "true: only dismissed friction points; default: all others")),
 };
 const FrictionFilter = Type.Object(frictionFilter);
-export type FrictionFilter = Static<typeof FrictionFilter> & Pick<Scope, "everything">;
+export type FrictionFilter = Static<typeof FrictionFilter> & { everything?: true };

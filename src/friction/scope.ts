@@ -8,11 +8,7 @@ import type { Scope } from "./schema.ts";
  * The IDs of one prompt, of all prompts of a provider, or of all. Query each ID separately: with a list, SQLite's planner may
  * choose a full table scan. Throws bad_request unless exactly one is given, and not_found for an unknown ID.
  */
-export function promptsWithin(
-  { db }: Pick<Context, "db">,
-  org: OrgId,
-  { promptId, providerId, everything }: Scope,
-): string[] {
+export function promptsWithin({ db }: Context, org: OrgId, { promptId, providerId, everything }: Scope): string[] {
   if (everything)
     return db
       .select({ id: prompts.id })

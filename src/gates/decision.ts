@@ -55,8 +55,8 @@ export function decide(facts: Facts): Decision {
       ...only(`more than 20% of the runs of the head ended without a report${because("head")}`),
     };
   if (head.score === null) return lost(`the head has no scored run${because("head")}`);
-  const found = isRuleBased(facts.agent) ? newFindings(comparison) : null;
-  if (found) return { status: "failed", ...also(found) };
+  const newFriction = isRuleBased(facts.agent) ? newFindings(comparison) : null;
+  if (newFriction) return { status: "failed", ...also(newFriction) };
   const { mean } = head.score;
   const other = facts.scopes.find((each) => each !== scope);
   if (minScore !== null && other !== undefined)
@@ -92,10 +92,10 @@ const isSplit = ({ evidence: { delta, p, withinP, level } }: Comparison): boolea
 /** New friction on the path to the goal, of medium severity or higher, that a rule-based agent found on the head; null: none. */
 function newFindings(comparison: Comparison | null): string | null {
   const least = severities.indexOf("medium");
-  const found =
+  const points =
     comparison?.friction.new.filter(({ severity, onPath }) => onPath && severities.indexOf(severity) <= least) ?? [];
-  const [first] = found;
+  const [first] = points;
   if (!first) return null;
-  const rest = found.length === 1 ? "" : ` and ${found.length - 1} more`;
+  const rest = points.length === 1 ? "" : ` and ${points.length - 1} more`;
   return `new on the head: ${first.severity}: ${first.title}${rest}`;
 }

@@ -31,7 +31,7 @@ export async function requestGate(
   org: OrgId,
   { promptId, promptIds, tag, ...input }: GateInput,
 ): Promise<Gate> {
-  if ([promptId, promptIds, tag].filter((given) => given !== undefined).length !== 1)
+  if ([promptId, promptIds, tag].filter((selector) => selector !== undefined).length !== 1)
     throw badRequest("Pass exactly one of promptId, promptIds and tag.");
   const requested = promptIds ?? (promptId === undefined ? listTaggedIds(ctx, org, tag ?? "") : [promptId]);
   const ids = [...new Set(requested.map((id) => getPromptRow(ctx, org, id).id))];

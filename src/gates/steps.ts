@@ -1,18 +1,18 @@
 import type { Verdict } from "../comparisons/evidence.ts";
 import { gateSteps } from "../stats/power.ts";
 
+/** How many runs a gate makes per side. */
+type Settings = { runs: number; adaptive: boolean; budgetUsd: number | null };
+
 /** The progress of a gate: `done` runs per side, `spentUsd` on both (null: unknown). */
-export type Progress = {
-  runs: number;
-  adaptive: boolean;
-  budgetUsd: number | null;
+export type Progress = Settings & {
   done: number;
   spentUsd: number | null;
   verdict: Verdict | null;
 };
 
 /** Initial runs per side: one if there is a budget, because the cost of a run is unknown. */
-export const firstStep = ({ runs, adaptive, budgetUsd }: Pick<Progress, "runs" | "adaptive" | "budgetUsd">): number =>
+export const firstStep = ({ runs, adaptive, budgetUsd }: Settings): number =>
   Math.min(runs, budgetUsd !== null ? 1 : adaptive ? gateSteps[0].runs : runs);
 
 /** The p value below which a change is significant with this many runs per side. */
@@ -27,12 +27,12 @@ export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }:
   if (done >= runs) return { stop: "" };
   const isLook = adaptive && gateSteps.some((look) => look.runs === done);
   if (isLook && isClear(verdict)) return { stop: `clear after ${done} runs per side` };
-  const wanted = adaptive ? Math.min(runs, gateSteps.find((look) => look.runs > done)?.runs ?? runs) : runs;
-  if (budgetUsd === null) return wanted;
+  const target = adaptive ? Math.min(runs, gateSteps.find((look) => look.runs > done)?.runs ?? runs) : runs;
+  if (budgetUsd === null) return target;
   if (spentUsd === null) return { stop: "the cost of the runs is unknown, so the budget cannot be enforced" };
   // Free runs never exceed a budget.
-  const affordable = spentUsd === 0 ? wanted : done + Math.floor(((budgetUsd - spentUsd) / spentUsd) * done);
-  if (affordable > done && (!adaptive || affordable >= wanted)) return Math.min(wanted, affordable);
+  const affordable = spentUsd === 0 ? target : done + Math.floor(((budgetUsd - spentUsd) / spentUsd) * done);
+  if (affordable > done && (!adaptive || affordable >= target)) return Math.min(target, affordable);
   return {
     stop: `${done} runs per side cost $${spentUsd.toFixed(2)}, and more would exceed the budget of $${budgetUsd}`,
   };

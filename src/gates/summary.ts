@@ -94,8 +94,8 @@ function friction({ evidence, friction: { new: added, gone, shared } }: Comparis
   if (evidence.sides.some(({ n }) => n === 0)) return null;
   const list = (heading: string, points: Comparison["friction"]["new"], side: "before" | "after") => {
     const lines = points.map(
-      ({ severity, title, [side]: seen }) =>
-        `- ${severity}: ${safe(title)} (in ${seen.runs} of ${count(seen.of, "run")})`,
+      ({ severity, title, [side]: share }) =>
+        `- ${severity}: ${safe(title)} (in ${share.runs} of ${count(share.of, "run")})`,
     );
     const rest = lines.length - maxListed;
     return lines.length === 0

@@ -52,10 +52,7 @@ const inEvals = ({ orgId }: GateRow, evalRequestIds: string[], group?: GateAgent
 const onBothSides = (gate: GateRow) => inEvals(gate, [...headsOf(gate), ...basesOf(gate)]);
 
 /** The request behind the head's runs. */
-export function requestOfGate(
-  { db }: Context,
-  gate: GateRow,
-): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs"> {
+export function requestOfGate({ db }: Context, gate: GateRow) {
   const { urlMap, templateArgs } = runs;
   const run = db
     .select({ urlMap, templateArgs })

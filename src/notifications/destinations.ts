@@ -60,8 +60,8 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
   if (patch.name !== undefined) change.name = toName(patch.name);
   if (patch.events) change.events = patch.events;
   if (patch.recipients !== undefined) change.recipients = checkRecipients(listMemberEmails(ctx, org), patch.recipients);
-  const { url: given, headers, status } = patch;
-  const url = given === undefined ? undefined : checkUrl(ctx.config, given);
+  const { url: newUrl, headers, status } = patch;
+  const url = newUrl === undefined ? undefined : checkUrl(ctx.config, newUrl);
   if (url) change.url = row.kind === "slack" ? `${url.origin}/` : url.href;
   if ((url && row.kind === "slack") || headers)
     change.sealed = sealContent(ctx, row, {

@@ -12,7 +12,7 @@ const ownHeader =
   /^(webhook-.*|content-.*|host|connection|transfer-encoding|te|upgrade|expect|accept-encoding|user-agent|proxy-.*)$/;
 
 /** Throws bad_request for a URL that deliveries could never reach. */
-export function checkUrl(config: Pick<Config, "allowPrivate">, url: string): URL {
+export function checkUrl(config: Config, url: string): URL {
   checkHttpUrl("url", url);
   const parsed = new URL(url);
   const { protocol, hostname, username, password } = parsed;

@@ -62,10 +62,10 @@ async function tryDelivery(
   lease: Lease,
   limits: { signal: AbortSignal; timeoutMs?: number | undefined },
 ): Promise<(tx: Tx) => void> {
-  const found = findDelivery(ctx, lease.subject);
+  const delivery = findDelivery(ctx, lease.subject);
   // Deleted while it was queued.
-  if (!found) throw never("disabled");
-  const { destination, notification } = found;
+  if (!delivery) throw never("disabled");
+  const { destination, notification } = delivery;
   if (destination.disabledAt !== null) throw never("disabled");
   const at = ctx.now();
   const sent = await sendNotification(ctx, destination, notification, limits);

@@ -7,7 +7,7 @@ const name = Type.String({ minLength: 1, maxLength: 200, ...notBlank, descriptio
 const url = HttpUrl(
   "Webhook: where events are posted; https, unless EVALD_ALLOW_PRIVATE lists the host. Slack: URL of the incoming webhook",
 );
-const wanted = Type.Array(OneOf(subscribable), {
+const EventTypes = Type.Array(OneOf(subscribable), {
   minItems: 1,
   uniqueItems: true,
   description: "Events to send",
@@ -31,7 +31,7 @@ export const DestinationInput = Type.Object(
     kind: OneOf(destinationKinds),
     name: Type.Optional(name),
     url: Type.Optional(url),
-    events: wanted,
+    events: EventTypes,
     headers: Type.Optional(headers),
     recipients: Type.Optional(recipients),
     status: Type.Optional(status),
@@ -55,7 +55,7 @@ export const DestinationPatch = Type.Object(
   {
     name: Type.Optional(name),
     url: Type.Optional(url),
-    events: Type.Optional(wanted),
+    events: Type.Optional(EventTypes),
     headers: Type.Optional(headers),
     recipients: Type.Optional(recipients),
     status: Type.Optional(status),

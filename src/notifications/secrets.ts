@@ -3,23 +3,24 @@ import type { destinations } from "../db/tables/notifications.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { seal, unseal } from "../models/seal.ts";
 
-type Row = Pick<typeof destinations.$inferSelect, "orgId" | "id" | "sealed">;
+type Row = typeof destinations.$inferSelect;
+type RowKey = { orgId: string; id: string };
 /** What is stored encrypted. `previous`: the secret before the last rotation. */
 export type Sealed = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
 
 /** Throws bad_request without EVALD_SECRET_KEY. */
-export function sealContent(ctx: Context, row: Pick<Row, "orgId" | "id">, content: Sealed): Buffer {
+export function sealContent(ctx: Context, row: RowKey, content: Sealed): Buffer {
   if (!ctx.config.secretKey)
     throw badRequest(
       "Set EVALD_SECRET_KEY before adding a destination with a secret. Generate one with: openssl rand -base64 32",
     );
-  return seal(JSON.stringify(content), ctx.config.secretKey, placeOf(row));
+  return seal(JSON.stringify(content), ctx.config.secretKey, ownerOf(row));
 }
 
 /** null: EVALD_SECRET_KEY is missing or has changed. */
 export function unsealContent(ctx: Context, row: Row): Sealed | null {
   if (row.sealed === null) return {};
-  const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, placeOf(row)) : null;
+  const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, ownerOf(row)) : null;
   return text === null ? null : JSON.parse(text);
 }
 
@@ -32,4 +33,4 @@ export function unsealContentOrThrow(ctx: Context, row: Row): Sealed {
   );
 }
 
-const placeOf = ({ orgId, id }: Pick<Row, "orgId" | "id">) => `${orgId} destination ${id}`;
+const ownerOf = ({ orgId, id }: RowKey) => `${orgId} destination ${id}`;

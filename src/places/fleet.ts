@@ -15,7 +15,7 @@ import {
   type WorkerOrder,
   type WorkerStatus,
 } from "./messages.ts";
-import { type RedisConnections, removeKey, replaceMessage } from "./redis.ts";
+import { connectRedis, removeKey, replaceMessage } from "./redis.ts";
 
 const stateMs = 20;
 /** Removed workers that are remembered, in case that they come back. */
@@ -25,29 +25,27 @@ const maxRemoved = 1_000;
  * The workers of a service and their sessions. Each worker gets the list of the sessions that it should have, and stops all others. Nothing here
  * survives the process, whose sessions start over.
  */
-export type Fleet = {
+export type Fleet = ReturnType<typeof openFleet>;
+
+/** Connects to Redis. `waitMs`: how long a run waits for a suitable worker. `goneMs`: silence after which a worker counts as gone. */
+export const openFleet = (url: string, version: string, waitMs: number, log: Logger, goneMs: number) => ({
+  ...{ version, waitMs, log, goneMs },
   /** ID of the service's process. */
-  service: string;
-  version: string;
-  redis: RedisConnections;
-  log: Logger;
-  /** Silence after which a worker counts as gone. */
-  goneMs: number;
-  /** How long a run waits for a worker that has what it needs. */
-  waitMs: number;
+  service: crypto.randomUUID() as string,
+  redis: connectRedis(url, log),
   /** What each run that waits for a worker waits for. */
-  waiting: Map<object, "worker" | "slot">;
+  waiting: new Map<object, "worker" | "slot">(),
   /** Connected workers by ID. */
-  workers: Map<string, ConnectedWorker>;
+  workers: new Map<string, ConnectedWorker>(),
   /** IDs of workers that an operator removed. */
-  removed: Set<string>;
+  removed: new Set<string>(),
   /** The sessions that workers have, by key. */
-  sessions: Map<string, Assignment>;
+  sessions: new Map<string, Assignment>(),
   /** Number of the last state that a worker got. */
-  number: number;
+  number: 0,
   /** Resolves when something about the workers may have changed. */
-  change: PromiseWithResolvers<void>;
-};
+  change: Promise.withResolvers<void>(),
+});
 
 export type ConnectedWorker = {
   info: WorkerInfo;

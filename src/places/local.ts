@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { type Agent, type AgentEvent, AgentFailure, type Means } from "../agents/agent.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
 import { detectBrowser, type FoundBrowser } from "../agents/sandbox/chromium.ts";
-import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
+import { detectSandbox } from "../agents/sandbox/sandbox.ts";
 import { makeSocketFolder, sweepSockets } from "../agents/sockets.ts";
 import { addressesOf, mcpUrlsOf } from "../agents/task.ts";
 import { maxRedirects } from "../net/guarded.ts";
@@ -19,65 +19,56 @@ type Proxy = { egress: Egress; folder: string };
 /** The folders of a run: its workspace, and one for everything else that it stores. */
 type RunFolders = { workspace: string; own: string };
 
+type Machine = ReturnType<typeof openMachine>;
+
 /** What this machine offers to runs, opened when one of them first needs it. */
-type Machine = {
-  /** By ID. */
-  agents: Record<string, Agent>;
-  now: () => number;
-  operatorHosts: readonly string[];
-  findSandbox: () => Promise<Sandbox>;
-  findBrowser: () => Promise<FoundBrowser>;
-  openProxy: () => Promise<Proxy>;
-  /** null: it was not needed yet. */
-  proxy: Proxy | null;
-  /** Where each run gets its workspace; null: next to the socket of its proxy, in the temporary folder. */
-  folder: string | null;
-  /** Folders of the next runs. Processes that wait for them have access to them already, most likely to the last ones. */
-  prepared: RunFolders[];
-};
-
-/** Runs agents on this machine. */
-export type LocalExecutor = Executor & {
-  /** The path of the network proxy's socket, which it opens. */
-  openSocket: () => Promise<string>;
-  /** The folders of one of the next runs with a sandbox. */
-  openFolders: () => Promise<string[]>;
-  /** Does what the first run would have to wait for. That run reports errors. */
-  prepare: () => void;
-  /** Call it when no run is active. */
-  close: () => Promise<void>;
-};
-
-/**
- * For each run of an agent with a model, it opens the network proxy and the workspace, and closes them. `folder`: where each run gets its
- * workspace; null: in the temporary folder.
- */
-export function createLocalExecutor(
+function openMachine(
   agents: Record<string, Agent>,
   now: () => number,
   folder: string | null,
   operatorHosts: readonly string[],
-): LocalExecutor {
+) {
   const findSandbox = once(detectSandbox, ({ level }) => level !== "none");
-  const machine: Machine = {
-    ...{ agents, now, folder, operatorHosts, findSandbox, proxy: null, prepared: [] },
+  let proxy: Proxy | null = null;
+  return {
+    ...{ agents, now, folder, operatorHosts, findSandbox },
     findBrowser: once(
       async () => detectBrowser(await findSandbox()),
       (browser) => !("missing" in browser),
     ),
-    openProxy: once(() => startProxy(machine)),
+    openProxy: once(async () => {
+      const opened = await startProxy(now, operatorHosts);
+      proxy = opened;
+      return opened;
+    }),
+    /** null: none was needed. */
+    findProxy: () => proxy,
+    /** Folders of the next runs. Processes that wait for them have access to them already, most likely to the last ones. */
+    prepared: [] as RunFolders[],
   };
+}
+
+/**
+ * Runs agents on this machine. For each run of an agent with a model, it opens the network proxy and the workspace, and closes them. `folder`:
+ * where each run gets its workspace; null: next to the socket of its proxy, in the temporary folder.
+ */
+export function createLocalExecutor(...options: Parameters<typeof openMachine>) {
+  const machine = openMachine(...options);
   return {
-    run: (order, hooks) => runHere(machine, order, hooks),
+    run: (order: SessionOrder, hooks: SessionHooks) => runHere(machine, order, hooks),
+    /** The path of the network proxy's socket, which it opens. */
     openSocket: async () => (await machine.openProxy()).egress.socketPath,
-    async openFolders() {
+    /** The folders of one of the next runs with a sandbox. */
+    async openFolders(): Promise<string[]> {
       const folders = await makeFolders(machine);
       machine.prepared.push(folders);
       return [folders.workspace, folders.own];
     },
-    prepare: () => void machine.findBrowser().catch(() => {}),
+    /** Does what the first run would have to wait for. That run reports errors. */
+    prepare: (): void => void machine.findBrowser().catch(() => {}),
+    /** Call it when no run is active. */
     close: () => closeMachine(machine),
-  };
+  } satisfies Executor & Record<string, unknown>;
 }
 
 /** Removes what a killed service left behind. Requires the data lock. */
@@ -87,12 +78,10 @@ export async function sweepWorkspaces(folder: string | null): Promise<void> {
   await sweepSockets();
 }
 
-async function startProxy(machine: Machine): Promise<Proxy> {
-  const { operatorHosts, now } = machine;
+async function startProxy(now: () => number, operatorHosts: readonly string[]): Promise<Proxy> {
   const { folder, socketPath } = makeSocketFolder("egress");
   try {
-    machine.proxy = { egress: await startEgress({ socketPath, operatorHosts, now }), folder };
-    return machine.proxy;
+    return { egress: await startEgress({ socketPath, operatorHosts, now }), folder };
   } catch (error) {
     await remove(folder);
     throw error;
@@ -105,7 +94,8 @@ async function makeFolders({ folder, openProxy }: Machine): Promise<RunFolders> 
   return { workspace: mkdtempSync(resolve(folder ?? home, "run-")), own: mkdtempSync(resolve(home, "agent-")) };
 }
 
-async function closeMachine({ prepared, proxy }: Machine): Promise<void> {
+async function closeMachine({ prepared, findProxy }: Machine): Promise<void> {
+  const proxy = findProxy();
   await Promise.all(prepared.splice(0).flatMap(({ workspace, own }) => [remove(workspace), remove(own)]));
   await proxy?.egress.close();
   if (proxy) await remove(proxy.folder);

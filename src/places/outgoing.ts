@@ -8,27 +8,23 @@ const resendMs = 4_000;
 
 type Batch = { number: number; lines: Line[]; bytes: number; sentAt: number };
 
-/** The lines of a session on their way to the service: sent in batches, kept until the service has taken them, and sent again if it didn't. */
-export type Outgoing = {
-  /** Key of the session. */
-  key: string;
-  send: (message: FromWorker) => void;
-  /** Batches that the service has not taken yet. */
-  batches: Batch[];
-  /** The batch that lines are added to. */
-  next: Batch;
-  timer: ReturnType<typeof setTimeout> | undefined;
-  /** Resolves when batches were taken or dropped. */
-  change: PromiseWithResolvers<void>;
-  isDropped: boolean;
-};
-
 const emptyBatch = (number: number): Batch => ({ number, lines: [], bytes: 0, sentAt: 0 });
 
+/** The lines of a session on their way to the service: sent in batches, kept until the service has taken them, and sent again if it didn't. */
+export type Outgoing = ReturnType<typeof openOutgoing>;
+
 /** Prepares to send the lines of a session. */
-export const openOutgoing = (key: string, send: Outgoing["send"]): Outgoing => ({
-  ...{ key, send, batches: [], next: emptyBatch(1), timer: undefined },
-  change: Promise.withResolvers(),
+export const openOutgoing = (key: string, send: (message: FromWorker) => void) => ({
+  /** Key of the session. */
+  key,
+  send,
+  /** Batches that the service has not taken yet. */
+  batches: [] as Batch[],
+  /** The batch that lines are added to. */
+  next: emptyBatch(1),
+  timer: undefined as ReturnType<typeof setTimeout> | undefined,
+  /** Resolves when batches were taken or dropped. */
+  change: Promise.withResolvers<void>(),
   isDropped: false,
 });
 

@@ -8,26 +8,19 @@ const blockMs = 5_000;
  * Connections to one Redis server. Messages may be lost while it is away, so what they carry is repeated; `jobs` is for BullMQ, which keeps its
  * commands until the server is back.
  */
-export type RedisConnections = {
-  sender: Redis;
-  reader: Redis;
-  jobs: Redis;
-  log: Logger;
-  /** Why the server can't be reached; null if it can. */
-  problem: string | null;
-  isClosed: boolean;
-};
+export type RedisConnections = ReturnType<typeof connectRedis>;
 
 /** Opens the connections to a Redis server. */
-export function connectRedis(url: string, log: Logger): RedisConnections {
+export function connectRedis(url: string, log: Logger) {
   const retryStrategy = (times: number) => Math.min(100 * times, 1_000);
   const passing = { enableOfflineQueue: false, maxRetriesPerRequest: 1, retryStrategy };
-  const redis: RedisConnections = {
+  const redis = {
     sender: new Redis(url, passing),
     reader: new Redis(url, passing),
     jobs: new Redis(url, { maxRetriesPerRequest: null, retryStrategy }),
     log,
-    problem: null,
+    /** Why the server can't be reached; null if it can. */
+    problem: null as string | null,
     isClosed: false,
   };
   redis.sender.on("error", (error: Error) => {

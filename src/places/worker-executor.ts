@@ -13,6 +13,7 @@ import {
   listUsable,
   listWorkers,
   notifyOfChange,
+  openFleet,
   receiveBatch,
   sendOrder,
   sendState,
@@ -25,10 +26,9 @@ import {
   queuePrefix,
   goneMs as usualGoneMs,
   type WorkerInfo,
-  type WorkerStatus,
   workerList,
 } from "./messages.ts";
-import { closeRedis, connectRedis, putValue, readMessages, removeKey, removeKeys } from "./redis.ts";
+import { closeRedis, putValue, readMessages, removeKey, removeKeys } from "./redis.ts";
 
 /** Time in which a worker confirms an order before it is sent again. */
 const confirmMs = 5_000;
@@ -38,50 +38,22 @@ const maxPassed = 64;
 const briefMs = 1_000;
 
 /** The workers of a service, on this and other machines. */
-export type WorkerExecutor = Executor & {
-  /** The agents by ID, as the workers have them. */
-  agents: Record<string, Agent>;
-  /** What each run that waits for a worker waits for. */
-  waiting: Fleet["waiting"];
-  /** Sessions that all workers can run at once, and more if only runs that wait for a certain worker keep slots free. */
-  slots: () => number;
-  /** All workers by name. */
-  list: () => WorkerStatus[];
-  /**
-   * `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back and makes it end. Returns false if there is none
-   * with this ID.
-   */
-  dismiss: (id: string, how: "drain" | "remove") => boolean;
-  /** Call it when no session is active. */
-  close: () => Promise<void>;
-};
+export type WorkerExecutor = ReturnType<typeof openWorkerExecutor>;
 
-type Options = {
-  url: string;
-  version: string;
-  /** The agents that this version knows, by ID. */
-  agents: Record<string, Agent>;
-  /** How long a run waits for a worker that has what it needs. */
-  waitMs: number;
-  log: Logger;
-  newId: () => string;
-  /** Silence after which a worker counts as gone. */
-  goneMs?: number;
-};
-
-/** Connects to the workers of a service. */
-export function openWorkerExecutor(options: Options): WorkerExecutor {
-  const { url, version, agents, waitMs, log, newId, goneMs = usualGoneMs } = options;
-  const redis = connectRedis(url, log);
-  const fleet: Fleet = {
-    ...{ service: newId(), version, redis, log, goneMs, waitMs },
-    waiting: new Map(),
-    workers: new Map(),
-    removed: new Set(),
-    sessions: new Map(),
-    number: 0,
-    change: Promise.withResolvers(),
-  };
+/**
+ * Connects to the workers of a service. `agents`: those that this version knows, by ID. `waitMs`: how long a run waits for a worker that has
+ * what it needs. `goneMs`: silence after which a worker counts as gone.
+ */
+export function openWorkerExecutor(
+  url: string,
+  version: string,
+  agents: Record<string, Agent>,
+  waitMs: number,
+  log: Logger,
+  goneMs = usualGoneMs,
+) {
+  const fleet = openFleet(url, version, waitMs, log, goneMs);
+  const { redis, waiting, workers } = fleet;
   // What the process before and its workers left is void, and some of those workers are gone.
   removeKeys(redis, `${queuePrefix}:`).then(
     () => readMessages<FromWorker>(redis, fromWorkers, (message) => receiveMessage(fleet, message)),
@@ -89,20 +61,26 @@ export function openWorkerExecutor(options: Options): WorkerExecutor {
   );
   const beats = startBeats(fleet);
   return {
-    waiting: fleet.waiting,
+    /** What each run that waits for a worker waits for. */
+    waiting,
+    /** The agents by ID, as the workers have them. */
     agents: Object.fromEntries(Object.entries(agents).map(([id, agent]) => [id, onWorkers(fleet, id, agent)])),
-    run: (order, hooks) => runOnWorker(fleet, order, hooks),
+    run: (order: SessionOrder, hooks: SessionHooks) => runOnWorker(fleet, order, hooks),
+    /** Sessions that all workers can run at once, and more if only runs that wait for a certain worker keep slots free. */
     slots: () => countSlots(fleet),
+    /** All workers by name. */
     list: () => listWorkers(fleet),
-    dismiss: (id, how) => dismissWorker(fleet, id, how),
+    /** `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back and makes it end. Returns false for an unknown ID. */
+    dismiss: (id: string, how: "drain" | "remove") => dismissWorker(fleet, id, how),
+    /** Call it when no session is active. */
     async close() {
       clearInterval(beats);
       // Tells workers to stop what is left.
-      await Promise.all([...fleet.workers.values()].map((worker) => sendState(fleet, worker)));
+      await Promise.all([...workers.values()].map((worker) => sendState(fleet, worker)));
       await Promise.all([removeKey(redis, fromWorkers), removeKey(redis, workerList)]);
       closeRedis(redis);
     },
-  };
+  } satisfies Executor & Record<string, unknown>;
 }
 
 function receiveMessage(fleet: Fleet, message: FromWorker): void {

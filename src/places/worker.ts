@@ -4,7 +4,7 @@ import { Worker } from "bullmq";
 import type { Logger } from "pino";
 import { type Agent, AgentFailure } from "../agents/agent.ts";
 import { objectionTo } from "../agents/choice.ts";
-import { detectBrowser, type FoundBrowser } from "../agents/sandbox/chromium.ts";
+import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { makeSocketFolder } from "../agents/sockets.ts";
 import { ConfigError } from "../errors.ts";
@@ -13,7 +13,6 @@ import type { Executor, SessionOrder } from "./executor.ts";
 import {
   beatMs,
   browserLabel,
-  type Duty,
   type FromWorker,
   fromWorkers,
   type Line,
@@ -34,7 +33,7 @@ import {
   waitForRoom,
   waitUntilTaken,
 } from "./outgoing.ts";
-import { closeRedis, connectRedis, type RedisConnections, readMessages, sendMessage } from "./redis.ts";
+import { closeRedis, connectRedis, readMessages, sendMessage } from "./redis.ts";
 
 /** Messages that the stream keeps at most; sessions send only a little ahead of what was taken. */
 const maxMessages = 20_000;
@@ -46,75 +45,78 @@ const lastWordsMs = 5_000;
 
 type Session = { service: string; since: number; abort: AbortController; outgoing: Outgoing };
 
-/** A worker: this machine, connected to a service. */
-type WorkerState = {
-  id: string;
+type Options = {
   version: string;
   /** This machine. */
   executor: Executor;
   /** By ID. */
   agents: Record<string, Agent>;
-  sandbox: Sandbox;
-  /** What it says of itself that doesn't change. */
-  own: Omit<WorkerInfo, "agents" | "freeMemoryBytes" | "busyCpus">;
-  /** URL of the service's gateway, and the socket that forwards to it. */
+  /** URL of the service's gateway. */
   gatewayUrl: string;
-  socketPath: string;
-  redis: RedisConnections;
   log: Logger;
-  /** Silence after which the service counts as gone. */
-  goneMs: number;
-  /** When the service was last heard of. */
-  heardAt: number;
-  isDraining: boolean;
-  /** Active sessions by key. */
-  sessions: Map<string, Session>;
-  /** Keys of sessions that ended. */
-  ended: Set<string>;
-  /** Resolves when no session is active any more. */
-  idle: PromiseWithResolvers<void>;
-  refused: PromiseWithResolvers<never>;
-  /** What the service wants of the worker, once it does. */
-  dismissals: Record<Exclude<Duty, "work">, PromiseWithResolvers<void>>;
-};
-
-type Options = Pick<WorkerState, "version" | "executor" | "agents" | "gatewayUrl" | "log"> & {
   url: string;
   slots: number;
   /** Labels that prompts can require. */
   labels?: readonly string[];
-  newId: () => string;
+  /** Silence after which the service counts as gone. */
   goneMs?: number;
 };
+
+type WorkerState = Awaited<ReturnType<typeof connectWorker>>;
+
+/** Connects this machine to a service. */
+async function connectWorker({ url, slots, labels = [], goneMs = usualGoneMs, ...options }: Options) {
+  const sandbox = await detectSandbox();
+  const browser = await detectBrowser(sandbox);
+  const { folder, socketPath } = makeSocketFolder("gateway");
+  const gateway = await forwardSocket(socketPath, options.gatewayUrl);
+  const id: string = crypto.randomUUID();
+  return {
+    ...options,
+    ...{ id, sandbox, folder, gateway, socketPath, goneMs },
+    /** What it says of itself that doesn't change. */
+    own: {
+      ...{
+        id,
+        name: hostname(),
+        version: options.version,
+        slots,
+        memoryBytes: totalmem(),
+        cpus: availableParallelism(),
+      },
+      sandbox: { isHere: sandbox.level !== "none", detail: sandbox.detail },
+      browser:
+        "missing" in browser ? { isHere: false, detail: browser.missing } : { isHere: true, detail: browser.detail },
+      labels: [...new Set([...labels, ...("missing" in browser ? [] : [browserLabel])])],
+    },
+    redis: connectRedis(url, options.log),
+    /** When the service was last heard of, by the monotonic clock. */
+    heardAt: performance.now(),
+    isDraining: false,
+    /** Active sessions by key. */
+    sessions: new Map<string, Session>(),
+    /** Keys of sessions that ended. */
+    ended: new Set<string>(),
+    /** Resolves when no session is active any more. */
+    idle: Promise.withResolvers<void>(),
+    refused: Promise.withResolvers<never>(),
+    /** What the service wants of the worker, once it does. */
+    dismissals: { drain: Promise.withResolvers<void>(), leave: Promise.withResolvers<void>() },
+  };
+}
 
 /**
  * Runs the sessions of a service on this machine. It knows only its orders and the token of each run. Sessions stop when the service no longer
  * lists them, or is silent for `goneMs`.
  */
-export async function openWorker({ url, slots, labels = [], newId, goneMs = usualGoneMs, ...options }: Options) {
-  const { version, gatewayUrl, log } = options;
-  const sandbox = await detectSandbox();
-  const browser = await detectBrowser(sandbox);
-  const { folder, socketPath } = makeSocketFolder("gateway");
-  const gateway = await forwardSocket(socketPath, gatewayUrl);
-  const id = newId();
-  const worker: WorkerState = {
-    ...options,
-    ...{ id, sandbox, socketPath, goneMs, heardAt: performance.now(), isDraining: false },
-    own: { id, name: hostname(), version, slots, ...featuresOf(sandbox, browser, labels) },
-    redis: connectRedis(url, log),
-    sessions: new Map(),
-    ended: new Set(),
-    idle: Promise.withResolvers(),
-    refused: Promise.withResolvers(),
-    dismissals: { drain: Promise.withResolvers(), leave: Promise.withResolvers() },
-  };
-  const { redis, refused, dismissals } = worker;
+export async function openWorker(options: Options) {
+  const worker = await connectWorker(options);
+  const { id, redis, refused, dismissals, log } = worker;
   refused.promise.catch(() => {});
   const jobs = new Worker<WorkerOrder>(queueOf(id), ({ data }) => runSession(worker, data), {
     connection: redis.jobs,
     prefix: queuePrefix,
-    concurrency: slots,
+    concurrency: options.slots,
     // The service decides what runs again.
     maxStalledCount: 0,
   });
@@ -144,8 +146,8 @@ export async function openWorker({ url, slots, labels = [], newId, goneMs = usua
       // First, because the service removes the queue.
       await jobs.close(true);
       await send(worker, { kind: "bye", worker: id });
-      await gateway.close();
-      rmSync(folder, { recursive: true, force: true });
+      await worker.gateway.close();
+      rmSync(worker.folder, { recursive: true, force: true });
       closeRedis(redis);
     },
   };
@@ -280,14 +282,6 @@ async function toOwnOrder(
     skillsArchive: await fetchArchive("skillsArchive", skillsArchive),
   };
 }
-
-const featuresOf = ({ level, detail }: Sandbox, browser: FoundBrowser, labels: readonly string[]) => ({
-  sandbox: { isHere: level !== "none", detail },
-  browser: "missing" in browser ? { isHere: false, detail: browser.missing } : { isHere: true, detail: browser.detail },
-  labels: [...new Set([...labels, ...("missing" in browser ? [] : [browserLabel])])],
-  memoryBytes: totalmem(),
-  cpus: availableParallelism(),
-});
 
 /** The agents that can run here. Without a sandbox, coding agents can't. */
 const describeAgents = (agents: Record<string, Agent>, { level }: Sandbox): WorkerInfo["agents"] =>

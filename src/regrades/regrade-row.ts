@@ -26,7 +26,7 @@ export const regradeJobOf = ({ id, orgId, batch }: Pick<RegradeRow, "id" | "orgI
 });
 
 /** The ID of the regrade that a job serves. */
-export const regradeIdOf = ({ subject }: Pick<NewJob, "subject">): string => subject.split("/")[0] as string;
+export const regradeIdOf = ({ subject }: { subject: string }): string => subject.split("/")[0] as string;
 
 /** The methodology stamp of a regrade, for judged sessions or, without a judge, for those that no model judged. */
 export const regradeStampOf = (methodology: Methodology, judge: string | null) =>

@@ -15,8 +15,11 @@ const maxText = 500;
 /** Characters of an address in an event. */
 const maxUrl = 1_000;
 
-type RunRow = Pick<typeof runs.$inferSelect, "id" | "evalRequestId" | "agent" | "model" | "createdAt">;
-type ReportRow = Pick<typeof reports.$inferSelect, "slug" | "status" | "outcome" | "score" | "scope" | "grade">;
+type RunRow = typeof runs.$inferSelect;
+type ReportRow = Pick<
+  typeof reports.$inferSelect,
+  "slug" | "status" | "outcome" | "score" | "scope" | "grade" | "keyFinding"
+>;
 
 export const toRunEvent = (baseUrl: string, { id, evalRequestId, agent, model, createdAt }: RunRow) => ({
   ...{ id, url: runUrls(baseUrl, id).runUrl, evalRequestId, agent, model },
@@ -33,12 +36,7 @@ export function toPromptEvent(tx: Tx, id: string): { id: string; title: string |
   return { id, title: row?.title ?? null };
 }
 
-export function announceReport(
-  ctx: Context,
-  tx: Tx,
-  run: typeof runs.$inferSelect,
-  report: ReportRow & { keyFinding: string | null },
-): void {
+export function announceReport(ctx: Context, tx: Tx, run: RunRow, report: ReportRow): void {
   emitEvent(ctx, tx, run.orgId, "run.completed", () => ({
     run: toRunEvent(ctx.baseUrl(), run),
     prompt: toPromptEvent(tx, run.promptId),

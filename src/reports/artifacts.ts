@@ -28,12 +28,12 @@ export function keepArtifact(
   const { name, data: encoded } = event.artifact;
   const sent = Buffer.from(encoded ?? "", "base64");
   const data = isDiff(name) ? Buffer.from(clean(sent.toString())) : sent;
-  const kept = (missing: string | null): AgentEvent => {
+  const eventWith = (missing: string | null): AgentEvent => {
     const artifact: Artifact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
     return { ...event, artifact };
   };
-  if (!artifactName.test(name) || !(isDiff(name) || isWebp(data))) return kept("neither a WebP image nor a diff");
-  if (data.length > maxArtifactBytes) return kept(`larger than ${maxArtifactBytes / 1024} KiB`);
+  if (!artifactName.test(name) || !(isDiff(name) || isWebp(data))) return eventWith("neither a WebP image nor a diff");
+  if (data.length > maxArtifactBytes) return eventWith(`larger than ${maxArtifactBytes / 1024} KiB`);
   try {
     const missing = transaction(db, (tx) => {
       if (!mayWrite()) return "the run had ended";
@@ -49,9 +49,9 @@ export function keepArtifact(
         .run();
       return null;
     });
-    return kept(missing);
+    return eventWith(missing);
   } catch (error) {
-    return kept(`could not be stored: ${error instanceof Error ? error.message : error}`);
+    return eventWith(`could not be stored: ${error instanceof Error ? error.message : error}`);
   }
 }
 
@@ -59,18 +59,18 @@ const isWebp = (data: Buffer) =>
   data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
 
 /** A screenshot or diff in the session of a report. Throws not_found, also if it was deleted. */
-export function getArtifact({ db }: Pick<Context, "db">, org: OrgId, slug: string, name: string): Buffer {
+export function getArtifact({ db }: Context, org: OrgId, slug: string, name: string): Buffer {
   const report = getReportRow(db, org, slug);
-  const found = db
+  const artifact = db
     .select({ data: artifacts.data })
     .from(artifacts)
     .where(and(eq(artifacts.runId, report.runId), eq(artifacts.attempt, report.attempt), eq(artifacts.name, name)))
     .get();
-  if (!found)
+  if (!artifact)
     throw notFound(
       "The run of this report has no artifact with that name. Artifacts are deleted together with the session events.",
     );
-  return found.data;
+  return artifact.data;
 }
 
 /** Events, with a note if their artifact is missing. */

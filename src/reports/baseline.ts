@@ -7,7 +7,7 @@ import { toIso } from "../schema.ts";
 import { mean, median, predictionInterval } from "../stats/estimates.ts";
 import { metricNames, round, rounded } from "../stats/repeats.ts";
 import { argsKey, type Comparand, comparedScope, differencesOf, differenceWords } from "./differences.ts";
-import type { RunRow, Seen } from "./run-rows.ts";
+import type { PublishedRun, RunRow } from "./run-rows.ts";
 import { publishedRunRows, runRowsOfEvals } from "./run-rows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
 
@@ -49,20 +49,20 @@ export function findBaseline(
   if (pinned !== null && pinned !== exceptEvalRequestId) {
     const scored = runRowsOfEvals(ctx, org, [pinned]).filter(({ report }) => report?.score != null);
     const own = scored.filter(({ agent, model }) => agent === of.agent && model === of.model);
-    const found = own.length > 0 ? own : scored;
-    return found.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: found };
+    const chosen = own.length > 0 ? own : scored;
+    return chosen.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: chosen };
   }
-  const isOther = (run: Seen) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
+  const isOther = (run: PublishedRun) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
   const newest = publishedRunRows(ctx, org, of.promptId, windowRuns, isOther, before);
   const [last] = newest;
-  const found = newest.filter(
+  const chosen = newest.filter(
     (run) =>
       run.methodology?.hash === last?.methodology?.hash &&
       run.scope === last?.scope &&
       run.agentVersion === last?.agentVersion &&
       run.contextDigest === last?.contextDigest,
   );
-  return found.length < least ? null : { kind: "window", evalRequestId: null, runs: found };
+  return chosen.length < least ? null : { kind: "window", evalRequestId: null, runs: chosen };
 }
 
 /** The difference between a report and its baseline; null without a score or a baseline. */
@@ -73,7 +73,7 @@ export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, 
 }
 
 /** Whether a run has the same variant and methodology. */
-export const isAlike = (run: Seen, of: Omit<Variant, "promptId">): boolean =>
+export const isAlike = (run: PublishedRun, of: Omit<Variant, "promptId">): boolean =>
   run.agent === of.agent &&
   run.model === of.model &&
   (of.agentVersion ?? run.agentVersion) === run.agentVersion &&
@@ -82,7 +82,7 @@ export const isAlike = (run: Seen, of: Omit<Variant, "promptId">): boolean =>
   (of.methodology ?? run.methodology).hash === run.methodology.hash &&
   (of.scope ?? scopeOf(run)) === scopeOf(run);
 
-const scopeOf = ({ scope, methodology: { judge } }: Seen): Scope => comparedScope({ scope, judge });
+const scopeOf = ({ scope, methodology: { judge } }: PublishedRun): Scope => comparedScope({ scope, judge });
 
 function toReportBaseline(
   report: Omit<Report, "baseline">,

@@ -1,5 +1,5 @@
 import { isRuleBased } from "../agents/agent.ts";
-import { diffOf } from "./diff.ts";
+import { indexOfName } from "../grading/text.ts";
 import { agentLabel } from "./labels.ts";
 import { address, code, fenced, text } from "./markdown-text.ts";
 import type { Recommendation, Report } from "./schema.ts";
@@ -10,7 +10,7 @@ const roles = { read: "Read", failed: "Failed", guessed: "Guessed", worked: "Wor
  * Everything that a coding agent needs to apply the recommended fixes of a report, as Markdown. `kept`: false for
  * readers who can't use the service that keeps the report.
  */
-export function fixBrief(report: Report, { kept = true } = {}): string {
+export function fixBrief(report: Report, { isStored = true } = {}): string {
   const { task, agent, run, prompt, slug, score, product } = report;
   const open = report.recommendations.filter(({ dismissed }) => dismissed === null);
   const name = product.name ?? product.host;
@@ -25,9 +25,9 @@ export function fixBrief(report: Report, { kept = true } = {}): string {
     ].join("\n"),
     `## Task\n\n${text(task.text, 4000)}${start ? `\n\nThe agent started at ${start}.` : ""}${task.endGoal ? `\n\nEnd goal: ${text(task.endGoal, 4000)}` : ""}`,
     ...open.map((each) => fix(each, report)),
-    kept &&
+    isStored &&
       `## Verify\n\nServe the changed docs as a preview, then call the evald MCP tool \`request_eval\` with promptId \`${prompt.id}\`, a urlMap from the docs host to the preview, and runs: ${isRuleBased(agent.id) ? 1 : 4}. This report’s run had the urlMap ${code(JSON.stringify(run.urlMap))}${score === null ? "" : ` and the score ${score}`}. When the runs finish, call \`compare_reports\` with the slug \`${slug}\` and one of the new reports.`,
-    kept && `Report: ${address(report.url)}`,
+    isStored && `Report: ${address(report.url)}`,
   ]
     .filter(Boolean)
     .join("\n\n")
@@ -62,4 +62,18 @@ function fix(recommendation: Recommendation, { frictionPoints }: Report): string
   ]
     .filter(Boolean)
     .join("\n\n");
+}
+
+/** The line of a page before and after a fix; null if the evidence doesn't hold both. */
+export function diffOf(evidence: Recommendation["evidence"]): { before: string; after: string } | null {
+  const { text, found, expected } = evidence ?? {};
+  if (!text || !found || !expected) return null;
+  const at = indexOfName(text, found);
+  return at < 0 ? null : { before: text, after: text.slice(0, at) + expected + text.slice(at + found.length) };
+}
+
+/** The name of a page for a person: the last segment of its path, or its host. */
+export function fileOf(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed?.pathname.split("/").filter(Boolean).at(-1) ?? parsed?.host ?? url;
 }

@@ -152,12 +152,12 @@ const ReportJudge = Type.Object(
 );
 
 /** null: unknown. */
-const known = Nullable(Type.Boolean());
-const contextPart = Type.Object({ name: Type.String(), isOffered: known, uses: Type.Integer() });
+const NullableBoolean = Nullable(Type.Boolean());
+const contextPart = Type.Object({ name: Type.String(), isOffered: NullableBoolean, uses: Type.Integer() });
 
 const ReportContext = Type.Object(
   {
-    instructions: Nullable(Type.Object({ chars: Type.Integer(), isUsed: known })),
+    instructions: Nullable(Type.Object({ chars: Type.Integer(), isUsed: NullableBoolean })),
     skills: Type.Array(contextPart),
     mcpServers: Type.Array(contextPart),
     env: Type.Array(Type.String()),

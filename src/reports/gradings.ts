@@ -31,18 +31,18 @@ export function getGraded(ctx: Context, org: OrgId, slug: string, methodology: s
   const isMeant = ({ grade, hash }: GradingRow) =>
     grade.methodology.id === methodology || (methodology.length >= 8 && hash.startsWith(methodology.toLowerCase()));
   const fitting = rows.filter(isMeant);
-  const found =
+  const grading =
     fitting.find(({ id }) => id === row.gradingId) ?? fitting.findLast(({ repeat }) => repeat === 1) ?? fitting[0];
-  if (!found) {
-    const known = [...new Set(rows.map(({ grade }) => grade.methodology.id))].join(", ");
+  if (!grading) {
+    const methodologyIds = [...new Set(rows.map(({ grade }) => grade.methodology.id))].join(", ");
     throw notFound(
-      `The report has no grading by methodology ${JSON.stringify(methodology)}. It was graded by ${known}.`,
+      `The report has no grading by methodology ${JSON.stringify(methodology)}. It was graded by ${methodologyIds}.`,
     );
   }
-  const { frictions, recommendations: recommended, methodology: stamp, ...grade } = found.grade;
+  const { frictions, recommendations: recommended, methodology: stamp, ...grade } = grading.grade;
   const points = new Map(shown.frictionPoints.map((point) => [point.fingerprint, point]));
   const alone = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
-  const known = new Map(shown.recommendations.map((each) => [frictionKey(each.frictionIds), each]));
+  const adviceByFriction = new Map(shown.recommendations.map((each) => [frictionKey(each.frictionIds), each]));
   return {
     ...shown,
     ...grade,
@@ -56,8 +56,8 @@ export function getGraded(ctx: Context, org: OrgId, slug: string, methodology: s
     })),
     recommendations: recommended.map((each) => ({
       ...each,
-      done: known.get(frictionKey(each.frictionIds))?.done ?? null,
-      dismissed: known.get(frictionKey(each.frictionIds))?.dismissed ?? null,
+      done: adviceByFriction.get(frictionKey(each.frictionIds))?.done ?? null,
+      dismissed: adviceByFriction.get(frictionKey(each.frictionIds))?.dismissed ?? null,
     })),
   };
 }
@@ -67,15 +67,15 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
   transaction(ctx.db, (tx) => {
     const report = getReportRow(ctx.db, org, slug);
     const rows = listGradingRows(tx, report);
-    const wanted =
+    const grading =
       gradingId === null
         ? rows.findLast(({ repeat }) => repeat === 1)
         : rows.find(({ id }) => id === gradingId.toLowerCase());
-    if (!wanted)
+    if (!grading)
       throw notFound(
         `The report has no grading ${gradingId}. List its gradings with GET /api/v1/reports/${slug}/gradings.`,
       );
-    if (report.gradingId !== null) showGrading(ctx, tx, report, wanted);
+    if (report.gradingId !== null) showGrading(ctx, tx, report, grading);
     tx.update(reports)
       .set({ gradingPinned: gradingId !== null })
       .where(eq(reports.id, report.id))
@@ -94,17 +94,17 @@ export function addGrading(
 ): void {
   const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
   if (!report) return;
-  const known = listGradingRows(tx, report);
+  const existing = listGradingRows(tx, report);
   const { hash } = grade.methodology;
-  if (known.some((each) => each.hash === hash && each.repeat === repeat)) return;
+  if (existing.some((each) => each.hash === hash && each.repeat === repeat)) return;
   if (report.gradingId === null) {
     // The original grading had no ID of its own, so it gets the report's.
-    tx.insert(gradings).values(known).run();
+    tx.insert(gradings).values(existing).run();
     tx.update(reports).set({ gradingId: report.id }).where(eq(reports.id, reportId)).run();
   }
   const createdAt = ctx.now();
   const row = { id: ctx.newId(createdAt), orgId: report.orgId, reportId, hash, repeat, judging, createdAt };
-  const stored = { ...row, grade: withIds(grade, known, () => ctx.newId(ctx.now())) };
+  const stored = { ...row, grade: withIds(grade, existing, () => ctx.newId(ctx.now())) };
   tx.insert(gradings).values(stored).run();
   if (repeat === 1 && !report.gradingPinned) showGrading(ctx, tx, report, stored, grade.exposure);
 }

@@ -40,8 +40,8 @@ export function toVariance(rows: { hash: string; grade: StoredGrade }[]): JudgeV
     if (!first || judges.length < 2) return [];
     const scores = group.flatMap(({ grade }) => grade.score ?? []);
     const parts = first.parts.map(({ text }, i) => {
-      const said = judges.map((judge) => judge.parts[i]?.met ?? "unclear");
-      const count = (met: string) => said.filter((each) => each === met).length;
+      const answers = judges.map((judge) => judge.parts[i]?.met ?? "unclear");
+      const count = (met: string) => answers.filter((each) => each === met).length;
       const counts = { yes: count("yes"), no: count("no"), unclear: count("unclear") };
       return { text, ...counts, agreement: round(agreement(Object.values(counts)), 3) };
     });

@@ -23,7 +23,7 @@ export const agentLabel = ({ id, version, model }: Report["agent"]): string =>
   [id, version, model].filter((word) => word !== null).join(" ");
 
 /** Labels of friction points by id: `F1`, `F2`, … as pages and Markdown show them. */
-export const frictionLabels = ({ frictionPoints }: Pick<Report, "frictionPoints">): Map<string, string> =>
+export const frictionLabels = ({ frictionPoints }: Report): Map<string, string> =>
   new Map(frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]));
 
 export const metricLabels: Record<string, string> = {

@@ -20,7 +20,7 @@ import type { Recommendation, Report } from "./schema.ts";
  * A report as Markdown that also reads well as plain text. Text from the target is escaped to single lines without control characters or
  * markup. `kept`: false for a report that is not stored and therefore has no URL.
  */
-export function reportMarkdown(report: Report, { kept = true } = {}): string {
+export function reportMarkdown(report: Report, { isStored = true } = {}): string {
   const { nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
   const names = frictionLabels(report);
   const title = text(titleOf(report.task));
@@ -39,8 +39,8 @@ export function reportMarkdown(report: Report, { kept = true } = {}): string {
     recommendations.length > 0 &&
       `## Recommended fixes\n\n${recommendations.map((each) => advice(each, names)).join("\n\n")}`,
     `## Friction points\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "No friction found."}`,
-    given(report),
-    `## Run details\n\n${making(report, kept)}`,
+    contextTable(report),
+    `## Run details\n\n${making(report, isStored)}`,
   ]
     .filter(Boolean)
     .join("\n\n")
@@ -73,7 +73,7 @@ function wordings({ wordings: all }: Report): string | null {
   ].join("\n\n");
 }
 
-function given({ context }: Report): string | null {
+function contextTable({ context }: Report): string | null {
   if (context === null || contextRows(context).length === 0) return null;
   const rows = contextRows(context).map(({ kind, name, isOffered, uses }) => [kind, name, isOffered, uses]);
   return `## Context\n\n${table([["Type", "Name", "Received by the model", "Used"], ...rows])}`;
@@ -126,12 +126,12 @@ function friction(point: FrictionPoint, name: string): string {
     .join("\n\n");
 }
 
-const making = ({ url, run, task, methodology }: Report, kept: boolean) =>
+const making = ({ url, run, task, methodology }: Report, isStored: boolean) =>
   [
     `- Task: ${text(task.text, 4000)}`,
     ...(task.endGoal ? [`- End goal: ${text(task.endGoal, 4000)}`] : []),
     ...(run.templateArgs ? [`- Template arguments: ${code(JSON.stringify(run.templateArgs))}`] : []),
     ...(Object.keys(run.urlMap).length > 0 ? [`- URL map: ${code(JSON.stringify(run.urlMap))}`] : []),
-    ...(kept ? [`- Report: ${address(url)}`, `- Run: ${address(run.runUrl)}`] : []),
+    ...(isStored ? [`- Report: ${address(url)}`, `- Run: ${address(run.runUrl)}`] : []),
     `- Methodology: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
   ].join("\n");

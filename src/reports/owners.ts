@@ -8,11 +8,7 @@ export type Owner =
 const round = (points: number) => Math.round(points * 10) / 10;
 
 /** The owners of all 100 points, in the order of a bar, without those that own none. Empty without a score. */
-export function ownersOf({
-  score,
-  lost,
-  recommendations,
-}: Pick<Report, "score" | "lost" | "recommendations">): Owner[] {
+export function ownersOf({ score, lost, recommendations }: Report): Owner[] {
   if (score === null || lost === null) return [];
   const points = (of: typeof recommendations) => of.reduce((sum, { lostPoints }) => sum + (lostPoints ?? 0), 0);
   const dismissed = recommendations.filter((each) => each.dismissed !== null);

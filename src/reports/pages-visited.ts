@@ -37,7 +37,7 @@ const maxEvents = 3000;
 const maxSteps = 120;
 
 /** The pages that the agent of a report requested, in order: how it found each, and which were dead ends. */
-export function getPagesVisited({ db }: Pick<Context, "db">, { events }: StoredSession): PagesVisited {
+export function getPagesVisited({ db }: Context, { events }: StoredSession): PagesVisited {
   const rows = db
     .select()
     .from(sessionEvents)
@@ -64,8 +64,8 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
   );
   const kindOf = (http: Http, page: string): StepKind =>
     failed(http) ? "missed" : goal.has(page) ? "goal" : astray.has(page) ? "astray" : "read";
-  const asked = facts.taskRequests.filter((http) => !(isProbe(http) && failed(http)));
-  const visits = Map.groupBy(asked, (http) => pageKey(http.url));
+  const requests = facts.taskRequests.filter((http) => !(isProbe(http) && failed(http)));
+  const visits = Map.groupBy(requests, (http) => pageKey(http.url));
   const steps: Step[] = [];
   const positions = new Map<string, number>();
   for (const [page, [first, ...again]] of [...visits].slice(0, maxSteps)) {

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
-import type { Tx } from "../db/open.ts";
+import type { Db, Tx } from "../db/open.ts";
 import { reports } from "../db/tables/reports.ts";
 import { notFound } from "../errors.ts";
 
@@ -9,7 +9,7 @@ export type ReportRow = typeof reports.$inferSelect;
 export const noReport = (slug: string) => notFound(`No report has the slug ${slug}.`);
 
 /** The row of a report. Throws not_found. */
-export function getReportRow(tx: Pick<Tx, "select">, org: OrgId, slug: string): ReportRow {
+export function getReportRow(tx: Db | Tx, org: OrgId, slug: string): ReportRow {
   const own = and(eq(reports.orgId, org), eq(reports.slug, slug));
   const row = tx.select().from(reports).where(own).get();
   if (!row) throw noReport(slug);

@@ -38,20 +38,14 @@ function provenShareOf(outcome: string | undefined, judge: { parts: { met: strin
 
 /** Number of reports per query, and the maximum in total. Most of the newest match. */
 const batch = 15;
-const maxLooked = 1000;
+const maxReports = 1000;
 /** Greater than every ID. */
 const last = "g";
 
-/** The columns of a published live run for filtering. */
-export type Seen = Pick<
-  typeof runs.$inferSelect,
-  "evalRequestId" | "agent" | "agentIndex" | "agentVersion" | "contextDigest" | "model" | "templateArgs"
-> &
-  Pick<typeof reports.$inferSelect, "slug" | "outcome" | "scope" | "score" | "grade" | "createdAt" | "runId"> & {
-    methodology: { hash: string; judge: string | null };
-  };
+/** A published live run with the columns for filtering. */
+export type PublishedRun = ReturnType<ReturnType<typeof prepareNewest>["all"]>[number];
 
-type Looking = { matches?: (run: Seen) => boolean; before?: string; limit?: number };
+type PageOptions = { matches?: (run: PublishedRun) => boolean; before?: string; limit?: number };
 
 /** A page of the newest published reports of a prompt. */
 const prepareNewest = (db: Db) =>
@@ -152,22 +146,22 @@ const byIds = statement((db) =>
  * The newest published runs of a prompt on the live docs (no urlMap) that match, up to a maximum number. Reads in
  * batches, and at most 1,000.
  */
-export function seenRows(
+export function listPublished(
   ctx: Context,
   org: OrgId,
   promptId: string,
   most: number,
-  { matches = () => true, before = last, limit = batch }: Looking = {},
-): Seen[] {
-  const found: Seen[] = [];
+  { matches = () => true, before = last, limit = batch }: PageOptions = {},
+): PublishedRun[] {
+  const matching: PublishedRun[] = [];
   let from = before;
-  for (let looked = 0; looked < maxLooked && found.length < most; looked += limit) {
+  for (let offset = 0; offset < maxReports && matching.length < most; offset += limit) {
     const page = newestRows(ctx.db).all({ org, promptId, from, limit });
-    found.push(...page.filter((run) => Object.keys(run.urlMap).length === 0 && matches(run)));
+    matching.push(...page.filter((run) => Object.keys(run.urlMap).length === 0 && matches(run)));
     if (page.length < limit) break;
-    from = (page.at(-1) as Seen).runId;
+    from = (page.at(-1) as PublishedRun).runId;
   }
-  return found.slice(0, most);
+  return matching.slice(0, most);
 }
 
 /** All finished runs of evaluations, newest first. */
@@ -206,11 +200,11 @@ export function publishedRunRows(
   org: OrgId,
   promptId: string,
   most: number,
-  matches: (run: Seen) => boolean,
+  matches: (run: PublishedRun) => boolean,
   before?: string,
 ): RunRow[] {
-  const isMeant = (run: Seen) => run.score !== null && matches(run);
-  const ids = seenRows(ctx, org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);
+  const isMeant = (run: PublishedRun) => run.score !== null && matches(run);
+  const ids = listPublished(ctx, org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);
   return ids.length === 0
     ? []
     : byIds(ctx.db)

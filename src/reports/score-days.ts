@@ -101,7 +101,7 @@ export type Failed = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "fail
  * Queried prompt by prompt: with a list, SQLite's planner may choose a full table scan.
  */
 export function readScoreDays(
-  { db }: Pick<Context, "db">,
+  { db }: Context,
   org: string,
   promptIds: string[],
   [start, end]: [number, number],

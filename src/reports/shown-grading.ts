@@ -23,12 +23,12 @@ export function showGrading(
     .set({ ...rest, gradingId })
     .where(eq(reports.id, reportId))
     .run();
-  const gone = (kept: { id: string }[], table: typeof frictionPoints | typeof recommendations) =>
+  const gone = (remaining: { id: string }[], table: typeof frictionPoints | typeof recommendations) =>
     and(
       eq(table.reportId, reportId),
       notInArray(
         table.id,
-        kept.map(({ id }) => id),
+        remaining.map(({ id }) => id),
       ),
     );
   tx.delete(recommendations).where(gone(advice, recommendations)).run();

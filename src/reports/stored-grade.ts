@@ -1,5 +1,5 @@
 import { asc, eq } from "drizzle-orm";
-import type { Tx } from "../db/open.ts";
+import type { Db, Tx } from "../db/open.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { gradings, type StoredGrade } from "../db/tables/reports.ts";
 import type { Grade } from "../grading/grade.ts";
@@ -13,7 +13,7 @@ export type GradingRow = typeof gradings.$inferSelect;
 export const frictionKey = (ids: string[]): string => ids.toSorted().join(" ");
 
 /** The grade that a report shows. */
-function shownGrade(tx: Pick<Tx, "select">, report: ReportRow): StoredGrade {
+function shownGrade(tx: Db | Tx, report: ReportRow): StoredGrade {
   const points = tx
     .select()
     .from(frictionPoints)
@@ -34,7 +34,7 @@ function shownGrade(tx: Pick<Tx, "select">, report: ReportRow): StoredGrade {
 }
 
 /** The gradings of a report, oldest first, as rows. For a report that was graded once, the row that it would have. */
-export function listGradingRows(tx: Pick<Tx, "select">, report: ReportRow): GradingRow[] {
+export function listGradingRows(tx: Db | Tx, report: ReportRow): GradingRow[] {
   const rows = tx.select().from(gradings).where(eq(gradings.reportId, report.id)).orderBy(asc(gradings.id)).all();
   if (rows.length > 0) return rows.map((row) => ({ ...row, judging: row.judging && readEvents(row.judging) }));
   const { id, orgId, methodology, createdAt } = report;
@@ -45,12 +45,12 @@ export function listGradingRows(tx: Pick<Tx, "select">, report: ReportRow): Grad
 /** A grade with IDs. Items that are identical in another grading of the report keep their ID, so that links stay valid. */
 export function withIds(
   { frictions, recommendations: advice, exposure: _, ...grade }: Grade,
-  known: GradingRow[],
+  earlier: GradingRow[],
   newId: () => string,
 ): StoredGrade {
-  const ids = new Map(known.flatMap(({ grade }) => grade.frictions.map((each) => [each.fingerprint, each.id])));
+  const ids = new Map(earlier.flatMap(({ grade }) => grade.frictions.map((each) => [each.fingerprint, each.id])));
   const adviceIds = new Map(
-    known.flatMap(({ grade }) => grade.recommendations.map((each) => [frictionKey(each.frictionIds), each.id])),
+    earlier.flatMap(({ grade }) => grade.recommendations.map((each) => [frictionKey(each.frictionIds), each.id])),
   );
   const points = frictions.map((each) => ({ ...each, id: ids.get(each.fingerprint) ?? newId() }));
   const idOf = new Map(points.map(({ fingerprint, id }) => [fingerprint, id]));

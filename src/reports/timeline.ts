@@ -32,17 +32,17 @@ export type Timeline = {
 };
 
 const slicesShown = 96;
-const kept = 64;
+const maxTimelines = 64;
 
-const known = new Map<string, Promise<Timeline>>();
+const timelines = new Map<string, Promise<Timeline>>();
 
 export function getTimeline(ctx: Context, session: StoredSession): Promise<Timeline> {
   const { report, notice } = session;
-  const timeline = (notice === null ? known.get(report.id) : undefined) ?? make(ctx, session);
-  known.delete(report.id);
-  if (notice === null) known.set(report.id, timeline);
-  timeline.catch(() => known.delete(report.id));
-  for (const oldest of known.keys()) if (known.size > kept) known.delete(oldest);
+  const timeline = (notice === null ? timelines.get(report.id) : undefined) ?? make(ctx, session);
+  timelines.delete(report.id);
+  if (notice === null) timelines.set(report.id, timeline);
+  timeline.catch(() => timelines.delete(report.id));
+  for (const oldest of timelines.keys()) if (timelines.size > maxTimelines) timelines.delete(oldest);
   return timeline;
 }
 
@@ -61,7 +61,7 @@ async function failuresOf(ctx: Context, stored: StoredSession) {
       .where(where)
       .all()
       .map(({ fields, ...row }) => ({ ...JSON.parse(fields), ...row }) as SessionEvent);
-  const session = await readInTurns({ db: ctx.db }, stored, (part) => [
+  const session = await readInTurns(ctx, stored, (part) => [
     ...ctx.db.select().from(sessionEvents).where(and(part, isWhole)).all().map(toSessionEvent),
     ...partly(calls, and(part, eq(type, "tool_call"))),
     ...partly(tests, and(part, isTest)),
@@ -111,7 +111,7 @@ async function make(ctx: Context, session: StoredSession): Promise<Timeline> {
     failures: firsts,
     failedEvents: new Set(failures.flatMap(({ seqs }) => seqs)),
     slices: slicesOf(all, new Set(firsts), durationMs),
-    tMsOf: (asked) => times.get(asked) ?? 0,
+    tMsOf: (seq) => times.get(seq) ?? 0,
   };
 }
 

@@ -140,11 +140,11 @@ export function reportTools(ctx: Context): Tool[] {
             offset,
           );
         }
-        const wanted = getReport(ctx, org, slug)
+        const points = getReport(ctx, org, slug)
           .frictionPoints.map((point) => ({ ...point, slug }))
           .filter((point) => (severity ?? point.severity) === point.severity && (state ?? point.state) === point.state);
-        const items = wanted.slice(page.offset, page.offset + page.limit);
-        return toResultPage("frictionPoints", { items, total: wanted.length }, offset);
+        const items = points.slice(page.offset, page.offset + page.limit);
+        return toResultPage("frictionPoints", { items, total: points.length }, offset);
       },
     }),
   ];

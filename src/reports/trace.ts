@@ -19,7 +19,7 @@ type TraceEvent = Trace["events"][number];
 /** Throws bad_request that names an unknown type. */
 function parseTypes(text: string): EventType[] {
   return text.split(",").map((name) => {
-    const type = eventTypes.find((known) => known === name.trim());
+    const type = eventTypes.find((eventType) => eventType === name.trim());
     if (!type)
       throw badRequest(`Invalid types: ${JSON.stringify(name)} is not an event type. Use ${eventTypes.join(", ")}.`);
     return type;
@@ -36,7 +36,7 @@ export type StoredSession = {
 };
 
 /** Throws not_found. */
-export function getSession({ db }: Pick<Context, "db">, org: OrgId, slug: string): StoredSession {
+export function getSession({ db }: Context, org: OrgId, slug: string): StoredSession {
   const report = getReportRow(db, org, slug);
   const { runId, attempt } = report;
   // The run belongs to the organization, like its report. Another condition would keep SQLite from counting by the
@@ -84,33 +84,33 @@ const turnEvents = 50;
 
 /** What `read` finds in one part of a session after another, with turns for other work in between. `part` is the condition for its rows. */
 export async function readInTurns<T>(
-  { db }: Pick<Context, "db">,
-  { events }: Pick<StoredSession, "events">,
+  { db }: Context,
+  { events }: StoredSession,
   read: (part: SQL | undefined) => T[],
 ): Promise<T[]> {
   const { seq } = sessionEvents;
   const last = db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
-  const found: T[] = [];
+  const rows: T[] = [];
   for (let from = 0; from <= last; from += turnEvents) {
-    for (const row of read(and(events, gte(seq, from), lt(seq, from + turnEvents)))) found.push(row);
+    for (const row of read(and(events, gte(seq, from), lt(seq, from + turnEvents)))) rows.push(row);
     await yieldToEventLoop();
   }
-  return found;
+  return rows;
 }
 
 /**
  * The seq of every event that matches a query about the content of events. Null if the query isn't about content: then the index is
  * enough. Throws bad_request.
  */
-async function searchContent(db: Context["db"], session: StoredSession, query: TraceQuery): Promise<number[] | null> {
+async function searchContent(ctx: Context, session: StoredSession, query: TraceQuery): Promise<number[] | null> {
   const { search, tool, failed } = query;
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
   const matching = matches(query);
-  const found = await readInTurns({ db }, session, (part) =>
-    db.select({ seq }).from(sessionEvents).where(and(part, matching)).orderBy(asc(seq)).all(),
+  const rows = await readInTurns(ctx, session, (part) =>
+    ctx.db.select({ seq }).from(sessionEvents).where(and(part, matching)).orderBy(asc(seq)).all(),
   );
-  return found.map((row) => row.seq);
+  return rows.map((row) => row.seq);
 }
 
 /** A page ends before the event that exceeds this size, because hundreds of large events would block other requests. */
@@ -120,17 +120,21 @@ const maxPageBytes = 1024 * 1024;
  * A page of a report's session, in order: from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in
  * any field, ignoring case. A page has fewer than `limit` events if they are large. Throws bad_request.
  */
-export async function getTrace({ db }: Pick<Context, "db">, session: StoredSession, query: TraceQuery): Promise<Trace> {
+export async function getTrace(ctx: Context, session: StoredSession, query: TraceQuery): Promise<Trace> {
+  const { db } = ctx;
   const { fromSeq = 0, beforeSeq, limit = 100 } = query;
   const { events, notice } = session;
   const { seq, data } = sessionEvents;
   const isBack = beforeSeq !== undefined;
   await yieldToEventLoop();
-  const known = await searchContent(db, session, query);
-  const wanted =
-    known && (isBack ? known.filter((at) => at < beforeSeq).slice(-limit - 1) : known.filter((at) => at >= fromSeq));
-  const matching = wanted ? inArray(seq, wanted.slice(0, limit + 1)) : matches(query);
-  const found = db
+  const matchingSeqs = await searchContent(ctx, session, query);
+  const pageSeqs =
+    matchingSeqs &&
+    (isBack
+      ? matchingSeqs.filter((at) => at < beforeSeq).slice(-limit - 1)
+      : matchingSeqs.filter((at) => at >= fromSeq));
+  const matching = pageSeqs ? inArray(seq, pageSeqs.slice(0, limit + 1)) : matches(query);
+  const candidates = db
     .select({ seq, bytes: sql<number>`octet_length(${data})` })
     .from(sessionEvents)
     .where(and(events, matching, isBack ? lt(seq, beforeSeq) : gte(seq, fromSeq)))
@@ -138,7 +142,7 @@ export async function getTrace({ db }: Pick<Context, "db">, session: StoredSessi
     .limit(limit + 1)
     .all();
   let bytes = 0;
-  const shown = found.slice(0, limit).filter((each, i) => {
+  const shown = candidates.slice(0, limit).filter((each, i) => {
     bytes += each.bytes;
     return i === 0 || bytes <= maxPageBytes;
   });
@@ -150,27 +154,27 @@ export async function getTrace({ db }: Pick<Context, "db">, session: StoredSessi
   const countAll = () => db.select({ n: count() }).from(sessionEvents).where(and(events, matching)).get()?.n ?? 0;
   return {
     events: withMissing(db, session, rows.map(toEvent)),
-    total: known?.length ?? countAll(),
-    nextSeq: isBack ? (rows.length === 0 ? null : beforeSeq) : (found[shown.length]?.seq ?? null),
+    total: matchingSeqs?.length ?? countAll(),
+    nextSeq: isBack ? (rows.length === 0 ? null : beforeSeq) : (candidates[shown.length]?.seq ?? null),
     notice,
   };
 }
 
 /** Whether matching events come before a certain one. Throws bad_request. */
 export async function hasEarlier(
-  { db }: Pick<Context, "db">,
+  ctx: Context,
   session: StoredSession,
   query: TraceQuery,
   seq: number,
 ): Promise<boolean> {
-  const known = await searchContent(db, session, query);
-  if (known) return (known[0] ?? seq) < seq;
+  const matchingSeqs = await searchContent(ctx, session, query);
+  if (matchingSeqs) return (matchingSeqs[0] ?? seq) < seq;
   const before = and(session.events, matches(query), lt(sessionEvents.seq, seq));
-  return db.select({ seq: sessionEvents.seq }).from(sessionEvents).where(before).limit(1).get() !== undefined;
+  return ctx.db.select({ seq: sessionEvents.seq }).from(sessionEvents).where(before).limit(1).get() !== undefined;
 }
 
 /** One event in full. Throws not_found. */
-export function getEvent({ db }: Pick<Context, "db">, session: StoredSession, seq: number): TraceEvent {
+export function getEvent({ db }: Context, session: StoredSession, seq: number): TraceEvent {
   const { events, notice, report } = session;
   const row = db
     .select()

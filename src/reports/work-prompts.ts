@@ -115,8 +115,8 @@ ${afterwards(getReport(ctx, caller.org, worst.slug))}`,
 
     "completion/complete": ({ ref, argument: { name, value } }: Completion, call: Call) => {
       const isReport = ref.type === "ref/resource" && ref.uri === resources.template && name === "slug";
-      const known = ref.type === "ref/prompt" ? find(ref.name).arguments : isReport ? { slug } : {};
-      const argument = Object.hasOwn(known, name) ? known[name] : undefined;
+      const completable = ref.type === "ref/prompt" ? find(ref.name).arguments : isReport ? { slug } : {};
+      const argument = Object.hasOwn(completable, name) ? completable[name] : undefined;
       const values = argument?.complete(value, call) ?? [];
       return {
         completion: { values: values.slice(0, maxValues), total: values.length, hasMore: values.length > maxValues },

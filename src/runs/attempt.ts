@@ -12,10 +12,9 @@ import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { keepArtifact } from "../reports/artifacts.ts";
-import type { SessionId } from "../reports/session-events.ts";
-import { type Bounds, countEvent, finalEventsOf, openBounds, startClocks, stopClocks } from "./bounds.ts";
+import { countEvent, finalEventsOf, openBounds, startClocks, stopClocks } from "./bounds.ts";
 import type { RunRow } from "./run-row.ts";
-import { openSession, type SessionWriter } from "./session.ts";
+import { openSession } from "./session.ts";
 import { budgetObjection, budgetOfRun } from "./spending.ts";
 import { createWaitNotes } from "./waiting.ts";
 
@@ -63,31 +62,17 @@ export async function runAgent(
   }
 }
 
-type Attempt = {
-  run: RunRow;
-  lease: Lease;
-  stop: AbortSignal;
-  session: SessionId;
-  task: Task;
-  writer: SessionWriter;
-  bounds: Bounds;
-  /** Aborts with a JobFailure. */
-  ended: AbortController;
-  /** Whether its events could be stored. */
-  isStored: boolean;
-  mayWrite: () => boolean;
-  /** Warns the agent that a limit is near. */
-  warn: (limit: string) => void;
-};
+type Attempt = ReturnType<typeof openAttempt>;
 
 /** Prepares to store the events of a run and to enforce its limits. */
-function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: Lease, stop: AbortSignal): Attempt {
+function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: Lease, stop: AbortSignal) {
   const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
   const secrets = [...listModelSecrets(ctx, run.orgId as OrgId), ...secretsOf(run.urlMap)];
   const mayWrite = () => isLeaseHeld(ctx, lease);
   const task = toTask(ctx, run, agent);
+  /** Aborts with a JobFailure. */
   const ended = new AbortController();
-  const writer = openSession({ ...ctx, secrets }, session, mayWrite, (error) => {
+  const writer = openSession(ctx, secrets, session, mayWrite, (error) => {
     attempt.isStored = false;
     const detail = `the session could not be stored: ${error}`;
     ended.abort(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
@@ -97,8 +82,12 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
     warn: (limit) => attempt.warn(limit),
     fail: (failure) => ended.abort(toJobFailure(failure)),
   });
-  const state = { run, lease, stop, session, task, writer, bounds, ended, mayWrite };
-  const attempt: Attempt = { ...state, isStored: true, warn: () => {} };
+  const attempt = {
+    ...{ run, lease, stop, session, task, writer, bounds, ended, mayWrite },
+    isStored: true,
+    /** Warns the agent that a limit is near. */
+    warn(_limit: string): void {},
+  };
   return attempt;
 }
 
@@ -119,7 +108,7 @@ async function openModel(ctx: Context, attempt: Attempt) {
     const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
     const session = gatewayOf(ctx).openSession({
       model,
-      mustHavePrice: budgetOfRun(ctx, run).isCapped,
+      mustHavePrice: budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).isCapped,
       limits: task.limits.model,
       // A silent model is reported before the agent counts as idle.
       silenceMs: task.limits.idleMs / 2,
@@ -217,7 +206,7 @@ function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription
     limits: {
       ...limits,
       memoryBytes: task.limits?.memoryBytes ? limits.memoryBytes : Math.max(limits.memoryBytes, memoryBytes),
-      model: { ...limits.model, costUsd: budgetOfRun(ctx, run).agentUsd },
+      model: { ...limits.model, costUsd: budgetOfRun(ctx, run.orgId, task.limits, run.reservedUsd).agentUsd },
     },
   };
 }

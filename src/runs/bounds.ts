@@ -13,41 +13,36 @@ type Hooks = {
   fail: (failure: AgentFailure) => void;
 };
 
-/**
- * Enforces the limits of a run outside its agent. Near a limit the agent is warned to wrap up; when one is reached `over` aborts and
- * the session so far is the result. For rule-based agents only the time limits apply here.
- */
-export type Bounds = Hooks & {
-  kind: "rules" | "model";
-  limits: Task["limits"];
-  over: AbortController;
-  /** The limit that was reached first. */
-  reached: Limit | null;
-  used: Record<"tool_calls" | "requests" | "bytes_out", number>;
-  /** Limits that the agent was warned of. */
-  warned: Set<string>;
-  /** Commands stopped for the same limit. */
-  stopped: Map<string, number>;
-  /** Tool calls in progress: a command may run silently for longer than the idle limit. */
-  busy: number;
-  isRunning: boolean;
-  isEnded: boolean;
-  clocks: Timers;
-  idleTimers: Timers;
-};
-
 /** Part of the wall clock reserved for a clean end, at most 5 s. */
 const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 const nearShare = 0.8;
 /** Commands stopped for the same limit: each one is reported to the agent, and the last one ends the run. */
 const maxStopped = 3;
 
+/**
+ * Enforces the limits of a run outside its agent. Near a limit the agent is warned to wrap up; when one is reached `over` aborts and
+ * the session so far is the result. For rule-based agents only the time limits apply here.
+ */
+export type Bounds = ReturnType<typeof openBounds>;
+
 /** Sets the limits of a run. Its clocks start with `startClocks`. */
-export const openBounds = (kind: Bounds["kind"], limits: Task["limits"], hooks: Hooks): Bounds => ({
+export const openBounds = (kind: "rules" | "model", limits: Task["limits"], hooks: Hooks) => ({
   ...hooks,
-  ...{ kind, limits, over: new AbortController(), reached: null, warned: new Set(), stopped: new Map() },
+  ...{ kind, limits },
+  over: new AbortController(),
+  /** The limit that was reached first. */
+  reached: null as Limit | null,
   used: { tool_calls: 0, requests: 0, bytes_out: 0 },
-  ...{ busy: 0, isRunning: false, isEnded: false, clocks: [], idleTimers: [] },
+  /** Limits that the agent was warned of. */
+  warned: new Set<string>(),
+  /** Commands stopped for the same limit. */
+  stopped: new Map<string, number>(),
+  /** Tool calls in progress: a command may run silently for longer than the idle limit. */
+  busy: 0,
+  isRunning: false,
+  isEnded: false,
+  clocks: [] as Timers,
+  idleTimers: [] as Timers,
 });
 
 /** Starts the clocks. */

@@ -57,7 +57,7 @@ const preparedWorkspace = statement((db) =>
 export function contextDigestOf(
   ctx: Context,
   { orgId, runId, attempt }: SessionId,
-  { workspace }: Pick<RunTask, "workspace">,
+  { workspace }: RunTask,
 ): string | null {
   const archive = workspace?.archive;
   const row = preparedWorkspace(ctx.db).get({ runId, attempt });

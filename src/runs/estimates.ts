@@ -83,11 +83,11 @@ async function estimateFromLimits(
   ctx: Context,
   org: OrgId,
   prompt: PromptRow,
-  basics: Pick<AgentEstimate, "agent" | "model" | "firstRequestTokens">,
+  basics: { agent: string; model: string | null; firstRequestTokens: number | null },
 ): Promise<AgentEstimate> {
   const { model, firstRequestTokens } = basics;
   const limits = decideLimits(prompt.limits, ctx.config);
-  const { agentUsd } = budgetOfRun(ctx, { orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
+  const { agentUsd } = budgetOfRun(ctx, org, prompt.limits, null);
   const high = model === null ? 0 : await maxUsd(ctx, org, model, limits.model.tokens, agentUsd);
   const low =
     model === null || firstRequestTokens === null

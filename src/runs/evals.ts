@@ -25,9 +25,9 @@ const status = sql<EvalStatus>`(select case
 /** Throws not_found. */
 export function getEvalRequest(ctx: Context, org: OrgId, id: string): EvalRequest {
   const own = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
-  const [found] = select(ctx, own, { limit: 1, offset: 0 });
-  if (!found) throw notFound(`No evaluation has the ID ${id}.`);
-  return found;
+  const [evaluation] = select(ctx, own, { limit: 1, offset: 0 });
+  if (!evaluation) throw notFound(`No evaluation has the ID ${id}.`);
+  return evaluation;
 }
 
 /** Why runs of a request ended without a report, by run. */

@@ -77,12 +77,12 @@ export async function* followRun(
     const mark = changeMark(ctx.db);
     // Read the run before its events: an ended run has all its events stored.
     const run = getRun(ctx, org, id);
-    const found = readAfter(ctx, org, run.runId, position);
+    const news = readAfter(ctx, org, run.runId, position);
     const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
-    if (found.events.length > 0 || state !== lastState) yield { run, ...found };
-    position = found.position;
+    if (news.events.length > 0 || state !== lastState) yield { run, ...news };
+    position = news.position;
     lastState = state;
-    if (found.events.length === batch) continue;
+    if (news.events.length === batch) continue;
     if (run.completedAt !== null) return;
     if (!(await untilChanged(ctx.db, mark, over))) return;
   }

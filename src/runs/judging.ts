@@ -58,13 +58,19 @@ export async function judgeSession(
     return;
 
   const writer = openSession(
-    { db: ctx.db, now: ctx.now, secrets: secretsFor(ctx, run) },
+    ctx,
+    secretsFor(ctx, run),
     session,
     () => isLeaseHeld(ctx, lease),
     () => {},
     events.at(-1),
   );
-  const usd = leftUsd(events, session.attempt, lease.attempt, budgetOfRun(ctx, run).totalUsd);
+  const usd = leftUsd(
+    events,
+    session.attempt,
+    lease.attempt,
+    budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).totalUsd,
+  );
   const task = { ...toTask(run, writer.clean), usd, mustHavePrice: usd !== null };
   const store = (event: AgentEvent) => writer.append(event, "runner");
   store({ type: "milestone", name: "judging", detail: toDetail(judge.model, task.goal) });

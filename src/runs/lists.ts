@@ -161,10 +161,10 @@ function select(
 
 function listByDuration(ctx: Context, org: OrgId, filter: LineFilter, page: KeysetPage, last?: RunRow): RunLine[] {
   const ids = runIdsByDuration(ctx, org, filter, { ...page, last });
-  const found = new Map(
+  const linesById = new Map(
     select(ctx, and(eq(runs.orgId, org), inArray(runs.id, ids)), { limit: ids.length }).map((run) => [run.runId, run]),
   );
-  return ids.flatMap((id) => found.get(id) ?? []);
+  return ids.flatMap((id) => linesById.get(id) ?? []);
 }
 
 function listByTime(
@@ -182,4 +182,11 @@ function listByTime(
   // The first part is a bound that the index of requests can use.
   const after = sql`${evalRequests.id} ${before}= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) ${before} (${last.evalRequestId}, ${last.id})`;
   return select(ctx, and(where, after), { limit, byTrigger, isDown });
+}
+
+/** Which of these runs replaced hosts with a urlMap. */
+export function previewsAmong({ db }: Context, org: OrgId, runIds: string[]): Set<string> {
+  const where = and(eq(runs.orgId, org), inArray(runs.id, runIds), sql`${runs.urlMap} <> '{}'`);
+  const rows = db.select({ id: runs.id }).from(runs).where(where).all();
+  return new Set(rows.map(({ id }) => id));
 }

@@ -231,3 +231,7 @@ function findEarlier(ctx: Context, tx: Tx, org: OrgId, key: string, hash: string
 function firstHost([first]: string[], { toHost }: Mapping): string {
   return first === undefined ? "" : toHost(new URL(first));
 }
+
+/** Who made a REST request: the command line names itself as its user agent. */
+export const triggerOf = ({ headers }: Request): "api" | "cli" =>
+  headers.get("user-agent")?.startsWith("evald-cli/") ? "cli" : "api";

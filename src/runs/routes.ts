@@ -10,9 +10,11 @@ import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
 import { OneOf, PathId, toIso } from "../schema.ts";
 import { cancelRun } from "./endings.ts";
+import { Estimate } from "./estimate-schema.ts";
+import { getEstimate } from "./estimates.ts";
 import { getEvalRequest, listEvalRequests } from "./evals.ts";
 import { followRun, formatPosition, parsePosition } from "./follow.ts";
-import { type AcceptedEval, requestEval, requestRerun } from "./requests.ts";
+import { type AcceptedEval, requestEval, requestRerun, triggerOf } from "./requests.ts";
 import { getRun, listAttempts, listRuns } from "./runs.ts";
 import {
   Attempt,
@@ -23,9 +25,9 @@ import {
   RunRequest,
   RunResponse,
   runsQuery,
+  Spending,
 } from "./schema.ts";
-import { spendingRoutes } from "./spending-routes.ts";
-import { triggerOf } from "./trigger.ts";
+import { getSpending } from "./spending.ts";
 
 const idempotent = Type.Object({
   "idempotency-key": Type.Optional(
@@ -227,6 +229,27 @@ const evalRoutes = (ctx: Context) =>
       ...operation("Runs", "getEvalRequest", "Get an evaluation with its runs and results", {
         200: EvalRequest,
         ...errors(404),
+      }),
+    });
+
+/** What runs will cost, and what they have cost. */
+const spendingRoutes = (ctx: Context) =>
+  new Elysia({ name: "spending" })
+    .get(
+      "/api/v1/prompts/:promptId/estimate",
+      ({ request, params }) => getEstimate(ctx, orgOf(request), params.promptId),
+      {
+        params: Type.Object({ promptId: PathId("ID of the prompt") }),
+        ...operation("Prompts", "getEstimate", "Estimate the duration and cost of a run", {
+          200: Estimate,
+          ...errors(404),
+        }),
+      },
+    )
+    .get("/api/v1/spending", ({ request }) => getSpending(ctx, orgOf(request)), {
+      ...operation("System", "getSpending", "Get the model spending and budget of the current month", {
+        200: Spending,
+        ...errors(),
       }),
     });
 

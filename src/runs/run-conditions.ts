@@ -25,7 +25,7 @@ const few = 1000;
 export const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 
 /** The value of `durationOf`. */
-const durationIn = ({ completedAt, startedAt }: Pick<RunRow, "completedAt" | "startedAt">): number =>
+const durationIn = ({ completedAt, startedAt }: RunRow): number =>
   startedAt !== null && completedAt !== null && completedAt > startedAt ? completedAt - startedAt : -1;
 
 /** `isDown`: in descending order. */

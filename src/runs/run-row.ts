@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { OrgId } from "../context.ts";
-import type { Tx } from "../db/open.ts";
+import type { Db, Tx } from "../db/open.ts";
 import { runs } from "../db/tables/runs.ts";
 import { notFound } from "../errors.ts";
 
@@ -9,7 +9,7 @@ export type RunRow = typeof runs.$inferSelect;
 export const noRun = (id: string) => notFound(`No run has the ID ${id}.`);
 
 /** The row of a run; `id` is case-insensitive. */
-export const findRunRow = (tx: Pick<Tx, "select">, org: OrgId, id: string): RunRow | undefined =>
+export const findRunRow = (tx: Db | Tx, org: OrgId, id: string): RunRow | undefined =>
   tx
     .select()
     .from(runs)
@@ -17,7 +17,7 @@ export const findRunRow = (tx: Pick<Tx, "select">, org: OrgId, id: string): RunR
     .get();
 
 /** The row of a run; `id` is case-insensitive. Throws not_found. */
-export function getRunRow(tx: Pick<Tx, "select">, org: OrgId, id: string): RunRow {
+export function getRunRow(tx: Db | Tx, org: OrgId, id: string): RunRow {
   const row = findRunRow(tx, org, id);
   if (!row) throw noRun(id);
   return row;

@@ -47,10 +47,7 @@ const org = bound("org");
 const page = { limit: bound("limit"), offset: bound("offset") };
 
 /** A report whose goal was not tested succeeds if its score passes the bar of its prompt. Without a score nothing passed. */
-function decided(
-  report: RunReport,
-  { successBar }: Pick<typeof prompts.$inferSelect, "successBar">,
-): NonNullable<Run["report"]> {
+function decided(report: RunReport, successBar: NonNullable<Run["report"]>["passedBar"]): NonNullable<Run["report"]> {
   const { outcome, score, scope } = report;
   const isMeasured = outcome === "not_judged" && score !== null && scope === successBar?.scope;
   const passes = isMeasured && score >= successBar.minScore;
@@ -99,7 +96,7 @@ export const countRuns = (ctx: Context, org: OrgId, promptId?: string): number =
 export function listRuns(
   ctx: Context,
   org: OrgId,
-  { promptId, reportStatus }: Pick<RunFilter, "promptId" | "reportStatus">,
+  { promptId, reportStatus }: RunFilter,
   { limit, offset }: Page,
 ): Paged<Run> {
   const plan = plans(ctx.db)[promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"];
@@ -192,7 +189,7 @@ function toRun(ctx: Context, { run, prompt, rule, report }: Row): Run {
   return {
     runId: run.id,
     status: run.status,
-    report: report && decided(toRunReport(report, reportUrl(ctx.baseUrl(), report.slug)), rule),
+    report: report && decided(toRunReport(report, reportUrl(ctx.baseUrl(), report.slug)), rule.successBar),
     statusUrl,
     runUrl,
     completedAt: toIso(run.completedAt),

@@ -2,14 +2,30 @@ import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { attemptOutcomes } from "../db/tables/jobs.ts";
 import { reportStatuses } from "../db/tables/reports.ts";
-import { runStatuses, triggers } from "../db/tables/runs.ts";
+import { runStatuses, triggers, waitingReasons } from "../db/tables/runs.ts";
 import { table } from "../grading/methodology.ts";
 import { pageQuery } from "../http/paging.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, MappedUrl, mapOf, maxMappedHosts, Nullable, OneOf, shape, Time, Url } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
-import { WaitingFor } from "./waiting-schema.ts";
+
+/** Why the agent of an active run has not started. */
+const WaitingFor = Type.Object(
+  {
+    what: OneOf(
+      waitingReasons,
+      "worker: no connected worker has all of the following; slot: every worker that has is busy",
+    ),
+    agent: Type.String(),
+    sandbox: Type.Boolean({ description: "Whether the run needs a sandbox" }),
+    labels: Type.Array(Type.String(), { description: "Worker labels of its prompt" }),
+    failsAt: Nullable(
+      Type.String({ format: "date-time", description: "When the run fails; null: it waits without limit" }),
+    ),
+  },
+  { title: "WaitingFor", description: "What an active run waits for before its agent starts" },
+);
 
 export const runExample = {
   runId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",

@@ -34,11 +34,12 @@ export type SessionWriter = {
  * first event on.
  */
 export function openSession(
-  { db, now, secrets }: Pick<Context, "db" | "now"> & { secrets: readonly string[] },
+  { db, now }: Context,
+  secrets: readonly string[],
   { orgId, runId, attempt }: SessionId,
   mayWrite: () => boolean,
   onError: (error: unknown) => void,
-  after?: Pick<SessionEvent, "seq" | "at" | "tMs">,
+  after?: SessionEvent,
 ): SessionWriter {
   const startedAt = after ? after.at - after.tMs : now();
   const redaction = createRedaction(secrets);

@@ -1,11 +1,11 @@
 import { and, eq, gte, isNotNull, sql } from "drizzle-orm";
-import { decideLimits } from "../config/limits.ts";
+import { decideLimits, type Limits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
 import { nextTime } from "../cron.ts";
 import type { Tx } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { type RunTask, runs, sessionEvents, spending } from "../db/tables/runs.ts";
+import { runs, sessionEvents, spending } from "../db/tables/runs.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
 import { toIso } from "../schema.ts";
@@ -58,11 +58,7 @@ export function limitsWithinBudget(ctx: Context, org: string, limits: OrgLimits)
 }
 
 /** Reserves the maximum cost of a run in the transaction that starts it. */
-export function reserveBudget(
-  ctx: Context,
-  tx: Tx,
-  run: Pick<typeof runs.$inferSelect, "id" | "orgId" | "model" | "task">,
-): void {
+export function reserveBudget(ctx: Context, tx: Tx, run: typeof runs.$inferSelect): void {
   if (run.model === null || caps(ctx.db).get({ org: run.orgId })?.month == null) return;
   const { row, freeUsd } = monthly(ctx, run.orgId);
   if (freeUsd === null) return;
@@ -72,24 +68,13 @@ export function reserveBudget(
 }
 
 /** Budget of a started run: for the agent, and for the agent with its judge. */
-export function budgetOfRun(
-  ctx: Context,
-  {
-    orgId,
-    task,
-    reservedUsd,
-  }: {
-    orgId: string;
-    task: Pick<RunTask, "limits">;
-    reservedUsd: number | null;
-  },
-): Grant {
+export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, reservedUsd: number | null): Grant {
   const cap = caps(ctx.db).get({ org: orgId });
-  const most = agentCap(decideLimits(task.limits, ctx.config).model.costUsd, cap?.run ?? null);
+  const most = agentCap(decideLimits(limits, ctx.config).model.costUsd, cap?.run ?? null);
   return {
     agentUsd: agentCap(most, reservedUsd),
     totalUsd: reservedUsd,
-    isCapped: (cap?.run ?? cap?.month ?? task.limits?.costUsd ?? null) !== null,
+    isCapped: (cap?.run ?? cap?.month ?? limits?.costUsd ?? null) !== null,
   };
 }
 

@@ -16,7 +16,7 @@ export function listUsed(
   { db, config, now }: Context,
   org: OrgId,
   { runId, startedAt, completedAt, agent }: Run,
-  task: Pick<RunTask, "limits">,
+  task: RunTask,
   attempt: number,
 ): Used[] {
   const limits = decideLimits(task.limits, config);

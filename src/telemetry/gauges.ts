@@ -4,10 +4,10 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
 import { lastBackupAt } from "../db/backup-record.ts";
+import type { Db } from "../db/open.ts";
 import { jobPools } from "../db/tables/jobs.ts";
+import { workerStates } from "../places/messages.ts";
 import type { WorkerExecutor } from "../places/worker-executor.ts";
-import { countStored } from "./stored.ts";
-import { addWorkerGauges } from "./worker-gauges.ts";
 
 /** Registers what is read from the database, the disk and the process with each scrape. Returns the function that reads it. */
 export function addGauges(registry: Registry, { db, now }: Context, workers: WorkerExecutor | null): () => void {
@@ -79,3 +79,74 @@ export function addGauges(registry: Registry, { db, now }: Context, workers: Wor
 }
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+/** Registers what is known about workers. Returns the function that reads it. */
+function addWorkerGauges(registry: Registry, workers: WorkerExecutor): () => void {
+  const registers = [registry];
+  const gauge = (name: string, help: string, label: string) =>
+    new Gauge({ name: `evald_${name}`, help, labelNames: [label], registers });
+  const states = gauge("workers", "Connected workers by state: ready, draining or refused", "state");
+  const slots = gauge("worker_slots", "Maximum concurrent sessions by host name of the worker", "worker");
+  const sessions = gauge("worker_sessions", "Active sessions by host name of the worker", "worker");
+  const silence = gauge("worker_silent_seconds", "Time since the last message by host name of the worker", "worker");
+  const waiting = gauge(
+    "runs_waiting",
+    "Active runs that wait for a worker that has what they need, or for a slot on one that has it",
+    "for",
+  );
+  return () => {
+    const all = workers.list();
+    for (const each of [slots, sessions, silence]) each.reset();
+    for (const state of workerStates) states.set({ state }, all.filter((each) => each.state === state).length);
+    for (const { name: worker, ...each } of all) {
+      slots.inc({ worker }, each.slots);
+      sessions.inc({ worker }, each.runIds.length);
+      silence.set({ worker }, each.silentMs / 1000);
+    }
+    const waitsFor = [...workers.waiting.values()];
+    for (const what of ["worker", "slot"]) waiting.set({ for: what }, waitsFor.filter((each) => each === what).length);
+  };
+}
+
+type Waiting = { pool: string; queued: number; delayed: number; oldest: string | null };
+type Running = { pool: string; running: number };
+type Spending = { usd: number | null; calls: number | null };
+
+/** Milliseconds of an interval of the spending table. */
+const intervalMs = 15 * 60_000;
+
+/** Creation time of a UUIDv7, in epoch milliseconds. */
+const timeOf = (id: string): number => Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+
+/** Returns a function that reads what the database knows about all organizations: unfinished jobs, and spending since this call. All by indexes. */
+function countStored({ $client }: Db, now: () => number) {
+  // IDs of jobs are in order of creation.
+  const waiting = $client.prepare<Waiting, []>(
+    `select pool, sum(available_at = 0) queued, sum(available_at > 0) delayed, min(iif(available_at = 0, id, null)) oldest
+    from jobs where state = 'queued' group by pool`,
+  );
+  const running = $client.prepare<Running, []>(
+    "select pool, count(*) running from jobs where state = 'running' group by pool",
+  );
+  const spending = $client.prepare<Spending, [from: number]>(
+    `select sum(s.usd) usd, sum(s.unpriced_calls) calls from orgs o
+    cross join spending s on s.org_id = o.id and s."from" >= ?`,
+  );
+  const from = Math.floor(now() / intervalMs) * intervalMs;
+  const read = () => {
+    const { usd, calls } = spending.get(from) ?? {};
+    return { usd: usd ?? 0, calls: calls ?? 0 };
+  };
+  const before = read();
+  return () => {
+    const { usd, calls } = read();
+    return {
+      waiting: waiting
+        .all()
+        .map(({ oldest, ...rest }) => ({ ...rest, oldestAt: oldest === null ? null : timeOf(oldest) })),
+      running: running.all(),
+      usd: Math.max(0, usd - before.usd),
+      calls: Math.max(0, calls - before.calls),
+    };
+  };
+}

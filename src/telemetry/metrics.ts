@@ -75,20 +75,18 @@ const endOfRun = statement((db) =>
     .where(eq(runs.id, sql.placeholder("run"))),
 );
 
-/** Metrics in the Prometheus text format. */
-export type Metrics = {
-  registry: Registry;
-  counters: ReturnType<typeof addCounters>;
-  readGauges: () => void;
-  /** Templates of routes as in the OpenAPI document, by those of the router. */
-  routes: Map<string, string>;
-};
+export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Registers all metrics. `workers` null: agents run on this machine. */
-export function createMetrics(ctx: Context, workers: WorkerExecutor | null): Metrics {
+/** Metrics in the Prometheus text format. `workers` null: agents run on this machine. */
+export function createMetrics(ctx: Context, workers: WorkerExecutor | null) {
   const registry = new Registry();
-  const counters = addCounters(registry);
-  return { registry, counters, readGauges: addGauges(registry, ctx, workers), routes: new Map() };
+  return {
+    registry,
+    counters: addCounters(registry),
+    readGauges: addGauges(registry, ctx, workers),
+    /** Templates of routes as in the OpenAPI document, by those of the router. */
+    routes: new Map<string, string>(),
+  };
 }
 
 /** Counts runs whose end is on disk, and ignores unfinished ones. */

@@ -120,13 +120,12 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
       );
     before = event.at;
   }
-  return [rootSpan(run, { traceId, spanId: root, startAt, endAt }, withContent), ...spans];
+  return [rootSpan(run, traceId, root, withContent), ...spans];
 }
 
-type RootPlace = { traceId: string; spanId: string; startAt: number; endAt: number };
-
-function rootSpan(run: TracedRun, { traceId, spanId, startAt, endAt }: RootPlace, withContent: boolean): Span {
+function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: boolean): Span {
   const { report, events } = run;
+  const [startAt = 0, endAt = 0] = [events[0]?.at, events.at(-1)?.at];
   const end = events.findLast((event) => event.type === "end");
   const message = (role: string, content: string, more = {}) =>
     JSON.stringify([{ role, parts: [{ type: "text", content: cut(content) }], ...more }]);

@@ -47,33 +47,27 @@ async function readStart({ body }: Response): Promise<string> {
   return text;
 }
 
-/** The export of traces to an OpenTelemetry collector. */
-export type TraceExport = {
-  ctx: Context;
-  settings: OtlpSettings;
-  /** null: not configured. */
-  metrics: Metrics | null;
-  /** IDs of ended runs, the oldest first. */
-  waiting: string[];
-  stopping: AbortController;
-  /** Attempts to export the oldest one that failed. */
-  failures: number;
-  /** When the next attempt may start, by the monotonic clock. */
-  notBefore: number;
-  hasWarned: boolean;
-  poll: ReturnType<typeof createPoll>;
-};
+/** The export of traces: the runs that wait for it, and what failed. */
+export type TraceExport = ReturnType<typeof createTraceExport>;
 
 /**
  * Exports the sessions of ended runs to an OpenTelemetry collector, one at a time. While it can't be reached, at most 1,000 runs wait; further
- * ones are dropped, and so is what a collector rejects. Runs never wait for it, and nothing is kept over a restart.
+ * ones are dropped, and so is what a collector rejects. Runs never wait for it, and nothing is kept over a restart. `metrics` null: not
+ * configured.
  */
-export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics: Metrics | null): TraceExport {
-  const traces: TraceExport = {
-    ...{ ctx, settings, metrics, waiting: [], failures: 0, notBefore: 0, hasWarned: false },
+export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics: Metrics | null) {
+  const traces = {
+    ...{ ctx, settings, metrics },
+    /** IDs of ended runs, the oldest first. */
+    waiting: [] as string[],
     stopping: new AbortController(),
+    /** Attempts to export the oldest one that failed. */
+    failures: 0,
+    /** When the next attempt may start, by the monotonic clock. */
+    notBefore: 0,
+    hasWarned: false,
     poll: createPoll({
-      check: () => sendNext(traces),
+      check: (): Promise<number> => sendNext(traces),
       onError: (error) => ctx.log.error({ err: error }, "could not export traces"),
       retryMs: maxRetryMs,
     }),

@@ -1,7 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
-import type { OrgId } from "../context.ts";
-import type { Db } from "../db/open.ts";
+import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { methodologyWords } from "../reports/differences.ts";
 import { readScoreDays, type ScoreDay } from "../reports/score-days.ts";
@@ -38,7 +37,7 @@ export type Level = { at: number; value: number };
 
 /** `others`: days of the same prompts with any agent version, context, model and methodology. */
 export type ChangeContext = {
-  db: Db;
+  ctx: Context;
   org: OrgId;
   promptId: string | undefined;
   others: ScoreDay[];
@@ -63,7 +62,7 @@ export function changesOf(context: ChangeContext, days: ScoreDay[], levels: Leve
 
 function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, canary: Canary): Change {
   const delta = rounded(welch(before, after), 1);
-  const found = `${signed(delta.value)} points (95% from ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs, ${pWords(p)} (permutation test of the series)`;
+  const finding = `${signed(delta.value)} points (95% from ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs, ${pWords(p)} (permutation test of the series)`;
   return {
     at: toIso(at),
     what: "score",
@@ -72,7 +71,7 @@ function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, ca
     delta,
     p: Number(p.toFixed(4)),
     canary: canary.verdict,
-    note: `${found}; ${canary.note}`,
+    note: `${finding}; ${canary.note}`,
   };
 }
 
@@ -80,19 +79,19 @@ type Canary = { verdict: Change["canary"]; note: string };
 
 /** Whether canary prompts, whose docs never change, changed at the same time with the same agent, version, model and methodology. */
 function canaryAt(
-  { db, org, promptId, dayOf }: ChangeContext,
+  { ctx, org, promptId, dayOf }: ChangeContext,
   line: ScoreDay,
   at: number,
   span: [number, number],
 ): Canary {
   const others = promptId === undefined ? undefined : ne(prompts.id, promptId.toLowerCase());
-  const canaries = db
+  const canaries = ctx.db
     .select({ id: prompts.id })
     .from(prompts)
     .where(and(eq(prompts.orgId, org), eq(prompts.isCanary, true), others))
     .all()
     .map(({ id }) => id);
-  const { days } = canaries.length === 0 ? { days: [] } : readScoreDays({ db }, org, canaries, span, dayOf);
+  const { days } = canaries.length === 0 ? { days: [] } : readScoreDays(ctx, org, canaries, span, dayOf);
   const same = days.filter(
     ({ agent, version, model, methodology, scope }) =>
       agent === line.agent &&
@@ -131,10 +130,10 @@ function canaryAt(
       note: `too few canary runs to separate docs from model: ${runs}; at least ${canaryRuns.least} per side are needed`,
     };
   const { p } = permutationTest(before, after);
-  const found = `${signed(mean(after) - mean(before))} points, ${runs}, ${pWords(p)}`;
+  const finding = `${signed(mean(after) - mean(before))} points, ${runs}, ${pWords(p)}`;
   return p < alpha
-    ? { verdict: "moved", note: `the canary prompts changed too (${found}), so the model drifted` }
-    : { verdict: "stayed", note: `the canary prompts did not change (${found}), so the docs are the likely cause` };
+    ? { verdict: "moved", note: `the canary prompts changed too (${finding}), so the model drifted` }
+    : { verdict: "stayed", note: `the canary prompts did not change (${finding}), so the docs are the likely cause` };
 }
 
 /** Marks where the agent's model, methodology, version or context changed. */

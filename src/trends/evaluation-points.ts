@@ -18,7 +18,7 @@ type Line = Pick<ScoreDay, "agent" | "version" | "contextDigest" | "model" | "me
  * `isOwn`: whether an evaluation without a report belongs to them.
  */
 export function evaluationsOf(
-  { db }: Pick<Context, "db">,
+  { db }: Context,
   org: OrgId,
   promptId: string,
   line: Line,

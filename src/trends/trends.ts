@@ -2,7 +2,6 @@ import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { cachedUntilWrite } from "../db/cache.ts";
-import type { Db } from "../db/open.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
@@ -13,8 +12,10 @@ import { Nullable, OneOf, toInstant, toIso } from "../schema.ts";
 import { mean } from "../stats/estimates.ts";
 import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
 import { evaluationsOf } from "./evaluation-points.ts";
-import { createStarts, type Interval, intervals } from "./intervals.ts";
 import { Points, pointsOf } from "./points.ts";
+
+const intervals = ["day", "week", "month", "eval"] as const;
+type Interval = (typeof intervals)[number];
 
 /** Maximum number of other series of the same agent and model. */
 const maxOthers = 8;
@@ -96,29 +97,30 @@ const toLine = ({ version, contextDigest, methodology, scope }: ScoreDay) => ({
  * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, canaries
  * are excluded, and each prompt counts equally in a point. Throws not_found, and bad_request for an invalid time.
  */
-export function getTrends({ db, now }: Pick<Context, "db" | "now">, org: OrgId, filter: TrendFilter): Trends {
+export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter): Trends {
+  const { db, now } = ctx;
   const { interval = "week" } = filter;
   const timeZone = timeZoneOf(db, org);
   const startOf = createStarts(interval, timeZone);
   const end = filter.until === undefined ? now() + 1 : toInstant("until", filter.until, timeZone);
-  const asked =
+  const requestedStart =
     filter.since === undefined
       ? end - daysShown[interval] * dayMs
       : Math.min(end, toInstant("since", filter.since, timeZone));
-  const start = startOf(Math.max(asked, end - maxPoints * spanDays[interval] * dayMs));
+  const start = startOf(Math.max(requestedStart, end - maxPoints * spanDays[interval] * dayMs));
   if (filter.promptId !== undefined && filter.tag !== undefined) throw badRequest("Pass promptId or tag, not both.");
   if (interval === "eval" && filter.promptId === undefined)
     throw badRequest("Invalid interval: eval needs promptId. Set promptId, or use day, week or month.");
   const dayOf = interval === "day" ? startOf : createStarts("day", timeZone);
-  const make = () => makeTrends(db, org, filter, { asked, start, end, timeZone, startOf, dayOf });
+  const make = () => makeTrends(ctx, org, filter, { requestedStart, start, end, timeZone, startOf, dayOf });
   // Except for evaluations, the result is the same until the next day begins.
-  const question = ["trends", org, filter, asked < start, start, dayOf(end - 1), timeZone];
+  const question = ["trends", org, filter, requestedStart < start, start, dayOf(end - 1), timeZone];
   return interval === "eval" ? make() : cachedUntilWrite(db, question, make);
 }
 
-/** Epoch ms. `asked`: the start before the limit of points. */
+/** Epoch ms. `requestedStart`: the start before the limit of points. */
 type Span = {
-  asked: number;
+  requestedStart: number;
   start: number;
   end: number;
   timeZone: string;
@@ -126,11 +128,11 @@ type Span = {
   dayOf: (at: number) => number;
 };
 
-function makeTrends(db: Db, org: OrgId, filter: TrendFilter, span: Span): Trends {
+function makeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span): Trends {
   const { interval = "week" } = filter;
-  const { asked, start, end, timeZone, startOf, dayOf } = span;
-  const ids = promptsOf({ db }, org, filter);
-  const { failed: allFailed, days } = readScoreDays({ db }, org, ids, [start, end], dayOf);
+  const { requestedStart, start, end, timeZone, startOf, dayOf } = span;
+  const ids = promptsOf(ctx, org, filter);
+  const { failed: allFailed, days } = readScoreDays(ctx, org, ids, [start, end], dayOf);
   const allDays = filter.promptId === undefined ? days.map((day) => ({ ...day, contextDigest: "" })) : days;
   const matching = allDays.filter(
     (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
@@ -140,13 +142,13 @@ function makeTrends(db: Db, org: OrgId, filter: TrendFilter, span: Span): Trends
   const failed = allFailed.filter(
     ({ agent, model }) => (newest?.agent ?? filter.agent ?? agent) === agent && (newest?.model ?? model) === model,
   );
-  const context: ChangeContext = { db, org, promptId: filter.promptId, others: matching, dayOf };
+  const context: ChangeContext = { ctx, org, promptId: filter.promptId, others: matching, dayOf };
   const lines = linesOf(matching.filter(({ agent, model }) => agent === newest?.agent && model === newest.model));
-  const ofLine = ({ days, from, to }: DatedLine): Pick<Trends, "points" | "nextUntil"> => {
+  const ofLine = ({ days, from, to }: DatedLine): { points: Trends["points"]; nextUntil: string | null } => {
     const [day] = days;
     const isOwn = (at: number) => at >= from && at < to;
     return interval === "eval" && day
-      ? evaluationsOf({ db }, org, ids[0] as string, day, [start, end], maxPoints, isOwn)
+      ? evaluationsOf(ctx, org, ids[0] as string, day, [start, end], maxPoints, isOwn)
       : {
           points: pointsOf(
             startOf,
@@ -161,7 +163,7 @@ function makeTrends(db: Db, org: OrgId, filter: TrendFilter, span: Span): Trends
     series
       .flatMap((each) => each.nextUntil ?? [])
       .sort()
-      .at(-1) ?? (asked < start ? toIso(start) : null);
+      .at(-1) ?? (requestedStart < start ? toIso(start) : null);
   // All series end at the same moment.
   const isShown = ({ from }: Trends["points"][number]) =>
     interval !== "eval" || nextUntil === null || from >= nextUntil;
@@ -215,7 +217,7 @@ function linesOf(days: ScoreDay[]): DatedLine[] {
 }
 
 /** The given prompt, or all with the tag, or all. Without canaries, whose docs never change. */
-function promptsOf({ db }: Pick<Context, "db">, org: OrgId, { promptId, tag }: TrendFilter): string[] {
+function promptsOf({ db }: Context, org: OrgId, { promptId, tag }: TrendFilter): string[] {
   const several = and(ne(prompts.isCanary, true), tag === undefined ? undefined : hasTag(tag));
   const which = promptId === undefined ? several : eq(prompts.id, promptId.toLowerCase());
   const rows = db.select({ id: prompts.id }).from(prompts);
@@ -241,4 +243,25 @@ function levelsOf(days: ScoreDay[]): Level[] {
     n += scores.length;
   }
   return levels.reverse().flat().slice(-maxScores);
+}
+
+/** Every offset of a time zone from UTC is a multiple of this. */
+const stepMs = 15 * 60_000;
+
+/** Returns the start of the interval that contains a time, in a time zone. Both are epoch ms; weeks start on Monday. */
+function createStarts(interval: Interval, timeZone: string): (at: number) => number {
+  const starts = new Map<number, number>();
+  return (at) => {
+    const step = Math.floor(at / stepMs);
+    const start = starts.get(step) ?? startOfInterval(interval, step * stepMs, timeZone);
+    starts.set(step, start);
+    return start;
+  };
+}
+
+function startOfInterval(interval: Interval, at: number, timeZone: string): number {
+  const day = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone).toPlainDate();
+  const first =
+    interval === "month" ? day.with({ day: 1 }) : interval === "week" ? day.subtract({ days: day.dayOfWeek - 1 }) : day;
+  return first.toZonedDateTime(timeZone).epochMilliseconds;
 }

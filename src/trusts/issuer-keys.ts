@@ -22,19 +22,19 @@ const isObject = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** What is needed of a key; null if it can't verify the signature of a token. */
-function toKey(found: unknown): JWK | null {
-  if (!isObject(found) || !kinds.has(found.kty)) return null;
-  if (found.key_ops !== undefined && !(Array.isArray(found.key_ops) && found.key_ops.includes("verify"))) return null;
-  const own = fields.flatMap((name) => (found[name] === undefined ? [] : [[name, found[name]] as const]));
+function toKey(value: unknown): JWK | null {
+  if (!isObject(value) || !kinds.has(value.kty)) return null;
+  if (value.key_ops !== undefined && !(Array.isArray(value.key_ops) && value.key_ops.includes("verify"))) return null;
+  const own = fields.flatMap((name) => (value[name] === undefined ? [] : [[name, value[name]] as const]));
   return own.every(([, value]) => typeof value === "string" && value.length <= maxFieldChars)
     ? (Object.fromEntries(own) as JWK)
     : null;
 }
 
 /** The keys that issuers of ID tokens publish, read through `guard` and kept for an hour. */
-export function createIssuerKeys({ guard, now }: { guard: Pick<Guard, "request" | "text">; now: () => number }) {
+export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => number }) {
   /** In the order of their last use. */
-  const kept = new Map<string, { keys: JSONWebKeySet; at: number }>();
+  const cache = new Map<string, { keys: JSONWebKeySet; at: number }>();
 
   async function readJson(url: string): Promise<Fields> {
     try {
@@ -67,17 +67,17 @@ export function createIssuerKeys({ guard, now }: { guard: Pick<Guard, "request" 
   return {
     /** The keys of an issuer: read again if they are old, or older than the cooldown and `isUnknown`, after a rotation. Throws unavailable. */
     async keysOf(issuer: string, isUnknown: boolean): Promise<JSONWebKeySet | null> {
-      const known = kept.get(issuer);
-      const ageMs = known === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - known.at);
+      const cached = cache.get(issuer);
+      const ageMs = cached === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - cached.at);
       const isFresh = ageMs < (isUnknown ? cooldownMs : keepMs);
-      const last = known && isFresh ? known : { keys: await readKeys(issuer), at: now() };
-      kept.delete(issuer);
-      kept.set(issuer, last);
-      const [oldest] = kept.keys();
-      if (oldest !== undefined && kept.size > maxIssuers) kept.delete(oldest);
-      return last === known && isUnknown ? null : last.keys;
+      const last = cached && isFresh ? cached : { keys: await readKeys(issuer), at: now() };
+      cache.delete(issuer);
+      cache.set(issuer, last);
+      const [oldest] = cache.keys();
+      if (oldest !== undefined && cache.size > maxIssuers) cache.delete(oldest);
+      return last === cached && isUnknown ? null : last.keys;
     },
 
-    forget: (issuer: string): void => void kept.delete(issuer),
+    forget: (issuer: string): void => void cache.delete(issuer),
   };
 }

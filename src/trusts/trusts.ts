@@ -48,7 +48,7 @@ const jobOf: Record<Row["provider"], (claims: Claims) => Job> = {
 
 /** Whether a trust covers a job. Repositories and environments are the same in any case; refs are not. */
 function covers(trust: Row, job: Job): boolean {
-  const same = (pinned: string, found: string | null) => pinned.toLowerCase() === found?.toLowerCase();
+  const same = (pinned: string, actual: string | null) => pinned.toLowerCase() === actual?.toLowerCase();
   const { repository, ref, environment } = trust;
   const isRef =
     ref === null || (ref.endsWith("*") ? (job.ref?.startsWith(ref.slice(0, -1)) ?? false) : ref === job.ref);
@@ -160,9 +160,10 @@ const rowsOf = (ctx: Context, org: OrgId) =>
 /** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
 function orgOf(ctx: Context, named: string | undefined): OrgId {
   const all = listOrgs(ctx);
-  const found = named === undefined ? all : all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
-  const [only] = found;
-  if (only && found.length === 1) return only.id;
+  const matches =
+    named === undefined ? all : all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
+  const [only] = matches;
+  if (only && matches.length === 1) return only.id;
   throw named === undefined
     ? badRequest("Pass organization: this server has several organizations, or none.")
     : refused(`No trust of an organization ${JSON.stringify(named)} matches the ID token.`);

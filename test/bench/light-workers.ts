@@ -37,8 +37,7 @@ const executor: Executor = {
 
 const options = { url, gatewayUrl, version, slots: Number(slots), agents: { llm: agent }, executor };
 const workers: Awaited<ReturnType<typeof openWorker>>[] = [];
-for (let i = 0; i < Number(count); i++)
-  workers.push(await openWorker({ ...options, log: pino({ level: "silent" }), newId: () => crypto.randomUUID() }));
+for (let i = 0; i < Number(count); i++) workers.push(await openWorker({ ...options, log: pino({ level: "silent" }) }));
 process.on("SIGTERM", async () => {
   await Promise.all(workers.map((worker) => worker.stop(0)));
   process.exit(0);

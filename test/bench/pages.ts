@@ -1,6 +1,9 @@
 // Time to the first byte of each page of an organization with 100,000 runs, and what it weighs on the wire.
+import pino from "pino";
 import { readConfig } from "../../src/config/config.ts";
+import { createContext } from "../../src/context.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
+import type { SessionId } from "../../src/reports/session-events.ts";
 import { openSession } from "../../src/runs/session.ts";
 import { seedHistory } from "./history.ts";
 import { median } from "./load.ts";
@@ -25,12 +28,13 @@ function seedSession(dataDir: string, slug: string): string {
     )
     .get(slug);
   if (!run) throw new Error(`no run has the report ${slug}`);
-  const ctx = { db, config: readConfig({}), now: Date.now, newId: (atMs: number) => Bun.randomUUIDv7("hex", atMs) };
+  const log = pino({ level: "silent" });
+  const ctx = createContext({ db, config: readConfig({}), log, agents: {}, baseUrl: () => "http://localhost" });
   const fail = (error: unknown) => {
     throw error;
   };
-  const id = { orgId: run.orgId, runId: run.id, attempt: 1 } as Parameters<typeof openSession>[1];
-  const session = openSession({ ...ctx, secrets: [] }, id, () => true, fail);
+  const id = { orgId: run.orgId, runId: run.id, attempt: 1 } as SessionId;
+  const session = openSession(ctx, [], id, () => true, fail);
   for (let i = 0; i < eventCount; i++)
     session.append({ type: "thought", text: `Step ${i}: ${"words ".repeat(40)}`, by: "rule" }, "agent");
   session.close(new AbortController().signal);

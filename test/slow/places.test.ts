@@ -14,7 +14,6 @@ import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
 const log = pino({ level: process.env.TEST_LOG ?? "silent" });
-const newId = () => crypto.randomUUID();
 const thought = (text: string) => JSON.stringify({ type: "thought", text, by: "rule" });
 const end = JSON.stringify({ type: "end", outcome: "not_judged", reason: "scripted" });
 const megabytes = process.env.TEST_SIZE === "full" ? 64 : 6;
@@ -57,7 +56,7 @@ afterEach(async () => {
 
 /** One worker in this process, with its service's gateway. */
 function onWorker(agents: Record<string, Agent>) {
-  const executor = openWorkerExecutor({ url: redis.url, version: "1", agents, waitMs: 60_000, log, newId });
+  const executor = openWorkerExecutor(redis.url, "1", agents, 60_000, log);
   const local = createLocalExecutor(agents, Date.now, null, []);
   const starting = openWorker({
     url: redis.url,
@@ -67,7 +66,6 @@ function onWorker(agents: Record<string, Agent>) {
     agents,
     executor: local,
     log,
-    newId,
   });
   closings.push(
     () => executor.close(),

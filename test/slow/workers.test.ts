@@ -14,7 +14,6 @@ import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
 const log = pino({ level: process.env.TEST_LOG ?? "silent" });
-const newId = () => crypto.randomUUID();
 const agents = { explorer: instantAgent };
 
 let redis: Awaited<ReturnType<typeof startRedis>>;
@@ -63,7 +62,7 @@ function startWorkerOn({ url = redis.url, goneMs }: On, ...args: string[]) {
 /** A service, and a run that ends only after `release`. */
 async function startRun({ url = redis.url, waitMs = 60_000, workerLabels = [] as string[] } = {}) {
   const file = join(emptyFolder(), "go");
-  const executor = openWorkerExecutor({ url, version, agents, waitMs, log, newId, goneMs: shortMs });
+  const executor = openWorkerExecutor(url, version, agents, waitMs, log, shortMs);
   const app = testApp({ workers: () => executor, log });
   const prompt = await app.send("POST", "/api/v1/prompts", {
     body: { text: `See https://docs.test/ as a-session until ${file}`, workerLabels },
@@ -143,7 +142,7 @@ test("batches of a session that arrive again or too early change nothing", async
 
 test("sessions that start together use the slots of all workers", async () => {
   const workers = [startWorker("--slots", "1"), startWorker("--slots", "1")];
-  const executor = openWorkerExecutor({ url: redis.url, version, agents, waitMs: 60_000, log, newId });
+  const executor = openWorkerExecutor(redis.url, version, agents, 60_000, log);
   const app = testApp({ workers: () => executor, log });
   closings.push(() => app.service.stop(0));
   await until("both are connected", () => executor.slots() === 2);
@@ -211,10 +210,13 @@ test("a run waits without a limit while Redis can't be reached", async () => {
   const own = await startRedis();
   await own.kill();
   const logged: string[] = [];
-  const executor = openWorkerExecutor({
-    ...{ url: own.url, version, agents, waitMs: 1, newId },
-    log: pino({ level: "warn" }, { write: (line: string) => logged.push(line) }),
-  });
+  const executor = openWorkerExecutor(
+    own.url,
+    version,
+    agents,
+    1,
+    pino({ level: "warn" }, { write: (line: string) => logged.push(line) }),
+  );
   const app = testApp({ workers: () => executor, log });
   closings.push(() => app.service.stop(0));
   await until("the service knows", () => logged.join().includes("Redis can't be reached"));
@@ -465,7 +467,7 @@ test("the doctor checks the Redis server", async () => {
 test("workers are drained and upgraded one by one", async () => {
   const open = async (of: string) => {
     const executor = createLocalExecutor(agents, Date.now, emptyFolder(), []);
-    const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, executor, log, newId };
+    const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, executor, log };
     const worker = await openWorker({ ...options, version: of });
     closings.push(
       () => executor.close(),
@@ -474,7 +476,7 @@ test("workers are drained and upgraded one by one", async () => {
     return worker;
   };
   const connect = (of: string) => {
-    const executor = openWorkerExecutor({ url: redis.url, version: of, agents, waitMs: 60_000, log, newId });
+    const executor = openWorkerExecutor(redis.url, of, agents, 60_000, log);
     closings.push(executor.close);
     return executor;
   };
@@ -506,7 +508,7 @@ test("a run fails immediately if it must not wait for a worker", async () => {
 test("a worker with a different version is refused, with both versions in the message", async () => {
   await startRun();
   const executor = createLocalExecutor(agents, Date.now, emptyFolder(), []);
-  const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, executor, log, newId };
+  const options = { url: redis.url, gatewayUrl: "http://127.0.0.1:1", slots: 1, agents, executor, log };
   const worker = await openWorker({ ...options, version: "0.0.1" });
   closings.push(
     () => executor.close(),

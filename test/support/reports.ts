@@ -101,7 +101,8 @@ const steps = (title: string): AgentEvent[] => [
 
 function storeSession(ctx: App["service"]["ctx"], id: SessionId, events: AgentEvent[]): void {
   const session = openSession(
-    { ...ctx, secrets: [] },
+    ctx,
+    [],
     id,
     () => true,
     (error) => {

@@ -57,11 +57,7 @@ export function settingBorders(world: Tenants): Record<string, () => Promise<str
         unlike("settings", found, ofB) ??
         unlike("limits", limitsOfOrg(service.ctx, b.org), { atOnce: ofB.maxRunsAtOnce, aDay: ofB.maxRunsADay }) ??
         unlike("budget", getSpending(service.ctx, b.org).maxUsdAMonth, ofB.maxUsdAMonth) ??
-        unlike(
-          "cost of a run",
-          budgetOfRun(service.ctx, { orgId: b.org, task: { limits: null }, reservedUsd: null }).agentUsd,
-          ofB.maxUsdARun,
-        )
+        unlike("cost of a run", budgetOfRun(service.ctx, b.org, null, null).agentUsd, ofB.maxUsdARun)
       );
     },
 

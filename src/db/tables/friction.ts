@@ -100,7 +100,7 @@ export const frictionLifecycles = sqliteTable(
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
     /** Empty for the live docs, a digest of the urlMap for a preview. */
-    place: text().notNull(),
+    preview: text("place").notNull(),
     fingerprint: text().notNull(),
     /** The newest report that contains it. */
     reportId: text("report_id").notNull(),
@@ -123,7 +123,7 @@ export const frictionLifecycles = sqliteTable(
     life: json<History>("life").notNull(),
   },
   (table) => [
-    primaryKey({ columns: [table.orgId, table.promptId, table.place, table.fingerprint] }),
+    primaryKey({ columns: [table.orgId, table.promptId, table.preview, table.fingerprint] }),
     orgReference("friction_lifecycles_prompt", [table.orgId, table.promptId], prompts),
     orgReference("friction_lifecycles_report", [table.orgId, table.reportId], reports),
     index("friction_lifecycles_by_fingerprint").on(table.orgId, table.fingerprint),

@@ -1,4 +1,4 @@
-import { diffOf, fileOf } from "../../reports/diff.ts";
+import { diffOf, fileOf } from "../../reports/fix-brief.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
 import { Proof, toEventHref } from "./figures.tsx";

@@ -107,7 +107,7 @@ export function ReportPage(props: Props) {
           {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
         </Fold>
         <pre id="fix-brief" hidden>
-          {fixBrief(report, { kept: viewer !== undefined })}
+          {fixBrief(report, { isStored: viewer !== undefined })}
         </pre>
       </article>
     </Layout>

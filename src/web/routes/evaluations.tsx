@@ -3,7 +3,7 @@ import { findLatest, findStep } from "../../comparisons/latest.ts";
 import type { Context } from "../../context.ts";
 import { findGateOfEval } from "../../gates/gates.ts";
 import { failuresOfEval, getEvalRequest } from "../../runs/evals.ts";
-import { previewsAmong } from "../../runs/previews.ts";
+import { previewsAmong } from "../../runs/lists.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { toPart } from "../components/layout.tsx";
 import { showPage, streamPart } from "../page-requests.tsx";

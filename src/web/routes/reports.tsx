@@ -16,7 +16,7 @@ import { type Report, reportFilter } from "../../reports/schema.ts";
 import { getSession } from "../../reports/trace.ts";
 import { getEstimate } from "../../runs/estimates.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
-import { previewsAmong } from "../../runs/previews.ts";
+import { previewsAmong } from "../../runs/lists.ts";
 import { OneOf } from "../../schema.ts";
 import { createShare, sharesOfReport } from "../../shares/shares.ts";
 import { prefersMarkdown, privateAnswer, varyAccept } from "../answer.ts";
