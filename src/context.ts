@@ -4,29 +4,29 @@ import type { Config } from "./config/config.ts";
 import { type Commit, createCommit } from "./db/commit.ts";
 import { createDiskHealth, type DiskHealth } from "./db/disk-health.ts";
 import type { Db, Tx } from "./db/open.ts";
-import { createSignal, type Signal } from "./signal.ts";
+import { createSignal } from "./signal.ts";
 
 declare const brand: unique symbol;
 /** The ID of an authenticated organization. Only a key, a signed-in person, the scheduler and the command line create one. */
 export type OrgId = string & { readonly [brand]: "org" };
 
 /** What happened in this process. Features emit them once it is on disk, unless noted; the loops of the service subscribe. */
-type Signals = {
+const createSignals = () => ({
   /** A run or a regrade waits to be claimed. */
-  jobQueued: Signal;
+  jobQueued: createSignal(),
   /** A job was cancelled while it may be running. */
-  jobCancelled: Signal;
+  jobCancelled: createSignal(),
   /** Runs ended without an attempt, such as cancelled ones. The value has their IDs. */
-  runsEnded: Signal<string[]>;
+  runsEnded: createSignal<string[]>(),
   /** An evaluation ended. Emitted within the transaction of its last run. */
-  evaluationEnded: Signal<{ tx: Tx; org: OrgId; promptId: string }>;
+  evaluationEnded: createSignal<{ tx: Tx; org: OrgId; promptId: string }>(),
   /** A judge was asked about a session. The value says whether it returned a verdict. */
-  runJudged: Signal<boolean>;
+  runJudged: createSignal<boolean>(),
   /** A prompt, tag or time zone may have another next scheduled evaluation. Emitted after the write, at the latest with its commit. */
-  scheduleChanged: Signal;
+  scheduleChanged: createSignal(),
   /** A webhook or email waits to be sent. Emitted within the transaction. */
-  deliveryQueued: Signal;
-};
+  deliveryQueued: createSignal(),
+});
 
 /** What every verb receives first, in place of globals. Created once per service by `createContext`. */
 export type Context = {
@@ -43,7 +43,7 @@ export type Context = {
   agents: Record<string, Agent>;
   /** Runs work in a durable transaction, possibly shared with others. */
   commit: Commit;
-  signals: Signals;
+  signals: ReturnType<typeof createSignals>;
   disk: DiskHealth;
   /** Aborts when the service stops. */
   stopping: AbortSignal;
@@ -57,15 +57,6 @@ export type ContextOptions = Pick<Context, "db" | "config" | "log" | "agents" | 
 
 export function createContext(options: ContextOptions): Context {
   const { db, config, log, agents, baseUrl, onBroken } = options;
-  const signals: Signals = {
-    jobQueued: createSignal(),
-    jobCancelled: createSignal(),
-    runsEnded: createSignal(),
-    evaluationEnded: createSignal(),
-    runJudged: createSignal(),
-    scheduleChanged: createSignal(),
-    deliveryQueued: createSignal(),
-  };
   return {
     db,
     config,
@@ -75,7 +66,7 @@ export function createContext(options: ContextOptions): Context {
     baseUrl,
     agents,
     commit: createCommit(db),
-    signals,
+    signals: createSignals(),
     disk: createDiskHealth(db, log, onBroken),
     stopping: options.stopping ?? new AbortController().signal,
   };

@@ -38,7 +38,7 @@ function cronOf({ frequency, id, timeZone }: Schedule): Cron {
   return new Cron(pattern, { paused: true, timezone: timeZone, fixedTimeRule: "no-wildcard" });
 }
 
-/** Up to `most` times of a schedule after a time, epoch ms. */
+/** Up to `count` times of a schedule after a time, epoch ms. */
 export function nextTimes(schedule: Schedule, afterMs: number, count: number): number[] {
   const times: number[] = [];
   for (let time = nextTime(schedule, afterMs); time !== null && times.length < count; time = nextTime(schedule, time))

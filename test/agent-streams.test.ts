@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { lineParsers } from "../src/agents/coding/agent-output.ts";
-import { object } from "../src/agents/fields.ts";
 import { presets } from "../src/agents/coding/presets.ts";
 import { startStream } from "../src/agents/coding/streams/stream.ts";
+import { object } from "../src/agents/fields.ts";
 
 const linesOf = async (id: string): Promise<Record<string, unknown>[]> => {
   const text = await Bun.file(join(import.meta.dir, "fixtures", "agent-streams", `${id}.jsonl`)).text();

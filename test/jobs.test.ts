@@ -13,11 +13,10 @@ import { reports } from "../src/db/tables/reports.ts";
 import { runs } from "../src/db/tables/runs.ts";
 import type { Limits } from "../src/jobs/claim-order.ts";
 import type { Lease, Requeue } from "../src/jobs/queue.ts";
-import { countUnfinishedJobs } from "../src/jobs/queue.ts";
 import { getRun } from "../src/runs/runs.ts";
 import { createService } from "../src/service.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
-import { queueContext, queueOf } from "./support/queue.ts";
+import { countUnfinishedJobs, queueContext, queueOf } from "./support/queue.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "evald-jobs-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -3,12 +3,12 @@ import { afterEach, describe, expect, test } from "bun:test";
 import * as generated from "@opentelemetry/otlp-transformer/build/src/generated/root";
 import { type Logger, pino } from "pino";
 import { AgentFailure } from "../src/agents/agent.ts";
-import { countUnfinishedJobs } from "../src/jobs/queue.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { requestEval } from "../src/runs/requests.ts";
 import { answerScrape, type Metrics } from "../src/telemetry/metrics.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
 import { modelSession, rows } from "./support/judged.ts";
+import { countUnfinishedJobs } from "./support/queue.ts";
 import { until } from "./support/until.ts";
 
 type Message = {

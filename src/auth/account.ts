@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { people, signIns } from "../db/tables/people.ts";
 import { toIso, toName } from "../schema.ts";
 import { shortAddress } from "./address.ts";
-import { type ClientInfo, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type Client, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
 import { findPassword, hashPassword } from "./people.ts";
 import type { SignedIn } from "./person.ts";
 import { countSignInAttempt, uncountSignInAttempt } from "./sign-in-attempts.ts";
@@ -27,7 +27,7 @@ export async function changePassword(
   { person }: SignedIn,
   currentPassword: string,
   newPassword: string,
-  client: ClientInfo,
+  client: Client,
 ): Promise<string[]> {
   countSignInAttempt(ctx, person.email, client.address);
   // Checked before the current password, so that the error message is ours.

@@ -4,13 +4,13 @@ import type { Engine } from "./engine.ts";
 import { secretOf } from "./links.ts";
 
 /** Details of a request: its cookies, browser and IP address. */
-export type ClientInfo = { cookie: string; userAgent: string; address: string };
+export type Client = { cookie: string; userAgent: string; address: string };
 
-export const toHeaders = ({ cookie, userAgent, address }: ClientInfo): Headers =>
+export const toHeaders = ({ cookie, userAgent, address }: Client): Headers =>
   new Headers({ cookie, "user-agent": userAgent, "x-evald-address": address });
 
 /** The same browser with new cookies that it doesn't have yet. */
-export const withCookies = (client: ClientInfo, cookies: string[]): ClientInfo => ({
+export const withCookies = (client: Client, cookies: string[]): Client => ({
   ...client,
   cookie: cookies.map((cookie) => cookie.split(";")[0]).join("; "),
 });

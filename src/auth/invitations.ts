@@ -4,7 +4,7 @@ import { orgs } from "../db/tables/orgs.ts";
 import { invitations, people } from "../db/tables/people.ts";
 import { AppError, conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { type ClientInfo, engineOf, inSequence, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
+import { type Client, engineOf, inSequence, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPerson, registerOrSignIn } from "./people.ts";
 import { type NewPerson, type SignedIn, toEmail, toRole } from "./person.ts";
@@ -79,13 +79,7 @@ export const listReceivedInvitations = (ctx: Context, personId: string) =>
  * Invites an email address and revokes its earlier invitation. `mailedPath` is the path of the link to email. Opening it proves who
  * holds the address, so it must not be shown to anyone else.
  */
-export async function invitePerson(
-  ctx: Context,
-  org: OrgId,
-  email: string,
-  role: string,
-  client: ClientInfo,
-): Promise<{ email: string; mailedPath: string }> {
+export async function invitePerson(ctx: Context, org: OrgId, email: string, role: string, client: Client) {
   const address = toEmail(email);
   const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(ctx.now() - hourMs)));
   if (
@@ -100,7 +94,7 @@ export async function invitePerson(
   return { email: address, mailedPath: toPath(ctx, invitation.id, "mail") };
 }
 
-export async function revokeInvitation(ctx: Context, org: OrgId, id: string, client: ClientInfo): Promise<void> {
+export async function revokeInvitation(ctx: Context, org: OrgId, id: string, client: Client): Promise<void> {
   const where = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
   if (!ctx.db.select().from(invitations).where(where).get()) throw notFound("The invitation was not found.");
   const { api } = await engineOf(ctx);
@@ -113,7 +107,7 @@ export const acceptInvitation = (
   token: string,
   signedIn: SignedIn | null,
   { name, password }: Omit<NewPerson, "email">,
-  client: ClientInfo,
+  client: Client,
 ): Promise<string[]> =>
   inSequence(ctx, async () => {
     const { id, email, isMailed } = readInvitation(ctx, token);

@@ -1,6 +1,6 @@
 import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import { type Context, type OrgId, perContext } from "../context.ts";
-import { cacheUntilForgotten } from "../db/cache.ts";
+import { createForgettableCache } from "../db/cache.ts";
 import { statement } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables/keys.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
@@ -55,7 +55,7 @@ type KeyOptions = {
 type CachedKey = { caller: Caller; expiresAt: number | null };
 
 /** Keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
-const cachedKeys = perContext((ctx) => cacheUntilForgotten<CachedKey>(ctx.db, 1000));
+const cachedKeys = perContext((ctx) => createForgettableCache<CachedKey>(ctx.db, 1000));
 
 /** When keys were last used, by ID: the times that are not yet stored, and when they were last stored. Epoch ms. */
 const keyUses = perContext(() => ({ unstored: new Map<string, number>(), storedAt: new Map<string, number>() }));

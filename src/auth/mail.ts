@@ -5,13 +5,7 @@ const timeoutMs = 10_000;
 /** Whether the service sends email. If not, people share links themselves. */
 export const sendsMail = ({ config }: Context): boolean => config.people.mail !== null;
 
-export const mailInvitation = (
-  ctx: Context,
-  to: string,
-  orgName: string,
-  inviter: string,
-  path: string,
-): Promise<boolean> =>
+export const mailInvitation = (ctx: Context, to: string, orgName: string, inviter: string, path: string) =>
   send(
     ctx,
     to,
@@ -35,7 +29,7 @@ export const mailNotification = (
   text: string,
   orgName: string,
   path: string,
-): Promise<boolean> =>
+) =>
   send(
     ctx,
     to,
@@ -43,14 +37,7 @@ export const mailNotification = (
     `${text}\n\nYou’re receiving this email because ${orgName} sends notifications to you. Owners can change that at ${ctx.baseUrl()}${path}\n`,
   );
 
-export const mailDisabled = (
-  ctx: Context,
-  to: string[],
-  orgName: string,
-  name: string,
-  reason: string,
-  path: string,
-): Promise<boolean> =>
+export const mailDisabled = (ctx: Context, to: string[], orgName: string, name: string, reason: string, path: string) =>
   send(
     ctx,
     to,

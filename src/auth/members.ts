@@ -3,7 +3,7 @@ import type { Context, OrgId } from "../context.ts";
 import { members, people, type Role, roles, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
-import { type ClientInfo, engineOf, inSequence, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type Client, engineOf, inSequence, toHeaders, withAppErrors } from "./engine-calls.ts";
 import { type SignedIn, toRole } from "./person.ts";
 
 export type Member = ReturnType<typeof listMembers>[number];
@@ -37,7 +37,7 @@ export const listMemberEmails = (ctx: Context, org: OrgId): string[] =>
 export const listOwnerEmails = (ctx: Context, org: OrgId): string[] =>
   listMembers(ctx, org).flatMap(({ email, role }) => (role === "owner" ? [email] : []));
 
-export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string, client: ClientInfo): Promise<void> =>
+export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string, client: Client): Promise<void> =>
   inSequence(ctx, async () => {
     const newRole = toRole(role);
     const member = getMember(ctx, org, memberId);
@@ -48,7 +48,7 @@ export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string
     await withAppErrors(api.updateMemberRole({ body, headers: toHeaders(client) }));
   });
 
-export const removeMember = (ctx: Context, org: OrgId, memberId: string, client: ClientInfo): Promise<void> =>
+export const removeMember = (ctx: Context, org: OrgId, memberId: string, client: Client): Promise<void> =>
   inSequence(ctx, async () => {
     refuseLastOwner(ctx, org, getMember(ctx, org, memberId));
     const { api } = await engineOf(ctx);
@@ -56,7 +56,7 @@ export const removeMember = (ctx: Context, org: OrgId, memberId: string, client:
     await withAppErrors(api.removeMember({ body, headers: toHeaders(client) }));
   });
 
-export const leaveOrg = (ctx: Context, org: OrgId, { person }: SignedIn, client: ClientInfo): Promise<void> =>
+export const leaveOrg = (ctx: Context, org: OrgId, { person }: SignedIn, client: Client): Promise<void> =>
   inSequence(ctx, async () => {
     const where = and(eq(members.orgId, org), eq(members.personId, person.id));
     const row = ctx.db.select().from(members).where(where).get();

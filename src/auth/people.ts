@@ -5,7 +5,7 @@ import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
-import { type ClientInfo, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
+import { type Client, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
 import { checkStrength } from "./password-strength.ts";
 import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
 import { countSignInAttempt, uncountSignInAttempt } from "./sign-in-attempts.ts";
@@ -36,7 +36,7 @@ export const listMemberships = (ctx: Context, personId: string): Membership[] =>
     .map((row) => ({ ...row, org: row.org as OrgId }));
 
 /** Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known, and rate_limited. */
-export async function signIn(ctx: Context, email: string, password: string, client: ClientInfo): Promise<string[]> {
+export async function signIn(ctx: Context, email: string, password: string, client: Client): Promise<string[]> {
   const account = email.trim().toLowerCase();
   countSignInAttempt(ctx, account, client.address);
   const { api } = await engineOf(ctx);
@@ -58,10 +58,7 @@ export async function signIn(ctx: Context, email: string, password: string, clie
 }
 
 /** The person to whom the cookies belong, and cookies to set in the response. */
-export async function findSignedIn(
-  ctx: Context,
-  client: ClientInfo,
-): Promise<{ signedIn: SignedIn | null; cookies: string[] }> {
+export async function findSignedIn(ctx: Context, client: Client) {
   const { api } = await engineOf(ctx);
   const request = { headers: toHeaders(client), returnHeaders: true } as const;
   const { headers, response } = await api.getSession(request);
@@ -79,7 +76,7 @@ export async function findSignedIn(
 }
 
 /** Ends a session. Returns cookies that clear the browser's. */
-export async function signOut(ctx: Context, client: ClientInfo): Promise<string[]> {
+export async function signOut(ctx: Context, client: Client): Promise<string[]> {
   const { api } = await engineOf(ctx);
   const current = await api.getSession({ headers: toHeaders(client), query: { disableRefresh: true } });
   // The library reports success even if the session could not be deleted.
@@ -111,7 +108,7 @@ export async function hashPassword(ctx: Context, password: string): Promise<stri
 export async function registerOrSignIn(
   ctx: Context,
   { name, email, password }: NewPerson,
-  client: ClientInfo,
+  client: Client,
   isProven: boolean,
 ): Promise<string[]> {
   const address = toEmail(email);

@@ -3,7 +3,7 @@ import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
 import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
-import type { ClientInfo } from "./engine-calls.ts";
+import type { Client } from "./engine-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPassword, hashPassword, signIn } from "./people.ts";
 import type { Person } from "./person.ts";
@@ -36,12 +36,7 @@ export const toResetPath = (ctx: Context, personId: string): string => toPath(ct
  * The path of a link that lets a member set a new password within a day. Throws conflict if the person is also in
  * an organization of which the caller isn't an owner, because the link would grant access to that one too.
  */
-export function toResetPathFor(
-  ctx: Context,
-  org: OrgId,
-  memberId: string,
-  owner: Person,
-): { email: string; path: string } {
+export function toResetPathFor(ctx: Context, org: OrgId, memberId: string, owner: Person) {
   const isMember = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
   const person = ctx.db.select({ id: people.id, email: people.email }).from(people).innerJoin(members, isMember).get();
   if (!person) throw notFound("The member was not found.");
@@ -53,12 +48,7 @@ export function toResetPathFor(
 }
 
 /** Sets the password, and signs the person out everywhere and in here. Returns the cookies. */
-export async function resetPassword(
-  ctx: Context,
-  token: string,
-  password: string,
-  client: ClientInfo,
-): Promise<string[]> {
+export async function resetPassword(ctx: Context, token: string, password: string, client: Client) {
   readReset(ctx, token);
   const hash = await hashPassword(ctx, password);
   const email = transaction(ctx.db, (tx) => {

@@ -3,7 +3,7 @@ import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { members, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
-import { type ClientInfo, engineOf, inSequence, withAppErrors } from "./engine-calls.ts";
+import { type Client, engineOf, inSequence, withAppErrors } from "./engine-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
 import { findPerson, registerOrSignIn } from "./people.ts";
 import type { NewPerson, Person, SignedIn } from "./person.ts";
@@ -41,12 +41,7 @@ export async function addOwner(ctx: Context, org: OrgId, { person, signInId }: S
 }
 
 /** Creates the first owner of an organization and signs them in. */
-export const createFirstOwner = (
-  ctx: Context,
-  token: string,
-  person: NewPerson,
-  client: ClientInfo,
-): Promise<string[]> =>
+export const createFirstOwner = (ctx: Context, token: string, person: NewPerson, client: Client): Promise<string[]> =>
   inSequence(ctx, async () => {
     const { org } = readSetup(ctx, token);
     const cookies = await registerOrSignIn(ctx, person, client, false);

@@ -5,7 +5,7 @@ import { orgs } from "../db/tables/orgs.ts";
 import { accounts, invitations, members, people, signIns } from "../db/tables/people.ts";
 import { notFound, unavailable } from "../errors.ts";
 import type { Engine } from "./engine.ts";
-import { type ClientInfo, toHeaders } from "./engine-calls.ts";
+import { type Client, toHeaders } from "./engine-calls.ts";
 import { secretOf } from "./links.ts";
 
 const engines = perContext(() => ({ loading: undefined as Promise<Engine> | undefined }));
@@ -14,11 +14,7 @@ const engines = perContext(() => ({ loading: undefined as Promise<Engine> | unde
 export const ssoNameOf = ({ config }: Context): string | null => config.people.oidc?.name ?? null;
 
 /** The provider's URL to redirect to, and the cookies to set. `next` is the path to return to, below the base. */
-export async function beginSso(
-  ctx: Context,
-  next: string,
-  client: ClientInfo,
-): Promise<{ location: string; cookies: string[] }> {
+export async function beginSso(ctx: Context, next: string, client: Client) {
   const { api } = await ssoEngineOf(ctx);
   const body = {
     provider: "oidc",
@@ -31,11 +27,7 @@ export async function beginSso(
 }
 
 /** Completes the sign-in when the provider redirects back. */
-export async function endSso(
-  ctx: Context,
-  query: Record<string, string>,
-  client: ClientInfo,
-): Promise<{ location: string; cookies: string[] }> {
+export async function endSso(ctx: Context, query: Record<string, string>, client: Client) {
   const { api, $context } = await ssoEngineOf(ctx);
   const response = await api.callbackOAuth({
     params: { id: "oidc" },

@@ -6,7 +6,7 @@ const checkIntervalMs = 1;
 /** The same for values that are read with every request and that hardly any other process changes. */
 const rareCheckIntervalMs = 5;
 
-/** Returns a number that changes with every write of another connection, within `everyMs` milliseconds. */
+/** Returns a number that changes with every write of another connection, within `intervalMs` milliseconds. */
 const versionOf = perConnection(({ $client: client }: Db) => {
   const otherWrites = client.prepare<{ data_version: number }, []>("pragma data_version");
   let version: number | undefined;
@@ -26,24 +26,24 @@ const ownWrites = perConnection(({ $client }: Db) => $client.prepare<{ n: number
 export const changeMark = (db: Db): string => `${ownWrites(db).get()?.n} ${versionOf(db)(checkIntervalMs)}`;
 
 /**
- * Caches up to `most` values computed from the database until it changes, by any process. Cached values are shared:
+ * Caches up to `maxValues` values computed from the database until it changes, by any process. Cached values are shared:
  * do not modify them. undefined is never cached.
  */
-export const cacheUntilWrite = <T>(db: Db, maxValues: number) => cacheWhileSame<T>(db, maxValues, () => changeMark(db));
+export const createCache = <T>(db: Db, maxValues: number) => createMarkedCache<T>(db, maxValues, () => changeMark(db));
 
 /**
- * Like `cacheUntilWrite`, but writes of this process leave the values unless it calls `forget`. Writes of another process are noticed within
+ * Like `createCache`, but writes of this process leave the values unless it calls `forget`. Writes of another process are noticed within
  * 5 milliseconds.
  */
-export function cacheUntilForgotten<T>(db: Db, maxValues: number) {
+export function createForgettableCache<T>(db: Db, maxValues: number) {
   let writes = 0;
   return {
-    get: cacheWhileSame<T | undefined>(db, maxValues, () => `${writes} ${versionOf(db)(rareCheckIntervalMs)}`),
+    get: createMarkedCache<T | undefined>(db, maxValues, () => `${writes} ${versionOf(db)(rareCheckIntervalMs)}`),
     forget: (): void => void writes++,
   };
 }
 
-function cacheWhileSame<T>(db: Db, maxValues: number, readMark: () => string): (key: string, compute: () => T) => T {
+function createMarkedCache<T>(db: Db, maxValues: number, readMark: () => string): (key: string, compute: () => T) => T {
   const values = new Map<string, T>();
   let lastMark = "";
   return (key, compute) => {
@@ -65,12 +65,12 @@ function cacheWhileSame<T>(db: Db, maxValues: number, readMark: () => string): (
 /** Results over many reports to keep per database. The largest take some 100 KB. */
 const maxShared = 100;
 
-const sharedCache = perConnection((db: Db) => cacheUntilWrite<unknown>(db, maxShared));
+const sharedCache = perConnection((db: Db) => createCache<unknown>(db, maxShared));
 
 /**
- * A result that is computed from the database, and computed again only once the database has changed. `question`: everything else that it
+ * A result that is computed from the database, and computed again only once the database has changed. `key`: everything else that it
  * depends on. The result is shared: do not modify it.
  */
-export function cachedUntilWrite<T>(db: Db, key: readonly unknown[], compute: () => T): T {
+export function cachedResult<T>(db: Db, key: readonly unknown[], compute: () => T): T {
   return sharedCache(db)(JSON.stringify(key), compute) as T;
 }

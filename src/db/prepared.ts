@@ -79,7 +79,7 @@ const toValue = (name: string) => (values: Values) => {
 
 type Row = Record<string, unknown>;
 type Cell = { name: string; index: number; decode: ((value: unknown) => unknown) | null };
-/** A nested object. `mayLack`: it is null if its first field is. */
+/** A nested object. `isOptional`: it is null if its first field is. */
 type Group = { name: string; cells: Cell[]; isOptional: boolean };
 
 /** Reads rows into objects of the selected shape. `tables`: as in `Prepared`. */

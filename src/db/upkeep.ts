@@ -23,7 +23,7 @@ const expiredRows = 1_000;
 /** ID tokens of CI jobs are accepted this long after they expire, and failed sign-in attempts count this long. */
 const graceMs = 15 * 60_000;
 
-/** Deletes up to a batch of deliveries made before the ID `end` and ended before `before`, epoch ms. Returns their number. */
+/** Deletes up to a batch of deliveries made before the ID `endId` and ended before `before`, epoch ms. Returns their number. */
 function deleteDeliveryBatch(tx: Tx, endId: string, before: number): number {
   const ended = and(lt(deliveries.id, endId), lt(deliveries.completedAt, before));
   const batch = tx.select({ id: deliveries.id }).from(deliveries).where(ended).orderBy(deliveries.id).limit(batchRows);

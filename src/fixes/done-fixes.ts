@@ -148,11 +148,7 @@ function getLatest(ctx: Context, org: OrgId, promptId: string, fingerprint: stri
 }
 
 /** The recommended fix for a friction point in a report, and all friction points that it should remove. */
-function recommendationOf(
-  ctx: Context,
-  reportId: string,
-  fingerprint: string,
-): { title: string; fingerprints: string[] } {
+function recommendationOf(ctx: Context, reportId: string, fingerprint: string) {
   const points = ctx.db.select().from(frictionPoints).where(eq(frictionPoints.reportId, reportId)).all();
   const point = points.find((point) => point.fingerprint === fingerprint);
   const rows = ctx.db.select().from(recommendations).where(eq(recommendations.reportId, reportId)).all();

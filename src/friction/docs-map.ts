@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, gte, lt, ne, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { cachedUntilWrite } from "../db/cache.ts";
+import { cachedResult } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
@@ -96,7 +96,7 @@ export function getDocsMap(ctx: Context, org: OrgId, scope: Scope, query: MapQue
   const { agent, limit } = query;
   const { promptId, providerId } = scope;
   const question = ["docs map", org, promptId, providerId, agent, limit, first, last, zone];
-  return cachedUntilWrite(db, question, () => makeDocsMap(ctx, org, scope, query, [first, last], zone));
+  return cachedResult(db, question, () => makeDocsMap(ctx, org, scope, query, [first, last], zone));
 }
 
 function makeDocsMap(

@@ -1,5 +1,5 @@
 import type { Context, OrgId } from "../context.ts";
-import { cachedUntilWrite } from "../db/cache.ts";
+import { cachedResult } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
 import type { frictionPoints } from "../db/tables/friction.ts";
@@ -70,7 +70,7 @@ export function listFriction(
   const { severity, state, agent, dismissed, everything, promptId, providerId, sort } = filter;
   const which = [promptId, providerId, severity, state, agent, dismissed, everything];
   const question = ["friction", org, ...which, sort, limit, offset];
-  return cachedUntilWrite(ctx.db, question, () => makeList(ctx, org, filter, { limit, offset }));
+  return cachedResult(ctx.db, question, () => makeList(ctx, org, filter, { limit, offset }));
 }
 
 /** A friction point with its evaluations, oldest first. Throws not_found. */

@@ -5,19 +5,20 @@ import { type Json, type JsonObject, mergeNull } from "./json-schema.ts";
 import { ApiError } from "./operation.ts";
 import { isTagged } from "./responses.ts";
 
-const statusTexts: Record<string, string> = {
-  200: "OK",
-  304: "Not modified: the client has the version with the ETag in If-None-Match",
-  201: "Created",
-  400: "The request is invalid; the detail says why",
-  401: "The API key is missing, unknown, expired or revoked",
-  403: "The API key lacks the required scope",
-  404: "Not found, or it belongs to another organization",
-  409: "Conflicts with the current state",
-  413: "The request body is larger than 1 MiB",
-  429: "Too many requests",
-  500: "Internal error",
-  503: "Temporarily unavailable; retry after the time in Retry-After",
+/** The text of each status, and the name of its response if operations share it. */
+const statuses: Record<string, { text: string; name?: string }> = {
+  200: { text: "OK" },
+  304: { name: "NotModified", text: "Not modified: the client has the version with the ETag in If-None-Match" },
+  201: { text: "Created" },
+  400: { name: "BadRequest", text: "The request is invalid; the detail says why" },
+  401: { name: "Unauthorized", text: "The API key is missing, unknown, expired or revoked" },
+  403: { name: "Forbidden", text: "The API key lacks the required scope" },
+  404: { name: "NotFound", text: "Not found, or it belongs to another organization" },
+  409: { name: "Conflict", text: "Conflicts with the current state" },
+  413: { name: "TooLarge", text: "The request body is larger than 1 MiB" },
+  429: { name: "TooManyRequests", text: "Too many requests" },
+  500: { name: "Internal", text: "Internal error" },
+  503: { name: "Unavailable", text: "Temporarily unavailable; retry after the time in Retry-After" },
 };
 
 const headers = {
@@ -105,25 +106,11 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
 const sortedByName = (parts: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Names of the responses that operations share. */
-const sharedNames: Record<string, string> = {
-  304: "NotModified",
-  400: "BadRequest",
-  401: "Unauthorized",
-  403: "Forbidden",
-  404: "NotFound",
-  409: "Conflict",
-  413: "TooLarge",
-  429: "TooManyRequests",
-  500: "Internal",
-  503: "Unavailable",
-};
-
 /** Moves the responses that are the same for all operations to `shared`, and replaces them with references. */
 function shareErrors(responses: Record<string, JsonObject>, shared: JsonObject): JsonObject {
   const entries = Object.entries(responses).map(([status, response]): [string, Json] => {
-    const name = sharedNames[status];
-    if (name === undefined || response.description !== statusTexts[status]) return [status, response];
+    const { name, text } = statuses[status] ?? {};
+    if (name === undefined || response.description !== text) return [status, response];
     shared[name] ??= response;
     const isSame = Bun.deepEquals(shared[name], response);
     return [status, isSame ? { $ref: `#/components/responses/${name}` } : response];
@@ -137,7 +124,7 @@ function withEtag(operation: JsonObject): JsonObject {
   if (!(success?.content as JsonObject | undefined)?.["application/json"]) return operation;
   const ETag = header("ETag");
   const response = { ...success, headers: { ...(success?.headers as JsonObject), ETag } };
-  const unchanged = { description: statusTexts[304] as string, headers: { ETag, "X-Request-Id": header("RequestId") } };
+  const unchanged = { description: statuses[304]?.text ?? "", headers: { ETag, "X-Request-Id": header("RequestId") } };
   return { ...operation, responses: { 200: response, 304: unchanged, ...others } };
 }
 
@@ -185,7 +172,7 @@ function toResponse(status: string, response: JsonObject, schemas: JsonObject): 
       ...(status === "401" && { "WWW-Authenticate": header("Authenticate") }),
       ...(["429", "503"].includes(status) && { "Retry-After": header("RetryAfter") }),
     },
-    ...(isGenerated ? { description: statusTexts[status] ?? "OK" } : {}),
+    ...(isGenerated ? { description: statuses[status]?.text ?? "OK" } : {}),
   };
 }
 

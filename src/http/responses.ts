@@ -90,7 +90,7 @@ export function answerRequest(
 }
 
 /**
- * Compresses a large JSON response in a separate thread with `mayZip`. With `mayTag`, adds an ETag, and returns 304 to a client that has this
+ * Compresses a large JSON response in a separate thread with `mayCompress`. With `mayTag`, adds an ETag, and returns 304 to a client that has this
  * version.
  */
 async function compress(request: Request, response: Response, may: { mayCompress: boolean; mayTag: boolean }) {

@@ -1,4 +1,4 @@
-import { and, count, eq, lte, or, sql } from "drizzle-orm";
+import { and, eq, lte, sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
@@ -64,14 +64,10 @@ export function enqueue(ctx: Context, _tx: Tx, { pool, kind, subject, orgId, hos
 type Claim = { pool: Pool; max: number; owner: string; leaseMs: number; limits: Limits };
 
 /**
- * Takes up to `most` due jobs of a pool within the limits, in their order. `nextDueAt`: when the next one within the limits is due, epoch
- * ms; null if none waits, or if `most` were taken.
+ * Takes up to `max` due jobs of a pool within the limits, in their order. `nextDueAt`: when the next one within the limits is due, epoch
+ * ms; null if none waits, or if `max` were taken.
  */
-export function claimJobs(
-  ctx: Context,
-  _tx: Tx,
-  { pool, max, owner, leaseMs, limits }: Claim,
-): { leases: Lease[]; nextDueAt: number | null } {
+export function claimJobs(ctx: Context, _tx: Tx, { pool, max, owner, leaseMs, limits }: Claim) {
   const now = ctx.now();
   const leases: Lease[] = [];
   const queue = candidates(ctx.db, pool, now, limits);
@@ -151,13 +147,6 @@ export function listOrphanedJobs(ctx: Context, pool: Pool, which: "all" | "expir
     .where(and(running, eq(jobs.pool, pool), isExpired))
     .all();
 }
-
-export const countUnfinishedJobs = ({ db }: Context, pool: Pool): number =>
-  db
-    .select({ n: count() })
-    .from(jobs)
-    .where(and(or(queued, running), eq(jobs.pool, pool)))
-    .get()?.n ?? 0;
 
 /** Raw SQL: Drizzle needs longer to build these statements than SQLite to run them. */
 const statements = perConnection(({ $client }: Db) => {

@@ -142,10 +142,7 @@ export function listPrompts(
 }
 
 /** The prompt whose public badge has this token; null: none, or it was revoked. */
-export function findPromptByBadge(
-  ctx: Context,
-  token: string,
-): { org: OrgId; promptId: string; isArchived: boolean } | null {
+export function findPromptByBadge(ctx: Context, token: string) {
   const row = ctx.db
     .select({ org: prompts.orgId, promptId: prompts.id, status: prompts.status })
     .from(prompts)

@@ -7,7 +7,7 @@ import { checkLimits } from "../config/limits.ts";
 import { parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
 import { frequencyProblem } from "../cron.ts";
-import { type prompts, providers } from "../db/tables/prompts.ts";
+import { type PromptAgent, type prompts, providers } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { AppError, invalidField } from "../errors.ts";
@@ -38,7 +38,7 @@ const scheduleFields = [
 ];
 
 /**
- * Refuses a schedule whose runs could only fail, unless a request changes none of its fields: it may have lost its provider before. `given`:
+ * Refuses a schedule whose runs could only fail, unless a request changes none of its fields: it may have lost its provider before. `changedFields`:
  * the fields of the request. Throws bad_request that names one of them.
  */
 export function checkSchedule(
@@ -62,8 +62,8 @@ export function checkSchedule(
     );
 }
 
+type SelectedAgents = [PromptAgent, ...PromptAgent[]];
 type AgentSelection = { agent: string | null; model: string | null };
-type SelectedAgent = { agent: string; model: string | null };
 
 /** Whether an agent can use a model. */
 const canUse = (agent: AgentChoice | undefined, model: string | null): boolean => {
@@ -74,7 +74,7 @@ const canUse = (agent: AgentChoice | undefined, model: string | null): boolean =
   );
 };
 
-/** Returns the row to store, with IDs in lower case. `given`: the fields that a change has. Throws bad_request that names the field. */
+/** Returns the row to store, with IDs in lower case. `changedFields`: the fields that a change has. Throws bad_request that names the field. */
 export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changedFields?: readonly string[]): PromptRow {
   const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
   const { docsUrl, productUrl } = providers;
@@ -106,7 +106,7 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
 }
 
 /** The agent and model of a new run: an agent with a model if a model is set and has a key. */
-export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): SelectedAgent {
+export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): PromptAgent {
   const agents = listAgentChoices(ctx.agents);
   const available = agents.filter(({ objection }) => objection === null);
   const model = row.model ?? ctx.config.agentModel;
@@ -127,18 +127,13 @@ export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): Se
 }
 
 /** The agents and models of a prompt, whether or not they can run it. */
-export function agentsOfPrompt(ctx: Context, org: OrgId, row: PromptRow): [SelectedAgent, ...SelectedAgent[]] {
+export function agentsOfPrompt(ctx: Context, org: OrgId, row: PromptRow): SelectedAgents {
   const [first = row, ...others] = row.agents ?? [];
   return [agentOfPrompt(ctx, org, first), ...others.map((each) => agentOfPrompt(ctx, org, each))];
 }
 
 /** The agents and models of a new evaluation: all of its prompt, or the one that the request names. Throws bad_request that names the field. */
-export function agentsForRun(
-  ctx: Context,
-  org: OrgId,
-  row: PromptRow,
-  selection: Partial<AgentSelection> = {},
-): [SelectedAgent, ...SelectedAgent[]] {
+export function agentsForRun(ctx: Context, org: OrgId, row: PromptRow, selection: Partial<AgentSelection> = {}) {
   const selected = selectAgents(ctx, org, row, selection);
   for (const { agent } of selected) checkWorkspaceParts(listAgentChoices(ctx.agents), agent, row.workspace);
   return selected;
@@ -190,12 +185,7 @@ function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["ag
   }
 }
 
-function selectAgents(
-  ctx: Context,
-  org: OrgId,
-  row: PromptRow,
-  selection: Partial<AgentSelection>,
-): [SelectedAgent, ...SelectedAgent[]] {
+function selectAgents(ctx: Context, org: OrgId, row: PromptRow, selection: Partial<AgentSelection>): SelectedAgents {
   if (!selection.agent && !selection.model) return agentsOfPrompt(ctx, org, row);
   const agent = selection.agent ?? row.agent;
   const isOther = selection.agent != null && selection.agent !== row.agent;

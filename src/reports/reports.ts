@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { cacheUntilWrite } from "../db/cache.ts";
+import { createCache } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
 import { transaction } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
@@ -75,7 +75,7 @@ const compact = (report: Report): Report => JSON.parse(JSON.stringify(report));
 const dismissedOf = (each: FrictionPoint["dismissed"][]): FrictionPoint["dismissed"] =>
   each.includes(null) ? null : (each[0] ?? null);
 
-const cachedReports = perConnection((db: Db) => ({ keep: cacheUntilWrite<Report>(db, 1000) }));
+const cachedReports = perConnection((db: Db) => ({ keep: createCache<Report>(db, 1000) }));
 
 const bySlug = statement((db) =>
   db

@@ -46,7 +46,7 @@ type ShareInput = Static<typeof ShareInput>;
 
 const path = { slug: Type.String() };
 
-/** Links that show a report without signing in. `checkSharer` throws forbidden for keys that may not create or revoke them. */
+/** Links that show a report without signing in. Only owners create and revoke them. */
 export const shareRoutes = (ctx: Context) =>
   new Elysia({ name: "shares" })
     .get(

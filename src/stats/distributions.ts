@@ -1,5 +1,14 @@
 // The distributions behind the tests and intervals, accurate to about 1e-12. Pure functions, each with its source.
 
+/** A function of a number that computes each result once. */
+export function cached<T>(compute: (key: number) => T): (key: number) => T {
+  const values = new Map<number, T>();
+  return (key) => {
+    if (!values.has(key)) values.set(key, compute(key));
+    return values.get(key) as T;
+  };
+}
+
 /** The `p` quantile (0.5 to 1) of Student's t distribution, by bisection. */
 export function tQuantile(p: number, freedom: number): number {
   // Cached, because the same few degrees of freedom are used again and again.
@@ -36,7 +45,7 @@ export function noncentralTail(t: number, freedom: number, shift: number): numbe
   return Math.max(0, 1 - below);
 }
 
-/** The root of an increasing function between 0 and `most`, by bisection to the last bits. */
+/** The root of an increasing function between 0 and `upper`, by bisection to the last bits. */
 export function solve(rising: (x: number) => number, upper: number): number {
   let [low, high] = [0, upper];
   for (let i = 0; i < 200 && high - low > 1e-15 * high; i++) {

@@ -1,6 +1,6 @@
 // Tests of whether two sides differ by more than chance. None assumes a distribution, unless stated. Pure functions,
 // each with its source.
-import { lnChoose, tTail } from "./distributions.ts";
+import { cached, lnChoose, tTail } from "./distributions.ts";
 import { deviation, mean } from "./estimates.ts";
 
 /** `smallest`: the smallest p possible with this many values. `seed`: of the random draws; null if every split was evaluated. */
@@ -186,14 +186,6 @@ function drawsOf({ a, b }: { a: Ends; b: Ends }, base: number): [number, number]
       draws.push([m * base + u, Math.exp(ways)]);
     }
   return draws;
-}
-
-function cached<T>(compute: (key: number) => T): (key: number) => T {
-  const values = new Map<number, T>();
-  return (key) => {
-    if (!values.has(key)) values.set(key, compute(key));
-    return values.get(key) as T;
-  };
 }
 
 /** The p values of one family, corrected for their number, in the given order: S. Holm, Scand. J. Stat. 6 (1979) 65–70. */

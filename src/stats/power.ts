@@ -1,6 +1,6 @@
 // What a number of runs can show: power, the minimum detectable change, and sequential tests. Pure functions, each with
 // its source.
-import { lnChoose, noncentralTail, solve, tQuantile } from "./distributions.ts";
+import { cached, lnChoose, noncentralTail, solve, tQuantile } from "./distributions.ts";
 
 const alpha = 0.05;
 const targetPower = 0.8;
@@ -29,19 +29,8 @@ export function powerOf(n: number, delta: number, sd: number): number {
 /** The change that n runs per side (2 or more) detect in 4 of 5 comparisons. */
 export const smallestChange = (n: number, sd: number): number => (sd === 0 ? 0 : sd * changeInDeviations(n));
 
-const cachedChanges = new Map<number, number>();
-
 /** The detectable change in standard deviations. It is cached for each n, because solving for it takes milliseconds. */
-function changeInDeviations(n: number): number {
-  const cached = cachedChanges.get(n);
-  if (cached !== undefined) return cached;
-  const freedom = 2 * n - 2;
-  const critical = tQuantile(1 - alpha / 2, freedom);
-  const power = (delta: number) => noncentralTail(critical, freedom, delta * Math.sqrt(n / 2));
-  const delta = solve((delta) => power(delta) - targetPower, 10);
-  cachedChanges.set(n, delta);
-  return delta;
-}
+const changeInDeviations = cached((n) => solve((delta) => powerOf(n, delta, 1) - targetPower, 10));
 
 /** Runs per side needed to detect this change in 4 of 5 comparisons; null above 1,000. */
 export function runsToShow(delta: number, sd: number): number | null {

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { cachedUntilWrite } from "../db/cache.ts";
+import { cachedResult } from "../db/cache.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
@@ -115,7 +115,7 @@ export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter): Trends
   const make = () => makeTrends(ctx, org, filter, { requestedStart, start, end, timeZone, startOf, dayOf });
   // Except for evaluations, the result is the same until the next day begins.
   const question = ["trends", org, filter, requestedStart < start, start, dayOf(end - 1), timeZone];
-  return interval === "eval" ? make() : cachedUntilWrite(db, question, make);
+  return interval === "eval" ? make() : cachedResult(db, question, make);
 }
 
 /** Epoch ms. `requestedStart`: the start before the limit of points. */

@@ -1,5 +1,5 @@
 import { addressOf } from "../auth/address.ts";
-import type { ClientInfo } from "../auth/engine-calls.ts";
+import type { Client } from "../auth/engine-calls.ts";
 import { getOrg, listOrgs } from "../auth/orgs.ts";
 import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";
@@ -13,7 +13,7 @@ import type { Viewer } from "./viewer.ts";
 export type Visitor = { signedIn: SignedIn | null; viewer: Viewer | null; cookies: string[] };
 
 /** Cookie, user agent and address of a request. */
-export const fromOf = (request: Request): ClientInfo => ({
+export const fromOf = (request: Request): Client => ({
   cookie: request.headers.get("cookie") ?? "",
   userAgent: (request.headers.get("user-agent") ?? "").slice(0, 300),
   address: addressOf(request),

@@ -4,8 +4,8 @@ import type { Agent } from "../../src/agents/agent.ts";
 import { updateOrg } from "../../src/auth/orgs.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
 import { runs, sessionEvents } from "../../src/db/tables/runs.ts";
-import { countUnfinishedJobs } from "../../src/jobs/queue.ts";
 import { scriptedAgent, testApp } from "../support/app.ts";
+import { countUnfinishedJobs } from "../support/queue.ts";
 
 const end = { type: "end", outcome: "not_judged", reason: "scripted" } as const;
 const usage = (costUsd: number | null) =>

@@ -6,11 +6,11 @@ import { createKey } from "../../src/auth/keys.ts";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { configure, openDb } from "../../src/db/open.ts";
-import { countUnfinishedJobs } from "../../src/jobs/queue.ts";
 import type { Surface } from "../../src/mcp/endpoint.ts";
 import type { WorkerExecutor } from "../../src/places/worker-executor.ts";
 import { createService } from "../../src/service.ts";
 import { checkDescribed } from "./described.ts";
+import { countUnfinishedJobs } from "./queue.ts";
 
 /** An agent with scripted events, for sessions whose content doesn't matter or must be exact. */
 export function scriptedAgent(script: (signal: AbortSignal) => AsyncIterable<AgentEvent>): Agent {

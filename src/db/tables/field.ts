@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { frictionCategories } from "../../grading/kinds.ts";
 import { json, oneOf, orgReference, timestamp } from "./columns.ts";
-import { orgs } from "./orgs.ts";
+import { orgIdColumn } from "./orgs.ts";
 
 /** `regressed`: reported again after it was resolved. */
 export const fieldStates = ["open", "regressed", "resolved", "dismissed"] as const;
@@ -12,9 +12,7 @@ export const fieldFriction = sqliteTable(
   "field_friction",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     /** The fingerprints: first its own, then the ones that a run's friction at the same place may have. */
     fingerprints: json<string[]>("fingerprints").notNull(),
     fingerprint: text().notNull(),

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { blob, check, foreignKey, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { modelProviders } from "../../config/model-settings.ts";
 import { boolean, json, oneOf, timestamp } from "./columns.ts";
-import { orgs } from "./orgs.ts";
+import { orgIdColumn, orgs } from "./orgs.ts";
 
 /** Only the SHA-256 of a key is stored; `display` is its first ten and last four characters. */
 export const apiKeys = sqliteTable(
@@ -10,9 +10,7 @@ export const apiKeys = sqliteTable(
   {
     hash: blob({ mode: "buffer" }).primaryKey(),
     id: text().notNull().unique(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     name: text().notNull(),
     display: text().notNull(),
     /** null: all of them. */
@@ -74,9 +72,7 @@ export const usedTokens = sqliteTable(
 export const modelKeys = sqliteTable(
   "model_keys",
   {
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     provider: text({ enum: modelProviders }).notNull(),
     baseUrl: text("base_url").notNull(),
     /** 12 bytes of nonce, the encrypted key, and 16 bytes of authentication tag. */

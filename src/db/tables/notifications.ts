@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { json, oneOf, orgReference, timestamp } from "./columns.ts";
-import { orgs } from "./orgs.ts";
+import { orgIdColumn } from "./orgs.ts";
 
 export const destinationKinds = ["webhook", "slack", "email"] as const;
 export const disableReasons = ["request", "gone", "failing"] as const;
@@ -14,9 +14,7 @@ export const destinations = sqliteTable(
   "destinations",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     kind: text({ enum: destinationKinds }).notNull(),
     name: text().notNull(),
     /** The URL of a webhook, or only the origin of Slack's URL, since the rest is secret; null: email. */
@@ -51,9 +49,7 @@ export const notifications = sqliteTable(
   "notifications",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     type: text().notNull(),
     /** The key of an event that is sent once, such as a budget in a month. */
     onceKey: text("once_key"),

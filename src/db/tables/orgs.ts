@@ -22,3 +22,9 @@ export const orgs = sqliteTable(
   },
   (table) => [check("orgs_name", sql`length(${table.name}) between 1 and 200`)],
 );
+
+/** The column of the organization in tables whose rows refer to nothing else. */
+export const orgIdColumn = () =>
+  text("org_id")
+    .notNull()
+    .references(() => orgs.id);

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { boolean, dateTimestamp, oneOf, timestamp } from "./columns.ts";
-import { orgs } from "./orgs.ts";
+import { orgIdColumn, orgs } from "./orgs.ts";
 
 /** Roles of people in an organization, highest first. */
 export const roles = ["owner", "admin", "member", "viewer"] as const;
@@ -75,9 +75,7 @@ export const members = sqliteTable(
   "members",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     personId: personId(),
     role: text({ enum: roles }).notNull(),
     createdAt: dateTimestamp("created_at").notNull(),
@@ -93,9 +91,7 @@ export const invitations = sqliteTable(
   "invitations",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     email: text().notNull(),
     role: text({ enum: roles }).notNull(),
     status: text({ enum: invitationStatuses }).notNull(),

@@ -4,7 +4,7 @@ import type { DeclaredCheck, WorkspaceSetup } from "../../agents/task.ts";
 import type { Limits } from "../../config/limits.ts";
 import type { Scope } from "../../grading/grade.ts";
 import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
-import { orgs } from "./orgs.ts";
+import { orgIdColumn } from "./orgs.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 /** An agent of a prompt that names several. `model` null: the default. */
@@ -18,9 +18,7 @@ export const providers = sqliteTable(
   "providers",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     name: text().notNull(),
     docsUrl: text("docs_url"),
     productUrl: text("product_url"),
@@ -33,9 +31,7 @@ export const prompts = sqliteTable(
   "prompts",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     title: text(),
     text: text().notNull(),
     endGoal: text("end_goal"),
@@ -91,9 +87,7 @@ export const archives = sqliteTable(
   "archives",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     digest: text().notNull(),
     bytes: integer().notNull(),
     files: integer().notNull(),

@@ -4,7 +4,7 @@ import { failureCauses, outcomes, type SessionEvent } from "../../agents/agent.t
 import type { Dimension, Friction, Grade, LostPoints, Metrics, Recommendation, Wordings } from "../../grading/grade.ts";
 import { scopes } from "../../grading/kinds.ts";
 import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
-import { orgs } from "./orgs.ts";
+import { orgIdColumn } from "./orgs.ts";
 import { prompts } from "./prompts.ts";
 import { runs } from "./runs.ts";
 
@@ -70,64 +70,34 @@ export const reports = sqliteTable(
     agentVersion: text("agent_version"),
     createdAt: timestamp("created_at").notNull(),
   },
-  (table) => [
-    unique("reports_of_org").on(table.orgId, table.id),
-    index("reports_by_status").on(table.orgId, table.status, table.runId),
-    /** These indexes have all filters of lists, so that selecting and counting need only the index. */
-    index("reports_by_prompt").on(
-      table.orgId,
-      table.promptId,
-      table.status,
-      table.runId,
-      table.scope,
-      table.score,
-      table.outcome,
-      table.createdAt,
-      table.agent,
-      table.agentVersion,
-    ),
-    index("reports_by_agent").on(
-      table.orgId,
-      table.agent,
-      table.id,
-      table.promptId,
-      table.scope,
-      table.score,
-      table.outcome,
-      table.status,
-      table.createdAt,
-      table.agentVersion,
-    ),
-    index("reports_filtered").on(
-      table.orgId,
-      table.id,
-      table.promptId,
-      table.scope,
-      table.score,
-      table.outcome,
-      table.status,
-      table.createdAt,
-      table.agent,
-      table.agentVersion,
-    ),
-    index("reports_by_score").on(
-      table.orgId,
-      table.score,
-      table.id,
-      table.promptId,
-      table.scope,
-      table.outcome,
-      table.status,
-      table.createdAt,
-      table.agent,
-      table.agentVersion,
-    ),
-    orgReference("reports_run", [table.orgId, table.runId], runs),
-    check("reports_status", oneOf(table.status, reportStatuses)),
-    check("reports_outcome", oneOf(table.outcome, outcomes)),
-    check("reports_score", sql`${table.score} between 0 and 100`),
-    check("reports_null_score", sql`(${table.score} is null) = (${table.nullNotice} is not null)`),
-  ],
+  (table) => {
+    const { orgId, id, promptId, runId, status, scope, score, outcome, createdAt, agent, agentVersion } = table;
+    return [
+      unique("reports_of_org").on(orgId, id),
+      index("reports_by_status").on(orgId, status, runId),
+      // These indexes have all filters of lists, so that selecting and counting need only the index.
+      index("reports_by_prompt").on(
+        orgId,
+        promptId,
+        status,
+        runId,
+        scope,
+        score,
+        outcome,
+        createdAt,
+        agent,
+        agentVersion,
+      ),
+      index("reports_by_agent").on(orgId, agent, id, promptId, scope, score, outcome, status, createdAt, agentVersion),
+      index("reports_filtered").on(orgId, id, promptId, scope, score, outcome, status, createdAt, agent, agentVersion),
+      index("reports_by_score").on(orgId, score, id, promptId, scope, outcome, status, createdAt, agent, agentVersion),
+      orgReference("reports_run", [orgId, runId], runs),
+      check("reports_status", oneOf(status, reportStatuses)),
+      check("reports_outcome", oneOf(outcome, outcomes)),
+      check("reports_score", sql`${score} between 0 and 100`),
+      check("reports_null_score", sql`(${score} is null) = (${table.nullNotice} is not null)`),
+    ];
+  },
 );
 
 /** Links that show a report without signing in. Only the SHA-256 of a token is stored. */
@@ -179,9 +149,7 @@ export const regrades = sqliteTable(
   "regrades",
   {
     id: text().primaryKey(),
-    orgId: text("org_id")
-      .notNull()
-      .references(() => orgs.id),
+    orgId: orgIdColumn(),
     promptId: text("prompt_id"),
     /** Reports created from `since` on and before `until`. */
     since: timestamp("since").notNull(),

@@ -32,21 +32,9 @@ export const scoreDays = sqliteTable(
     /** 1: the goal was met, 0: it was not, null: it was not judged. */
     met: json<(0 | 1 | null)[]>("met").notNull(),
   },
-  (table) => [
-    primaryKey({
-      columns: [
-        table.orgId,
-        table.promptId,
-        table.day,
-        table.agent,
-        table.version,
-        table.contextDigest,
-        table.model,
-        table.methodology,
-        table.scope,
-      ],
-    }),
-    orgReference("score_days_prompt", [table.orgId, table.promptId], prompts),
+  ({ orgId, promptId, day, agent, version, contextDigest, model, methodology, scope }) => [
+    primaryKey({ columns: [orgId, promptId, day, agent, version, contextDigest, model, methodology, scope] }),
+    orgReference("score_days_prompt", [orgId, promptId], prompts),
   ],
 );
 

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
-import { cachedUntilWrite } from "../../db/cache.ts";
+import { cachedResult } from "../../db/cache.ts";
 import { promptStatuses } from "../../db/tables/prompts.ts";
 import { badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";
@@ -62,7 +62,7 @@ function listed(
     return { items: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })), total };
   };
   if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
-  const { items, total } = cachedUntilWrite(ctx.db, ["changes", org, filter], () =>
+  const { items, total } = cachedResult(ctx.db, ["changes", org, filter], () =>
     scored({ limit: mostChanges, offset: 0 }),
   );
   const ordered = sorted(items, changeRank, isDescending(sort));

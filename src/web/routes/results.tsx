@@ -3,7 +3,7 @@ import { isRuleBased } from "../../agents/agent.ts";
 import { findOrgByResults } from "../../auth/orgs.ts";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
-import { cachedUntilWrite } from "../../db/cache.ts";
+import { cachedResult } from "../../db/cache.ts";
 import { notFound } from "../../errors.ts";
 import { listPromptsOnResultsPage } from "../../prompts/lists.ts";
 import { getReport } from "../../reports/reports.ts";
@@ -35,7 +35,7 @@ export const resultPages = (ctx: Context) =>
       if (org === null) throw notFound("This page does not exist, or it is no longer public.");
       // What is outdated depends on the day.
       const day = new Date(ctx.now()).toISOString().slice(0, 10);
-      const results = cachedUntilWrite(ctx.db, ["results", org.id, day], () => listResults(ctx, org.id, org.timeZone));
+      const results = cachedResult(ctx.db, ["results", org.id, day], () => listResults(ctx, org.id, org.timeZone));
       const path = org.resultsPath ?? "";
       return publicAnswer(
         request,
