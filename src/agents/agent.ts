@@ -73,9 +73,9 @@ type Phase = { phase?: "survey" };
  * What an agent reports while it works. `id` links a tool call with its HTTP requests and its result. URLs are as the
  * agent sees them; `mappedUrl` is the URL after the urlMap, null if unchanged.
  */
-export type AgentEvent = Phase & Said;
+export type AgentEvent = Phase & EventFields;
 
-type Said =
+type EventFields =
   | { type: "thought"; text: string; by: "rule" | "model" }
   /** `id`: ID of the tool call whose output this is, sent while the tool runs. */
   | { type: "message"; text: string; id?: string }

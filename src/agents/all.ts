@@ -18,8 +18,8 @@ type Env = Record<string, string | undefined>;
 /** The coding agents that evald knows, then those of EVALD_AGENTS. Throws ConfigError. */
 export function listPresets(env: Env): Preset[] {
   const own = readCustomAgents(env).map(toPreset);
-  const taken = own.find(({ id }) => reserved.has(id));
-  if (taken) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${taken.id} is used by a built-in agent.`);
+  const duplicate = own.find(({ id }) => reserved.has(id));
+  if (duplicate) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${duplicate.id} is used by a built-in agent.`);
   return [...presets, ...own];
 }
 
@@ -99,7 +99,7 @@ export function agentStandby(env: Env) {
 }
 
 /** The same agents, each run in its own process. */
-export const allAgents = (env: Env, { take }: Pick<AgentStandby, "take">): Record<string, Agent> =>
+export const allAgents = (env: Env, { take }: AgentStandby): Record<string, Agent> =>
   Object.fromEntries(
     Object.entries(ownAgents(env)).map(([id, agent]) => [
       id,

@@ -30,10 +30,8 @@ export function linkEdits(dead: DeadLink[], read: LinkSource[], lists: LinkSourc
     const at = from && rawLinkTo(url, from);
     if (!at) return [];
     const names = markdownLinks(from.markdown, new Set(), [], from.url).filter((link) => isSame(link.url, url));
-    const meant = meantBy(url, new Set(names.map(({ text }) => nameOf(text))), byKey, links);
-    return meant === null
-      ? []
-      : [{ ...at, url: from.url, target: url, expected: asWritten(meant, at.found, from.url) }];
+    const page = findIntendedPage(url, new Set(names.map(({ text }) => nameOf(text))), byKey, links);
+    return page === null ? [] : [{ ...at, url: from.url, target: url, expected: asWritten(page, at.found, from.url) }];
   });
   return edits.filter(({ found, expected }) => found !== expected).slice(0, maxEdits);
 }
@@ -57,7 +55,7 @@ function rawLinkTo(url: string, { markdown, url: base }: LinkSource) {
  * The only page that was read to which other links with the same text lead, that has this title, the same name in
  * another folder, or nearly the same name in the same folder; null if there is no such page or several.
  */
-function meantBy(
+function findIntendedPage(
   dead: string,
   names: Set<string>,
   pages: Map<string, LinkSource>,
@@ -76,9 +74,9 @@ function meantBy(
       .map(({ url }) => url),
   ];
   for (const urls of proofs) {
-    const found = new Set(urls.flatMap((url) => pages.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []));
-    const [only] = found;
-    if (only !== undefined && found.size === 1 && !isSame(only, dead)) return only;
+    const candidates = new Set(urls.flatMap((url) => pages.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []));
+    const [only] = candidates;
+    if (only !== undefined && candidates.size === 1 && !isSame(only, dead)) return only;
   }
   return null;
 }

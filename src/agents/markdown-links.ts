@@ -25,18 +25,18 @@ export function markdownLinks(
   url: string,
 ): DocLink[] {
   const lines = markdown.split("\n").map((line, index) => (inCode.has(index + 1) ? "" : line));
-  const found: DocLink[] = [];
+  const links: DocLink[] = [];
   let above = 0;
   const add = (target: string, text: string, index: number, context: string) => {
     const address = codeText(target.replace(/^<|>$/g, ""));
     if (!address || !URL.canParse(address, url)) return;
     while (above < headings.length && headings[above]!.line <= index + 1) above++;
     const heading = headings[above - 1]?.text ?? "";
-    found.push({ url: new URL(address, url).href, text: plainText(text), context: plainText(context), heading });
+    links.push({ url: new URL(address, url).href, text: plainText(text), context: plainText(context), heading });
   };
   const cards = Map.groupBy(componentLinks(lines), ({ index }) => index);
   for (const [index, raw] of lines.entries()) {
-    if (found.length >= maxLinks) break;
+    if (links.length >= maxLinks) break;
     const line = raw.slice(0, maxLine).replace(/(`{1,3})[^`]{1,500}\1/g, (code) => code.replace(/[[\]()<>]/g, " "));
     const around = (at: number) => contextOf(lines, index, at);
     for (const { text, target, at } of inlineLinks(line)) add(target, text, index, around(at));
@@ -48,7 +48,7 @@ export function markdownLinks(
     const reference = /^ {0,3}\[([^\]^]{1,300})\]:\s*(\S{1,2000})/.exec(line);
     if (reference) add(reference[2]!, reference[1]!, index, "");
   }
-  return found;
+  return links;
 }
 
 /** Links in components, which may span lines: `<Card title="Start" href="/start">How to begin</Card>`. */

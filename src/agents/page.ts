@@ -87,28 +87,28 @@ function isHtml(contentType: string | null, text: string): boolean {
 }
 
 function readHtml(url: string, html: string): Page {
-  const found = harvest(html, url);
+  const markup = harvest(html, url);
   const markdown = toMarkdown(html, url);
   const headings = findHeadings(markdown, fences(markdown));
-  const samples = locate(found.preformatted, markdown);
-  const title = found.title || headings[0]?.text || "";
-  const plain = found.textLength;
+  const samples = locate(markup.preformatted, markdown);
+  const title = markup.title || headings[0]?.text || "";
+  const plain = markup.textLength;
   const shell =
-    plain < shellText && found.scripts > 0 && (found.mountPoint || found.asksForScript || html.length > 5000);
+    plain < shellText && markup.scripts > 0 && (markup.mountPoint || markup.asksForScript || html.length > 5000);
   const page: Page = {
     url,
     form: "html",
     title,
-    lead: found.description || firstParagraph(markdown),
-    language: found.language,
+    lead: markup.description || firstParagraph(markdown),
+    language: markup.language,
     markdown,
     headings,
-    links: found.links.slice(0, maxParts),
+    links: markup.links.slice(0, maxParts),
     samples,
-    anchors: shell || !found.hasHeadingIds ? null : found.anchors,
+    anchors: shell || !markup.hasHeadingIds ? null : markup.anchors,
     problem: null,
   };
-  const signIn = found.asksForPassword && plain < signInText && samples.length === 0;
+  const signIn = markup.asksForPassword && plain < signInText && samples.length === 0;
   const problem = shell
     ? "empty_shell"
     : signIn
@@ -188,7 +188,7 @@ type Fence = CodeSample & { endLine: number };
 /** Fenced code blocks. Blocks in a list or a quote lose their indentation. */
 function fences(markdown: string): Fence[] {
   const lines = markdown.split("\n");
-  const found: Fence[] = [];
+  const blocks: Fence[] = [];
   for (let i = 0; i < lines.length; i++) {
     const open = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,20}|~{3,20})([^`~].*)?$/.exec(lines[i]!.slice(0, 1000));
     if (!open || (open[2]?.startsWith("`") && open[3]?.includes("`"))) continue;
@@ -199,7 +199,7 @@ function fences(markdown: string): Fence[] {
     const quotes = lead.split(">").length - 1;
     const strip = new RegExp(`^(?:\\s*>\\s?){0,${quotes}}\\s{0,${lead.replace(/>\s?/g, "").length}}`);
     const code = lines.slice(i + 1, end).map((line) => line.replace(strip, ""));
-    found.push({
+    blocks.push({
       language: toLanguage(info),
       code: code.join("\n"),
       line: i + 1,
@@ -209,7 +209,7 @@ function fences(markdown: string): Fence[] {
     });
     i = end;
   }
-  return found;
+  return blocks;
 }
 
 /** The language in an info string: ```` ```ts title="a.ts" ````, `{.python}`, `js{1,3}`, `language-sh`. */
@@ -226,14 +226,14 @@ function toLanguage(info: string): string | null {
 
 function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
   const inCode = codeLines(blocks);
-  const found = markdown.split("\n").flatMap((text, index) => {
+  const headings = markdown.split("\n").flatMap((text, index) => {
     if (inCode.has(index + 1)) return [];
     const match = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/.exec(text.slice(0, 500));
     const term = match ? null : /<dt>(.{1,200}?)<\/dt>/.exec(text.slice(0, 500))?.[1];
     const title = plainText(match ? match[2]!.trimEnd().replace(/(^|[ \t])#{1,50}$/, "") : (term ?? ""));
     return title ? [{ level: match ? match[1]!.length : 7, text: title.slice(0, 150), line: index + 1 }] : [];
   });
-  return found.slice(0, maxParts);
+  return headings.slice(0, maxParts);
 }
 
 const codeLines = (blocks: Fence[]) =>

@@ -197,7 +197,7 @@ async function killMarked(mark: string): Promise<void> {
 /** Scans all processes once; returns the marks found. */
 async function killSought(): Promise<Set<string>> {
   nextLook = null;
-  const found = new Set<string>();
+  const foundMarks = new Set<string>();
   const bareNow = new Set<number>();
   for (const [index, pid] of listProcesses().entries()) {
     // Takes microseconds per process, too little to yield, but a machine may have thousands.
@@ -206,7 +206,7 @@ async function killSought(): Promise<Set<string>> {
     if (environment.length === 1 && environment[0] === "" && isProgram(pid)) bareNow.add(pid);
     const mark = environment.find((entry) => sought.has(entry));
     if (mark === undefined) continue;
-    found.add(mark);
+    foundMarks.add(mark);
     try {
       process.kill(pid, "SIGKILL");
     } catch {
@@ -215,11 +215,11 @@ async function killSought(): Promise<Set<string>> {
   }
   // A process that is executing another program has no environment for a moment: it may be one of those to kill.
   if ([...bareNow].some((pid) => !bare.has(pid))) {
-    for (const mark of sought) found.add(mark);
+    for (const mark of sought) foundMarks.add(mark);
     await Bun.sleep(execMs);
   }
   bare = bareNow;
-  return found;
+  return foundMarks;
 }
 
 /** Neither a kernel thread nor a process that has exited. */

@@ -38,8 +38,8 @@ export function createReader({ startUrls, productUrl }: Task) {
     learn,
     /** URLs that appear in the text of a page, such as API paths, count as found there. */
     sourceOf(url: string): Source {
-      const known = sources.get(plain(url));
-      if (known) return known;
+      const source = sources.get(plain(url));
+      if (source) return source;
       const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
       const foundOn = path.length > 3 ? findPageWith(library, path) : null;
       return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };

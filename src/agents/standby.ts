@@ -33,17 +33,17 @@ export function createStandby<Needs extends Access>(
   let timer: ReturnType<typeof setTimeout> | undefined;
   let nextNeeds: (last: Needs | null) => Promise<Needs | null> = async () => null;
   let last: Needs | null = null;
-  let taken = 0;
+  let takeCount = 0;
   const isFull = () => waiting.filter(({ child }) => child.isRunning()).length >= size;
 
   async function fill(): Promise<void> {
-    const before = taken;
+    const before = takeCount;
     try {
       const needs = isFull() ? null : await nextNeeds(last);
       if (needs === null) return;
       const { argv, group } = await commandOf(needs);
       // A run that started meanwhile may have got the same.
-      if (taken !== before || isFull()) return void (await group?.remove());
+      if (takeCount !== before || isFull()) return void (await group?.remove());
       // With normal priority until its run has begun, which waits for nothing but this process.
       waiting.push({ child: startProcess([...argv, "wait", kind], env, group), needs });
       fillLater();
@@ -65,7 +65,7 @@ export function createStandby<Needs extends Access>(
 
   return {
     async take(needs) {
-      taken++;
+      takeCount++;
       last = needs;
       fillLater();
       const usable = Map.groupBy(waiting, (each) => isUsable(each, needs));

@@ -48,7 +48,7 @@ export type Task = {
   limits: TaskLimits;
 };
 
-type TaskLimits = {
+export type TaskLimits = {
   wallClockMs: number;
   idleMs: number;
   maxPages: number;
@@ -62,11 +62,8 @@ type TaskLimits = {
   model: { calls: number; tokens: number; costUsd: number | null };
 };
 
-/** The parts of a task that say where it leads. */
-export type Addresses = Pick<Task, "startUrls" | "productUrl" | "declaredChecks" | "urlMap" | "workspace">;
-
 /** The URLs that determine which hosts a run may reach. */
-export const addressesOf = ({ startUrls, productUrl, declaredChecks, workspace }: Omit<Addresses, "urlMap">) => ({
+export const addressesOf = ({ startUrls, productUrl, declaredChecks, workspace }: Task) => ({
   docsAddresses: startUrls,
   addresses: [
     ...(productUrl ? [productUrl] : []),

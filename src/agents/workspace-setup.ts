@@ -3,9 +3,9 @@ import { join } from "node:path";
 import type { Artifact, SandboxMeans } from "./agent.ts";
 import type { AgentSession } from "./goal-checks.ts";
 import { runHostsOf } from "./relay/run-hosts.ts";
-import { copyWorkspace } from "./sandbox/copy.ts";
 import { type PreparedWorkspace, prepareWorkspace } from "./sandbox/prepare-workspace.ts";
 import type { SandboxProxy } from "./sandbox/sandbox.ts";
+import { copyWorkspace } from "./sandbox/workspace.ts";
 import { diffWorkspace } from "./sandbox/workspace-diff.ts";
 import type { Task } from "./task.ts";
 

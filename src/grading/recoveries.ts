@@ -40,10 +40,10 @@ export function recoveriesOf(facts: Facts): Recovery[] {
       });
       const fix = again.find((each) => !each.hasFailed)?.call ?? null;
       const isAnswered = ({ status }: { status: number | null }) => status !== null && status < 400;
-      const answered = own
+      const answer = own
         ? undefined
         : taskRequests.find((http) => http.seq > at && http.url === failure.url && isAnswered(http));
-      const fixed = fix?.seq ?? answered?.seq;
+      const fixed = fix?.seq ?? answer?.seq;
       const fateOf = (): Fate => {
         if (fixed === undefined) return "notAtAll";
         if (again.some((each) => each.hasFailed && each.call.seq < fixed)) return "later";

@@ -37,21 +37,18 @@ const rangeNames: Record<string, string> = {
   teredo: "a Teredo address",
 };
 
-/** Decides by the operator's rules which addresses may be reached. */
-export type AddressPolicy = {
-  /** False if no rule allows the port for any address. */
-  portPossible(port: number): boolean;
-  /** Why connecting to the address under that host name is not allowed; null if it is. `host` without brackets. */
-  objection(host: string, address: string, port: number): string | null;
-};
+export type AddressPolicy = ReturnType<typeof createAddressPolicy>;
 
-/** Compiles the operator's rules. Throws an Error that quotes the first invalid range. */
-export function createAddressPolicy(allow: readonly AllowRule[]): AddressPolicy {
+/** Decides by the operator's rules which addresses may be reached. Throws an Error that quotes the first invalid range. */
+export function createAddressPolicy(allow: readonly AllowRule[]) {
   const rules = allow.map(toRule);
   const isWebPort = (port: number) => port === 80 || port === 443;
   return {
-    portPossible: (port) => isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port),
-    objection(host, address, port) {
+    /** False if no rule allows the port for any address. */
+    portPossible: (port: number): boolean =>
+      isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port),
+    /** Why connecting to the address under that host name is not allowed; null if it is. `host` without brackets. */
+    objection(host: string, address: string, port: number): string | null {
       const parsed = parse(address);
       if (!parsed) return `${host} resolves to ${address}, which is not an IP address`;
       const name = host.toLowerCase().replace(/\.$/, "");

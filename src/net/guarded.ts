@@ -238,11 +238,11 @@ function inTermsOfCaller(error: GuardError, url: URL): GuardError {
 const aborted = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was cancelled`);
 
 function toSent(headers: Record<string, string>): Record<string, string> {
-  const given = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const lowerCased = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   return {
     accept: "*/*",
     "user-agent": userAgent,
-    ...without(given, ownHeaders),
+    ...without(lowerCased, ownHeaders),
     "accept-encoding": acceptEncoding,
   };
 }

@@ -25,19 +25,17 @@ export type HostList = {
   objection(hostname: string): string;
 };
 
-export type HostListOptions = {
-  /** URLs whose exact hosts are permitted. */
-  addresses: readonly string[];
-  /** URLs whose hosts are permitted with all their subdomains. */
-  docsAddresses: readonly string[];
-  /** Host names, or `*.example.com` for all subdomains. */
-  operatorHosts: readonly string[];
-};
-
 export const everyHost: HostList = { permits: () => true, isOwn: () => false, objection: () => "" };
 
-/** Compiles the hosts that a run may reach: those of its own URLs, the package registries and the operator's list. */
-export function createHostList({ addresses, docsAddresses, operatorHosts }: HostListOptions): HostList {
+/**
+ * Compiles the hosts that a run may reach: those of its own URLs (of `docsAddresses` with all subdomains), the package registries and
+ * the operator's list of host names, or `*.example.com` for all subdomains.
+ */
+export function createHostList({
+  addresses,
+  docsAddresses,
+  operatorHosts,
+}: Record<"addresses" | "docsAddresses" | "operatorHosts", readonly string[]>): HostList {
   const own = [...docsAddresses, ...addresses].flatMap((address) => hostOf(address) ?? []);
   const docs = docsAddresses.flatMap((address) => hostOf(address) ?? []);
   const exact = new Set([...registries, ...operatorHosts.map(plain)]);

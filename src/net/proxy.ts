@@ -202,10 +202,11 @@ export function refuse(client: Output, status: number, text: string, headers: Re
   );
 }
 
-type StatusLine = Pick<http.IncomingMessage, "statusCode" | "statusMessage">;
-
 /** The status line and headers of a response, for a connection that has no response object. */
-function toHead({ statusCode, statusMessage }: StatusLine, headers: http.OutgoingHttpHeaders): string {
+function toHead(
+  { statusCode, statusMessage }: { statusCode?: number | undefined; statusMessage?: string | undefined },
+  headers: http.OutgoingHttpHeaders,
+): string {
   const lines = Object.entries(headers).flatMap(([name, value]) =>
     [value ?? []].flat().map((each) => `${name}: ${each}\r\n`),
   );

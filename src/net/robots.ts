@@ -3,19 +3,14 @@ import robotsParser from "robots-parser";
 /** Fetches a URL as text; null if there was no response. */
 export type FetchText = (url: string) => Promise<{ status: number; text: string } | null>;
 
-export type Robots = {
-  /** Whether the host's robots.txt allows `agentToken` to fetch the URL. False while robots.txt is unreachable (RFC 9309). */
-  allowed(url: string): Promise<boolean>;
-  /** Sitemap URLs from the host's robots.txt. */
-  sitemaps(url: string): Promise<string[]>;
-};
+export type Robots = ReturnType<typeof createRobots>;
 
 /** Maximum characters parsed, as RFC 9309 advises. */
 const maxChars = 500 * 1024;
 
 /** Fetches the robots.txt of each origin once. `agentToken`: the product name of the user agent, without version. */
-export function createRobots(fetchText: FetchText, agentToken: string): Robots {
-  const known = new Map<string, ReturnType<typeof read>>();
+export function createRobots(fetchText: FetchText, agentToken: string) {
+  const rulesByOrigin = new Map<string, ReturnType<typeof read>>();
 
   async function read(origin: string) {
     const address = `${origin}/robots.txt`;
@@ -26,17 +21,19 @@ export function createRobots(fetchText: FetchText, agentToken: string): Robots {
 
   function rules(url: string) {
     const { origin } = new URL(url);
-    const found = known.get(origin) ?? read(origin);
-    known.set(origin, found);
-    return found;
+    const promise = rulesByOrigin.get(origin) ?? read(origin);
+    rulesByOrigin.set(origin, promise);
+    return promise;
   }
 
   return {
-    async allowed(url) {
+    /** Whether the host's robots.txt allows `agentToken` to fetch the URL. False while robots.txt is unreachable (RFC 9309). */
+    async allowed(url: string): Promise<boolean> {
       if (new URL(url).pathname === "/robots.txt") return true;
       const robots = await rules(url);
       return robots !== null && (robots.isAllowed(url, agentToken) ?? true);
     },
-    sitemaps: async (url) => (await rules(url))?.getSitemaps() ?? [],
+    /** Sitemap URLs from the host's robots.txt. */
+    sitemaps: async (url: string): Promise<string[]> => (await rules(url))?.getSitemaps() ?? [],
   };
 }

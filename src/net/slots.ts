@@ -1,10 +1,7 @@
-export type Slots = {
-  /** Waits for a free slot of a host, in FIFO order, and returns a function that releases it. Throws `stopped()` on abort. */
-  take(host: string, stopped: () => Error, signal?: AbortSignal): Promise<() => void>;
-};
+export type Slots = ReturnType<typeof createSlots>;
 
 /** Limits each host to `max` concurrent requests. */
-export function createSlots(max: number): Slots {
+export function createSlots(max: number) {
   const busy = new Map<string, number>();
   const waiting = new Map<string, (() => void)[]>();
 
@@ -21,7 +18,8 @@ export function createSlots(max: number): Slots {
   }
 
   return {
-    async take(host, stopped, signal) {
+    /** Waits for a free slot of a host, in FIFO order, and returns a function that releases it. Throws `stopped()` on abort. */
+    async take(host: string, stopped: () => Error, signal?: AbortSignal): Promise<() => void> {
       if (signal?.aborted) throw stopped();
       if ((busy.get(host) ?? 0) < max) {
         busy.set(host, (busy.get(host) ?? 0) + 1);

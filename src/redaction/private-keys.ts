@@ -14,12 +14,12 @@ const maxOpen = 100;
 export function withoutPrivateKeys(text: string): string {
   if (!text.includes("PRIVATE KEY-----")) return text;
   const parts = text.replace(keyBlock, gone).split(keyEnd);
-  const kept = parts.slice(0, -1).map((part) => {
+  const cleaned = parts.slice(0, -1).map((part) => {
     let end = part.length;
     while (end > 0 && /[A-Za-z0-9+/=\s\\]/.test(part[end - 1] as string)) end--;
     return part.slice(0, end) + gone;
   });
-  return [...kept, parts.at(-1)].join("");
+  return [...cleaned, parts.at(-1)].join("");
 }
 
 /**

@@ -73,7 +73,7 @@ const withoutTokens = (text: string): string => {
     (isKept: (value: string, before: string) => boolean): Replacer =>
     (all, before, value, after) =>
       isKept(value, before) ? all : before + gone + (typeof after === "string" ? after : "");
-  const known = text
+  const cleaned = text
     .replace(tokenShape, (token) => (isMadeUp(token) ? token : gone))
     .replace(bearerShape, unless(isPlaceholder))
     .replace(userShape, (all, before, user, password) => {
@@ -99,7 +99,7 @@ const withoutTokens = (text: string): string => {
           shape,
           unless((value) => isPlaceholder(value) || /^\d{1,5}$/.test(value)),
         ),
-      known,
+      cleaned,
     ),
   );
 };
@@ -129,11 +129,11 @@ function spellings(secret: string): string[] {
 
 /** Redacts secrets in texts: these and those registered later, API keys of this service, and anything sent as credentials. */
 export function createRedaction(secrets: readonly string[] = []) {
-  let known: string[] = [];
+  let secretTexts: string[] = [];
   const withoutOpenKeys = createKeyStreams();
   const hide = (more: readonly string[]) => {
     // Longest first, because one may contain another.
-    known = [...new Set([...known, ...more.flatMap(spellings)])].sort((a, b) => b.length - a.length);
+    secretTexts = [...new Set([...secretTexts, ...more.flatMap(spellings)])].sort((a, b) => b.length - a.length);
   };
   hide(secrets);
   return {
@@ -142,7 +142,7 @@ export function createRedaction(secrets: readonly string[] = []) {
     clean(whole: string, name = "", stream?: string): string {
       if (isSecretProperty(name, whole)) return gone;
       const text = stream === undefined ? whole : withoutOpenKeys(stream, whole);
-      const left = known.reduce((rest, secret) => rest.replaceAll(secret, gone), text);
+      const left = secretTexts.reduce((rest, secret) => rest.replaceAll(secret, gone), text);
       return shapes.reduce(
         (rest, [shape, instead]) => rest.replace(shape, instead),
         withoutTokens(withoutBasic(withoutPrivateKeys(redactKeys(left)))),

@@ -225,6 +225,6 @@ const isHeader =
 export function isSecretProperty(name: string, value: string): boolean {
   if (isHeader.test(name)) return true;
   if (isCertain.test(name)) return looksSecret(value);
-  const found = isPossible.exec(name.slice(-80));
-  return found !== null && !harmless.test(found.groups?.before ?? "") && isBareSecret(value, name);
+  const match = isPossible.exec(name.slice(-80));
+  return match !== null && !harmless.test(match.groups?.before ?? "") && isBareSecret(value, name);
 }

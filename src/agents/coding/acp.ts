@@ -10,9 +10,9 @@ import { version } from "../../../package.json" with { type: "json" };
 import { type AgentEvent, AgentFailure } from "../agent.ts";
 import { type Fields, list, number, object, text } from "../fields.ts";
 import { linesOf } from "../lines.ts";
+import { toPrompt } from "../llm/instructions.ts";
 import type { Sandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
-import { toPrompt } from "./assignment.ts";
 import { toAcpServers } from "./mcp-servers.ts";
 import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
 import {

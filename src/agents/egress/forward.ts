@@ -75,7 +75,7 @@ function toResponseHeaders(
 }
 
 function withoutOwnHeaders(headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders {
-  const kept = endToEndHeaders(headers);
-  for (const name of [schemeHeader, sourceHeader, failureHeader, failureMessageHeader]) delete kept[name];
-  return kept;
+  const remaining = endToEndHeaders(headers);
+  for (const name of [schemeHeader, sourceHeader, failureHeader, failureMessageHeader]) delete remaining[name];
+  return remaining;
 }

@@ -4,7 +4,12 @@ import { parser as java } from "@lezer/java";
 import { parser as php } from "@lezer/php";
 import { parser as python } from "@lezer/python";
 import { parser as rust } from "@lezer/rust";
-import { lineAt, type Verdict } from "./sample-verdict.ts";
+
+/** A parser's result for a sample. `line` is 1-based within the sample. `null`: unknown. */
+export type Verdict = { broken: false } | { broken: true; message: string; line: number } | null;
+
+/** The line of an index in a text, from 1. */
+export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
 /** Languages of which only brackets and quotes are checked, because samples often leave out code or contain output. */
 const parsers = { cpp, go, java, php, python, rust };

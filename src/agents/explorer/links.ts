@@ -33,7 +33,7 @@ const exampleHosts =
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
 type LinkSource = { url: string; markdown: string; by: "link" | Listing["by"] };
 type Target = { url: string; foundOn: LinkSource; text: string; own: boolean };
-type Answered = { target: Target; fetchResult: FetchResult };
+type Answer = { target: Target; fetchResult: FetchResult };
 type Finding = { target: Target; state: "alive" | "bad" | "unknown"; why: string; health?: Health };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
@@ -140,7 +140,7 @@ export const isPrivate = ({ url, text }: { url: string; text: string }): boolean
  * Pages of the site are read, which also finds those that can't be. For others, a HEAD request comes first; a target is
  * dead only if a GET request confirms it. An unreachable host proves nothing, unless it is the site's own.
  */
-async function test(session: Session, target: Target, log: Log): Promise<Answered> {
+async function test(session: Session, target: Target, log: Log): Promise<Answer> {
   const { fetching, origins } = session;
   const ownByName = origins.has(new URL(target.url).origin);
   const refusal = ownByName ? await findRefusal(fetching, target.url, log) : null;
@@ -163,7 +163,7 @@ async function test(session: Session, target: Target, log: Log): Promise<Answere
 }
 
 /** Parses pages, so it runs after all requests: otherwise their response times would include it. */
-const toFinding = ({ target, fetchResult }: Answered): Finding => ({ target, ...judge(target, fetchResult) });
+const toFinding = ({ target, fetchResult }: Answer): Finding => ({ target, ...judge(target, fetchResult) });
 
 function judge(target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {

@@ -1,7 +1,6 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
-import { bracketLanguages, judgeBrackets, withoutPrompts } from "./bracket-samples.ts";
-import { lineAt, type Verdict } from "./sample-verdict.ts";
+import { bracketLanguages, judgeBrackets, lineAt, type Verdict, withoutPrompts } from "./bracket-samples.ts";
 import { headingAbove, notation } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";

@@ -1,4 +1,4 @@
-import { lineAt, type Verdict } from "./sample-verdict.ts";
+import { lineAt, type Verdict } from "./bracket-samples.ts";
 
 /** Parses a script, or the commands of a terminal session in it. */
 export function judgeCommands(code: string): Promise<Verdict> {

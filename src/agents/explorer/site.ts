@@ -152,7 +152,7 @@ function nothingToSee({ id, status, details }: CheckResult): boolean {
     : !details?.totalGroupsFound;
 }
 
-/** Why a check fetchResult no response to a request. */
+/** Why a check got no response to a request. */
 type MissingResponses = Set<
   "robots.txt disallows" | "this service may not reach" | "elements are nested too deeply at"
 >;

@@ -17,7 +17,7 @@ export type ModelAccess = {
 };
 
 /** The price list, loaded on first use because loading is slow. */
-const known = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
+const priceList = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
 
 /**
  * The cost of a call in USD, by the model that answered; null if unknown. Configured prices take precedence, for the
@@ -32,7 +32,7 @@ export function priceOf(usage: Usage, answered: string | null, access: ModelAcce
   const provider = pricedProvider(access);
   if (!provider) return null;
   try {
-    const price = known().calcPrice(
+    const price = priceList().calcPrice(
       {
         input_tokens: usage.input,
         cache_read_tokens: usage.cached,
@@ -67,6 +67,6 @@ export function outputFor(usd: number, access: ModelAccess): number {
  * serve a llama3.
  */
 function pricedProvider({ provider, baseUrl }: ModelAccess) {
-  if (provider === "openai-compatible") return known().findProvider({ providerApiUrl: baseUrl });
-  return known().findProvider({ providerId: provider });
+  if (provider === "openai-compatible") return priceList().findProvider({ providerApiUrl: baseUrl });
+  return priceList().findProvider({ providerId: provider });
 }

@@ -2,7 +2,7 @@ import type { Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { createMapping } from "../../net/mapping.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
 import { type ChromiumTerms, startChromium } from "../sandbox/chromium.ts";
-import { connect, type Happened, nothing, prepare, type Watch } from "./browser-setup.ts";
+import { connect, noEffects, type PageEffects, prepare, type Watch } from "./browser-setup.ts";
 
 type BrowsingTerms = ChromiumTerms & { urlMap: Record<string, string> };
 
@@ -29,7 +29,7 @@ export function createBrowsing({ urlMap, signal, ...options }: BrowsingTerms) {
   const mapping = createMapping(urlMap);
   const isMapped = (url: string) => URL.canParse(url) && mapping.toReal(new URL(url)) !== null;
   let openTab: ReturnType<typeof open> | null = null;
-  const watch: Watch = { happened: nothing(), pending: new Set() };
+  const watch: Watch = { effects: noEffects(), pending: new Set() };
   const mapsAnything = Object.keys(urlMap).length > 0;
 
   return {
@@ -46,7 +46,7 @@ export function createBrowsing({ urlMap, signal, ...options }: BrowsingTerms) {
      * Performs an action on the page and returns what happened meanwhile. Throws BrowserLost, what `work` throws, or
      * the signal's reason.
      */
-    async act<T>(work: (page: Page) => Promise<T>): Promise<{ value: T; happened: Happened }> {
+    async act<T>(work: (page: Page) => Promise<T>): Promise<{ value: T; effects: PageEffects }> {
       openTab ??= open({ ...options, signal }, watch, mapsAnything ? isMapped : undefined);
       let tab: Awaited<ReturnType<typeof open>> | null = null;
       let timer: ReturnType<typeof setTimeout> | undefined;
@@ -57,8 +57,8 @@ export function createBrowsing({ urlMap, signal, ...options }: BrowsingTerms) {
           actionMs,
           `the action did not finish within ${actionMs / 1000} s, so the browser was closed`,
         );
-        watch.happened = nothing();
-        return { value: await Promise.race([work(tab.page), tab.loss]), happened: watch.happened };
+        watch.effects = noEffects();
+        return { value: await Promise.race([work(tab.page), tab.loss]), effects: watch.effects };
       } catch (error) {
         signal.throwIfAborted();
         if (isUnanswered(error))

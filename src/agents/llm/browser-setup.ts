@@ -6,7 +6,7 @@ import type { Chromium } from "../sandbox/chromium.ts";
 type Navigation = { url: string; response: HTTPResponse | null; failure: string | null };
 
 /** Side effects on the page since the last action started. */
-export type Happened = {
+export type PageEffects = {
   /** The page's text, and how we answered. */
   dialogs: string[];
   /** URLs of windows that it tried to open. */
@@ -16,15 +16,21 @@ export type Happened = {
   navigations: number;
 };
 
-/** What is observed on a page. `happened` is reset by each action, `pending` by each navigation. */
-export type Watch = { happened: Happened; pending: Set<HTTPRequest> };
+/** What is observed on a page. `effects` is reset by each action, `pending` by each navigation. */
+export type Watch = { effects: PageEffects; pending: Set<HTTPRequest> };
 
 /** Requests that stay open for as long as the page likes. */
 const lasting = new Set(["eventsource", "websocket", "media", "ping"]);
 /** More dialogs, windows or navigations than this in one action are an endless loop. */
 const maxPerKind = 20;
 
-export const nothing = (): Happened => ({ dialogs: [], windows: [], downloads: [], navigation: null, navigations: 0 });
+export const noEffects = (): PageEffects => ({
+  dialogs: [],
+  windows: [],
+  downloads: [],
+  navigation: null,
+  navigations: 0,
+});
 
 /** Connects to a browser over its pipe. `messageMs`: timeout of one message. */
 export async function connect(chromium: Chromium, messageMs: number): Promise<Browser> {
@@ -63,10 +69,10 @@ export async function prepare(
   };
   page.on("dialog", (dialog) => {
     const isQuestion = dialog.type() === "prompt";
-    watch.happened.dialogs.push(
+    watch.effects.dialogs.push(
       `${dialog.type()} ${JSON.stringify(dialog.message().slice(0, 500))}, ${isQuestion ? "cancelled" : "accepted"}`,
     );
-    count(watch.happened.dialogs, "dialogs");
+    count(watch.effects.dialogs, "dialogs");
     (isQuestion ? dialog.dismiss() : dialog.accept()).catch(() => {});
   });
   page.on("error", () => lose("the page crashed, so the browser was closed"));
@@ -77,18 +83,18 @@ export async function prepare(
     if (isOfPage) pending.clear();
     if (/^http/.test(request.url()) && !lasting.has(request.resourceType())) pending.add(request);
     if (!isOfPage) return;
-    watch.happened.navigation = { url: request.url(), response: null, failure: null };
-    if (++watch.happened.navigations > maxPerKind)
+    watch.effects.navigation = { url: request.url(), response: null, failure: null };
+    if (++watch.effects.navigations > maxPerKind)
       lose("the page navigated in an endless loop, so the browser was closed");
   });
   page.on("response", (response) => {
-    const { navigation } = watch.happened;
+    const { navigation } = watch.effects;
     if (navigation?.url === response.url() && response.request().isNavigationRequest()) navigation.response = response;
   });
   page.on("requestfinished", (request) => pending.delete(request));
   page.on("requestfailed", (request) => {
     pending.delete(request);
-    const { navigation } = watch.happened;
+    const { navigation } = watch.effects;
     if (navigation?.url === request.url() && request.isNavigationRequest())
       navigation.failure = request.failure()?.errorText ?? "failed";
   });
@@ -101,14 +107,14 @@ export async function prepare(
   });
   const ofPage = await page.createCDPSession();
   ofPage.on("Page.windowOpen", ({ url }) => {
-    watch.happened.windows.push(url);
-    count(watch.happened.windows, "windows");
+    watch.effects.windows.push(url);
+    count(watch.effects.windows, "windows");
   });
   await ofPage.send("Page.enable");
   const whole = await browser.target().createCDPSession();
   whole.on("Browser.downloadWillBegin", ({ url, suggestedFilename: name }) => {
-    watch.happened.downloads.push({ url, name });
-    count(watch.happened.downloads, "downloads");
+    watch.effects.downloads.push({ url, name });
+    count(watch.effects.downloads, "downloads");
   });
   await whole.send("Browser.setDownloadBehavior", { behavior: "deny", eventsEnabled: true });
   if (!isMapped) return page;

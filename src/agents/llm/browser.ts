@@ -6,7 +6,7 @@ import { failureHeader } from "../../net/tunnel-agents.ts";
 import type { Means } from "../agent.ts";
 import { addressesOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowsing } from "./browser-page.ts";
-import type { Happened } from "./browser-setup.ts";
+import type { PageEffects } from "./browser-setup.ts";
 import { type PageText, toPageText } from "./browser-tree.ts";
 import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 
@@ -106,7 +106,7 @@ async function act(
 ): Promise<Result> {
   const { browsing } = browser;
   try {
-    const { value, happened } = await browsing.act(async (page) => {
+    const { value, effects } = await browsing.act(async (page) => {
       const problem = await work(page);
       const { tree, ...snapshot } = await steadily(() => takeSnapshot(page, from), browsing.settle);
       browser.last = tree;
@@ -115,8 +115,8 @@ async function act(
       return { problem, snapshot };
     });
     const { problem, snapshot } = value;
-    const fault = await faultOf(browser, happened, snapshot.url);
-    const { dialogs, navigation } = happened;
+    const fault = await faultOf(browser, effects, snapshot.url);
+    const { dialogs, navigation } = effects;
     const status = navigation?.response?.status();
     const page = isErrorPage(snapshot.url) && navigation ? { ...snapshot, url: navigation.url } : snapshot;
     const output = {
@@ -160,7 +160,7 @@ const plain = (url: string) => url.replace(/#.*$/s, "");
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
 /** Problems besides those of the action itself; null if none. */
-async function faultOf({ hosts, browsing }: Browser, { navigation, downloads, windows }: Happened, url: string) {
+async function faultOf({ hosts, browsing }: Browser, { navigation, downloads, windows }: PageEffects, url: string) {
   const [download] = downloads;
   if (download)
     return {

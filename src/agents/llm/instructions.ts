@@ -33,6 +33,13 @@ export const toAssignment = ({ text, endGoal, startUrls, productUrl }: Task): st
     .filter(Boolean)
     .join("\n\n");
 
+/** The prompt of a coding agent: the task, and what it can't know about its environment. */
+export const toPrompt = (task: Task): string =>
+  [
+    toAssignment(task),
+    "Nobody is available to answer questions. Work in the current directory. Only the hosts of the task and package registries are reachable. When you are done, or cannot get any further, summarize what you did and the result.",
+  ].join("\n\n");
+
 /** Where the agent finds its skills, relative to the workspace. */
 export const skillsFolder = ".agents/skills";
 

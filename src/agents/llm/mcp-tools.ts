@@ -146,14 +146,14 @@ const toRemote = (url: string, { path, token }: SandboxMeans["egress"], callId: 
         request.on("error", reject);
         request.on("response", (answer) => {
           const status = answer.statusCode ?? 502;
-          const answered = new Headers(
+          const responseHeaders = new Headers(
             Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as [string, string]),
           );
           const isEmpty = [204, 205, 304].includes(status);
           resolve(
             new Response(isEmpty ? null : (Readable.toWeb(answer) as unknown as ReadableStream<Uint8Array>), {
               status,
-              headers: answered,
+              headers: responseHeaders,
             }),
           );
         });

@@ -31,7 +31,7 @@ type Terms = {
 };
 
 /** A call as the model is reminded of it, and its result. */
-type Answered = { call: LanguageModelV4ToolCallPart; result: LanguageModelV4ToolResultPart };
+type CallEnd = { call: LanguageModelV4ToolCallPart; result: LanguageModelV4ToolResultPart };
 
 export type Toolbox = {
   /** The tools as they are sent to the model. */
@@ -40,7 +40,7 @@ export type Toolbox = {
    * Runs a call of the model and reports its start and its end. A call of an unknown tool or with invalid input gets an error as its
    * result. Throws what a tool throws: a bug on our side, never friction.
    */
-  run: (call: LanguageModelV4ToolCall) => Promise<Answered>;
+  run: (call: LanguageModelV4ToolCall) => Promise<CallEnd>;
 };
 
 /** The tools of one session. */

@@ -1,7 +1,7 @@
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping, parseUrlMap } from "../../net/mapping.ts";
 import type { BridgeRoute } from "../sandbox/bridge.ts";
-import { type Addresses, addressesOf } from "../task.ts";
+import { addressesOf, type Task } from "../task.ts";
 
 export type RunHosts = {
   /** Whether the relay handles a tunnel to the host: it is one of the run's hosts, or its urlMap maps it. */
@@ -27,7 +27,7 @@ const isAddress = (hostname: string) => /^\[|^[\d.]+$/.test(hostname);
 export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);
 
 /** The hosts of a run: of its docs, product and checks, and the keys of its urlMap. */
-export function runHostsOf(task: Addresses): RunHosts {
+export function runHostsOf(task: Task): RunHosts {
   const { docsAddresses, addresses } = addressesOf(task);
   const hosts = createHostList({ docsAddresses, addresses, operatorHosts: [] });
   const mapping = createMapping(task.urlMap);

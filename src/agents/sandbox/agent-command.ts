@@ -59,7 +59,7 @@ export function inAgentSandbox(
   const options = [
     ...fileSystem(
       asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds,
-      { memoryBytes },
+      memoryBytes,
       ...(nesting ? [nestingNamespaces] : []),
     ),
     ...links.flatMap(({ path, target }) => ["--symlink", target, path]),
@@ -107,19 +107,19 @@ export async function testAgentSandbox(kind: "rules" | "model", env: Env): Promi
       : inAgentSandbox([...ownProgram().argv, "--version"], env, null, nothing);
   if (command === null) return "bubblewrap is not installed";
   const child = Bun.spawn(command, { cwd: "/", env: { PATH }, stdio: ["ignore", "ignore", "pipe"] });
-  const [code, said] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-  return code === 0 ? null : said.trim().split("\n")[0] || `it exited with code ${code}`;
+  const [code, output] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  return code === 0 ? null : output.trim().split("\n")[0] || `it exited with code ${code}`;
 }
 
-let kept: string | null = null;
+let filterPath: string | null = null;
 
 /** The path of a file with the filter, which exists as long as this process: no folder lists it. */
 function filterFile(filter: Uint8Array): string {
-  if (kept !== null) return kept;
+  if (filterPath !== null) return filterPath;
   const path = join(tmpdir(), `evald-${crypto.randomUUID()}`);
   const file = openSync(path, "wx", 0o600);
   unlinkSync(path);
   writeSync(file, filter);
-  kept = `/proc/${process.pid}/fd/${file}`;
-  return kept;
+  filterPath = `/proc/${process.pid}/fd/${file}`;
+  return filterPath;
 }

@@ -1,5 +1,4 @@
 import { existsSync, readdirSync, realpathSync } from "node:fs";
-import type { SandboxLimits } from "./bounds.ts";
 
 /** A file or folder to show at a path, read-only unless `writable`. */
 export type Bind = { from: string; to: string; writable?: boolean };
@@ -30,11 +29,7 @@ const closed = "--unshare-all --unshare-user --disable-userns --clearenv";
  * Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. Its namespaces are `closed`,
  * unless it starts further sandboxes.
  */
-export function fileSystem(
-  binds: Bind[],
-  { memoryBytes }: Pick<SandboxLimits, "memoryBytes">,
-  namespaces = closed,
-): string[] {
+export function fileSystem(binds: Bind[], memoryBytes: number, namespaces = closed): string[] {
   const inMemory = (path: string) => [
     "--size",
     String(Math.floor(memoryBytes / 4)),

@@ -65,13 +65,13 @@ export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
   if (!program) return { missing: `chromium is not installed; ${remedy}` };
   if (sandbox.level === "none") return { missing: `the sandbox is not available: ${sandbox.detail}` };
   const probe = runSandboxed({ argv: [program, "--no-sandbox", "--version"] });
-  const [{ exitCode }, version, said] = await Promise.all([
+  const [{ exitCode }, version, output] = await Promise.all([
     probe.ended,
     new Response(probe.stdout).text(),
     new Response(probe.stderr).text(),
   ]);
   if (exitCode === 0) return { program, detail: `${Bun.which(program)}, ${version.trim()}` };
-  const why = said.trim().split("\n").at(-1)?.slice(0, 200) || `it exited with code ${exitCode}`;
+  const why = output.trim().split("\n").at(-1)?.slice(0, 200) || `it exited with code ${exitCode}`;
   return {
     missing: `${program} does not run in the sandbox (${why}); snap and flatpak packages are not supported, ${remedy}`,
   };
@@ -109,9 +109,9 @@ export function startChromium({ program, egress, memoryBytes, signal }: Chromium
     hear: () => {},
     kill,
     ended: Promise.all([ended, new Response(stderr).text(), listen(stdout, (text) => chromium.hear(text), stop)]).then(
-      ([{ exitCode, limit }, said]) => {
+      ([{ exitCode, limit }, output]) => {
         const reached = limit && `it reached the limit of ${limit.value} ${limit.unit} (${limit.limit})`;
-        const why = stopped ?? reached ?? (said.trim() || `it exited with code ${exitCode}`);
+        const why = stopped ?? reached ?? (output.trim() || `it exited with code ${exitCode}`);
         return { why: why.slice(0, 300), limit };
       },
     ),

@@ -183,9 +183,9 @@ function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
   // In a container, the path may be the host's, which isn't visible here.
   const folder = existsSync(inside) ? inside : at;
   const above = type === "cgroup2" && folder !== at ? [dirname(folder)] : [];
-  const found = [folder, ...above];
-  for (const place of found) sweep(place);
-  return found;
+  const folders = [folder, ...above];
+  for (const place of folders) sweep(place);
+  return folders;
 }
 
 /** Process IDs mean something in their own namespace only. */

@@ -1,6 +1,6 @@
 import { AgentFailure, type Workspace } from "../agent.ts";
 import type { MilestoneDetail } from "../milestones.ts";
-import type { Task, WorkspaceSetup } from "../task.ts";
+import type { TaskLimits, WorkspaceSetup } from "../task.ts";
 import { type Command, type CommandEnd, runCommand, stopReason } from "./command.ts";
 import type { SandboxProxy } from "./sandbox.ts";
 import { readSkills, type Skill, skillsCommand } from "./skills.ts";
@@ -24,7 +24,7 @@ type Options = {
   contextFile: string;
   /** Network access of Git and the setup command. */
   proxy: SandboxProxy | null;
-  limits: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">;
+  limits: TaskLimits;
   signal: AbortSignal;
 };
 
@@ -40,10 +40,7 @@ export async function prepareWorkspace(options: Options): Promise<PreparedWorksp
   const sockets = proxy ? { egress: proxy } : {};
   const { repository, env = {} } = setup;
 
-  async function step(
-    name: string,
-    command: Pick<Command, "argv" | "seconds"> & Partial<Command>,
-  ): Promise<CommandEnd> {
+  async function step(name: string, command: Omit<Command, "signal">): Promise<CommandEnd> {
     const end = await runCommand({ workspace, limits, signal, ...command });
     const problem =
       stopReason(end, command.seconds) ??

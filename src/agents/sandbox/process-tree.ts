@@ -7,8 +7,8 @@ import { readFileSync } from "node:fs";
 export function killTree(pid: number): void {
   const below = (parent: number): number[] => childrenOf(parent).flatMap((child) => [child, ...below(child)]);
   signal(pid, "SIGSTOP");
-  const found = below(pid);
-  for (const each of [pid, ...found]) signal(each, "SIGKILL");
+  const descendants = below(pid);
+  for (const each of [pid, ...descendants]) signal(each, "SIGKILL");
 }
 
 /** The processes that a process has started and that run; none if it has exited. */

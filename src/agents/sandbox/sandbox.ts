@@ -81,15 +81,15 @@ export async function detectSandbox(): Promise<Sandbox> {
   const bwrap = Bun.which("bwrap");
   if (!bwrap) return { level: "none", detail: "bubblewrap is not installed; install it (apt-get install bubblewrap)" };
   const probe = runSandboxed({ argv: ["true"] });
-  const [{ exitCode }, said] = await Promise.all([probe.ended, new Response(probe.stderr).text()]);
-  if (exitCode !== 0) return { level: "none", detail: objection(said.trim() || `it exited with code ${exitCode}`) };
+  const [{ exitCode }, output] = await Promise.all([probe.ended, new Response(probe.stderr).text()]);
+  if (exitCode !== 0) return { level: "none", detail: objection(output.trim() || `it exited with code ${exitCode}`) };
   return { level: "bubblewrap", detail: `${bwrap}; memory and processes limited by ${probe.boundBy}` };
 }
 
-function objection(said: string): string {
-  const line = said.split("\n")[0];
-  if (/unknown option/i.test(said)) return `bubblewrap is too old; version 0.8.0 or newer is required (${line})`;
-  if (!/namespace|uid map|setpriv|not permitted|denied/i.test(said)) return `bubblewrap does not work here: ${line}`;
+function objection(output: string): string {
+  const line = output.split("\n")[0];
+  if (/unknown option/i.test(output)) return `bubblewrap is too old; version 0.8.0 or newer is required (${line})`;
+  if (!/namespace|uid map|setpriv|not permitted|denied/i.test(output)) return `bubblewrap does not work here: ${line}`;
   const asUser = process.getuid?.() === 0 ? "; or run evald as an ordinary user" : "";
   return `this machine does not allow bubblewrap to create namespaces (${line}); allow it with an AppArmor profile for bwrap (Ubuntu), or with the seccomp and AppArmor profiles of the container${asUser}`;
 }
@@ -122,12 +122,12 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const cgroup = createCgroup(limits, isMounted ? limits.workspaceBytes : 0);
 
   // Options are passed through a pipe, because every user on the machine can read command lines.
-  const made = Object.entries(madeFiles(hosts));
+  const ownFiles = Object.entries(madeFiles(hosts));
   const filter = seccompFilter();
   const options = [
-    ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits),
-    ...(filter ? ["--seccomp", String(4 + made.length)] : []),
-    ...made.flatMap(([path], i) => ["--ro-bind-data", String(4 + i), path]),
+    ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits.memoryBytes),
+    ...(filter ? ["--seccomp", String(4 + ownFiles.length)] : []),
+    ...ownFiles.flatMap(([path], i) => ["--ro-bind-data", String(4 + i), path]),
     ...Object.entries({
       ...commonVariables(certificates !== undefined),
       ...run.env,
@@ -143,11 +143,18 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const child = Bun.spawn(["/bin/sh", "-c", join, "sh", ...(cgroup?.entrances ?? []), ...outer, ...inner], {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
     cwd: "/",
-    stdio: ["pipe", "pipe", "pipe", "pipe", ...made.map(() => "pipe" as const), ...(filter ? (["pipe"] as const) : [])],
+    stdio: [
+      "pipe",
+      "pipe",
+      "pipe",
+      "pipe",
+      ...ownFiles.map(() => "pipe" as const),
+      ...(filter ? (["pipe"] as const) : []),
+    ],
   });
   const texts = [
     options.map((option) => `${option}\0`).join(""),
-    ...made.map(([, text]) => text),
+    ...ownFiles.map(([, text]) => text),
     ...(filter ? [filter] : []),
   ];
   try {

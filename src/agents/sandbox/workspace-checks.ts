@@ -4,9 +4,8 @@ import { join } from "node:path";
 import type { SandboxMeans, Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 import { type CommandEnd, runCommand, stopReason } from "./command.ts";
-import { copyWorkspace } from "./copy.ts";
 import type { SandboxProxy } from "./sandbox.ts";
-import { openWorkspace, pathOf } from "./workspace.ts";
+import { copyWorkspace, openWorkspace, pathOf } from "./workspace.ts";
 
 const commandSeconds = 120;
 const fileSeconds = 30;
@@ -31,7 +30,7 @@ export type WorkspaceChecker = {
  * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
  */
 export async function openWorkspaceChecker(
-  sandbox: Pick<SandboxMeans, "workspace" | "folder">,
+  sandbox: SandboxMeans,
   /** The network access of a command by the ID of its check. */
   proxyOf: (id: string) => Promise<SandboxProxy>,
   { limits, workspace: setup }: Task,
@@ -93,7 +92,7 @@ function commandProblem(end: CommandEnd, output: string, exitCode: number, conta
 }
 
 async function copyOf(
-  { workspace, folder: parent }: Pick<SandboxMeans, "workspace" | "folder">,
+  { workspace, folder: parent }: SandboxMeans,
   bytes: number,
 ): Promise<Workspace & AsyncDisposable> {
   const folder = mkdtempSync(join(parent, "check-"));

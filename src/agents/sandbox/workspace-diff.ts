@@ -1,5 +1,5 @@
 import type { Workspace } from "../agent.ts";
-import type { Task } from "../task.ts";
+import type { TaskLimits } from "../task.ts";
 import { runCommand, stopReason } from "./command.ts";
 
 const seconds = 20;
@@ -15,7 +15,7 @@ export type WorkspaceDiff = { files: number; text: string; isCut: boolean };
 export async function diffWorkspace(
   workspace: Workspace,
   baseline: string,
-  limits: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">,
+  limits: TaskLimits,
   signal: AbortSignal,
 ): Promise<WorkspaceDiff | { problem: string }> {
   const exclude = skipped.map((name) => `--exclude=${name}`);

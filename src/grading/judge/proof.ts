@@ -77,8 +77,8 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     if (event.type === "message") return event.id === undefined;
     if (event.type !== "tool_result") return false;
     if (pageTools.includes(event.tool)) return true;
-    const answered = (ofCall.get(event.id) ?? []).filter((http) => http.status !== null);
-    return answered.length > 0 && answered.every((http) => !hosts.isProduct(http) && http.method !== "CONNECT");
+    const responses = (ofCall.get(event.id) ?? []).filter((http) => http.status !== null);
+    return responses.length > 0 && responses.every((http) => !hosts.isProduct(http) && http.method !== "CONNECT");
   }
 
   /** Whether the agent or a page used the words before the product did, until the event with this seq. */
