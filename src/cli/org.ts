@@ -64,7 +64,8 @@ export function addOrg(program: Command, configOf: () => Config): void {
           maxRunsADay: toLimit("--runs-a-day", options.runsADay),
           maxUsdAMonth: toUsd("--max-usd-a-month", options.maxUsdAMonth),
           maxUsdARun: toUsd("--max-usd-a-run", options.maxUsdARun),
-          judgeModels: options.judgeModel === undefined ? undefined : toList(options.judgeModel),
+          judgeModels:
+            options.judgeModel?.trim() === "" ? null : options.judgeModel?.split(",").map((model) => model.trim()),
           hasResultsPage: options.resultsPage,
         }),
       }));
@@ -118,9 +119,4 @@ function toUsd(option: string, text: string | undefined): number | null | undefi
       `Invalid value for ${option}: ${JSON.stringify(text)} is not an amount in USD. Use a number such as 50 or 0.5, or 0 for no limit.`,
     );
   return Number(text) || null;
-}
-
-function toList(text: string): string[] | null {
-  const items = text.split(",").map((item) => item.trim());
-  return text.trim() === "" ? null : items;
 }

@@ -53,19 +53,15 @@ Examples:
   evald regrade --since 2026-11-01 --judge openai/gpt-5 --repeats 3 --max-usd 20 --dry-run`,
     )
     .action(async ({ org, url, prompt: promptId, json, ...options }: Options) => {
-      checkRequest({ ...options, promptId });
+      // As the API does.
+      const problem = Value.Errors(RegradeRequest, { ...options, promptId }).First();
+      if (problem) throw invalidInput(problem, "request");
       await useApi({ org, url }, async (api) => {
         const result = await api.request("POST /regrades", { body: { ...options, promptId } });
         say(toSummary(result));
         print(json ? JSON.stringify(result) : (result.regradeId ?? "dry run"));
       });
     });
-}
-
-/** Validates the request as the API does. Throws bad_request. */
-function checkRequest(request: unknown): void {
-  const wrong = Value.Errors(RegradeRequest, request).First();
-  if (wrong) throw invalidInput(wrong, "request");
 }
 
 function toSummary({

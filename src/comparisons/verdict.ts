@@ -130,7 +130,10 @@ function withSuccess(verdict: Verdict, evidence: Evidence, summaries: EvalResult
   const isSignificant = verdict !== "insufficient_data" && successP !== null && successP < level && change !== 0;
   const combined = isSignificant ? softened(verdict, change) : verdict;
   const hint = combined === "inconclusive" && combined === verdict ? hintOf(summaries) : "";
-  const note = combined === verdict || successP === null ? hint : describeSuccess(change, successP);
+  const note =
+    combined === verdict || successP === null
+      ? hint
+      : `; the success rate ${change > 0 ? "rose" : "fell"} by ${Math.abs(change * 100).toFixed(0)} percentage points, ${pWords(successP)}`;
   return { verdict: combined, evidence: { ...evidence, reason: evidence.reason + note } };
 }
 
@@ -140,9 +143,6 @@ function softened(verdict: Verdict, change: number): Verdict {
     change > 0 ? verdict === "soft_regression" : verdict.endsWith("improvement") || verdict === "improved";
   return contradicts ? "inconclusive" : verdict;
 }
-
-const describeSuccess = (change: number, p: number) =>
-  `; the success rate ${change > 0 ? "rose" : "fell"} by ${Math.abs(change * 100).toFixed(0)} percentage points, ${pWords(p)}`;
 
 /** Why the samples are too small for a verdict; null if they are not. */
 function lackOf(samples: Sample[], { smallest, prompts }: Tested, level: number): string | null {

@@ -162,8 +162,11 @@ function* bundlesOf(file: string): Generator<Bundle> {
     }
     bytes += line.bytes;
     if (bytes > maxBundleBytes) throw bad(`the run is larger than ${maxBundleBytes / 1024 / 1024} MiB`);
-    if (type === "event" && before?.type === "event" && !comesAfter(row, before.row))
-      throw bad("the events of a run must be in order");
+    if (type === "event" && before?.type === "event") {
+      const attempts = Number(row.attempt) - Number(before.row.attempt);
+      if (attempts < 0 || (attempts === 0 && Number(row.seq) <= Number(before.row.seq)))
+        throw bad("the events of a run must be in order");
+    }
     checkReferences(line, keys);
     if (type === "prompt" && row.baselineRequestId != null) baselines.push([n, row.baselineRequestId]);
   }
@@ -182,9 +185,6 @@ function keysOf({ type, row }: Line): unknown[] {
   if (type === "archive") return [row.id, row.digest];
   return [row.id, ...(type === "report" ? [row.slug] : []), ...(type === "gate" ? [row.headRequestId] : [])];
 }
-
-const comesAfter = (a: Row, b: Row) =>
-  Number(a.attempt) - Number(b.attempt) > 0 || (a.attempt === b.attempt && Number(a.seq) > Number(b.seq));
 
 /** Checks a row and its references to earlier rows. Throws bad_request with the line number. */
 function checkReferences({ n, type, row }: Line, keys: Set<string>): void {

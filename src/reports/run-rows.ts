@@ -28,8 +28,6 @@ export type RunRow = SideRun & {
   scope: Scope | null;
 };
 
-const toPairKey = (promptId: string, args: Record<string, string> | null): string => promptId + argsKey(args);
-
 /** The proven share of a goal that the judge left unclear; null if nothing is unclear. */
 function provenShareOf(outcome: string | undefined, judge: { parts: { met: string }[] } | null): number | null {
   if (outcome !== "not_judged" || judge === null || judge.parts.length === 0) return null;
@@ -44,8 +42,6 @@ const last = "g";
 
 /** A published live run with the columns for filtering. */
 export type PublishedRun = ReturnType<ReturnType<typeof prepareNewest>["all"]>[number];
-
-type PageOptions = { matches?: (run: PublishedRun) => boolean; before?: string; limit?: number };
 
 /** A page of the newest published reports of a prompt. */
 const prepareNewest = (db: Db) =>
@@ -120,7 +116,7 @@ function toRunRow({ run, report, reportId, metrics, dimensions, methodology, sco
     ...run,
     reportId,
     prompt: run.promptId,
-    pairKey: toPairKey(run.promptId, run.templateArgs),
+    pairKey: run.promptId + argsKey(run.templateArgs),
     isExact: isRuleBased(run.agent),
     provenShare: provenShareOf(report?.outcome, judge),
     report: report && { ...report, seconds: metrics?.timeSeconds ?? null, costUsd: metrics?.costUsd ?? null },
@@ -151,7 +147,11 @@ export function listPublished(
   org: OrgId,
   promptId: string,
   most: number,
-  { matches = () => true, before = last, limit = batch }: PageOptions = {},
+  {
+    matches = () => true,
+    before = last,
+    limit = batch,
+  }: { matches?: (run: PublishedRun) => boolean; before?: string; limit?: number } = {},
 ): PublishedRun[] {
   const matching: PublishedRun[] = [];
   let from = before;

@@ -7,9 +7,6 @@ import { splitJudging } from "../grading/judge/judge.ts";
 import { toSessionEvent } from "./session-events.ts";
 import { field, hasFailed, readInTurns, type StoredSession, toolName } from "./trace.ts";
 
-/** Events of one interval of a session. */
-type Slice = { fromSeq: number; events: number; failures: number };
-
 type Counted<T> = { name: T; events: number };
 
 /** An overview of a whole session. */
@@ -26,7 +23,7 @@ export type Timeline = {
   /** All events of these failures. */
   failedEvents: ReadonlySet<number>;
   /** `slicesShown` intervals of the same length, oldest first; null: nothing happened. */
-  slices: (Slice | null)[];
+  slices: ({ fromSeq: number; events: number; failures: number } | null)[];
   /** Time of an event, in milliseconds since the start of the session. */
   tMsOf: (seq: number) => number;
 };

@@ -45,8 +45,6 @@ function estimateAgent(ctx: Context, org: OrgId, prompt: PromptRow, agent: Promp
     : estimateFromLimits(ctx, org, prompt, basics);
 }
 
-type EarlierRun = ReturnType<typeof listEarlierRuns>[number];
-
 function listEarlierRuns({ db }: Context, org: OrgId, promptId: string, { agent, model }: PromptAgent) {
   return db
     .select({
@@ -66,7 +64,7 @@ function listEarlierRuns({ db }: Context, org: OrgId, promptId: string, { agent,
     .slice(0, maxRuns);
 }
 
-function estimateFromRuns(earlier: EarlierRun[]) {
+function estimateFromRuns(earlier: ReturnType<typeof listEarlierRuns>) {
   const seconds = earlier.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
   const costs = earlier.flatMap(({ metrics, judge }) =>
     metrics.costUsd === null || judge?.costUsd === null ? [] : metrics.costUsd + (judge?.costUsd ?? 0),

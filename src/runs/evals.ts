@@ -12,10 +12,8 @@ import { toIso } from "../schema.ts";
 import { resultOf } from "../stats/repeats.ts";
 import type { EvalRequest, EvalStatus } from "./schema.ts";
 
-export type EvalFilter = { promptId?: string; status?: EvalStatus };
-
 /** Derived from the runs: pending until one has started, running until all have ended, then the best status among them. */
-const status = sql<EvalStatus>`(select case
+const evalStatus = sql<EvalStatus>`(select case
   when sum(${runs.completedAt} is null) > 0 then iif(sum(${runs.status} != 'pending') > 0, 'running', 'pending')
   when sum(${runs.status} = 'completed') > 0 then 'completed'
   when sum(${runs.status} = 'failed') > 0 then 'failed'
@@ -45,20 +43,20 @@ export const failuresOfEval = (ctx: Context, org: OrgId, id: string): Map<string
 export function listEvalRequests(
   ctx: Context,
   org: OrgId,
-  { promptId, status: wanted }: EvalFilter,
+  { promptId, status }: { promptId?: string; status?: EvalStatus },
   page: Page,
 ): Paged<EvalRequest> {
   const unfinished = ctx.db
     .select({ id: runs.evalRequestId })
     .from(runs)
     .where(and(eq(runs.orgId, org), isNull(runs.completedAt)));
-  const isUnfinished = wanted === "pending" || wanted === "running";
+  const isUnfinished = status === "pending" || status === "running";
   const where = and(
     eq(evalRequests.orgId, org),
     promptId === undefined ? undefined : eq(evalRequests.promptId, promptId.toLowerCase()),
     // Few requests are unfinished, and an index covers them.
     isUnfinished ? inArray(evalRequests.id, unfinished) : undefined,
-    wanted === undefined ? undefined : eq(status, wanted),
+    status === undefined ? undefined : eq(evalStatus, status),
   );
   return {
     items: select(ctx, where, page),
@@ -86,7 +84,7 @@ export async function waitForEval(
 
 function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
   const rows = ctx.db
-    .select({ request: evalRequests, title: prompts.title, status })
+    .select({ request: evalRequests, title: prompts.title, status: evalStatus })
     .from(evalRequests)
     .innerJoin(prompts, eq(prompts.id, evalRequests.promptId))
     .where(where)

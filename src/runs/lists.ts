@@ -45,8 +45,6 @@ export type RunLine = StoredFailure & {
 export const runColumns = ["created", "duration"] as const;
 export type RunSort = Sort<(typeof runColumns)[number]>;
 
-type Selecting = { limit: number; byTrigger?: boolean; isDown?: boolean };
-
 const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
 
 const columns = {
@@ -128,7 +126,7 @@ export const listBrokenRuns = (
 function select(
   ctx: Context,
   where: SQL | undefined,
-  { limit, byTrigger = false, isDown = true }: Selecting,
+  { limit, byTrigger = false, isDown = true }: { limit: number; byTrigger?: boolean; isDown?: boolean },
 ): RunLine[] {
   const order = isDown ? desc : asc;
   const own = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);

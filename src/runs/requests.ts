@@ -54,7 +54,6 @@ const notStarted = {
   reservedUsd: null,
   waitingFor: null,
 } as const;
-type NewRun = Omit<RunRow, keyof typeof notStarted>;
 
 const insertEvalRequest = insertStatement(evalRequests);
 const insertRun = insertStatement(runs);
@@ -196,7 +195,7 @@ export function requestRerun(
 }
 
 /** Inserts a run with its job. `host`: the one that it requests first. */
-function insertPending(ctx: Context, tx: Tx, host: string, run: NewRun): void {
+function insertPending(ctx: Context, tx: Tx, host: string, run: Omit<RunRow, keyof typeof notStarted>): void {
   insertRun(ctx.db)({ ...run, ...notStarted });
   enqueue(ctx, tx, { pool: "runs", kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
 }

@@ -17,9 +17,6 @@ const judgeUsd = 0.25;
 
 const costUsd = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
 
-/** Spending limit of an attempt, in USD; null: none. */
-export type Grant = { agentUsd: number | null; totalUsd: number | null; isCapped: boolean };
-
 const caps = statement((db) =>
   db
     .select({ month: orgs.maxUsdAMonth, run: orgs.maxUsdARun })
@@ -67,8 +64,8 @@ export function reserveBudget(ctx: Context, tx: Tx, run: typeof runs.$inferSelec
   tx.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
 }
 
-/** Budget of a started run: for the agent, and for the agent with its judge. */
-export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, reservedUsd: number | null): Grant {
+/** Budget of a started run in USD: for the agent, and for the agent with its judge; null: no limit. */
+export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, reservedUsd: number | null) {
   const cap = caps(ctx.db).get({ org: orgId });
   const most = agentCap(decideLimits(limits, ctx.config).model.costUsd, cap?.run ?? null);
   return {
