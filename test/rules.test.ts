@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { dirname, join, relative } from "node:path";
 import { openDb } from "../src/db/open.ts";
+import { measureFile } from "./support/code-metrics.ts";
 
 const root = join(import.meta.dir, "..");
 const files = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync(root)].sort();
@@ -173,6 +174,27 @@ test("file and folder names are kebab-case nouns", () => {
   expect(
     files.filter((file) => /(^|\/)(utils?|lib|helpers?|types|services|modules|common|index)(\/|\.tsx?$)/.test(file)),
   ).toEqual([]);
+});
+
+/** What has state of its own and a lifetime, and reads better as one function than as functions over its state. */
+const stateful = [
+  "startEgress",
+  "createGateway",
+  "startProcess",
+  "createTunnels",
+  "createOwnCgroup",
+  "createStandby",
+  "createEngine",
+  "createRunner",
+  "createScheduler",
+  "createService",
+];
+
+test("no function holds more than five named functions, unless it has state of its own", () => {
+  const crowded = files.flatMap((file) =>
+    measureFile(file, text.get(file) ?? "").functions.filter(({ name, inner }) => name !== "" && inner.length > 5),
+  );
+  expect(crowded.map(({ name }) => name).filter((name) => !stateful.includes(name))).toEqual([]);
 });
 
 test("files have at most 400 lines", () => {
