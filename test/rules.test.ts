@@ -195,7 +195,7 @@ test("no function holds more than five named functions, unless it has state of i
     measureFile(file, text.get(file) ?? "").functions.filter(({ name, inner }) => name !== "" && inner.length > 5),
   );
   expect(crowded.map(({ name }) => name).filter((name) => !stateful.includes(name))).toEqual([]);
-});
+}, 30_000);
 
 test("files have at most 400 lines", () => {
   expect(files.filter((file) => (text.get(file) ?? "").split("\n").length > 401)).toEqual([]);
