@@ -8,8 +8,6 @@ import { answerCall, closeSession, type ModelSession } from "./model-session.ts"
 /** Files that a run may fetch from `/files/<name>`, for an agent on another machine. */
 type Files = Record<string, Uint8Array | null>;
 
-export type Gateway = ReturnType<typeof createGateway>;
-
 /** A run's access to its model: `http://gateway/<provider>/…` over the socket, the token in the provider's own header. */
 export type GatewaySession = {
   token: string;

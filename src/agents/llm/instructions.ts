@@ -23,7 +23,7 @@ export function toInstructions({ urlMap }: Task, tools: string[], missing: strin
 }
 
 /** The task as text. */
-export const toAssignment = ({ text, endGoal, startUrls, productUrl }: Task): string =>
+const toAssignment = ({ text, endGoal, startUrls, productUrl }: Task): string =>
   [
     `Task:\n${text}`,
     endGoal && `End goal, which must be true when you finish:\n${endGoal}`,

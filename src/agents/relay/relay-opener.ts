@@ -1,8 +1,6 @@
 import { requireStep, type SandboxMeans } from "../agent.ts";
 import type { Relay, RelayTerms } from "./relay.ts";
 
-export type RelayOpener = ReturnType<typeof createRelayOpener>;
-
 /** The relay of a run, which is opened when it is first needed, because many runs need none. */
 export function createRelayOpener(sandbox: SandboxMeans, terms: RelayTerms) {
   let relay: Promise<Relay> | undefined;

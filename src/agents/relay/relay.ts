@@ -11,7 +11,7 @@ import { writeCertificates } from "./certificates.ts";
 import { forwardToEgress } from "./forward.ts";
 import { createPageWatch } from "./page-watch.ts";
 import { runHostsOf } from "./run-hosts.ts";
-import { createTunnels } from "./tunnels.ts";
+import { callOf, openTunnel, type Tunnels } from "./tunnels.ts";
 
 /** Data of the run for its relay. */
 export type RelayTerms = {
@@ -60,21 +60,19 @@ export async function openRelay(options: Options): Promise<Relay> {
     sourceOf: reader.sourceOf,
     onResponse: createPageWatch(task, reader, report),
   };
-  const tunnels = createTunnels({
-    egressPath: egress.path,
-    authority,
-    hosts,
-    accept: (socket) => server.accept(socket),
-  });
-  const callOf = async (request: http.IncomingMessage) => {
-    const call = tunnels.callOf(request);
+  const tunnels: Tunnels = {
+    ...{ egressPath: egress.path, authority, hosts, accept: (socket) => server.accept(socket) },
+    ...{ open: new WeakMap(), authenticated: new WeakMap(), sockets: new Set() },
+  };
+  const identify = async (request: http.IncomingMessage) => {
+    const call = callOf(tunnels, request);
     const id = await openCall();
     if (call === null || id === null) return call;
     return { ...call, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
   };
   const server = await serveProxy(socketPath, {
-    onRequest: async (client) => forwardToEgress(await callOf(client.request), client, forwarding),
-    onTunnel: tunnels.open,
+    onRequest: async (client) => forwardToEgress(await identify(client.request), client, forwarding),
+    onTunnel: (request, socket, head) => openTunnel(tunnels, request, socket, head),
   });
 
   return {
@@ -87,7 +85,7 @@ export async function openRelay(options: Options): Promise<Relay> {
       routes: hosts.routes,
     }),
     async [Symbol.asyncDispose]() {
-      tunnels.close();
+      for (const socket of tunnels.sockets) socket.destroy();
       await server.close();
     },
   };
