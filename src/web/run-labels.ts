@@ -88,8 +88,10 @@ const amount = (value: number, unit: Used["unit"]): string =>
 export const usageText = ({ used, most, unit }: Used): string =>
   most === null ? `${amount(used, unit)} (no limit)` : `${amount(used, unit)} of ${amount(most, unit)}`;
 
+type RunTimes = { startedAt: string | null; completedAt: string | null };
+
 /** Duration of a run so far or in total; a dash before it starts. */
-export function runDuration({ startedAt, completedAt }: Pick<Run, "startedAt" | "completedAt">, now: number): string {
+export function runDuration({ startedAt, completedAt }: RunTimes, now: number): string {
   if (startedAt === null) return "–";
   const end = completedAt === null ? now : Date.parse(completedAt);
   return duration(Math.max(0, end - Date.parse(startedAt)) / 1000);

@@ -45,3 +45,25 @@ export const Notices = ({ done, wrong }: { done?: string; wrong?: string }) => (
     )}
   </>
 );
+
+/** A value with a button to copy it. */
+export const Copyable = ({ id, value, act = "Copy" }: { id: string; value: string; act?: string }) => (
+  <p class="copy">
+    <code id={id}>{value}</code>
+    <button type="button" data-copy={`#${id}`} class="only-live">
+      {act}
+    </button>
+  </p>
+);
+
+type SecretProps = { id: string; title: string; value: string; children?: ComponentChildren };
+
+/** A secret that was just created and is shown only once. */
+export const NewSecret = ({ id, title, value, children }: SecretProps) => (
+  <section class="created-key" aria-labelledby={`${id}-title`}>
+    <h2 id={`${id}-title`}>{title}</h2>
+    <p>Copy it now. For security it won’t be shown again.</p>
+    <Copyable id={id} value={value} />
+    {children}
+  </section>
+);

@@ -5,11 +5,11 @@ import { httpUrl } from "../../schema.ts";
 import { assetPaths } from "../assets.ts";
 import { places } from "../places.ts";
 import type { Site } from "../site.ts";
+import { themes } from "../theme.ts";
+import type { Toast } from "../toasts.ts";
 import type { Viewer } from "../viewer.ts";
 import { ButtonForm } from "./form-parts.tsx";
 import { Palette, SearchLink } from "./palette.tsx";
-import { ThemeSwitch } from "./theme-switch.tsx";
-import { ToastLine } from "./toast.tsx";
 import { TimeZone } from "./when.tsx";
 
 const icon =
@@ -145,6 +145,32 @@ const Bar = ({ site: { base }, isSignedIn, path }: { site: Site; isSignedIn: boo
       )}
     </nav>
   </header>
+);
+
+/** What the last form changed, with a button to undo it. */
+const ToastLine = ({ base, toast: { text, undo } }: { base: string; toast: Toast }) => (
+  <div class="toast" role="status">
+    {text}
+    {undo && (
+      <ButtonForm action={base + undo.path} name={undo.name} value={undo.value}>
+        Undo
+      </ButtonForm>
+    )}
+  </div>
+);
+
+const themeNames = { system: "System", light: "Light", dark: "Dark" };
+
+/** Chooses the color scheme. `path`: of this page, to return to. */
+const ThemeSwitch = ({ site: { base, theme }, path }: { site: Site; path: string }) => (
+  <form class="theme" method="post" action={`${base}/theme`} aria-label="Color scheme">
+    <input type="hidden" name="from" value={path} />
+    {themes.map((each) => (
+      <button key={each} type="submit" name="theme" value={each} aria-pressed={each === theme}>
+        {themeNames[each]}
+      </button>
+    ))}
+  </form>
 );
 
 const isAt = (path: string, place: string) =>

@@ -2,8 +2,8 @@ import type { Limits } from "../../config/limits.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { scopeLabels } from "../../reports/labels.ts";
 import type { Site } from "../site.ts";
-import { CopyableId } from "./copyable-id.tsx";
 import { Fact } from "./figures.tsx";
+import { Copyable } from "./form-parts.tsx";
 import { Outside } from "./layout.tsx";
 import { limitLabels } from "./prompt-fields.tsx";
 import { Tags } from "./score.tsx";
@@ -93,7 +93,7 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
       </>
     )}
     <h3>API</h3>
-    <CopyableId name="prompt-id" value={prompt.id} />
+    <Copyable id="prompt-id" act="Copy ID" value={prompt.id} />
     <pre class="wrapped">
       <code id="prompt-curl">{curlOf(baseUrl, prompt)}</code>
     </pre>
@@ -103,7 +103,7 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
   </section>
 );
 
-const WorkspaceFacts = ({ workspace }: Pick<Prompt, "workspace">) => {
+const WorkspaceFacts = ({ workspace }: { workspace: Prompt["workspace"] }) => {
   const { archive, repository, setup, env = {}, instructions, skills, mcpServers = {} } = workspace ?? {};
   return (
     <>

@@ -7,7 +7,7 @@ import { GradeMark, Heads, type Sorting } from "./figures.tsx";
 import { SelectRow } from "./selection.tsx";
 import { When } from "./when.tsx";
 
-type StatusProps = Pick<Run, "status"> & { waitingFor?: Pick<NonNullable<Run["waitingFor"]>, "what"> | null };
+type StatusProps = { status: Run["status"]; waitingFor?: { what: NonNullable<Run["waitingFor"]>["what"] } | null };
 
 const statusLabel = ({ status, waitingFor }: StatusProps): string =>
   waitingFor ? waitingLabels[waitingFor.what] : statusLabels[status];

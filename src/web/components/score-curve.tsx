@@ -12,7 +12,7 @@ const [left, right, top, bottom] = [22, 232, 8, 66];
 const samples = 24;
 
 /** Each part of a dimension: what was measured, its score, and where the value lies on its curve. */
-export const Parts = ({ parts, unmeasured }: Pick<Dimension, "parts" | "unmeasured">) => (
+export const DimensionParts = ({ dimension: { parts, unmeasured } }: { dimension: Dimension }) => (
   <>
     <ul class="parts">
       {parts.map((part) => (

@@ -23,12 +23,7 @@ const scoredOf = (points: Trends["points"]) => points.filter((point): point is S
  * Mean scores over time with their 95 % bands. Other versions, contexts and methodologies are separate lines; changes of
  * these and of the level are numbered lines. The table below contains the same data.
  */
-export function TrendChart({
-  points,
-  others,
-  changes,
-  label,
-}: Pick<Trends, "points" | "others" | "changes"> & { label: string }) {
+export function TrendChart({ trends: { points, others, changes }, label }: { trends: Trends; label: string }) {
   const dayOf = useDay();
   const scored = scoredOf(points);
   const otherLines = others

@@ -1,13 +1,11 @@
 import type { Trace } from "../../reports/trace-schema.ts";
 import type { Turn } from "../../reports/turns.ts";
-import { EventLine, type LineProps } from "./event-line.tsx";
+import { EventLine } from "./event-line.tsx";
 import { toEventHref } from "./figures.tsx";
 import { useTime } from "./when.tsx";
 
 type Event = Trace["events"][number];
-type Shared = Pick<LineProps, "here" | "report" | "files">;
-
-type Props = Shared & {
+type Props = { here: string; report: string; files: string | null } & {
   turns: Turn[];
   isInline: (event: Event) => boolean;
   isFailed: (event: Event) => boolean;

@@ -3,7 +3,7 @@ import type { ReceivedInvitation } from "../../auth/invitations.ts";
 import type { Membership, Person } from "../../auth/person.ts";
 import { capitalize } from "../../reports/labels.ts";
 import { TextField } from "../components/field.tsx";
-import { Wide } from "../components/figures.tsx";
+import { List } from "../components/figures.tsx";
 import { ButtonForm, Notices } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { Time } from "../components/when.tsx";
@@ -42,7 +42,7 @@ export function AccountPage(props: Props) {
       {memberships.length === 0 && invitations.length === 0 && (
         <p class="notice">You’re not a member of any organization yet. Ask an owner to invite {person.email}.</p>
       )}
-      {invitations.length > 0 && <Invitations {...{ site, invitations }} />}
+      {invitations.length > 0 && <Invitations {...props} />}
       <div class="narrow">
         <form method="post" action={to("name")}>
           <TextField name="name" label="Name" autocomplete="name" value={person.name} />
@@ -97,7 +97,7 @@ export function AccountPage(props: Props) {
   );
 }
 
-const Invitations = ({ site: { base }, invitations }: Pick<Props, "site" | "invitations">) => (
+const Invitations = ({ site: { base }, invitations }: Props) => (
   <section>
     <h2>Invitations</h2>
     <ul class="rows">
@@ -118,44 +118,29 @@ const Invitations = ({ site: { base }, invitations }: Pick<Props, "site" | "invi
 const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignIn[] }) => (
   <section>
     <h2>Active sessions</h2>
-    <Wide label="Active sessions">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Browser</th>
-            <th scope="col">IP address</th>
-            <th scope="col">Signed in</th>
-            <th scope="col">Last used</th>
-            <th scope="col">
-              <span class="unseen">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {signIns.map(({ id, userAgent, address, since, lastUsedAt, isCurrent: isThis }) => (
-            <tr key={id}>
-              <td title={userAgent}>{browserName(userAgent)}</td>
-              <td>{address}</td>
-              <td class="when">
-                <Time at={since} />
-              </td>
-              <td class="when">
-                <Time at={lastUsedAt} />
-              </td>
-              <td>
-                {isThis ? (
-                  "This device"
-                ) : (
-                  <ButtonForm action={to("end")} name="signIn" value={id}>
-                    Sign out
-                  </ButtonForm>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Wide>
+    <List label="Active sessions" labels={["Browser", "IP address", "Signed in", "Last used", "Actions"]}>
+      {signIns.map(({ id, userAgent, address, since, lastUsedAt, isCurrent }) => (
+        <tr key={id}>
+          <td title={userAgent}>{browserName(userAgent)}</td>
+          <td>{address}</td>
+          <td class="when">
+            <Time at={since} />
+          </td>
+          <td class="when">
+            <Time at={lastUsedAt} />
+          </td>
+          <td>
+            {isCurrent ? (
+              "This device"
+            ) : (
+              <ButtonForm action={to("end")} name="signIn" value={id}>
+                Sign out
+              </ButtonForm>
+            )}
+          </td>
+        </tr>
+      ))}
+    </List>
     {signIns.length > 1 && <ButtonForm action={to("end")}>Sign out all other sessions</ButtonForm>}
   </section>
 );

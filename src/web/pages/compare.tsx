@@ -65,8 +65,7 @@ export function ComparePage({ site, viewer, compared, titles, previews, isAcross
   );
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path="/compare"
       title="Report comparison"
       crumbs={[{ name: "Reports", path: "/reports" }, { name: "Comparison" }]}

@@ -3,13 +3,13 @@ import { line } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
-import { Field } from "../components/field.tsx";
 import { type FirstSteps, FirstStepsList } from "../components/first-steps.tsx";
-import { Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
+import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { type PromptScore, ScoreTable } from "../components/score.tsx";
 import { formatZoned, When } from "../components/when.tsx";
+import { PromptForm } from "../prompt-form.ts";
 import { failureText, runDuration } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
@@ -44,7 +44,7 @@ const recentMs = 30 * 24 * 3600_000;
 export const DashboardPage = ({ viewer, steps, runsFree, ...overview }: Props) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
     {overview.promptCount === 0 || steps?.promptId === null ? (
-      <FirstPrompt {...overview} mayWrite={may(viewer, "write")} {...{ steps, runsFree }} />
+      <FirstPrompt {...{ viewer, steps, runsFree, ...overview }} />
     ) : (
       <>
         <header class="toolbar">
@@ -225,15 +225,15 @@ const UpcomingRuns = ({ site: { base }, due, now, timeZone }: Overview) => (
 );
 
 /** What a developer tries first, for any product. */
-const firstTask = "Follow the getting started guide and complete its first example.";
-
-type FirstProps = Pick<Props, "site" | "prompts" | "steps" | "runsFree"> & { mayWrite: boolean };
+const firstPrompt = new URLSearchParams({
+  text: "Follow the getting started guide and complete its first example.",
+});
 
 /**
  * Shown to an organization without prompts of its own: a form for the first one, and the API call that does the same.
  * `prompts`: the example, if there is one.
  */
-const FirstPrompt = ({ site, site: { base, baseUrl }, prompts, mayWrite, steps, runsFree }: FirstProps) => (
+const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, prompts, steps, runsFree }: Props) => (
   <div class="first">
     <h1>Test your docs with an agent</h1>
     <p class="lead">
@@ -248,35 +248,34 @@ const FirstPrompt = ({ site, site: { base, baseUrl }, prompts, mayWrite, steps, 
           </p>
         ),
     )}
-    {mayWrite && (
-      <form method="post" action={`${base}/prompts`}>
-        <Field name="docsUrl" label="Docs URL" hint="Where the agent starts.">
-          <input
-            id="docsUrl"
-            name="docsUrl"
-            type="url"
-            required
-            maxLength={2000}
-            placeholder="https://docs.acme.example/"
-          />
-        </Field>
-        <Field name="text" label="Task" hint="What a developer would ask an agent to do with your product.">
-          <textarea id="text" name="text" rows={3} required>
-            {firstTask}
-          </textarea>
-        </Field>
-        <Field name="endGoal" label="End goal (optional)" hint="What must be true when the agent is done.">
-          <textarea id="endGoal" name="endGoal" rows={2} placeholder="The example ran and printed its result." />
-        </Field>
-        {runsFree ? (
-          <button type="submit" class="main" name="do" value="run">
-            Create and run
-          </button>
-        ) : (
-          <Submit>Create prompt</Submit>
-        )}{" "}
+    {may(viewer, "write") && (
+      <SchemaForm schema={PromptForm} values={firstPrompt} action={`${base}/prompts`}>
+        <SchemaField
+          name="docsUrl"
+          label="Docs URL"
+          hint="Where the agent starts."
+          required
+          placeholder="https://docs.acme.example/"
+        />
+        <SchemaField
+          name="text"
+          label="Task"
+          hint="What a developer would ask an agent to do with your product."
+          rows={3}
+          required
+        />
+        <SchemaField
+          name="endGoal"
+          label="End goal (optional)"
+          hint="What must be true when the agent is done."
+          rows={2}
+          placeholder="The example ran and printed its result."
+        />
+        <button type="submit" class="main" {...(runsFree && { name: "do", value: "run" })}>
+          {runsFree ? "Create and run" : "Create prompt"}
+        </button>{" "}
         <a href={`${base}/prompts/new`}>More options</a>
-      </form>
+      </SchemaForm>
     )}
     <div class="after">{steps && <FirstStepsList site={site} steps={steps} />}</div>
     <h2>Or use the API</h2>

@@ -3,7 +3,7 @@ import type { Paged } from "../../http/paging.ts";
 import { events } from "../../notifications/events.ts";
 import type { Delivery, DeliveryDetail, Destination } from "../../notifications/schema.ts";
 import { Fact, List } from "../components/figures.tsx";
-import { ButtonForm, Submit } from "../components/form-parts.tsx";
+import { ButtonForm, NewSecret, Submit } from "../components/form-parts.tsx";
 import { ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
 import { toFields } from "../form-values.ts";
@@ -39,18 +39,7 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
   ] as const;
   return (
     <SettingsFrame {...frame} path={path}>
-      {secret && (
-        <section class="created-key" aria-labelledby="secret-title">
-          <h2 id="secret-title">Signing secret</h2>
-          <p>Copy it now. For security it won’t be shown again.</p>
-          <p class="copy">
-            <code id="new-secret">{secret}</code>
-            <button type="button" data-copy="#new-secret" class="only-live">
-              Copy
-            </button>
-          </p>
-        </section>
-      )}
+      {secret && <NewSecret id="new-secret" title="Signing secret" value={secret} />}
       <h2>{name}</h2>
       <dl class="facts">
         <Fact name={kinds[kind]}>{url ?? recipients?.join(", ") ?? "All owners"}</Fact>

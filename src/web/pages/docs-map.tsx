@@ -25,8 +25,7 @@ export function DocsMapPage({ site, viewer, provider, map, rejected }: Props) {
   const { id, name, docsUrl, productUrl } = provider;
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={`/providers/${id}`}
       title={name}
       crumbs={[{ name: "Providers", path: "/providers" }, { name }]}

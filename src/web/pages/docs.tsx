@@ -65,8 +65,7 @@ export function DocPage({ site, viewer, doc }: Reader & { doc: Doc }) {
   const position = docs.indexOf(doc);
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={path}
       title={doc.title}
       description={doc.description}
@@ -118,8 +117,7 @@ function Turn({ site, doc, label }: { site: Site; doc: Doc | undefined; label: s
 export function DocsIndexPage({ site, viewer }: Reader) {
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path="/docs"
       title="Documentation"
       description="All pages of the documentation."
@@ -154,8 +152,7 @@ export function DocsIndexPage({ site, viewer }: Reader) {
 export function DocsSearchPage({ site, viewer, words, found }: Reader & { words: string; found: Found[] }) {
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path="/docs/search"
       title={words === "" ? "Search the docs" : `${words} in the docs`}
       crumbs={[{ name: "Docs", path: "/docs" }, { name: "Search" }]}

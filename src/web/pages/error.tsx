@@ -20,7 +20,7 @@ export function ErrorPage({
   error,
 }: {
   site: Site;
-  visitor?: Pick<Visitor, "viewer" | "signedIn">;
+  visitor?: Visitor;
   path: string;
   status: number;
   error: AppError;

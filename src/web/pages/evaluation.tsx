@@ -2,8 +2,8 @@ import type { EndCause } from "../../agents/failure.ts";
 import { dollars, duration, line, percent } from "../../grading/text.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
-import { CopyableId } from "../components/copyable-id.tsx";
 import { GradeMark, Heads } from "../components/figures.tsx";
+import { Copyable } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { When } from "../components/when.tsx";
@@ -31,8 +31,7 @@ export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
   const live = isOpen ? { "hx-sse:connect": `${site.base}${path}/live`, "hx-swap": "innerMorph" } : {};
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={path}
       title={`Evaluation: ${title}`}
       crumbs={[
@@ -164,7 +163,7 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
         </table>
       </div>
       <h2>API</h2>
-      <CopyableId name="eval-id" value={request.id} />
+      <Copyable id="eval-id" act="Copy ID" value={request.id} />
     </>
   );
 }

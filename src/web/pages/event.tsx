@@ -15,8 +15,7 @@ export function EventPage({ site, viewer, path, event }: { site: Site; viewer?: 
   const { seq, at, tMs, type, source, ...fields } = event;
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={`${path}/session/${seq}`}
       title={`Event ${seq}`}
       crumbs={[

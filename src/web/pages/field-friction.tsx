@@ -12,7 +12,7 @@ import { Layout, Outside } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { FirstAndLast, Time } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
-import { FrictionTabs } from "./friction.tsx";
+import { FrictionTabs, State } from "./friction.tsx";
 
 export const fieldShown = 50;
 
@@ -83,11 +83,9 @@ export function FieldFrictionPage({ site, site: { base }, viewer, found, query }
   );
 }
 
-const Verified = ({ isVerified }: Pick<FieldFriction, "isVerified">) => (
+const Verified = ({ isVerified }: { isVerified: boolean }) => (
   <span class="pill">{isVerified ? "also hit by runs" : "unverified"}</span>
 );
-
-const StatePill = ({ state }: Pick<FieldFriction, "state">) => <span class={`pill state-${state}`}>{state}</span>;
 
 const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) => (
   <Wide label="Friction from the field">
@@ -97,7 +95,7 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
         {items.map(({ id, state, isVerified, title, category, where, reports, firstReportedAt, lastReportedAt }) => (
           <tr key={id}>
             <td>
-              <StatePill state={state} />
+              <State state={state} />
             </td>
             <td>
               <Verified isVerified={isVerified} />
@@ -131,7 +129,7 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
     >
       <header class="head">
         <p class="pills">
-          <StatePill state={state} />
+          <State state={state} />
           <Verified isVerified={isVerified} />
           <span class="pill">{plain(category)}</span>
         </p>
@@ -183,7 +181,7 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
   );
 }
 
-const Change = ({ path, state }: { path: string } & Pick<FieldFriction, "state">) => (
+const Change = ({ path, state }: { path: string; state: FieldFriction["state"] }) => (
   <div class="acts">
     {state === "resolved" || state === "dismissed" ? (
       <ButtonForm action={`${path}/state`} name="state" value="open">

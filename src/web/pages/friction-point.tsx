@@ -23,8 +23,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
   const { fingerprint, title, severity, category, phase, state, description, quote, url, seenIn, slug } = friction;
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={`/friction/${fingerprint}`}
       title={`Friction: ${line(title, 100)}`}
       crumbs={[{ name: "Friction", path: `/friction?${scopeOf(scope)}` }, { name: line(friction.title, 60) }]}
@@ -48,7 +47,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
         <Fact name="Occurrences">
           {seenIn.runs} of {seenIn.of} runs that reached this page
         </Fact>
-        <Fact name="Cost per run">{costText(friction)}</Fact>
+        <Fact name="Cost per run">{costText(friction.cost, friction.seenIn)}</Fact>
         <Fact name="First seen">
           <Time at={friction.firstSeenAt} />
         </Fact>

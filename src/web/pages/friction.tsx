@@ -23,7 +23,7 @@ type Props = PageProps & {
 };
 
 /** Mean cost of a friction point per run with it. */
-export function costText({ cost: { points, seconds, usd }, seenIn }: Pick<FrictionThing, "cost" | "seenIn">): string {
+export function costText({ points, seconds, usd }: FrictionThing["cost"], seenIn: FrictionThing["seenIn"]): string {
   const perRun = (total: number) => total / Math.max(1, seenIn.runs);
   const parts = [
     points ? `${Number(perRun(points).toFixed(1))} points` : "",
@@ -114,7 +114,7 @@ export const FrictionTabs = ({ base, path }: { base: string; path: (typeof tabs)
 export const scopeOf = ({ promptId, providerId }: { promptId?: string; providerId?: string }): string =>
   promptId !== undefined ? `promptId=${promptId}` : providerId !== undefined ? `providerId=${providerId}` : "";
 
-export const State = ({ state }: Pick<FrictionThing, "state">) => <span class={`pill state-${state}`}>{state}</span>;
+export const State = ({ state }: { state: string }) => <span class={`pill state-${state}`}>{state}</span>;
 
 type TableProps = { base: string; found: Paged<FrictionThing>; scope: string; sorting: Sorting };
 
@@ -167,7 +167,7 @@ const FrictionTable = ({ base, found, scope, sorting }: TableProps) => (
               <td class="number">
                 {seenIn.runs} of {seenIn.of}
               </td>
-              <td class="number">{costText({ cost, seenIn })}</td>
+              <td class="number">{costText(cost, seenIn)}</td>
               <FirstAndLast first={firstSeenAt} last={lastSeenAt} />
             </tr>
           ),

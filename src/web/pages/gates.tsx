@@ -136,8 +136,7 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
   const { status, cause, progress, comparison, spentUsd, minScore, urlMap, warnings, head } = gate;
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={`/gates/${gate.id}`}
       title={`Gate: ${gateTitle(gate)}`}
       refreshSeconds={status === "running" ? 10 : undefined}

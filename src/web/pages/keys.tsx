@@ -3,7 +3,7 @@ import type { ApiKey } from "../../auth/keys.ts";
 import { keyScopes } from "../../http/operation.ts";
 import { Nullable, OneOf } from "../../schema.ts";
 import { List, toSorting } from "../components/figures.tsx";
-import { DangerZone, Submit } from "../components/form-parts.tsx";
+import { DangerZone, NewSecret, Submit } from "../components/form-parts.tsx";
 import { CheckField, ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
 import { docs, sectionsOf } from "../docs.ts";
@@ -133,15 +133,7 @@ export function KeysPage({ keys, sort, nextId, now, created, ...frame }: Props) 
 function CreatedKey({ site, created: { key, apiKey } }: { site: Site; created: NonNullable<Props["created"]> }) {
   const mcp = docs.find(({ slug }) => slug === "mcp");
   return (
-    <section class="created-key" aria-labelledby="made-title">
-      <h2 id="made-title">API key “{apiKey.name}” created</h2>
-      <p>Copy it now. For security it won’t be shown again.</p>
-      <p class="copy">
-        <code id="new-key">{key}</code>
-        <button type="button" data-copy="#new-key" class="only-live">
-          Copy
-        </button>
-      </p>
+    <NewSecret id="new-key" title={`API key “${apiKey.name}” created`} value={key}>
       <details open>
         <summary>curl</summary>
         <pre>
@@ -155,7 +147,7 @@ function CreatedKey({ site, created: { key, apiKey } }: { site: Site; created: N
             <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
           </details>
         ))}
-    </section>
+    </NewSecret>
   );
 }
 

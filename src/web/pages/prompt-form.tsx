@@ -55,8 +55,7 @@ export function PromptFormPage(props: Props) {
   };
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={path}
       title={prompt ? `Edit: ${prompt.title}` : "New prompt"}
       crumbs={[

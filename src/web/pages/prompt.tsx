@@ -37,8 +37,7 @@ export function PromptPage(props: Props) {
   const here = `/prompts/${prompt.id}`;
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={here}
       title={title}
       crumbs={[{ name: "Prompts", path: "/prompts" }, { name: line(title, 60) }]}

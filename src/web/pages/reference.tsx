@@ -59,8 +59,7 @@ export function ReferencePage({ site, viewer, document }: Reader & { document: O
   const shared = (reference: string) => document.components.responses[reference.split("/").at(-1) ?? ""] as Response;
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path="/docs/api"
       title="API reference"
       description="Every operation and field of the REST API."

@@ -1,25 +1,29 @@
 import type { Latest } from "../../comparisons/latest.ts";
 import { percent } from "../../grading/text.ts";
 import { fixBrief } from "../../reports/fix-brief.ts";
-import { frictionLabels, titleOf } from "../../reports/labels.ts";
+import {
+  capitalize,
+  contextRows,
+  describeSpread,
+  frictionLabels,
+  goalPartLabels,
+  titleOf,
+} from "../../reports/labels.ts";
 import type { PagesVisited } from "../../reports/pages-visited.ts";
 import type { Grading, Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import { Change } from "../components/baseline.tsx";
-import { Bar, Fold, GradeMark, toEventHref, Wide } from "../components/figures.tsx";
+import { Bar, Fold, GradeMark, List, Proof, toEventHref, Wide } from "../components/figures.tsx";
 import { FrictionList } from "../components/findings.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
-import { Goal } from "../components/goal.tsx";
 import { Gradings } from "../components/gradings.tsx";
-import { Layout } from "../components/layout.tsx";
+import { Layout, Outside } from "../components/layout.tsx";
 import { VisitedPages } from "../components/pages-visited.tsx";
 import { ReportHead } from "../components/report-head.tsx";
 import { Properties, ReportActions, type Side } from "../components/report-properties.tsx";
-import { RunContext } from "../components/run-context.tsx";
 import { ScoreBar } from "../components/score-bar.tsx";
-import { Parts } from "../components/score-curve.tsx";
+import { DimensionParts } from "../components/score-curve.tsx";
 import { Time, useTime } from "../components/when.tsx";
-import { Wordings } from "../components/wordings.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -51,8 +55,7 @@ export function ReportPage(props: Props) {
   const toTime = useTime();
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={path}
       title={`${report.grade ?? "No score"}: ${title}`}
       markdownPath={viewer && `${path}.md`}
@@ -93,7 +96,7 @@ export function ReportPage(props: Props) {
           <Metrics report={report} />
         </Fold>
         <VisitedPages visited={visited} session={session} />
-        <Wordings wordings={report.wordings} />
+        <Wordings report={report} />
         <Fold id="summary" title="Summary">
           {report.verdict !== report.keyFinding && <p class="verdict">{report.verdict}</p>}
           <Summary summary={report.summary} />
@@ -101,7 +104,7 @@ export function ReportPage(props: Props) {
         <Fold id="task" title="Task and end goal">
           <Task task={report.task} />
         </Fold>
-        <RunContext context={report.context} />
+        <RunContext report={report} />
         <Fold id="method" title="Run, method and formats">
           <Properties {...{ site, report, viewer, side }} />
           {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
@@ -195,23 +198,23 @@ function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Re
       <h2 id="dimensions">Score by dimension</h2>
       {coverage < 1 && <p class="muted">Based on {percent(coverage)} of the scoring weight.</p>}
       <div class="dimensions">
-        {dimensions.map(({ name, weight, score, grade, parts, unmeasured }) => (
-          <details key={name}>
+        {dimensions.map((dimension) => (
+          <details key={dimension.name}>
             <summary>
               <h3>
-                {name}{" "}
+                {dimension.name}{" "}
                 <small>
-                  weight {weight}
-                  <DimensionChange change={changeOf(name)} />
+                  weight {dimension.weight}
+                  <DimensionChange change={changeOf(dimension.name)} />
                 </small>
               </h3>
               <span class="measure">
-                <Bar score={score} grade={grade} />
-                <strong>{score}</strong>
-                <GradeMark grade={grade} />
+                <Bar score={dimension.score} grade={dimension.grade} />
+                <strong>{dimension.score}</strong>
+                <GradeMark grade={dimension.grade} />
               </span>
             </summary>
-            <Parts parts={parts} unmeasured={unmeasured} />
+            <DimensionParts dimension={dimension} />
           </details>
         ))}
       </div>
@@ -238,3 +241,86 @@ const Task = ({ task }: { task: Report["task"] }) => (
     )}
   </>
 );
+
+/** The parts of the end goal with the judge's evidence. `session`: URL of the session page; null if the events cannot be read. */
+function Goal({ report: { judge }, session }: { report: Report; session: string | null }) {
+  if (judge === null) return null;
+  return (
+    <>
+      <ol class="goal-parts">
+        {judge.parts.map(({ text, met, events, quote, why }, i) => (
+          <li key={text} id={`G${i + 1}`} class={`met-${met}`}>
+            <details>
+              <summary>
+                <span class="name">G{i + 1}</span> {text} <strong>{goalPartLabels[met]}</strong>
+              </summary>
+              {why && <p>{why}</p>}
+              {quote && <blockquote>{quote}</blockquote>}
+            </details>
+            {events.length > 0 && <Proof events={events} session={session} />}
+          </li>
+        ))}
+      </ol>
+      {judge.dropped.length > 0 && (
+        <details>
+          <summary>
+            {judge.dropped.length} judge {judge.dropped.length === 1 ? "claim" : "claims"} dropped: no supporting event
+          </summary>
+          <ul>
+            {judge.dropped.map((claim) => (
+              <li key={claim}>{claim}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {judge.notice && <p class="notice">{judge.notice}</p>}
+    </>
+  );
+}
+
+/** What each wording of the goal finds in the docs. */
+function Wordings({ report: { wordings } }: { report: Report }) {
+  if (wordings === null) return null;
+  return (
+    <Fold id="wordings" title="Wordings of the goal" count={wordings.results.length}>
+      <p class="muted">{describeSpread(wordings)}</p>
+      <List
+        label="Wordings of the goal"
+        labels={["Wording", "Answer", { label: "Match", isNumber: true }, "Nearest page"]}
+      >
+        {wordings.results.map(({ text, state, fit, url }) => (
+          <tr key={text}>
+            <td>{text}</td>
+            <td>{state}</td>
+            <td class="number">{percent(fit)}</td>
+            <td>{url && <Outside url={url} />}</td>
+          </tr>
+        ))}
+      </List>
+    </Fold>
+  );
+}
+
+/** What the agent received in addition to the task. */
+function RunContext({ report: { context } }: { report: Report }) {
+  const rows = context ? contextRows(context) : [];
+  if (context === null || rows.length + context.env.length === 0) return null;
+  return (
+    <Fold id="context" title="Context" count={rows.length + context.env.length}>
+      <p class="muted">What the agent received in addition to the task, and what it used.</p>
+      {rows.length > 0 && (
+        <List label="Context" labels={["Type", "Name", "Received by the model", "Used"]}>
+          {rows.map(({ kind, name, isOffered, uses }) => (
+            <tr key={`${kind} ${name}`}>
+              <td>{kind}</td>
+              <td>{name}</td>
+              <td>{capitalize(isOffered)}</td>
+              <td>{capitalize(uses)}</td>
+            </tr>
+          ))}
+        </List>
+      )}
+      {context.env.length > 0 && <p>Environment variables: {context.env.join(", ")}</p>}
+    </Fold>
+  );
+}

@@ -11,7 +11,7 @@ import type { Site } from "../site.ts";
 /** What strangers see of a prompt. `result` null: it has no published report. */
 export type PublicResult = {
   title: string | null;
-  result: (Pick<Report, "agent" | "methodology"> & { current: PublicScore; scores: number[] }) | null;
+  result: { agent: Report["agent"]; methodology: Report["methodology"]; current: PublicScore; scores: number[] } | null;
 };
 
 type Props = { site: Site; path: string; orgName: string; results: PublicResult[] };

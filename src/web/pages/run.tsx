@@ -55,8 +55,7 @@ export function RunPage({
     : {};
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={path}
       title={`Run: ${title}`}
       refreshSeconds={isOpen ? 5 : undefined}

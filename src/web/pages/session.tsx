@@ -31,7 +31,8 @@ type Props = {
 const maxInline = 24_000;
 
 /** The events of a session, paginated, under an overview of the whole session. */
-export function SessionPage({ site, viewer, path, report, trace, hasEarlier, timeline, query }: Props) {
+export function SessionPage(props: Props) {
+  const { site, viewer, path, report, trace, hasEarlier, timeline, query } = props;
   const here = `${site.base}${path}/session`;
   const names = frictionLabels(report);
   const marks = report.frictionPoints.map(({ id, title, events }) => ({
@@ -54,8 +55,7 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
   }
   return (
     <Layout
-      site={site}
-      viewer={viewer}
+      {...{ site, viewer }}
       path={`${path}/session`}
       title={`Session: ${titleOf(report.task)}`}
       crumbs={[
@@ -80,7 +80,7 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
             <EventFilter {...{ here, timeline, query }} />
           </>
         )}
-        <EventPager label="Pages" {...{ here, query, trace, hasEarlier, first, last }} />
+        <EventPager {...props} label="Pages" {...{ here, first, last }} />
         <Turns
           turns={turnsOf(trace.events)}
           here={here}
@@ -93,14 +93,14 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
         />
         {trace.events.length === 0 && !trace.notice && <p class="empty">No matching events. Clear filters.</p>}
         {trace.events.length > 10 && (hasEarlier || trace.nextSeq !== null) && (
-          <EventPager label="Pages (bottom)" {...{ here, query, trace, hasEarlier, first, last }} />
+          <EventPager {...props} label="Pages (bottom)" {...{ here, first, last }} />
         )}
       </div>
     </Layout>
   );
 }
 
-type JumpProps = Pick<Parameters<typeof SessionStrip>[0], "timeline" | "marks"> & { first?: number; last?: number };
+type JumpProps = Omit<Parameters<typeof SessionStrip>[0], "shown"> & { first?: number; last?: number };
 
 /** Links to the previous and next failure and to each friction point. */
 function JumpLinks({ timeline: { failures, costUsd }, marks, first = 0, last = 0 }: JumpProps) {
@@ -183,12 +183,7 @@ function EventFilter({ here, timeline, query }: { here: string; timeline: Timeli
   );
 }
 
-type PagerProps = Pick<Props, "query" | "trace" | "hasEarlier"> & {
-  label: string;
-  here: string;
-  first?: number;
-  last?: number;
-};
+type PagerProps = Props & { label: string; here: string; first?: number; last?: number };
 
 function EventPager({ label, here, query, trace, hasEarlier, first, last }: PagerProps) {
   const { fromSeq: _, beforeSeq: __, limit, ...rest } = query;

@@ -84,7 +84,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
               {others.length > 0 &&
                 " Dashed lines are other versions, contexts or methodologies, which are not comparable."}
             </p>
-            <TrendChart points={points} others={others} changes={changes} label={labelOf(what, scored, dayOf)} />
+            <TrendChart trends={trends} label={labelOf(what, scored, dayOf)} />
             <Changes base={base} changes={changes} sides={sides} />
             <Points points={points} />
             {others.map((each) => (
