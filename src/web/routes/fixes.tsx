@@ -8,7 +8,7 @@ import { getReport } from "../../reports/reports.ts";
 import { getRunTask } from "../../runs/runs.ts";
 import { seeOther } from "../page-answers.ts";
 import { submitForm } from "../page-requests.tsx";
-import { checkAgreed } from "../prompt-views.ts";
+import { checkAgreed } from "./prompts.tsx";
 
 const seeFixes = (ctx: Context, slug: string) => seeOther(ctx, `/reports/${slug}#advice`);
 

@@ -2,22 +2,28 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import { checkArchive } from "../../archives/archive-check.ts";
-import { createArchive } from "../../archives/archives.ts";
+import { createArchive, listArchives } from "../../archives/archives.ts";
+import { getOrg } from "../../auth/orgs.ts";
 import type { Context, OrgId } from "../../context.ts";
-import { AppError, conflict } from "../../errors.ts";
+import { frequencyProblem, nextTimes } from "../../cron.ts";
+import { AppError, conflict, invalidField } from "../../errors.ts";
+import { listModels } from "../../models/models.ts";
 import { agentOfPrompt } from "../../prompts/prompt-check.ts";
-import { createPrompt, getPrompt, hasPrompt, updatePrompt } from "../../prompts/prompts.ts";
+import { createPrompt, getPrompt, hasPrompt, listAgents, updatePrompt } from "../../prompts/prompts.ts";
 import type { Prompt, PromptInput } from "../../prompts/schema.ts";
+import { startUrls } from "../../prompts/start-urls.ts";
+import { maxVariables, templateVarsOf } from "../../prompts/template.ts";
+import { getProvider, listProviders } from "../../providers/providers.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { requestEval } from "../../runs/requests.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
-import { PreviewPart } from "../components/prompt-fields.tsx";
+import { type Preview, PreviewPart } from "../components/prompt-fields.tsx";
 import { faultOf } from "../components/schema-form.tsx";
+import { formatZoned } from "../components/when.tsx";
 import { pageAnswer, seeChanged, seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { PromptFormPage } from "../pages/prompt-form.tsx";
-import { checkRows, promptFields, toPromptFields, toPromptInput } from "../prompt-form.ts";
-import { checkStart, formDataOf, previewOf } from "../prompt-views.ts";
+import { checkRows, frequencyOf, promptFields, toPromptFields, toPromptInput, variablesIn } from "../prompt-form.ts";
 import { idIn } from "../query.ts";
 import { uploadQuery } from "../received-forms.ts";
 import type { Site } from "../site.ts";
@@ -49,6 +55,28 @@ async function storeFiles(ctx: Context, org: OrgId, form: URLSearchParams): Prom
 /** The id that the form reserved for a new prompt, or a new one. */
 const newIdIn = (ctx: Context, form: URLSearchParams): string => idIn(form) ?? ctx.newId(ctx.now());
 
+/** Hint that lists the available models. */
+function modelsHint(ctx: Context, org: OrgId): string {
+  const callable = listModels(ctx, org).filter(({ source }) => source !== "none");
+  if (callable.length === 0) return "No model provider has an API key yet. Agents without a model don’t need one.";
+  const { agentModel } = ctx.config;
+  return `Only for agents that use a model. Providers with an API key: ${callable.map(({ provider }) => provider).join(", ")}.${agentModel ? ` Default: ${agentModel}.` : ""}`;
+}
+
+/** The variables and the next scheduled runs of a form. */
+function previewOf(ctx: Context, org: OrgId, id: string, form: URLSearchParams): Preview {
+  const { timeZone } = getOrg(ctx, org);
+  const frequency = frequencyOf(form);
+  const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
+  const schedule = frequency && problem === null ? { id, frequency, timeZone } : null;
+  return {
+    variables: variablesIn(form)?.slice(0, maxVariables) ?? [],
+    times: schedule ? nextTimes(schedule, ctx.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
+    problem,
+    timeZone,
+  };
+}
+
 /** The form with stored or submitted values. `prompt`: null for a new one. `seen`: its fingerprint when the form was first opened. */
 function formPage(
   ctx: Context,
@@ -68,12 +96,28 @@ function formPage(
     );
   return (
     <PromptFormPage
-      {...{ site, viewer, id, values, ...formDataOf(ctx, viewer.org, id, values) }}
+      {...{ site, viewer, id, values }}
+      preview={previewOf(ctx, viewer.org, id, values)}
+      providers={listProviders(ctx, viewer.org)}
+      archives={listArchives(ctx, viewer.org)}
+      agents={listAgents(ctx)}
+      hasWorkers={ctx.config.workers.redisUrl !== null}
+      defaultAgent={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).agent}
+      models={modelsHint(ctx, viewer.org)}
       prompt={prompt && { id, title: titleOf(prompt), seen: seen ?? markOf(prompt) }}
       query={uploadQuery(ctx, viewer.org, viewer.person.id)}
       fault={error ? faultOf(error, promptFields) : null}
     />
   );
+}
+
+/** Throws bad_request for the docs URL if the runs of a prompt would have no start URL. Values of variables may contain one. */
+function checkStart(ctx: Context, org: OrgId, { text, targetProviderId, additionalUrls }: PromptInput): void {
+  if (templateVarsOf(text) !== null) return;
+  const provider = targetProviderId ? getProvider(ctx, org, targetProviderId) : null;
+  const starts = startUrls({ mapped: [], provider, additionalUrls: additionalUrls ?? null, text, mcpUrls: [] });
+  if (starts.length === 0)
+    throw invalidField("docsUrl", "required; enter the URL of your docs, or choose a provider that has one");
 }
 
 /** Handles the form of a prompt; `prompt`: null for a new one. Shows the form again for a preview, or with an error. */

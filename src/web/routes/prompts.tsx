@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { getOrg } from "../../auth/orgs.ts";
 import { findLatest } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { cachedResult } from "../../db/cache.ts";
@@ -8,18 +9,26 @@ import { badRequest } from "../../errors.ts";
 import { type Page, pageQuery } from "../../http/paging.ts";
 import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
 import { listPromptItems, listTags, type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
-import { getPromptRow, updatePrompt } from "../../prompts/prompts.ts";
+import { agentsForRun, agentsOfPrompt } from "../../prompts/prompt-check.ts";
+import { getPrompt, getPromptRow, listAgents, updatePrompt } from "../../prompts/prompts.ts";
+import type { Prompt } from "../../prompts/schema.ts";
+import { getProvider } from "../../providers/providers.ts";
 import { titleOf } from "../../reports/labels.ts";
+import { describeEstimate, getEstimate } from "../../runs/estimates.ts";
+import { listNewestRuns } from "../../runs/lists.ts";
 import { requestEval } from "../../runs/requests.ts";
+import { countRuns } from "../../runs/runs.ts";
+import { idempotencyKeyShape } from "../../runs/schema.ts";
+import { listScheduledEvaluations } from "../../schedules/scheduled-evaluations.ts";
 import { OneOf } from "../../schema.ts";
 import { statusOf } from "../answer.ts";
+import { mappedHostsIn, maxRuns } from "../components/run-form.tsx";
 import type { PromptScore } from "../components/score.tsx";
 import { pageAnswer, seeChanged } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
-import { checkAgreed, promptDataOf, toRunInput } from "../prompt-views.ts";
 import { queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -40,14 +49,85 @@ function changeRank({ latest }: PromptScore): number | null {
 
 const statuses = ["all", ...promptStatuses] as const;
 
+const shownRuns = 10;
+const maxScheduledEvaluations = 6;
+
+type Chosen = { agent?: string; model?: string };
+
+const chosenIn = (form: URLSearchParams): Chosen => ({
+  agent: form.get("agent")?.trim() || undefined,
+  model: form.get("model")?.trim() || undefined,
+});
+
+/** Estimated cost of a run, to agree to; null if no paid model is used. */
+async function costText(ctx: Context, org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
+  const estimate = await getEstimate(ctx, org, prompt.id, chosen);
+  const models = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
+  if (models.length === 0) return null;
+  return `I agree to pay for ${[...new Set(models)].join(" and ")}: ${describeEstimate(estimate)}.`;
+}
+
+/** `rejected`: a form to run the prompt, with what is wrong. */
 async function promptPage(
   ctx: Context,
   viewer: Viewer,
   site: Site,
   id: string,
-  rejected?: Parameters<typeof promptDataOf>[3],
+  rejected?: { values: URLSearchParams; wrong: string },
 ) {
-  return <PromptPage {...{ site, viewer, ...(await promptDataOf(ctx, viewer.org, id, rejected)) }} />;
+  const { org } = viewer;
+  const prompt = getPrompt(ctx, org, id);
+  const scheduled = { limit: maxScheduledEvaluations, offset: 0 };
+  // What was chosen may be what is wrong.
+  const chosenCost = rejected && (await costText(ctx, org, prompt, chosenIn(rejected.values)).catch(() => undefined));
+  return (
+    <PromptPage
+      {...{ site, viewer, prompt }}
+      providerName={prompt.targetProviderId && getProvider(ctx, org, prompt.targetProviderId).name}
+      sends={agentsOfPrompt(ctx, org, getPromptRow(ctx, org, id))
+        .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
+        .join(", ")}
+      latest={findLatest(ctx, org, prompt.id)}
+      runs={listNewestRuns(ctx, org, { promptId: prompt.id }, { limit: shownRuns }).items}
+      runCount={countRuns(ctx, org, prompt.id)}
+      scheduledEvaluations={listScheduledEvaluations(ctx, org, prompt.id, scheduled).items}
+      timeZone={getOrg(ctx, org).timeZone}
+      now={ctx.now()}
+      runForm={{
+        values: new URLSearchParams({ key: crypto.randomUUID() }),
+        ...rejected,
+        cost: chosenCost === undefined ? await costText(ctx, org, prompt) : chosenCost,
+        agents: listAgents(ctx).flatMap(({ id, objection }) => (objection === null ? [id] : [])),
+      }}
+    />
+  );
+}
+
+/** Throws bad_request if the run uses a paid model and the cost was not agreed to. */
+export function checkAgreed(ctx: Context, org: OrgId, id: string, form: URLSearchParams): void {
+  const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, id), chosenIn(form));
+  if (agents.some(({ model }) => model !== null) && !form.has("agreed"))
+    throw badRequest("This run uses a paid model. Select the checkbox to accept its cost.");
+}
+
+/** The input of a run request. Throws bad_request if `runs` is not valid. */
+function toRunInput(form: URLSearchParams) {
+  const count = form.get("runs")?.trim() ?? "";
+  const runs = /^\d{1,3}$/.test(count) ? Number(count) : 0;
+  if (runs < 1 || runs > maxRuns) throw badRequest(`Runs must be a whole number from 1 to ${maxRuns}.`);
+  const args = [...form].flatMap(([name, value]) => (name.startsWith("arg.") ? [[name.slice(4), value] as const] : []));
+  const long = args.find(([, value]) => value.length > 2000);
+  if (long) throw badRequest(`The variable ${long[0]} must have at most 2000 characters.`);
+  const key = form.get("key") ?? "";
+  return {
+    ...chosenIn(form),
+    templateArgs: Object.fromEntries(args),
+    urlMap: Object.fromEntries(mappedHostsIn(form).map(({ from, to }) => [from, to])),
+    runs,
+    supersede: form.has("supersede"),
+    idempotencyKey: new RegExp(idempotencyKeyShape).test(key) ? key : undefined,
+    trigger: "web" as const,
+  };
 }
 
 /** A page of prompts with their scores. Changes are computed, not stored: all of them are, to sort by them. */
