@@ -43,16 +43,16 @@ export const Moment = (description: string) =>
  */
 export function toInstant(field: string, text: string, timeZone: string): number {
   const day = text.slice(0, 10);
-  const at = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
+  const epochMs = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
     ? Date.parse(text)
     : Number.NaN;
   // Date.parse takes the 31st of February for the 3rd of March.
-  if (Number.isNaN(at) || !new Date(Date.parse(day)).toISOString().startsWith(day))
+  if (Number.isNaN(epochMs) || !new Date(Date.parse(day)).toISOString().startsWith(day))
     throw invalidField(
       field,
       "must be a date, or a date and time with an offset, such as 2026-11-21 or 2026-11-21T09:30:00Z",
     );
-  if (timeZone === "UTC" || text.length > day.length) return at;
+  if (timeZone === "UTC" || text.length > day.length) return epochMs;
   return Temporal.PlainDate.from(day).toZonedDateTime(timeZone).epochMilliseconds;
 }
 
@@ -156,8 +156,8 @@ function innermost(error: ValueError): ValueError {
 function unknownField({ properties = {}, patternProperties = {} }: TSchema): string {
   const [pattern] = Object.keys(patternProperties);
   if (pattern !== undefined) return `must have a name of ${wordsOfPatterns.get(pattern)}`;
-  const known = Object.keys(properties);
-  return `is not a known field${known.length === 0 ? "" : `; use one of ${known.join(", ")}`}`;
+  const names = Object.keys(properties);
+  return `is not a known field${names.length === 0 ? "" : `; use one of ${names.join(", ")}`}`;
 }
 
 function expected(schema: TSchema): string {
@@ -191,8 +191,8 @@ const formats: Record<string, string> = {
 };
 
 function expectedText({ format = "", pattern, minLength = 0, maxLength }: TSchema): string {
-  const what = wordsOfPatterns.get(pattern) ?? formats[format] ?? (minLength === 1 ? "a non-empty string" : "a string");
-  return what + sizeOf("of", minLength > 1 ? minLength : undefined, maxLength, "character");
+  const kind = wordsOfPatterns.get(pattern) ?? formats[format] ?? (minLength === 1 ? "a non-empty string" : "a string");
+  return kind + sizeOf("of", minLength > 1 ? minLength : undefined, maxLength, "character");
 }
 
 /** The bounds of a number: ` from 1 to 50`, ` greater than 0`. */
@@ -209,8 +209,8 @@ function limitsOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: TSch
 
 /** The bounds of a count: ` of 1 to 20 items`. */
 function sizeOf(word: string, from: number | undefined, to: number | undefined, unit: string): string {
-  const last = to ?? from;
-  if (last === undefined) return "";
+  const bound = to ?? from;
+  if (bound === undefined) return "";
   const count = to === undefined ? `at least ${from}` : from === undefined ? `at most ${to}` : `${from} to ${to}`;
-  return ` ${word} ${count} ${unit}${last === 1 ? "" : "s"}`;
+  return ` ${word} ${count} ${unit}${bound === 1 ? "" : "s"}`;
 }

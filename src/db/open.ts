@@ -111,9 +111,9 @@ function migrate(
         "conflict",
         `${db.$client.filename} was written by a development version of evald and can't be upgraded. Use that version, or start with an empty data directory: choose one with --data.`,
       );
-    const last = Math.max(0, ...applied.map(({ createdAt }) => createdAt));
-    const missing = migrations.filter((migration) => migration.folderMillis > last);
-    const isUpgrade = last > 0 && missing.length > 0;
+    const lastAppliedAt = Math.max(0, ...applied.map(({ createdAt }) => createdAt));
+    const missing = migrations.filter((migration) => migration.folderMillis > lastAppliedAt);
+    const isUpgrade = lastAppliedAt > 0 && missing.length > 0;
     if (isUpgrade) {
       mayMigrate();
       // With stale statistics the planner can choose a quadratic plan.

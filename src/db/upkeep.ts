@@ -23,9 +23,9 @@ const expiredRows = 1_000;
 /** ID tokens of CI jobs are accepted this long after they expire, and failed sign-in attempts count this long. */
 const graceMs = 15 * 60_000;
 
-/** Deletes up to a batch of deliveries made before the ID `endId` and ended before `before`, epoch ms. Returns their number. */
-function deleteDeliveryBatch(tx: Tx, endId: string, before: number): number {
-  const ended = and(lt(deliveries.id, endId), lt(deliveries.completedAt, before));
+/** Deletes up to a batch of deliveries made before the ID `endId` and ended before `beforeMs`. Returns their number. */
+function deleteDeliveryBatch(tx: Tx, endId: string, beforeMs: number): number {
+  const ended = and(lt(deliveries.id, endId), lt(deliveries.completedAt, beforeMs));
   const batch = tx.select({ id: deliveries.id }).from(deliveries).where(ended).orderBy(deliveries.id).limit(batchRows);
   const ids = batch.all().map(({ id }) => id);
   const jobOfBatch = and(eq(jobs.kind, "delivery"), inArray(jobs.subject, ids));
@@ -67,13 +67,13 @@ const runCompletedBefore = statement((db) =>
 /** Deletes the events of old sessions in batches, with pauses as long as the batches in between. */
 async function deleteOldSessions({ db, config, log, now }: Resources, stop: AbortSignal): Promise<void> {
   if (config.keepSessionsMs === null) return;
-  const before = now() - config.keepSessionsMs;
+  const beforeMs = now() - config.keepSessionsMs;
   // Runs created after the cutoff cannot have ended before it.
-  const endId = firstIdOf(before);
+  const endId = firstIdOf(beforeMs);
   const runAfter = (after: string) => nextRunWithEvents(db).get({ after, end: endId })?.run;
   let deleted = 0;
   for (let run = runAfter(""); run && !stop.aborted; run = runAfter(run)) {
-    if (!runCompletedBefore(db).get({ run, before })) continue;
+    if (!runCompletedBefore(db).get({ run, before: beforeMs })) continue;
     // Artifacts are deleted first: after a crash, the run is found by its remaining events.
     transaction(db, (tx) => tx.delete(artifacts).where(eq(artifacts.runId, run)).run());
     for (let rows = batchRows; rows === batchRows && !stop.aborted; ) {
@@ -106,12 +106,12 @@ function deleteExpiredRows({ db, now }: Resources): void {
  */
 async function deleteOldDeliveries({ db, config, log, now }: Resources, stop: AbortSignal): Promise<void> {
   if (config.keepSessionsMs === null) return;
-  const before = now() - config.keepSessionsMs;
-  const endId = firstIdOf(before);
+  const beforeMs = now() - config.keepSessionsMs;
+  const endId = firstIdOf(beforeMs);
   let deleted = 0;
   for (let rows = batchRows; rows === batchRows && !stop.aborted; deleted += rows) {
     const startedAt = performance.now();
-    rows = transaction(db, (tx) => deleteDeliveryBatch(tx, endId, before));
+    rows = transaction(db, (tx) => deleteDeliveryBatch(tx, endId, beforeMs));
     await Bun.sleep(performance.now() - startedAt);
   }
   transaction(db, (tx) => {

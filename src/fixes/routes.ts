@@ -15,8 +15,8 @@ export const fixRoutes = (ctx: Context) =>
       "/api/v1/recommendations/:fingerprint/done",
       async ({ request, params, body, set }) => {
         set.status = 201;
-        const who = { by: requesterOf(request), trigger: "api" as const };
-        return markFixDone(ctx, orgOf(request), params.fingerprint, body, who);
+        const requester = { by: requesterOf(request), trigger: "api" as const };
+        return markFixDone(ctx, orgOf(request), params.fingerprint, body, requester);
       },
       {
         params: Type.Object({

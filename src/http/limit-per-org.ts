@@ -18,8 +18,8 @@ export function limitPerOrg(max: number, kind: string): (org: OrgId) => () => vo
     return () => {
       if (!isOpen) return;
       isOpen = false;
-      const left = (counts.get(org) ?? 1) - 1;
-      if (left > 0) counts.set(org, left);
+      const remaining = (counts.get(org) ?? 1) - 1;
+      if (remaining > 0) counts.set(org, remaining);
       else counts.delete(org);
     };
   };

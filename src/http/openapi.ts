@@ -199,13 +199,13 @@ function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject
 function share(value: Json, schemas: JsonObject): Json {
   if (Array.isArray(value)) return value.map((item) => share(item, schemas));
   if (value === null || typeof value !== "object") return value;
-  const inner = Object.fromEntries(
+  const copy = Object.fromEntries(
     Object.entries(value)
       // Elysia adds additionalProperties: false to schemas it has served, but responses may gain fields.
       .filter(([key, item]) => key !== "additionalProperties" || item !== false)
       .map(([key, item]) => [key, key === "examples" ? item : share(item, schemas)]),
   );
-  const whole = mergeNull(withMaps(inner));
+  const whole = mergeNull(withMaps(copy));
   const { title, ...schema } = whole;
   if (typeof title !== "string" || !("type" in schema)) return whole;
   const nullable = Array.isArray(schema.type) && schema.type.includes("null");

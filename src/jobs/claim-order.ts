@@ -69,7 +69,7 @@ export function* candidates(db: Db, pool: Pool, at: number, limits: Limits): Gen
   const runningByOrg = new Map<string, number>();
   const runningByHost = new Map<string, number>();
   const runningOf = (org: string) => runningByOrg.get(org) ?? 0;
-  const count = ({ org, host }: { org: string; host: string }) => {
+  const countRunning = ({ org, host }: { org: string; host: string }) => {
     runningByOrg.set(org, runningOf(org) + 1);
     runningByHost.set(host, (runningByHost.get(host) ?? 0) + 1);
   };
@@ -82,7 +82,7 @@ export function* candidates(db: Db, pool: Pool, at: number, limits: Limits): Gen
   let oldest: Candidate[] = [];
   for (const row of rows) {
     if (row.id !== null) oldest.push(row);
-    else if (row.org !== null) count(row);
+    else if (row.org !== null) countRunning(row);
   }
   /** Organizations at their daily limit. Their requeued jobs may still run, since they are already counted. */
   const atDailyLimit = new Set<string>();
@@ -97,7 +97,7 @@ export function* candidates(db: Db, pool: Pool, at: number, limits: Limits): Gen
       oldest = [...oldest.filter((job) => job.org !== org), ...startedAndQueued.all(org, at - dayMs, at)];
     } else {
       yield next;
-      count(next);
+      countRunning(next);
       oldest.splice(oldest.indexOf(next), 1, ...(atDailyLimit.has(org) ? [] : oldestOf.all(org, host)));
     }
   }

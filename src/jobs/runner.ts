@@ -37,138 +37,152 @@ type Options = Omit<Settlement, "ctx"> & {
   concurrency: () => number;
   limits: Limits;
   /** How long a lease lasts without a heartbeat. */
-  leaseMs?: number;
+  leaseMs?: number | undefined;
 };
+
+type ActiveJob = { lease: Lease; abort: AbortController; done: Promise<void> };
+
+type Runner = Settlement &
+  Options & {
+    leaseMs: number;
+    /** The jobs that run, by their key. */
+    active: Map<string, ActiveJob>;
+    /** When orphaned jobs were last looked for, in milliseconds of the monotonic clock. */
+    searchedAt: number;
+    /** Wall clock minus monotonic clock at the last check. */
+    clockLead: number;
+    state: "idle" | "serving" | "draining";
+    /** Why no jobs could be claimed at the last check; null if they could. */
+    problem: string | null;
+  };
 
 class ServiceStopping extends Error {}
 class LeaseLost extends Error {}
 
 const toFault = (detail: string) => new JobFailure({ cause: "infrastructure", detail }, "fault");
 
+/** This is stored for people who debug the table. */
+const owner = `${hostname()} pid ${process.pid}`;
+
 /** Claims jobs while fewer than `concurrency` run, runs them, and settles each in one transaction with its result. */
-export function createRunner(ctx: Context, options: Options) {
-  const { log, now, commit } = ctx;
-  const { onError } = ctx.disk;
-  const { pool, concurrency, limits, leaseMs = 30_000 } = options;
-  const settlement: Settlement = { ctx, ...options };
-  // This is stored for people who debug the table.
-  const owner = `${hostname()} pid ${process.pid}`;
-  const active = new Map<string, { lease: Lease; abort: AbortController; done: Promise<void> }>();
-  let heartbeatTimer: ReturnType<typeof setInterval> | undefined;
-  let leaseTimer: ReturnType<typeof setInterval> | undefined;
-  /** In milliseconds of the monotonic clock. */
-  let searchedAt = Number.NEGATIVE_INFINITY;
-  /** Wall clock minus monotonic clock at the last check. */
-  let clockLead = now() - performance.now();
-  let state: "idle" | "serving" | "draining" = "idle";
-  let problem: string | null = null;
-
-  function launch(lease: Lease): void {
-    const abort = new AbortController();
-    const done = runJob(settlement, lease, abort.signal)
-      .catch((error) => {
-        // The lease expires and the job is requeued, so nothing is lost.
-        log.error({ job: lease.id, subject: lease.subject, err: error }, "could not finish job");
-      })
-      .finally(() => {
-        active.delete(keyOf(lease));
-        poll.wake();
-      });
-    active.set(keyOf(lease), { lease, abort, done });
-  }
-
-  /** Requeues orphaned jobs, but never those that this process is running, even if the clock was set. */
-  async function requeueOrphans(which: "all" | "expired"): Promise<void> {
-    const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(keyOf(lease)));
-    if (orphans.length === 0) return;
-    const requeued = await commit((tx) => orphans.filter((lease) => requeueLostJob(settlement, tx, lease)));
-    if (requeued.length > 0) log.warn({ taken: requeued.length }, "requeued jobs of a process that died");
-    for (const lease of requeued) options.onAttempt?.(lease);
-  }
-
-  async function heartbeat(): Promise<void> {
-    const held = [...active.values()];
-    if (held.length === 0) return;
-    try {
-      await commit((tx) => held.map(({ lease }) => extendLease(ctx, tx, lease, leaseMs)));
-    } catch (error) {
-      onError(error);
-      log.error({ err: error }, "could not write heartbeat");
-    }
-  }
-
-  function stopLostJobs(): void {
-    try {
-      for (const { lease, abort } of active.values())
-        if (!abort.signal.aborted && !isLeaseHeld(ctx, lease))
-          abort.abort(new LeaseLost("this process no longer holds the job"));
-    } catch (error) {
-      onError(error);
-    }
-  }
-
-  /** Claims as many jobs as may run. Returns the milliseconds until the next check. */
-  async function claimWork(): Promise<number> {
-    // This is checked here rather than by a timer, which a busy service would keep resetting.
-    if (performance.now() - searchedAt >= pollMs) {
-      searchedAt = performance.now();
-      await requeueOrphans("expired");
-    }
-    const shift = now() - performance.now() - clockLead;
-    // If the clock was set back, waiting jobs would wait longer by that amount.
-    if (shift < -clockStepMs) await commit((tx) => bringJobsForward(ctx, tx, pool, Math.round(-shift)));
-    clockLead += shift;
-    const free = concurrency() - active.size;
-    if (free <= 0) return pollMs;
-    const { leases, nextDueAt } = await commit((tx) => {
-      if (state !== "serving") return { leases: [], nextDueAt: null };
-      const claimed = claimJobs(ctx, tx, { pool, max: free, owner, leaseMs, limits });
-      for (const lease of claimed.leases) handlerOf(settlement, lease).onStart(tx, lease);
-      return claimed;
-    });
-    for (const lease of leases) launch(lease);
-    problem = null;
-    return nextDueAt === null ? pollMs : Math.max(1, Math.min(pollMs, nextDueAt - now()));
-  }
-
+export function createRunner(ctx: Context, { leaseMs = 30_000, ...options }: Options) {
+  const runner: Runner = {
+    ctx,
+    ...options,
+    leaseMs,
+    active: new Map(),
+    searchedAt: Number.NEGATIVE_INFINITY,
+    clockLead: ctx.now() - performance.now(),
+    state: "idle",
+    problem: null,
+  };
+  let timers: ReturnType<typeof setInterval>[] = [];
   const poll = createPoll({
-    check: claimWork,
+    check: () => claimWork(runner, () => poll.wake()),
     onError(error) {
-      onError(error);
-      problem = reasonOf(error);
-      log.error({ err: error }, "could not claim jobs");
+      ctx.disk.onError(error);
+      runner.problem = reasonOf(error);
+      ctx.log.error({ err: error }, "could not claim jobs");
     },
     retryMs: pollMs,
   });
-
   return {
     /** Requeues jobs that a previous process left behind, then starts serving. Call it under the data lock. */
     async start(): Promise<void> {
-      await requeueOrphans("all");
-      state = "serving";
-      heartbeatTimer = setInterval(heartbeat, leaseMs / 3);
-      leaseTimer = setInterval(stopLostJobs, watchMs);
+      await requeueOrphans(runner, "all");
+      runner.state = "serving";
+      timers = [setInterval(() => extendLeases(runner), leaseMs / 3), setInterval(() => stopLostJobs(runner), watchMs)];
       poll.start();
     },
     wake: poll.wake,
     /** Stops jobs that are no longer held. Call it after the transaction that cancelled them. */
-    stopLostJobs,
+    stopLostJobs: (): void => stopLostJobs(runner),
     /** Why no jobs are claimed: `draining`, `idle` before the start, or a database error; null if they are. */
-    findProblem: (): string | null => (state === "serving" ? problem : state),
+    findProblem: (): string | null => (runner.state === "serving" ? runner.problem : runner.state),
     /** Stops claiming immediately, without waiting for running jobs. For a process that is about to exit. */
     halt(): void {
-      state = "draining";
+      runner.state = "draining";
       poll.stop();
     },
     /** Stops claiming, waits `drainMs` for running jobs, then requeues the rest without using an attempt. */
     async stop(drainMs: number): Promise<void> {
-      state = "draining";
+      runner.state = "draining";
       await poll.stop();
-      await drain([...active.values()], drainMs);
-      clearInterval(heartbeatTimer);
-      clearInterval(leaseTimer);
+      await drain([...runner.active.values()], drainMs);
+      for (const timer of timers) clearInterval(timer);
     },
   };
+}
+
+/** Claims as many jobs as may run. Returns the milliseconds until the next check. `onEnd`: called when one of them has ended. */
+async function claimWork(runner: Runner, onEnd: () => void): Promise<number> {
+  const { ctx, pool, limits, leaseMs } = runner;
+  // This is checked here rather than by a timer, which a busy service would keep resetting.
+  if (performance.now() - runner.searchedAt >= pollMs) {
+    runner.searchedAt = performance.now();
+    await requeueOrphans(runner, "expired");
+  }
+  const shift = ctx.now() - performance.now() - runner.clockLead;
+  // If the clock was set back, waiting jobs would wait longer by that amount.
+  if (shift < -clockStepMs) await ctx.commit((tx) => bringJobsForward(ctx, tx, pool, Math.round(-shift)));
+  runner.clockLead += shift;
+  const free = runner.concurrency() - runner.active.size;
+  if (free <= 0) return pollMs;
+  const { leases, nextDueAt } = await ctx.commit((tx) => {
+    if (runner.state !== "serving") return { leases: [], nextDueAt: null };
+    const claim = claimJobs(ctx, tx, { pool, max: free, owner, leaseMs, limits });
+    for (const lease of claim.leases) handlerOf(runner, lease).onStart(tx, lease);
+    return claim;
+  });
+  for (const lease of leases) launchJob(runner, lease, onEnd);
+  runner.problem = null;
+  return nextDueAt === null ? pollMs : Math.max(1, Math.min(pollMs, nextDueAt - ctx.now()));
+}
+
+function launchJob(runner: Runner, lease: Lease, onEnd: () => void): void {
+  const abort = new AbortController();
+  const done = runJob(runner, lease, abort.signal)
+    .catch((error) => {
+      // The lease expires and the job is requeued, so nothing is lost.
+      runner.ctx.log.error({ job: lease.id, subject: lease.subject, err: error }, "could not finish job");
+    })
+    .finally(() => {
+      runner.active.delete(keyOf(lease));
+      onEnd();
+    });
+  runner.active.set(keyOf(lease), { lease, abort, done });
+}
+
+/** Requeues orphaned jobs, but never those that this process is running, even if the clock was set. */
+async function requeueOrphans(runner: Runner, which: "all" | "expired"): Promise<void> {
+  const { ctx, pool, active, onAttempt } = runner;
+  const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(keyOf(lease)));
+  if (orphans.length === 0) return;
+  const requeued = await ctx.commit((tx) => orphans.filter((lease) => requeueLostJob(runner, tx, lease)));
+  if (requeued.length > 0) ctx.log.warn({ taken: requeued.length }, "requeued jobs of a process that died");
+  for (const lease of requeued) onAttempt?.(lease);
+}
+
+/** The heartbeat of the running jobs. */
+async function extendLeases({ ctx, active, leaseMs }: Runner): Promise<void> {
+  if (active.size === 0) return;
+  const jobs = [...active.values()];
+  try {
+    await ctx.commit((tx) => jobs.map(({ lease }) => extendLease(ctx, tx, lease, leaseMs)));
+  } catch (error) {
+    ctx.disk.onError(error);
+    ctx.log.error({ err: error }, "could not write heartbeat");
+  }
+}
+
+function stopLostJobs({ ctx, active }: Runner): void {
+  try {
+    for (const { lease, abort } of active.values())
+      if (!abort.signal.aborted && !isLeaseHeld(ctx, lease))
+        abort.abort(new LeaseLost("this process no longer holds the job"));
+  } catch (error) {
+    ctx.disk.onError(error);
+  }
 }
 
 const keyOf = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
@@ -199,12 +213,12 @@ async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): 
 }
 
 /** Waits `drainMs` for jobs, stops those that are left, and waits for them. */
-async function drain(jobs: { abort: AbortController; done: Promise<void> }[], drainMs: number): Promise<void> {
-  const all = Promise.allSettled(jobs.map(({ done }) => done));
+async function drain(jobs: ActiveJob[], drainMs: number): Promise<void> {
+  const ended = Promise.allSettled(jobs.map(({ done }) => done));
   let alarm: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<"late">((resolve) => (alarm = setTimeout(resolve, drainMs, "late")));
-  if ((await Promise.race([all, late])) === "late")
+  if ((await Promise.race([ended, late])) === "late")
     for (const { abort } of jobs) abort.abort(new ServiceStopping("the service is stopping"));
   clearTimeout(alarm);
-  await all;
+  await ended;
 }

@@ -54,7 +54,7 @@ export type Surface = {
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
 /**
- * An authorized request. `live`: its client supports streams. `isSingle`: the response is one JSON object. `members`: the members of the
+ * An authorized request. `isSingle`: the response is one JSON object. `members`: the members of the
  * tool's result that its placeholder replaces.
  */
 type IncomingMessage = {

@@ -97,8 +97,8 @@ function readArguments({ tool, check }: CheckedTool, sent: object): Record<strin
     throw badRequest(
       `Unknown argument ${JSON.stringify(unknown.slice(0, 100))}. ${tool.name} takes ${names.join(", ")}.`,
     );
-  const wrong = check.Check(args) ? undefined : check.Errors(args).First();
-  if (wrong) throw invalidInput(wrong, "arguments");
+  const error = check.Check(args) ? undefined : check.Errors(args).First();
+  if (error) throw invalidInput(error, "arguments");
   return args;
 }
 
@@ -131,13 +131,13 @@ function withoutKeys(value: Json, without: string[]): Json {
   if (Array.isArray(value)) return value.map((item) => withoutKeys(item, without));
   if (value === null || typeof value !== "object") return value;
   const entries = Object.entries(value).filter(([key]) => !without.includes(key));
-  const inner = entries.map(([key, item]) => {
+  const shortened = entries.map(([key, item]) => {
     if (key === "enum") return [key, item];
     // The keys are names of fields, which may be `title` as well.
     if (key === "properties") return [key, mapValues(item as JsonObject, (each) => withoutKeys(each, without))];
     return [key, withoutKeys(item, without)];
   });
-  return mergeNull(Object.fromEntries(inner));
+  return mergeNull(Object.fromEntries(shortened));
 }
 
 const mapValues = (object: JsonObject, change: (value: Json) => Json): JsonObject =>

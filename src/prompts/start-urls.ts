@@ -26,11 +26,11 @@ export function startUrls({ mapped, provider, additionalUrls, text, mcpUrls }: S
     ...[...text.matchAll(urlPattern)].map(([url]) => url.replace(/[.,;:!?)\]]+$/, "")),
   ].filter((url) => URL.canParse(url));
   const urlsWithKey = (key: string, urls: string[]) => urls.filter((url) => keysOf(new URL(url)).includes(key));
-  const first = mapped.flatMap(({ key, origin }) => {
+  const mappedUrls = mapped.flatMap(({ key, origin }) => {
     const matches = urlsWithKey(key, urls);
     return matches.length > 0 ? matches : urlsWithKey(key, mcpUrls).length > 0 ? [] : [`${origin}/`];
   });
-  return [...new Set([...first, ...urls].map((url) => new URL(url).href))];
+  return [...new Set([...mappedUrls, ...urls].map((url) => new URL(url).href))];
 }
 
 /** The start URLs of a run of a prompt without a urlMap, with the default of each variable. */

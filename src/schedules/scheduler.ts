@@ -25,93 +25,98 @@ const maxTitleLength = 80;
 /** A prompt with due evaluations. `failure`: the outcome of the latest one after an internal error. */
 type Due = { id: string; failure: Outcome | null };
 
+type Scheduler = {
+  ctx: Context;
+  isStopped: boolean;
+  /** The latest time that the clock showed. A previous process may have read a later one. */
+  latestTime: number;
+  /** When the last check began, in milliseconds of the monotonic clock. */
+  checkedAt: number;
+};
+
 /** Runs prompts on schedule. Each due evaluation gets one row, in the same transaction as its runs. */
 export function createScheduler(ctx: Context) {
-  const { log } = ctx;
-  let isStopped = false;
-  /** The latest time that the clock showed. A previous process may have read a later one. */
-  let latestTime = Number.POSITIVE_INFINITY;
-  /** When the last check began, in milliseconds of the monotonic clock. */
-  let checkedAt = 0;
-
-  function readClock(): number {
-    const time = ctx.now();
-    latestTime = Math.max(latestTime, time);
-    return time;
-  }
-
-  /** Realigns all schedules to the present after the clock was set back. */
-  async function realign(time: number): Promise<void> {
-    let last: string | undefined = "";
-    while (last !== undefined && !isStopped) last = await realignBatch(ctx, last, time);
-    latestTime = time;
-  }
-
-  /**
-   * Processes some due evaluations of a prompt and returns whether none is left. An evaluation with an internal error fails, so it does not
-   * block others.
-   */
-  async function settle(due: Due): Promise<boolean> {
-    try {
-      const result = await ctx.commit((tx) => settleDueEvaluations(ctx, tx, due.id, readClock(), due.failure));
-      announceResult(ctx, due.id, result);
-      return result.isDone;
-    } catch (error) {
-      if (due.failure || isTemporary(error)) throw error;
-      log.error({ err: error, prompt: due.id }, "scheduled evaluation failed");
-      due.failure = { outcome: "failed", evalRequestId: null, reason: "internal error; see the server log" };
-      return false;
-    }
-  }
-
-  /** Processes everything that is due. Returns the time of the next evaluation, epoch ms; null if nothing is scheduled. */
-  async function tick(): Promise<number | null> {
-    const time = ctx.now();
-    // If the clock was set back some time after the last check, evaluations that came due since then must not be skipped. The time
-    // since then is measured by the monotonic clock, in whole seconds.
-    const isFirst = latestTime === Number.POSITIVE_INFINITY;
-    const sinceCheckMs = isFirst ? 0 : Math.floor((performance.now() - checkedAt) / 1000) * 1000;
-    checkedAt = performance.now();
-    if (time < latestTime) await realign(time - sinceCheckMs);
-    let due: Due[] = duePrompts(ctx.db)
-      .all({ at: readClock() })
-      .map(({ id }) => ({ id, failure: null }));
-    // Round robin in batches, so a prompt with many missed evaluations does not block the others.
-    while (due.length > 0) {
-      const unfinished: Due[] = [];
-      for (const each of due) if (!isStopped && !(await settle(each))) unfinished.push(each);
-      due = unfinished;
-    }
-    return firstDueTime(ctx.db).get()?.at ?? null;
-  }
-
+  const scheduler: Scheduler = { ctx, isStopped: false, latestTime: Number.POSITIVE_INFINITY, checkedAt: 0 };
   const poll = createPoll({
     async check() {
-      const next = await tick();
+      const next = await processDue(scheduler);
       return next === null ? longestSleepMs : Math.max(1, Math.min(longestSleepMs, next - ctx.now()));
     },
     onError(error) {
       ctx.disk.onError(error);
-      log.error({ err: error }, "could not process scheduled evaluations");
+      ctx.log.error({ err: error }, "could not process scheduled evaluations");
     },
     retryMs: 2_000,
   });
-
   return {
-    tick,
+    /** Processes everything that is due now. */
+    tick: () => processDue(scheduler),
     /** Checks the schedules now. Call it after changing one. */
     wake: poll.wake,
     /** Resumes the schedules where the previous process left them. */
     start(): void {
-      isStopped = false;
-      latestTime = Number.POSITIVE_INFINITY;
+      scheduler.isStopped = false;
+      scheduler.latestTime = Number.POSITIVE_INFINITY;
       poll.start();
     },
     stop(): Promise<void> {
-      isStopped = true;
+      scheduler.isStopped = true;
       return poll.stop();
     },
   };
+}
+
+/** Processes everything that is due. Returns the time of the next evaluation, epoch ms; null if nothing is scheduled. */
+async function processDue(scheduler: Scheduler): Promise<number | null> {
+  const { ctx } = scheduler;
+  const time = ctx.now();
+  // If the clock was set back some time after the last check, evaluations that came due since then must not be skipped. The time
+  // since then is measured by the monotonic clock, in whole seconds.
+  const isFirst = scheduler.latestTime === Number.POSITIVE_INFINITY;
+  const sinceCheckMs = isFirst ? 0 : Math.floor((performance.now() - scheduler.checkedAt) / 1000) * 1000;
+  scheduler.checkedAt = performance.now();
+  if (time < scheduler.latestTime) await realign(scheduler, time - sinceCheckMs);
+  let due: Due[] = duePrompts(ctx.db)
+    .all({ at: readClock(scheduler) })
+    .map(({ id }) => ({ id, failure: null }));
+  // Round robin in batches, so a prompt with many missed evaluations does not block the others.
+  while (due.length > 0) {
+    const unfinished: Due[] = [];
+    for (const each of due) if (!scheduler.isStopped && !(await settle(scheduler, each))) unfinished.push(each);
+    due = unfinished;
+  }
+  return firstDueTime(ctx.db).get()?.at ?? null;
+}
+
+function readClock(scheduler: Scheduler): number {
+  const time = scheduler.ctx.now();
+  scheduler.latestTime = Math.max(scheduler.latestTime, time);
+  return time;
+}
+
+/**
+ * Processes some due evaluations of a prompt and returns whether none is left. An evaluation with an internal error fails, so it does not
+ * block others.
+ */
+async function settle(scheduler: Scheduler, due: Due): Promise<boolean> {
+  const { ctx } = scheduler;
+  try {
+    const result = await ctx.commit((tx) => settleDueEvaluations(ctx, tx, due.id, readClock(scheduler), due.failure));
+    announceResult(ctx, due.id, result);
+    return result.isDone;
+  } catch (error) {
+    if (due.failure || isTemporary(error)) throw error;
+    ctx.log.error({ err: error, prompt: due.id }, "scheduled evaluation failed");
+    due.failure = { outcome: "failed", evalRequestId: null, reason: "internal error; see the server log" };
+    return false;
+  }
+}
+
+/** Realigns all schedules to the present after the clock was set back. */
+async function realign(scheduler: Scheduler, time: number): Promise<void> {
+  let lastId: string | undefined = "";
+  while (lastId !== undefined && !scheduler.isStopped) lastId = await realignBatch(scheduler.ctx, lastId, time);
+  scheduler.latestTime = time;
 }
 
 /**

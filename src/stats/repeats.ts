@@ -70,7 +70,7 @@ export type EvalResult = Static<typeof EvalResult>;
 const maxInfraShare = 0.2;
 
 /** Whether so many runs failed that the rest isn't conclusive. */
-export const isInconclusive = (failed: number, of: number): boolean => failed > maxInfraShare * of;
+export const isInconclusive = (failed: number, total: number): boolean => failed > maxInfraShare * total;
 
 /** Whether a run failed for a reason that says nothing about the target. */
 const isInfraFailure = ({ failureCause }: Failure) =>

@@ -14,9 +14,9 @@ export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>()
 /** A boolean. */
 export const boolean = (name: string) => integer(name, { mode: "boolean" });
 
-/** The reference to a row of the same organization. `own`: the columns of the organization and of the row's ID. */
+/** The reference to a row of the same organization. `columns`: the columns of the organization and of the row's ID. */
 export const orgReference = (
   name: string,
-  own: [orgId: AnySQLiteColumn, id: AnySQLiteColumn],
+  columns: [orgId: AnySQLiteColumn, id: AnySQLiteColumn],
   other: { orgId: AnySQLiteColumn; id: AnySQLiteColumn },
-) => foreignKey({ name, columns: own, foreignColumns: [other.orgId, other.id] });
+) => foreignKey({ name, columns, foreignColumns: [other.orgId, other.id] });
