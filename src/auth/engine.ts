@@ -24,7 +24,7 @@ type Sso = {
 
 export type Engine = ReturnType<typeof createEngine>;
 
-/** The library that manages people, sessions and memberships. Only `people.ts` uses it, and loads it with the first sign-in. */
+/** The library that manages people, sessions and memberships. It is loaded with the first sign-in. */
 export function createEngine({ db, config, log, now, newId, baseUrl }: Context, secret: string, sso?: Sso) {
   const { origin, protocol } = new URL(baseUrl());
   const isSecure = protocol === "https:";
@@ -125,7 +125,7 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Context, 
       cookiePrefix: `${isSecure ? (config.basePath ? "__Secure-" : "__Host-") : ""}evald`,
       useSecureCookies: false,
       defaultCookieAttributes: { path: config.basePath || "/", secure: isSecure, sameSite: "lax", httpOnly: true },
-      // Set only by people.ts: incoming headers of that name are removed.
+      // Only `toHeaders` sets it: incoming headers of that name are not passed on.
       ipAddress: { ipAddressHeaders: ["x-evald-address"], ipv6Subnet: 128 },
     },
   });

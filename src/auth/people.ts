@@ -10,8 +10,6 @@ import { checkStrength } from "./password-strength.ts";
 import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
 import { countSignInAttempt, uncountSignInAttempt } from "./sign-in-attempts.ts";
 
-/** People: who they are and how they sign in. No other part of the service uses the library behind it. */
-
 /** The password account of a person, if they have one. */
 export function findPassword({ db }: Context, personId: string): { id: string; hash: string | null } | undefined {
   const where = and(eq(accounts.personId, personId), eq(accounts.providerId, "credential"));
