@@ -62,7 +62,7 @@ export const SchemaForm = ({ schema, values, fault, mayChange = true, prefix = "
   </Form.Provider>
 );
 
-export type Option = readonly [value: string, label: string, disabled?: boolean];
+type Option = readonly [value: string, label: string, disabled?: boolean];
 
 /** Attributes of a control, which differ between inputs, selects and texts. */
 type Attributes = AllHTMLAttributes;
