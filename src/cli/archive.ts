@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import { create } from "tar";
 import { checkArchive } from "../archives/archive-check.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { toReadError } from "./files.ts";
 import { counted, print, say, table } from "./terminal.ts";
 
@@ -11,52 +11,46 @@ type Options = ServiceAddress & { json?: boolean };
 /** Adds `archive upload`, `archive list` and `archive delete`. */
 export function addArchive(program: Command, useApi: UseApi): void {
   const archive = program.command("archive").description("Manage archives: files that workspaces start with");
-  const upload = archive
-    .command("upload <path>")
-    .description("Upload a directory or a tar.gz file and print its ID to stdout")
-    .option("--json", "Print the archive as JSON");
-  addServiceOptions(upload)
-    .addHelpText("after", "\nExample:\n  evald archive upload ./starter-template")
-    .action(async (path: string, { json, ...address }: Options) => {
-      await useApi(address, async (api) => {
-        const content = await readArchive(path);
-        // A file that the service would reject isn't sent.
-        await checkArchive(content);
-        const created = await api.request("POST /archives", {
-          body: new Blob([content], { type: "application/gzip" }),
-        });
-        say(
-          `Uploaded ${counted(created.files, "file")} (${counted(created.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
-        );
-        print(json ? JSON.stringify(created) : created.id);
+  addApiOptions(
+    archive.command("upload <path>").description("Upload a directory or a tar.gz file and print its ID to stdout"),
+    "Print the archive as JSON",
+    "archive upload ./starter-template",
+  ).action(async (path: string, { json, ...address }: Options) => {
+    await useApi(address, async (api) => {
+      const content = await readArchive(path);
+      // A file that the service would reject isn't sent.
+      await checkArchive(content);
+      const created = await api.request("POST /archives", {
+        body: new Blob([content], { type: "application/gzip" }),
       });
+      say(
+        `Uploaded ${counted(created.files, "file")} (${counted(created.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
+      );
+      print(json ? JSON.stringify(created) : created.id);
     });
-  const list = archive
-    .command("list")
-    .description("List archives, newest first")
-    .option("--json", "Print the list as JSON");
-  addServiceOptions(list)
-    .addHelpText("after", "\nExample:\n  evald archive list --json")
-    .action(({ json, ...address }: Options) =>
-      useApi(address, async (api) => {
-        const { items } = await api.list("GET /archives", { query: { limit: 1000 } });
-        const rows = items.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
-        print(json ? JSON.stringify(items) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
-      }),
-    );
-  const remove = archive
-    .command("delete <id>")
-    .description("Delete an archive that no prompt uses")
-    .option("--json", "Print the archive as JSON");
-  addServiceOptions(remove)
-    .addHelpText("after", "\nExample:\n  evald archive delete 0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70")
-    .action((id: string, { json, ...address }: Options) =>
-      useApi(address, async (api) => {
-        const deleted = await api.request("DELETE /archives/{archiveId}", { path: { archiveId: id } });
-        say(`Deleted archive ${deleted.id}.`);
-        print(json ? JSON.stringify(deleted) : deleted.id);
-      }),
-    );
+  });
+  addApiOptions(
+    archive.command("list").description("List archives, newest first"),
+    "Print the list as JSON",
+    "archive list --json",
+  ).action(({ json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const { items } = await api.list("GET /archives", { query: { limit: 1000 } });
+      const rows = items.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
+      print(json ? JSON.stringify(items) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
+    }),
+  );
+  addApiOptions(
+    archive.command("delete <id>").description("Delete an archive that no prompt uses"),
+    "Print the archive as JSON",
+    "archive delete 0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70",
+  ).action((id: string, { json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const deleted = await api.request("DELETE /archives/{archiveId}", { path: { archiveId: id } });
+      say(`Deleted archive ${deleted.id}.`);
+      print(json ? JSON.stringify(deleted) : deleted.id);
+    }),
+  );
 }
 
 /** A directory is packed; anything else must be a tar.gz file. Throws bad_request that names the path. */

@@ -37,6 +37,10 @@ export const addServiceOptions = (command: Command): Command =>
     )
     .option("--org <name>", "Organization, when the data directory is used (required if there are several)");
 
+/** Adds the options of a command that prints what the service returns, and an example. */
+export const addApiOptions = (command: Command, json: string, example: string): Command =>
+  addServiceOptions(command.option("--json", json)).addHelpText("after", `\nExample:\n  evald ${example}`);
+
 /**
  * The base URL of the service that a command means, without a trailing slash; null: the data directory. Options precede EVALD_URL. Throws
  * bad_request.

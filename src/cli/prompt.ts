@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { badRequest, conflict } from "../errors.ts";
 import type { Prompt, PromptPatch } from "../prompts/schema.ts";
 import { type Api, findPromptId } from "./api.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
 import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
 
@@ -30,59 +30,57 @@ const updatePrompt = (api: Api, promptId: string, body: PromptPatch): Promise<Pr
 const exampleId = "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11";
 
 function addList(prompt: Command, useApi: UseApi): void {
-  const command = prompt
-    .command("list")
-    .description("List prompts, newest first")
-    .option("--archived", "Include archived prompts")
-    .option("--tag <tag>", "Only prompts with this tag")
-    .option("--limit <n>", "Maximum number of prompts to list", wholeNumber(1, 1000), 100)
-    .option("--json", "Print the list as JSON");
-  addServiceOptions(command)
-    .addHelpText("after", "\nExample:\n  evald prompt list --archived")
-    .action(
-      ({ archived, tag, limit, json, ...address }: Options & { archived?: boolean; tag?: string; limit: number }) =>
-        useApi(address, async (api) => {
-          const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
-          const prompts = await api.list("GET /prompts", { query });
-          const items = await Promise.all(prompts.items.map(({ id }) => getPrompt(api, id)));
-          const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);
-          print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
-          sayRest(prompts);
-        }),
-    );
+  addApiOptions(
+    prompt
+      .command("list")
+      .description("List prompts, newest first")
+      .option("--archived", "Include archived prompts")
+      .option("--tag <tag>", "Only prompts with this tag")
+      .option("--limit <n>", "Maximum number of prompts to list", wholeNumber(1, 1000), 100),
+    "Print the list as JSON",
+    "prompt list --archived",
+  ).action(
+    ({ archived, tag, limit, json, ...address }: Options & { archived?: boolean; tag?: string; limit: number }) =>
+      useApi(address, async (api) => {
+        const query = { limit, tag, includeArchived: archived ? ("1" as const) : undefined };
+        const prompts = await api.list("GET /prompts", { query });
+        const items = await Promise.all(prompts.items.map(({ id }) => getPrompt(api, id)));
+        const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);
+        print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
+        sayRest(prompts);
+      }),
+  );
 }
 
 function addSchedule(prompt: Command, useApi: UseApi): void {
-  const command = prompt
-    .command("schedule <frequency>")
-    .description("Schedule all prompts with a tag: hourly, daily, weekly, monthly, a cron expression, or none")
-    .requiredOption("--tag <tag>", "Tag of the prompts")
-    .option("--json", "Print the result as JSON");
-  addServiceOptions(command)
-    .addHelpText("after", '\nExample:\n  evald prompt schedule "0 3 * * *" --tag nightly')
-    .action((frequency: string, { tag, json, ...address }: Options & { tag: string }) =>
-      useApi(address, async (api) => {
-        const body = { tag, frequency: frequency === "none" ? null : frequency };
-        const result = await api.request("POST /prompts/schedule", { body });
-        for (const { promptId, detail } of result.problems) say(`Skipped ${promptId}: ${detail}`);
-        print(json ? JSON.stringify(result) : `Scheduled ${result.scheduled}, skipped ${result.skipped}.`);
-      }),
-    );
+  addApiOptions(
+    prompt
+      .command("schedule <frequency>")
+      .description("Schedule all prompts with a tag: hourly, daily, weekly, monthly, a cron expression, or none")
+      .requiredOption("--tag <tag>", "Tag of the prompts"),
+    "Print the result as JSON",
+    'prompt schedule "0 3 * * *" --tag nightly',
+  ).action((frequency: string, { tag, json, ...address }: Options & { tag: string }) =>
+    useApi(address, async (api) => {
+      const body = { tag, frequency: frequency === "none" ? null : frequency };
+      const result = await api.request("POST /prompts/schedule", { body });
+      for (const { promptId, detail } of result.problems) say(`Skipped ${promptId}: ${detail}`);
+      print(json ? JSON.stringify(result) : `Scheduled ${result.scheduled}, skipped ${result.skipped}.`);
+    }),
+  );
 }
 
 function addShow(prompt: Command, useApi: UseApi): void {
-  const command = prompt
-    .command("show <prompt>")
-    .description("Show a prompt, by ID or title")
-    .option("--json", "Print the prompt as JSON");
-  addServiceOptions(command)
-    .addHelpText("after", '\nExample:\n  evald prompt show "First query" --json')
-    .action((name: string, { json, ...address }: Options) =>
-      useApi(address, async (api) => {
-        const prompt = await getPrompt(api, await findPromptId(api, name, { archived: true }));
-        print(json ? JSON.stringify(prompt, null, 2) : table(toRows(prompt)));
-      }),
-    );
+  addApiOptions(
+    prompt.command("show <prompt>").description("Show a prompt, by ID or title"),
+    "Print the prompt as JSON",
+    'prompt show "First query" --json',
+  ).action((name: string, { json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const prompt = await getPrompt(api, await findPromptId(api, name, { archived: true }));
+      print(json ? JSON.stringify(prompt, null, 2) : table(toRows(prompt)));
+    }),
+  );
 }
 
 /** The fields of a prompt that are set, with their values as text. */
@@ -92,61 +90,59 @@ const toRows = (prompt: Prompt): string[][] =>
     .map(([field, value]) => [field, typeof value === "string" ? value : JSON.stringify(value)]);
 
 function addBaseline(prompt: Command, useApi: UseApi): void {
-  const command = prompt
-    .command("baseline <prompt> [eval-request]")
-    .description("Pin an evaluation as the baseline of a prompt; without an evaluation, unpin the baseline")
-    .option("--json", "Print the prompt as JSON");
-  addServiceOptions(command)
-    .addHelpText("after", `\nExample:\n  evald prompt baseline ${exampleId} 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f`)
-    .action((name: string, evalRequest: string | undefined, { json, ...address }: Options) =>
-      useApi(address, async (api) => {
-        const id = await findPromptId(api, name);
-        const updated = await updatePrompt(api, id, { baselineRequestId: evalRequest ?? null });
-        say(
-          evalRequest === undefined
-            ? "Unpinned the baseline. The latest published runs are used instead."
-            : "Pinned the baseline.",
-        );
-        sayOutlook(updated);
-        print(json ? JSON.stringify(updated) : id);
-      }),
-    );
+  addApiOptions(
+    prompt
+      .command("baseline <prompt> [eval-request]")
+      .description("Pin an evaluation as the baseline of a prompt; without an evaluation, unpin the baseline"),
+    "Print the prompt as JSON",
+    `prompt baseline ${exampleId} 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f`,
+  ).action((name: string, evalRequest: string | undefined, { json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const id = await findPromptId(api, name);
+      const updated = await updatePrompt(api, id, { baselineRequestId: evalRequest ?? null });
+      say(
+        evalRequest === undefined
+          ? "Unpinned the baseline. The latest published runs are used instead."
+          : "Pinned the baseline.",
+      );
+      sayOutlook(updated);
+      print(json ? JSON.stringify(updated) : id);
+    }),
+  );
 }
 
 function addArchive(prompt: Command, useApi: UseApi): void {
-  const command = prompt
-    .command("archive <prompt>")
-    .description("Archive a prompt: it can no longer be run, and its reports are kept")
-    .option("--json", "Print the prompt as JSON");
-  addServiceOptions(command)
-    .addHelpText("after", `\nExample:\n  evald prompt archive ${exampleId}`)
-    .action((name: string, { json, ...address }: Options) =>
-      useApi(address, async (api) => {
-        const id = await findPromptId(api, name, { archived: true });
-        const updated = await updatePrompt(api, id, { status: "archived" });
-        say(`Archived prompt ${id}.`);
-        print(json ? JSON.stringify(updated) : id);
-      }),
-    );
+  addApiOptions(
+    prompt
+      .command("archive <prompt>")
+      .description("Archive a prompt: it can no longer be run, and its reports are kept"),
+    "Print the prompt as JSON",
+    `prompt archive ${exampleId}`,
+  ).action((name: string, { json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const id = await findPromptId(api, name, { archived: true });
+      const updated = await updatePrompt(api, id, { status: "archived" });
+      say(`Archived prompt ${id}.`);
+      print(json ? JSON.stringify(updated) : id);
+    }),
+  );
 }
 
 function addUnarchive(prompt: Command, useApi: UseApi): void {
-  const command = prompt
-    .command("unarchive <prompt>")
-    .description("Make an archived prompt active again")
-    .option("--json", "Print the prompt as JSON");
-  addServiceOptions(command)
-    .addHelpText("after", `\nExample:\n  evald prompt unarchive ${exampleId}`)
-    .action((name: string, { json, ...address }: Options) =>
-      useApi(address, async (api) => {
-        const { id, status } = await getPrompt(api, await findPromptId(api, name, { archived: true }));
-        if (status !== "archived") throw conflict(notArchived(id, status));
-        const updated = await updatePrompt(api, id, { status: "active" });
-        say(`Unarchived prompt ${id}.`);
-        sayOutlook(updated);
-        print(json ? JSON.stringify(updated) : id);
-      }),
-    );
+  addApiOptions(
+    prompt.command("unarchive <prompt>").description("Make an archived prompt active again"),
+    "Print the prompt as JSON",
+    `prompt unarchive ${exampleId}`,
+  ).action((name: string, { json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const { id, status } = await getPrompt(api, await findPromptId(api, name, { archived: true }));
+      if (status !== "archived") throw conflict(notArchived(id, status));
+      const updated = await updatePrompt(api, id, { status: "active" });
+      say(`Unarchived prompt ${id}.`);
+      sayOutlook(updated);
+      print(json ? JSON.stringify(updated) : id);
+    }),
+  );
 }
 
 const notArchived = (id: string, status: Prompt["status"]): string =>

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
 
 type CreateOptions = ServiceAddress & { name: string; docsUrl?: string; productUrl?: string; json?: boolean };
@@ -7,35 +7,35 @@ type CreateOptions = ServiceAddress & { name: string; docsUrl?: string; productU
 /** Adds `provider create` and `provider list`. */
 export function addProvider(program: Command, useApi: UseApi): void {
   const provider = program.command("provider").description("Manage providers: the developer tools under test");
-  const create = provider
-    .command("create")
-    .description("Create a provider and print its ID to stdout")
-    .requiredOption("--name <name>", "Name of the provider")
-    .option("--docs-url <url>", "URL of its docs")
-    .option("--product-url <url>", "Base URL of its product or API")
-    .option("--json", "Print the provider as JSON");
-  addServiceOptions(create)
-    .addHelpText("after", "\nExample:\n  evald provider create --name Acme --docs-url https://docs.acme.example")
-    .action(({ org, url, json, ...input }: CreateOptions) =>
-      useApi({ org, url }, async (api) => {
-        const created = await api.request("POST /providers", { body: input });
-        say(`Created provider ${created.name}.`);
-        print(json ? JSON.stringify(created) : created.id);
-      }),
-    );
-  const list = provider
-    .command("list")
-    .description("List providers, newest first")
-    .option("--limit <n>", "Maximum number of providers to list", wholeNumber(1, 1000), 100)
-    .option("--json", "Print the list as JSON");
-  addServiceOptions(list)
-    .addHelpText("after", "\nExample:\n  evald provider list --org Acme")
-    .action(({ limit, json, ...address }: ServiceAddress & { limit: number; json?: boolean }) =>
-      useApi(address, async (api) => {
-        const providers = await api.list("GET /providers", { query: { limit } });
-        const rows = providers.items.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);
-        print(json ? JSON.stringify(providers.items) : table([["ID", "NAME", "DOCS", "PRODUCT"], ...rows]));
-        sayRest(providers);
-      }),
-    );
+  addApiOptions(
+    provider
+      .command("create")
+      .description("Create a provider and print its ID to stdout")
+      .requiredOption("--name <name>", "Name of the provider")
+      .option("--docs-url <url>", "URL of its docs")
+      .option("--product-url <url>", "Base URL of its product or API"),
+    "Print the provider as JSON",
+    "provider create --name Acme --docs-url https://docs.acme.example",
+  ).action(({ org, url, json, ...input }: CreateOptions) =>
+    useApi({ org, url }, async (api) => {
+      const created = await api.request("POST /providers", { body: input });
+      say(`Created provider ${created.name}.`);
+      print(json ? JSON.stringify(created) : created.id);
+    }),
+  );
+  addApiOptions(
+    provider
+      .command("list")
+      .description("List providers, newest first")
+      .option("--limit <n>", "Maximum number of providers to list", wholeNumber(1, 1000), 100),
+    "Print the list as JSON",
+    "provider list --org Acme",
+  ).action(({ limit, json, ...address }: ServiceAddress & { limit: number; json?: boolean }) =>
+    useApi(address, async (api) => {
+      const providers = await api.list("GET /providers", { query: { limit } });
+      const rows = providers.items.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);
+      print(json ? JSON.stringify(providers.items) : table([["ID", "NAME", "DOCS", "PRODUCT"], ...rows]));
+      sayRest(providers);
+    }),
+  );
 }

@@ -2,33 +2,33 @@ import type { Command } from "commander";
 import { agentLabel, scoreSummary } from "../reports/labels.ts";
 import type { Run } from "../runs/schema.ts";
 import { findPromptId } from "./api.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, sayRest, table, wholeNumber } from "./terminal.ts";
 
 type Options = ServiceAddress & { prompt?: string; limit: number; json?: boolean };
 
 /** Adds `runs`: lists runs. */
 export function addRuns(program: Command, useApi: UseApi): void {
-  const command = program
-    .command("runs")
-    .description("List runs, newest first")
-    .option("--prompt <prompt>", "Only runs of this prompt, by ID or title")
-    .option("--limit <n>", "Maximum number of runs to list", wholeNumber(1, 1000), 20)
-    .option("--json", "Print the list as JSON");
-  addServiceOptions(command)
-    .addHelpText("after", '\nExample:\n  evald runs --prompt "First query"')
-    .action(({ prompt, limit, json, ...address }: Options) =>
-      useApi(address, async (api) => {
-        const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt, { archived: true });
-        const runs = await api.list("GET /runs", { query: { promptId, limit } });
-        print(
-          json
-            ? JSON.stringify(runs.items)
-            : table([["RUN", "STATUS", "RESULT", "REPORT", "AGENT", "PROMPT", "REQUESTED"], ...runs.items.map(toRow)]),
-        );
-        sayRest(runs);
-      }),
-    );
+  addApiOptions(
+    program
+      .command("runs")
+      .description("List runs, newest first")
+      .option("--prompt <prompt>", "Only runs of this prompt, by ID or title")
+      .option("--limit <n>", "Maximum number of runs to list", wholeNumber(1, 1000), 20),
+    "Print the list as JSON",
+    'runs --prompt "First query"',
+  ).action(({ prompt, limit, json, ...address }: Options) =>
+    useApi(address, async (api) => {
+      const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt, { archived: true });
+      const runs = await api.list("GET /runs", { query: { promptId, limit } });
+      print(
+        json
+          ? JSON.stringify(runs.items)
+          : table([["RUN", "STATUS", "RESULT", "REPORT", "AGENT", "PROMPT", "REQUESTED"], ...runs.items.map(toRow)]),
+      );
+      sayRest(runs);
+    }),
+  );
 }
 
 function toRow({ runId, status, report, failureReason, agent, prompt, createdAt }: Run): string[] {
