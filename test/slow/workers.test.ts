@@ -63,7 +63,7 @@ function startWorkerOn({ url = redis.url, goneMs }: On, ...args: string[]) {
 async function startRun({ url = redis.url, waitMs = 60_000, workerLabels = [] as string[] } = {}) {
   const file = join(emptyFolder(), "go");
   const executor = openWorkerExecutor(url, version, agents, waitMs, log, shortMs);
-  const app = testApp({ workers: () => executor, log });
+  const app = testApp({ workers: () => executor, log, env: { EVALD_REDIS_URL: url } });
   const prompt = await app.send("POST", "/api/v1/prompts", {
     body: { text: `See https://docs.test/ as a-session until ${file}`, workerLabels },
   });
