@@ -26,12 +26,7 @@ import { findErrorPage } from "./web/routes.tsx";
  * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could answer. Returns a
  * response to a request that is refused in the words of MCP. Throws `AppError`.
  */
-export function admitRequest(
-  { ctx }: Service,
-  request: Request,
-  reply: Reply,
-  authenticate: Authenticate,
-): Response | undefined {
+export function admitRequest({ ctx }: Service, request: Request, reply: Reply, authenticate: Authenticate) {
   reply.headers["x-request-id"] = trackRequest(request).id;
   const { basePath } = ctx.config;
   const path = pathOf(request).slice(basePath.length);
@@ -52,13 +47,7 @@ export function admitRequest(
 }
 
 /** Turns an error into a page for a browser, else into the error body of the API, and sets the status. */
-export async function answerError(
-  service: Service,
-  request: Request,
-  reply: Reply,
-  error: unknown,
-  code: unknown,
-): Promise<Response | { error: string; detail: string }> {
+export async function answerError(service: Service, request: Request, reply: Reply, error: unknown, code: unknown) {
   const { ctx } = service;
   const answer = toAppError(error, ctx.disk.onError(error), code);
   if (answer.code === "internal") ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");

@@ -108,12 +108,7 @@ export function createEndpoint(ctx: Context, surface: Surface) {
   }
 
   /** The fallback of both servers: they would validate each request of a registered method twice, and each result once more. */
-  async function answer(
-    request: { method: string },
-    message: IncomingMessage,
-    call: Call,
-    sdk: unknown,
-  ): Promise<Record<string, unknown>> {
+  async function answer(request: { method: string }, message: IncomingMessage, call: Call, sdk: unknown) {
     const method = toMethod(request.method);
     const handle = method && handlers[method];
     if (!handle) throw new RpcError(-32601, "Method not found");

@@ -18,11 +18,7 @@ const maxProblems = 20;
  * Sets the frequency of every prompt with the tag; null removes it. Each prompt keeps its own times, `runsPerEval` and defaults. Prompts that
  * can't have the frequency are skipped. Throws bad_request for an invalid frequency, or a tag that no prompt has.
  */
-export async function scheduleTag(
-  ctx: Context,
-  org: OrgId,
-  { tag, frequency }: TagSchedule,
-): Promise<TagScheduleResult> {
+export async function scheduleTag(ctx: Context, org: OrgId, { tag, frequency }: TagSchedule) {
   checkFrequency(frequency);
   const timeZone = timeZoneOf(ctx.db, org);
   let scheduled = 0;
@@ -62,12 +58,7 @@ function listTaggedPrompts({ db }: Context, org: OrgId, tag: string, afterId: st
 }
 
 /** Sets the frequency of a prompt and returns null, or returns why it can't have it. */
-function schedulePrompt(
-  ctx: Context,
-  { prompt, provider }: TaggedPrompt,
-  frequency: string | null,
-  timeZone: string,
-): string | null {
+function schedulePrompt(ctx: Context, { prompt, provider }: TaggedPrompt, frequency: string | null, timeZone: string) {
   const { id, orgId, status } = prompt;
   try {
     checkSchedule({ ...prompt, frequency }, provider);
