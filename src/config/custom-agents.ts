@@ -33,7 +33,7 @@ const syntax =
 /** Parses EVALD_AGENTS; empty: none. Throws ConfigError. */
 export function customAgentsSetting(value: string): CustomAgent[] {
   if (value === "") return [];
-  const agents = readJsonSetting(value, syntax);
+  const agents = readJsonSetting(value, "[", syntax);
   const list = Type.Array(CustomAgent);
   if (Value.Check(list, agents)) {
     const ids = agents.map(({ id }) => id);

@@ -52,7 +52,7 @@ const priceSyntax =
 /** Parses prices from JSON or from a file. `cached` defaults to `in`. */
 export function pricesSetting(value: string): Prices {
   if (value === "") return {};
-  const prices = readJsonSetting(value, priceSyntax);
+  const prices = readJsonSetting(value, "{", priceSyntax);
   if (prices === null || typeof prices !== "object" || Array.isArray(prices)) throw new ConfigError(priceSyntax);
   return Object.fromEntries(
     Object.entries(prices).map(([id, price]) => {

@@ -70,10 +70,10 @@ export function refuse(expected: string): never {
   throw new ConfigError(expected);
 }
 
-/** Reads JSON, or a JSON file from its path. `expected`: the valid values, as the end of a sentence. Throws ConfigError. */
-export function readJsonSetting(value: string, expected: string): unknown {
+/** Reads JSON that starts with `bracket`, or a JSON file from its path. `expected`: the valid values, as the end of a sentence. Throws ConfigError. */
+export function readJsonSetting(value: string, bracket: "[" | "{", expected: string): unknown {
   try {
-    return JSON.parse(/^\s*[{[]/.test(value) ? value : readFileSync(value, "utf8"));
+    return JSON.parse(value.trimStart().startsWith(bracket) ? value : readFileSync(value, "utf8"));
   } catch (error) {
     return refuse(`${expected}: ${reasonOf(error)}`);
   }

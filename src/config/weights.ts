@@ -30,7 +30,7 @@ const syntax = `JSON or the path of a JSON file, with an id that starts with a l
 export function weightsSetting(value: string): OwnWeights | null {
   if (value === "") return null;
   const invalid = (why: string) => new ConfigError(`${syntax}: ${why}`);
-  const { id, weights, ...rest } = (readJsonSetting(value, syntax) ?? {}) as Record<string, unknown>;
+  const { id, weights, ...rest } = (readJsonSetting(value, "{", syntax) ?? {}) as Record<string, unknown>;
   // Ids of digits are reserved for the built-in methodologies.
   if (typeof id !== "string" || !/^[a-z][a-z0-9._-]{0,39}$/.test(id)) throw invalid("id must match [a-z][a-z0-9._-]*");
   const entries = (weights ?? {}) as Record<string, unknown>;
