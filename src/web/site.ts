@@ -1,5 +1,24 @@
 import type { Context } from "../context.ts";
-import { type Theme, themeOf } from "./theme.ts";
+
+const cookieName = "evald.theme";
+
+/** Color schemes to choose from. `system`: that of the browser. */
+export const themes = ["system", "light", "dark"] as const;
+
+type Theme = (typeof themes)[number];
+
+/** The color scheme that a browser has chosen; `system` by default. */
+function themeOf(request: Request): Theme {
+  const [, value] = /(?:^|;\s*)evald\.theme=(\w+)(?:;|$)/.exec(request.headers.get("cookie") ?? "") ?? [];
+  return themes.find((theme) => theme === value) ?? "system";
+}
+
+/** The cookie that stores the choice for a year. Unknown values mean `system`, which needs no cookie. */
+export function themeCookie(base: string, value: string | null): string {
+  const theme = themes.find((each) => each === value) ?? "system";
+  const age = theme === "system" ? 0 : 365 * 24 * 60 * 60;
+  return `${cookieName}=${theme}; Path=${base}/; Max-Age=${age}; HttpOnly; SameSite=Lax`;
+}
 
 /**
  * What a page needs to know of the service and the browser: `baseUrl` for texts that leave the browser, `base` (its path, empty or `/evals`)

@@ -9,7 +9,7 @@ type Event = Trace["events"][number];
 /** Payloads up to this many characters are part of the page. Longer ones load when opened. */
 export const inlineChars = 1200;
 
-export type LineProps = {
+type LineProps = {
   event: Event;
   failed: boolean;
   /** URL of the session page. */

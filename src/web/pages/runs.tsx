@@ -14,7 +14,7 @@ import { statusLabels, triggerLabels } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-export type RunsShown = {
+type RunsShown = {
   site: Site;
   filter: LineFilter & { sort?: RunSort };
   before: string | undefined;

@@ -6,8 +6,7 @@ import { llmsTxt, robotsTxt, sitemapXml } from "../crawler-files.ts";
 import { toOwnPath } from "../credential.ts";
 import { seeOther, withCookies } from "../page-answers.ts";
 import { submitPublic } from "../page-requests.tsx";
-import { toSite } from "../site.ts";
-import { themeCookie } from "../theme.ts";
+import { themeCookie, toSite } from "../site.ts";
 
 /** Public routes: stylesheet, script, font, color scheme, and the files for crawlers. */
 export const publicPages = (ctx: Context) =>
