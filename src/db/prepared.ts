@@ -30,7 +30,7 @@ type Field = { path: string[]; field: Column | { decoder: Decoder } | { sql: { d
 /**
  * A prepared statement, built when it is first used. A service has hundreds, of which most processes use a few, and building them all
  * would take longer than the rest of its start. It returns what Drizzle returns, but is compiled once: Drizzle looks at the types of
- * parameters and fields each time, which takes longer than SQLite itself.
+ * parameters and fields each time. With Drizzle's own prepared statements, a list of 20 runs takes 120 µs instead of 70.
  */
 export function prepared<T extends Methods>(query: { prepare(): T }): PreparedStatement<T> {
   let compiled: ReturnType<typeof compile> | undefined;
