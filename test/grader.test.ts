@@ -2,7 +2,7 @@ import { afterAll, afterEach, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { readAnswer, splitJudging } from "../src/grading/judge/judge.ts";
-import { table } from "../src/grading/methodology.ts";
+import { standardMethodology } from "../src/grading/methodology.ts";
 import { gradeSession, judgePromptOf } from "../src/grading/score.ts";
 import { enableThreads } from "../src/jobs/thread.ts";
 import { checkJudgeAnswer, closeGrader, gradeStored, judgePromptFor } from "../src/reports/grader.ts";
@@ -38,7 +38,7 @@ test("a thread grades a stored session like the service, at a lower priority, wh
   enableThreads(program);
   let turns = 0;
   const other = setInterval(() => turns++, 1);
-  const grade = () => gradeStored(ctx, session, null, table);
+  const grade = () => gradeStored(ctx, session, null, standardMethodology);
   const [one, two] = await Promise.all([grade(), grade()]);
   clearInterval(other);
   expect(turns).toBeGreaterThan(0);
@@ -46,7 +46,7 @@ test("a thread grades a stored session like the service, at a lower priority, wh
   expect(one).toEqual(JSON.parse(JSON.stringify(gradeSession(events))));
   expect(two).toEqual(one);
   const judging = events.filter(({ source }) => source === "runner");
-  const again = await gradeStored(ctx, session, judging.slice(0, 1), table);
+  const again = await gradeStored(ctx, session, judging.slice(0, 1), standardMethodology);
   expect([one.judge?.confidence, again.judge?.notice === null]).toEqual([0.9, false]);
 
   // The judge's input and the check of its response come from the same thread.

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { AgentEvent, Check, Outcome, SessionEvent } from "../src/agents/agent.ts";
 import { readMilestone } from "../src/agents/milestones.ts";
 import type { Friction } from "../src/grading/grade.ts";
-import { listMethodologies, table } from "../src/grading/methodology.ts";
+import { listMethodologies, standardMethodology } from "../src/grading/methodology.ts";
 import { gradeSession } from "../src/grading/score.ts";
 import {
   call,
@@ -60,7 +60,7 @@ test("a recorded session gets the expected grade", () => {
     nullNotice: null,
     metrics: { timeSeconds: 18, errors: 1, toolCalls: 4, cost: "$0.00", costUsd: 0, interruptions: 0 },
     coverage: 0.45,
-    methodology: { id: table.id, judge: null },
+    methodology: { id: standardMethodology.id, judge: null },
     judge: null,
   });
   expect(
@@ -135,7 +135,10 @@ test("the same events give the same grade to the byte, even after being stored",
 });
 
 test("custom weights are another methodology and change nothing else", () => {
-  const own = { id: "acme-1", weights: { ...table.weights, "Docs discoverability": 5, "Docs quality": 30 } };
+  const own = {
+    id: "acme-1",
+    weights: { ...standardMethodology.weights, "Docs discoverability": 5, "Docs quality": 30 },
+  };
   const { methodology, score, dimensions, ...one } = gradeSession(bad);
   const [first, second] = listMethodologies(own);
   const other = gradeSession(bad, first);
@@ -143,7 +146,7 @@ test("custom weights are another methodology and change nothing else", () => {
   expect(JSON.stringify(gradeSession(bad, second))).toBe(JSON.stringify(gradeSession(bad)));
   expect(other.methodology).toEqual({
     id: "acme-1",
-    hash: new Bun.CryptoHasher("sha256").update(JSON.stringify({ ...table, ...own })).digest("hex"),
+    hash: new Bun.CryptoHasher("sha256").update(JSON.stringify({ ...standardMethodology, ...own })).digest("hex"),
     judge: null,
   });
   const weighed = [5, 30, 10];

@@ -1,7 +1,7 @@
 import { type Context, type OrgId, perContext } from "../context.ts";
 import type { reports } from "../db/tables/reports.ts";
 import type { Scope } from "../grading/grade.ts";
-import { isAlike } from "../reports/baseline.ts";
+import { isSameVariant } from "../reports/baseline.ts";
 import { comparedScope } from "../reports/differences.ts";
 import type { PublishedRun } from "../reports/run-rows.ts";
 import { listPublished } from "../reports/run-rows.ts";
@@ -81,7 +81,7 @@ export function findLatest(ctx: Context, org: OrgId, promptId: string): Latest |
   const isFirst = (run: PublishedRun) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
   const last = published.find(isFirst) ?? newest;
   const sameKind = published.filter((run) =>
-    isAlike(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
+    isSameVariant(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
   );
   const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(([evalRequestId, all]) => {
     const scored = all.flatMap(({ score }) => score ?? []);

@@ -1,5 +1,5 @@
 // The values of both sides, paired by prompt and template arguments, and their tests.
-import { table } from "../grading/methodology.ts";
+import { standardMethodology } from "../grading/methodology.ts";
 import { type Estimate, mean, pairedInterval, stratifiedWelch } from "../stats/estimates.ts";
 import { type Exact, pairedTest, signFlipTest, stratifiedPermutationTest } from "../stats/hypothesis-tests.ts";
 import type { SideRun } from "../stats/repeats.ts";
@@ -79,7 +79,7 @@ export function withUnproven(pairs: Pair[]): Pair[] {
     const { provenShare: share, report } = run;
     if (share === null || report?.score == null || run.dimensions.some(({ name }) => name === goalName)) return run;
     const dimensions = [{ name: goalName, weight, score: 100 * share }, ...run.dimensions];
-    const score = Math.min(table.notMetCap, meanOf(dimensions) ?? report.score);
+    const score = Math.min(standardMethodology.notMetCap, meanOf(dimensions) ?? report.score);
     return { ...run, dimensions, report: { ...report, score } };
   };
   return pairs.map((pair) => ({ ...pair, before: pair.before.map(proven), after: pair.after.map(proven) }));
@@ -98,7 +98,7 @@ export function commonDimensions(runs: SideRun[]): string[] | null {
 export function scoreOn({ report, dimensions }: SideRun, names: string[] | null): number | null {
   if (report?.score == null || names === null) return report?.score ?? null;
   const score = meanOf(dimensions.filter(({ name }) => names.includes(name)));
-  return score !== null && report.outcome === "goal_not_met" ? Math.min(table.notMetCap, score) : score;
+  return score !== null && report.outcome === "goal_not_met" ? Math.min(standardMethodology.notMetCap, score) : score;
 }
 
 function meanOf(dimensions: SideRun["dimensions"]): number | null {

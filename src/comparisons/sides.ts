@@ -3,7 +3,7 @@ import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { evalRequests } from "../db/tables/runs.ts";
 import { badRequest, notFound } from "../errors.ts";
-import { findBaseline, isAlike, windowRuns } from "../reports/baseline.ts";
+import { findBaseline, isSameVariant, windowRuns } from "../reports/baseline.ts";
 import { argsKey } from "../reports/differences.ts";
 import { getReport } from "../reports/reports.ts";
 import {
@@ -85,7 +85,7 @@ export const sideOfRuns = (ctx: Context, org: OrgId, name: string, ids: string[]
 /** The last ten published runs of the prompt's most recent variant. */
 function latestVariantOf(ctx: Context, org: OrgId, promptId: string, filter: Omit<SideQuery, "of">): RunRow[] {
   const [newest] = publishedRunRows(ctx, org, promptId, 1, (run) => passes(run, filter));
-  return newest ? publishedRunRows(ctx, org, promptId, windowRuns, (run) => isAlike(run, newest)) : [];
+  return newest ? publishedRunRows(ctx, org, promptId, windowRuns, (run) => isSameVariant(run, newest)) : [];
 }
 
 const passes = (run: RunRow | PublishedRun, { agent, model, templateArgs }: Omit<SideQuery, "of">): boolean =>

@@ -3,7 +3,7 @@ import type { Comparison } from "../comparisons/compare.ts";
 import { threshold } from "../comparisons/evidence.ts";
 import type { Scope } from "../grading/grade.ts";
 import { severities } from "../grading/kinds.ts";
-import { plain } from "../reports/labels.ts";
+import { humanize } from "../reports/labels.ts";
 import { type EvalResult, isInconclusive } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 
@@ -43,7 +43,7 @@ export function decide(facts: Facts): Decision {
       : null;
   if (broken) return lost(`more than 20% of the runs of the ${broken} failed${because(broken)}`);
   const compared = comparison
-    ? { reason: `${plain(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`, cause: null }
+    ? { reason: `${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`, cause: null }
     : only("there is no base");
   const also = (cause: string) =>
     comparison ? { reason: `${cause}; ${compared.reason}`, cause } : only(`${cause}; ${compared.reason}`);

@@ -3,12 +3,12 @@ import { pageKey } from "../net/page-key.ts";
 import { failed, isProbe, milestonesOf } from "./events.ts";
 import type { Facts } from "./facts.ts";
 import type { Exposure, Grounds, Listed, Visit } from "./grade.ts";
-import { sameAddress } from "./text.ts";
+import { normalizeAddress } from "./text.ts";
 
 export const askedFor = (url: string) => `asked ${pageKey(url)}`;
 export const readOf = (url: string) => `read ${pageKey(url)}`;
 export const testedOn = (url: string) => `tested ${pageKey(url)}`;
-export const checkOf = ({ id, subject }: { id: string; subject: string }) => `check ${id} ${sameAddress(subject)}`;
+export const checkOf = ({ id, subject }: { id: string; subject: string }) => `check ${id} ${normalizeAddress(subject)}`;
 
 /** Whether a session would have met a problem at a place, if it still existed. */
 export function hasReached({ visits, done, isComplete }: Omit<Exposure, "listed">, grounds: Grounds): boolean {

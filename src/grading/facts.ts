@@ -10,7 +10,7 @@ import { type Hosts, hostsOf } from "./hosts.ts";
 import { type Judgement, outcomeOf } from "./judge/judge.ts";
 import { linkEditsOf } from "./link-edits.ts";
 import { clamp } from "./methodology.ts";
-import { line, lineOrNull, sameAddress } from "./text.ts";
+import { line, lineOrNull, normalizeAddress } from "./text.ts";
 
 /** The latest result of a check, with its event. */
 export type SeenCheck = Check & {
@@ -93,13 +93,13 @@ const declaredTool = "check_declared";
 function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
   const urlOfCall = new Map(
     events.flatMap((e) => {
-      return e.type === "tool_call" && typeof e.input?.url === "string" ? [[e.id, sameAddress(e.input.url)]] : [];
+      return e.type === "tool_call" && typeof e.input?.url === "string" ? [[e.id, normalizeAddress(e.input.url)]] : [];
     }),
   );
   return events.map((event) => {
     if (event.type === "tool_result" && event.tool !== declaredTool) return { ...event, ok: hasWorked(event) };
     const isAgentsOwn =
-      event.type === "http" && event.id !== null && urlOfCall.get(event.id) === sameAddress(event.url);
+      event.type === "http" && event.id !== null && urlOfCall.get(event.id) === normalizeAddress(event.url);
     return isAgentsOwn ? { ...event, isAgentsOwn } : event;
   });
 }

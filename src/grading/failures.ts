@@ -1,11 +1,11 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { type EventOf, failed, type Http, isProbe } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
-import { line, lineOrNull, sameAddress } from "./text.ts";
+import { line, lineOrNull, normalizeAddress } from "./text.ts";
 
 /** A failure of the agent, counted once even if several events report it. */
 export type Failure = {
-  what: "request" | "tool" | "error";
+  source: "request" | "tool" | "error";
   seqs: number[];
   id: string | null;
   /** The tool, or the source of an error. */
@@ -19,7 +19,7 @@ export type Failure = {
 };
 
 const readingTools = ["fetch_page", "open_page", "search_docs"];
-const address = (url: string | null) => (url === null ? null : sameAddress(url));
+const normalizedUrl = (url: string | null) => (url === null ? null : normalizeAddress(url));
 
 type Calls = Map<string, { seq: number; tool: string; url: string | null; method: string }>;
 
@@ -33,17 +33,17 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
   for (const event of events)
     if (event.type === "tool_call") {
       const { url, method } = event.input ?? {};
-      const isText = typeof method === "string" ? method : "GET";
-      calls.set(event.id, { seq: event.seq, tool: event.tool, url: lineOrNull(url, 8000), method: isText });
+      const methodName = typeof method === "string" ? method : "GET";
+      calls.set(event.id, { seq: event.seq, tool: event.tool, url: lineOrNull(url, 8000), method: methodName });
     }
   // A call that tests the docs doesn't fail when the docs fail the test. Requesting robots.txt first is not a test.
-  const testing = new Set(
+  const checkCallIds = new Set(
     events.flatMap((e) => (e.type === "http" && e.purpose === "check" && !isProbe(e) ? [e.id] : [])),
   );
   for (const event of events) {
     if (event.type === "http" && event.purpose === "task" && failed(event) && !isProbe(event))
       addRequest(failures, event, hosts, isModel);
-    if (event.type === "tool_result" && !event.ok) addResult(failures, event, calls, testing, hosts);
+    if (event.type === "tool_result" && !event.ok) addResult(failures, event, calls, checkCallIds, hosts);
     // Failures between us and a model aren't the target's.
     if (event.type === "error" && event.source !== "gateway") addError(failures, event);
   }
@@ -53,29 +53,30 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
 function addRequest(failures: Failure[], event: Http, hosts: Hosts, isModel: boolean): void {
   const { id, url, status, error, seq } = event;
   const target = hosts.isProduct(event) ? "product" : "docs";
-  const same = isModel && id !== null ? failures.find((each) => each.id === id) : undefined;
-  if (same) {
-    same.seqs.push(seq);
-    if (target === "product") same.target = target;
+  const existing = isModel && id !== null ? failures.find((each) => each.id === id) : undefined;
+  if (existing) {
+    existing.seqs.push(seq);
+    if (target === "product") existing.target = target;
     return;
   }
   const message = line(error?.message) || (status === null ? "no response" : `status ${status}`);
-  failures.push({ what: "request", seqs: [seq], id, tool: null, url, code: error?.kind ?? null, message, target });
+  failures.push({ source: "request", seqs: [seq], id, tool: null, url, code: error?.kind ?? null, message, target });
 }
 
 function addResult(
   failures: Failure[],
   { seq, id, tool, output }: EventOf<"tool_result">,
   calls: Calls,
-  testing: Set<string | null>,
+  checkCallIds: Set<string | null>,
   hosts: Hosts,
 ): void {
   const call = calls.get(id);
-  const same = failures.findLast(
-    (each) => each.id === id || (call?.url && address(each.url) === address(call.url) && each.seqs[0]! > call.seq),
+  const existing = failures.findLast(
+    (each) =>
+      each.id === id || (call?.url && normalizedUrl(each.url) === normalizedUrl(call.url) && each.seqs[0]! > call.seq),
   );
-  if (same) return void same.seqs.push(seq);
-  if (testing.has(id)) return;
+  if (existing) return void existing.seqs.push(seq);
+  if (checkCallIds.has(id)) return;
   const type = lineOrNull(output?.contentType);
   const message =
     line(output?.message) || line(output?.error) || line(output?.problem) || (type ? `content type ${type}` : "");
@@ -84,17 +85,17 @@ function addResult(
   const isDocs =
     readingTools.includes(tool) || (url !== null && !hosts.isProduct({ method: call?.method ?? "GET", url }));
   const target = isDocs ? "docs" : url === null ? "local" : "product";
-  failures.push({ what: "tool", seqs: [seq], id, tool, url, code, message, target });
+  failures.push({ source: "tool", seqs: [seq], id, tool, url, code, message, target });
 }
 
 function addError(failures: Failure[], { seq, where, url, message }: EventOf<"error">): void {
   const text = line(message);
-  const same = url && failures.findLast((each) => address(each.url) === address(url));
-  if (same) {
-    same.seqs.push(seq);
-    if (same.what === "tool") same.message = text;
+  const existing = url && failures.findLast((each) => normalizedUrl(each.url) === normalizedUrl(url));
+  if (existing) {
+    existing.seqs.push(seq);
+    if (existing.source === "tool") existing.message = text;
     return;
   }
   const target = url === null ? "local" : "docs";
-  failures.push({ what: "error", seqs: [seq], id: null, tool: where, url, code: null, message: text, target });
+  failures.push({ source: "error", seqs: [seq], id: null, tool: where, url, code: null, message: text, target });
 }

@@ -3,23 +3,23 @@ import { linkEdits } from "../agents/link-edits.ts";
 import type { LinkEdit } from "../agents/milestones.ts";
 import { milestonesOf } from "./events.ts";
 import type { Evidence } from "./grade.ts";
-import { line, lineOrNull, sameAddress } from "./text.ts";
+import { line, lineOrNull, normalizeAddress } from "./text.ts";
 
 /** The corrections of dead links that the explorer reports, or those that the pages show that a model read. */
 export function linkEditsOf(events: SessionEvent[], isModel: boolean): LinkEdit[] {
   if (!isModel) return milestonesOf(events, "dead_links").flatMap(({ detail }) => detail.edits);
-  const read = events.flatMap((event) => {
+  const pagesRead = events.flatMap((event) => {
     if (event.type !== "tool_result" || event.tool !== "fetch_page" || !event.ok) return [];
     const { url, answeredBy, title, text } = event.output ?? {};
     const address = answeredBy ?? url;
     if (typeof address !== "string" || !URL.canParse(address) || typeof text !== "string") return [];
     return [{ url: address, title: typeof title === "string" ? title : "", markdown: text }];
   });
-  const dead = events.flatMap((event) => {
+  const deadLinks = events.flatMap((event) => {
     if (event.type !== "http" || event.foundOn === null || !URL.canParse(event.url)) return [];
     return event.status === 404 || event.status === 410 ? [{ url: event.url, foundOn: event.foundOn }] : [];
   });
-  return linkEdits(dead, read, []);
+  return linkEdits(deadLinks, pagesRead, []);
 }
 
 /** Where to correct a dead link, and how; null if the session doesn't show it. */
@@ -30,7 +30,9 @@ export function linkEvidence(
 ): Evidence | null {
   if (page === null) return null;
   const edit = linkEdits.find(
-    (each) => sameAddress(each.target) === sameAddress(target) && sameAddress(each.url) === sameAddress(page),
+    (each) =>
+      normalizeAddress(each.target) === normalizeAddress(target) &&
+      normalizeAddress(each.url) === normalizeAddress(page),
   );
   if (edit === undefined) return null;
   const { url, line: at, text, found, expected } = edit;

@@ -4,7 +4,7 @@ import { badRequest } from "../errors.ts";
 import type { Friction, Grade } from "./grade.ts";
 
 /** All numbers that determine a score. Changing one requires a new ID, because reports before and after aren't comparable. */
-export const table = {
+export const standardMethodology = {
   id: "1",
   weights: {
     "Goal achievement": 30,
@@ -58,7 +58,7 @@ export const table = {
 } as const;
 
 /** The methodology of a session: the numbers above, or the same with an operator's own weights. */
-export type Methodology = Omit<typeof table, "id" | "weights"> & {
+export type Methodology = Omit<typeof standardMethodology, "id" | "weights"> & {
   id: string;
   weights: Readonly<Record<DimensionName, number>>;
 };
@@ -66,12 +66,12 @@ export type Methodology = Omit<typeof table, "id" | "weights"> & {
 const sha256 = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 
 /** The available methodologies; new reports use the first. */
-export const listMethodologies = (own: OwnWeights | null): [Methodology, ...Methodology[]] =>
-  own === null ? [table] : [{ ...table, ...own }, table];
+export const listMethodologies = (ownWeights: OwnWeights | null): [Methodology, ...Methodology[]] =>
+  ownWeights === null ? [standardMethodology] : [{ ...standardMethodology, ...ownWeights }, standardMethodology];
 
 /** Throws bad_request for an unknown ID. */
-export function getMethodology(own: OwnWeights | null, id: string): Methodology {
-  const methodologies = listMethodologies(own);
+export function getMethodology(ownWeights: OwnWeights | null, id: string): Methodology {
+  const methodologies = listMethodologies(ownWeights);
   const methodology = methodologies.find((each) => each.id === id);
   if (methodology) return methodology;
   const ids = methodologies.map((each) => each.id).join(" or ");
@@ -79,7 +79,7 @@ export function getMethodology(own: OwnWeights | null, id: string): Methodology 
 }
 
 /** The methodology of a report: the numbers and, if it was judged, the rubric and the model. */
-export function stampOf(
+export function gradingMethodologyOf(
   methodology: Methodology,
   judge: { model: string; rubric: string } | null,
 ): Grade["methodology"] {
@@ -95,8 +95,8 @@ export const severityRank: Record<Friction["severity"], number> = { critical: 0,
 export const slowPageMs = 3000;
 export const maxFrictions = 50;
 
-export function letterOf(score: number): string {
-  return table.grades.find(([, least]) => score >= least)?.[0] ?? "F";
+export function gradeLetter(score: number): string {
+  return standardMethodology.grades.find(([, least]) => score >= least)?.[0] ?? "F";
 }
 
 /** One decimal; adding a millionth keeps ties independent of the last bit of a logarithm. */

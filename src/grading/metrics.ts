@@ -28,7 +28,7 @@ function time({ elapsedMs, taskRequests, tests }: Facts) {
 }
 
 function errors({ failures, taskRequests }: Facts) {
-  const requests = failures.filter((each) => each.what === "request");
+  const requests = failures.filter((each) => each.source === "request");
   const statuses = new Map<string, number>();
   for (const failure of requests) {
     const status = taskRequests.find((http) => http.seq === failure.seqs[0])?.status;
@@ -38,8 +38,8 @@ function errors({ failures, taskRequests }: Facts) {
   const breakdown = [...statuses]
     .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
     .map(([name, n]) => `${n} × ${name}`);
-  const tools = failures.filter((each) => each.what === "tool");
-  const others = failures.filter((each) => each.what === "error");
+  const tools = failures.filter((each) => each.source === "tool");
+  const others = failures.filter((each) => each.source === "error");
   const parts = [
     requests.length > 0
       ? [`${count(requests.length, "request")} on the path to the goal failed (${breakdown.join(", ")})`]

@@ -2,21 +2,22 @@ import type { Measured } from "./dimensions/dimensions.ts";
 import type { Facts } from "./facts.ts";
 import { pageName } from "./findings/finding.ts";
 import type { Friction } from "./grade.ts";
-import { letterOf, table } from "./methodology.ts";
+import { gradeLetter, standardMethodology } from "./methodology.ts";
 import { count, line, list, percent, sentence } from "./text.ts";
 
 /** Sentences about the results. Every statement is counted from events; none is guessed. */
 export function narrate(facts: Facts, measured: Measured, frictions: Friction[]) {
   const nullNotice = nullNoticeOf(facts, measured);
-  const words = facts.judgement?.verdict?.words;
-  const after = (own: string, more: string | undefined) => (more ? `${own} The judge: ${sentence(more)}` : own);
+  const judgeTexts = facts.judgement?.verdict?.words;
+  const withJudgeText = (ruleText: string, judgeText: string | undefined) =>
+    judgeText ? `${ruleText} The judge: ${sentence(judgeText)}` : ruleText;
   return {
     nullNotice,
-    keyFinding: line(nullNotice ?? (words?.keyFinding || keyFindingOf(facts, frictions)), 300),
-    verdict: line(nullNotice ?? after(verdictOf(facts, measured), words?.verdict), 900),
+    keyFinding: line(nullNotice ?? (judgeTexts?.keyFinding || keyFindingOf(facts, frictions)), 300),
+    verdict: line(nullNotice ?? withJudgeText(verdictOf(facts, measured), judgeTexts?.verdict), 900),
     summary: {
-      whatWorked: line(after(describeSuccesses(facts, measured), words?.summary.whatWorked), 2000),
-      whatDidnt: line(after(describeFailures(frictions, facts), words?.summary.whatDidnt), 2000),
+      whatWorked: line(withJudgeText(describeSuccesses(facts, measured), judgeTexts?.summary.whatWorked), 2000),
+      whatDidnt: line(withJudgeText(describeFailures(frictions, facts), judgeTexts?.summary.whatDidnt), 2000),
     },
   };
 }
@@ -24,10 +25,10 @@ export function narrate(facts: Facts, measured: Measured, frictions: Friction[])
 function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measured): string | null {
   if (outcome === "scoring_failed" && judgement?.reason)
     return `No score: ${judgement.model} could not judge the session: ${sentence(line(judgement.reason, 300))}`;
-  const why = endReason === null ? "" : ` ${sentence(line(endReason, 200))}`;
-  if (outcome === "no_creds") return `No score: required credentials were missing.${why}`;
-  if (outcome === "excluded") return `No score: the evaluation failed.${why}`;
-  if (outcome === "scoring_failed") return `No score: the session could not be graded.${why}`;
+  const reason = endReason === null ? "" : ` ${sentence(line(endReason, 200))}`;
+  if (outcome === "no_creds") return `No score: required credentials were missing.${reason}`;
+  if (outcome === "excluded") return `No score: the evaluation failed.${reason}`;
+  if (outcome === "scoring_failed") return `No score: the session could not be graded.${reason}`;
   return score === null ? "No score: nothing could be measured." : null;
 }
 
@@ -49,22 +50,22 @@ function describeAnswer(facts: Facts): string | null {
   const places = answer.sections.map(({ url, heading }) =>
     [heading !== null && `under “${heading}”`, url !== null && `on ${pageName(facts, url)}`].filter(Boolean).join(" "),
   );
-  const where = list(places.filter(Boolean));
-  return `The answer is probably${where ? ` ${where}` : " in the docs"}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
+  const placeList = list(places.filter(Boolean));
+  return `The answer is probably${placeList ? ` ${placeList}` : " in the docs"}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
 }
 
 function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): string {
   const scores = dimensions.map((each) => `${each.name} ${each.score}`);
-  const part = coverage < 1 ? `, based on ${percent(coverage)} of the scoring weight` : "";
-  const letter = facts.scope === "goal" ? ` (${letterOf(score!)})` : "";
-  const what = `${score} of 100${letter}${part}: ${list(scores, 6)}.`;
+  const basis = coverage < 1 ? `, based on ${percent(coverage)} of the scoring weight` : "";
+  const letter = facts.scope === "goal" ? ` (${gradeLetter(score!)})` : "";
+  const scoreText = `${score} of 100${letter}${basis}: ${list(scores, 6)}.`;
   const byRules = facts.kind !== "model";
   const goal = {
     succeeded:
       byRules || facts.declared.some((check) => check.status === "pass")
         ? "The goal counts as reached because the success checks passed"
         : "The goal was reached: every part is proven",
-    goal_not_met: `The goal was not reached, so the score is at most ${table.notMetCap}`,
+    goal_not_met: `The goal was not reached, so the score is at most ${standardMethodology.notMetCap}`,
     not_judged: "Whether the goal can be reached was not judged",
   }[facts.outcome as "succeeded" | "goal_not_met" | "not_judged"];
   const reader = byRules
@@ -72,27 +73,27 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): str
       ? ": a rule-based explorer read the docs."
       : "; a rule-based explorer read the docs, so understanding was not judged."
     : ".";
-  return `${what} ${goal}${reader}`;
+  return `${scoreText} ${goal}${reader}`;
 }
 
 function describeSuccesses(facts: Facts, { dimensions }: Measured): string {
-  const counted = facts.checks.filter((check) => check.status !== "skip");
-  const inGroup = (group: string) => counted.filter((check) => check.group === group);
-  const passing = [...inGroup("discovery"), ...inGroup("page")];
-  const passed = passing.filter((check) => check.status === "pass").length;
-  const weights = (of: { weight: number }[]) => of.reduce((sum, each) => sum + each.weight, 0);
+  const runChecks = facts.checks.filter((check) => check.status !== "skip");
+  const inGroup = (group: string) => runChecks.filter((check) => check.group === group);
+  const siteChecks = [...inGroup("discovery"), ...inGroup("page")];
+  const passed = siteChecks.filter((check) => check.status === "pass").length;
+  const weights = (items: { weight: number }[]) => items.reduce((sum, each) => sum + each.weight, 0);
   const links = inGroup("link").filter((check) => check.id === "link-resolves");
-  const alive = weights(links.filter((check) => check.status === "pass"));
+  const workingLinks = weights(links.filter((check) => check.status === "pass"));
   const declared = inGroup("declared").filter((check) => check.status === "pass").length;
-  const good = dimensions.filter((each) => each.score >= 90).map((each) => each.name);
+  const highDimensions = dimensions.filter((each) => each.score >= 90).map((each) => each.name);
   return (
     [
       describeAnswer(facts),
       facts.pages.length > 0 && `${count(facts.pages.length, "page")} read on the path to the goal`,
-      passed > 0 && `${passed} of ${count(passing.length, "static check")} of the site passed`,
-      alive > 0 && `${percent(alive / weights(links))} of the tested links work`,
+      passed > 0 && `${passed} of ${count(siteChecks.length, "static check")} of the site passed`,
+      workingLinks > 0 && `${percent(workingLinks / weights(links))} of the tested links work`,
       declared > 0 && `${declared} of ${count(inGroup("declared").length, "success check")} passed`,
-      good.length > 0 && `90 points or more: ${list(good)}`,
+      highDimensions.length > 0 && `90 points or more: ${list(highDimensions)}`,
     ]
       .filter((each) => typeof each === "string")
       .map(sentence)
@@ -101,15 +102,15 @@ function describeSuccesses(facts: Facts, { dimensions }: Measured): string {
 }
 
 function describeFailures(frictions: Friction[], { missing, untestedAgent }: Facts): string {
-  const lacks =
+  const missingNote =
     missing.length === 0 ? "" : ` Not available to the agent: ${list(missing.map((each) => line(each, 200)))}.`;
-  const untested =
+  const untestedNote =
     untestedAgent === null ? "" : ` evald was not tested with ${untestedAgent}, so events may be missing.`;
-  const without = lacks + untested;
-  if (frictions.length === 0) return `No friction found.${without}`;
+  const notes = missingNote + untestedNote;
+  if (frictions.length === 0) return `No friction found.${notes}`;
   const bySeverity = [...Map.groupBy(frictions, (each) => each.severity)].map(
     ([severity, of]) => `${of.length} ${severity}`,
   );
   const worst = frictions.slice(0, 3).map((each) => sentence(each.title));
-  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${frictions.length > 3 ? "Most severe: " : ""}${worst.join(" ")}${without}`;
+  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${frictions.length > 3 ? "Most severe: " : ""}${worst.join(" ")}${notes}`;
 }

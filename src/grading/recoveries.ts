@@ -2,10 +2,10 @@ import { type Attempt, attemptOf, isSameAttempt } from "./attempts.ts";
 import type { EventOf } from "./events.ts";
 import type { Facts } from "./facts.ts";
 import type { Failure } from "./failures.ts";
-import type { table } from "./methodology.ts";
+import type { standardMethodology } from "./methodology.ts";
 
 /** How an error was resolved: by the next try, after reading the docs, after more failed tries, or not at all. */
-export type Fate = keyof typeof table.recovery;
+export type Fate = keyof typeof standardMethodology.recovery;
 
 /** `fix`: the call that succeeded with the same goal. */
 export type Recovery = {

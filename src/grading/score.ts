@@ -12,20 +12,20 @@ import { wordingsOf } from "./goal-answer.ts";
 import type { Grade } from "./grade.ts";
 import { partsOf } from "./judge/evidence.ts";
 import { readJudgement, splitJudging } from "./judge/judge.ts";
-import { judgedBy, withJudged } from "./judge/judged.ts";
+import { toJudgeSummary, withJudgeRatings } from "./judge/judged.ts";
 import { type JudgePrompt, toJudgePrompt } from "./judge/rubric.ts";
-import { letterOf, type Methodology, stampOf, table } from "./methodology.ts";
+import { gradeLetter, gradingMethodologyOf, type Methodology, standardMethodology } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
 
 /** Grades a session purely by its events, including the judge's. The same events produce the same grade, bit for bit. */
-export function gradeSession(events: SessionEvent[], methodology: Methodology = table): Grade {
+export function gradeSession(events: SessionEvent[], methodology: Methodology = standardMethodology): Grade {
   const { session, judging } = splitJudging(events);
   const judgement = readJudgement(judging, session);
   const facts = factsOf(session, judgement);
-  const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
-  const measured = unmade ? nothingMeasured : measure(facts, methodology);
-  const findings = withJudged(withReported(findingsOf(facts), facts, session), facts);
+  const hasNoScore = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
+  const measured = hasNoScore ? nothingMeasured : measure(facts, methodology);
+  const findings = withJudgeRatings(withReported(findingsOf(facts), facts, session), facts);
   const frictions = frictionsOf(findings, facts, { measured, methodology });
   const lost = lostPointsOf(findings, facts, measured, methodology);
   const recommendations = recommendationsOf(findings, frictions, facts, { measured, lost, methodology });
@@ -34,15 +34,15 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
     outcome: facts.outcome,
     score,
     scope: facts.scope,
-    grade: score === null || facts.scope !== "goal" ? null : letterOf(score),
+    grade: score === null || facts.scope !== "goal" ? null : gradeLetter(score),
     ...narrate(facts, measured, frictions),
     metrics: metricsOf(facts),
     dimensions,
     lost,
     wordings: wordingsOf(facts.goalAnswer),
     coverage,
-    methodology: stampOf(methodology, judgement),
-    judge: judgement && judgedBy(judgement, facts),
+    methodology: gradingMethodologyOf(methodology, judgement),
+    judge: judgement && toJudgeSummary(judgement, facts),
     frictions,
     recommendations,
     exposure: exposureOf(facts, session),

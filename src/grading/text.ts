@@ -22,7 +22,7 @@ export function lineOrNull(text: unknown, max = 300): string | null {
 }
 
 /** Text of a target that keeps its lines, such as code: as `line`, up to `most` lines. */
-export function blockOrNull(text: unknown, max = 1000, most = 12): string | null {
+export function blockOrNull(text: unknown, max = 1000, maxLines = 12): string | null {
   const lines = (typeof text === "string" ? text : "")
     .split(/\r?\n/)
     .map((each) => /^[ \t]*/.exec(each)![0] + line(each, max));
@@ -30,7 +30,7 @@ export function blockOrNull(text: unknown, max = 1000, most = 12): string | null
     .join("\n")
     .replace(/^\s*\n/, "")
     .trimEnd();
-  const start = all.split("\n").slice(0, most).join("\n").slice(0, max).toWellFormed();
+  const start = all.split("\n").slice(0, maxLines).join("\n").slice(0, max).toWellFormed();
   return start === "" ? null : start === all ? all : `${start}\n…`;
 }
 
@@ -44,8 +44,8 @@ export function lowerFirst(text: string): string {
   return /^[A-Z][a-z]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
 }
 
-export function count(n: number, one: string, many = `${one}s`): string {
-  return `${n} ${n === 1 ? one : many}`;
+export function count(n: number, singular: string, plural = `${singular}s`): string {
+  return `${n} ${n === 1 ? singular : plural}`;
 }
 
 /** "a, b and 3 more" */
@@ -74,7 +74,7 @@ export function dollars(usd: number): string {
 }
 
 /** The normalized form of a URL: lowercase host, sorted query, no trailing slash, and no fragment unless requested. */
-export function sameAddress(address: string, keepFragment = false): string {
+export function normalizeAddress(address: string, keepFragment = false): string {
   const url = URL.parse(address);
   if (url === null) return line(address, 2000);
   url.searchParams.sort();
@@ -83,10 +83,10 @@ export function sameAddress(address: string, keepFragment = false): string {
 }
 
 /** A subject is a URL, or a URL and more: each URL in it is normalized. */
-export function sameSubject(subject: string, keepFragment: boolean): string {
+export function normalizeSubject(subject: string, keepFragment: boolean): string {
   return line(subject, 2000)
     .split(" ")
-    .map((word) => (/^https?:\/\//i.test(word) ? sameAddress(word, keepFragment) : word))
+    .map((word) => (/^https?:\/\//i.test(word) ? normalizeAddress(word, keepFragment) : word))
     .join(" ");
 }
 
@@ -95,8 +95,8 @@ export function shortAddress(address: string, current: string | null = null): st
   const url = URL.parse(address);
   if (url === null) return line(address, 100);
   const path = `${url.pathname}${url.search}${url.hash}`;
-  const foreign = current !== null && URL.parse(current)?.host !== url.host;
-  return line(foreign ? `${url.host}${path}` : path, 100);
+  const isOtherHost = current !== null && URL.parse(current)?.host !== url.host;
+  return line(isOtherHost ? `${url.host}${path}` : path, 100);
 }
 
 /** At most eight words of a title as a slug; `report` if it contains no Latin letters. */
@@ -111,11 +111,11 @@ export function toSlug(title: string): string {
 
 /** Where a line contains a path or command as a whole, or -1: `/notes` is not in `https://host/v1/notes`. */
 export function indexOfName(text: string, name: string): number {
-  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
-    const [before, after] = [text.slice(0, at), text.slice(at + name.length)];
+  for (let index = text.indexOf(name); index >= 0; index = text.indexOf(name, index + 1)) {
+    const [before, after] = [text.slice(0, index), text.slice(index + name.length)];
     if (/^([\w/-]|\.\w)/.test(after)) continue;
     const word = /[^\s"'`(<=]*$/.exec(before)?.[0] ?? "";
-    if (name.startsWith("/") ? /^(https?:\/\/)?[^/]*$/.test(word) : word === "") return at;
+    if (name.startsWith("/") ? /^(https?:\/\/)?[^/]*$/.test(word) : word === "") return index;
   }
   return -1;
 }

@@ -20,7 +20,7 @@ import { type RegradeResult, regradeReport, storeUnderLease } from "./report-reg
 /** The last processed report, and the number of results of each kind since the last save. */
 type Progress = Record<RegradeResult, number> & { cursor: string };
 
-const startAt = (cursor: string): Progress => ({ cursor, graded: 0, unchanged: 0, withoutEvents: 0, failed: 0 });
+const progressFrom = (cursor: string): Progress => ({ cursor, graded: 0, unchanged: 0, withoutEvents: 0, failed: 0 });
 
 /** After this time, a job ends and queues another one, so that waiting runs get their turn. */
 const batchMs = 5_000;
@@ -33,21 +33,21 @@ const pageRows = 50;
 
 const methodologiesOf = perContext((ctx) => listMethodologies(ctx.config.methodology));
 
-const own = (lease: Lease) => eq(regrades.id, regradeIdOf(lease));
+const isRegradeOf = (lease: Lease) => eq(regrades.id, regradeIdOf(lease));
 
 /** The job of a regrade processes one report after another and stores each immediately, so that a crash loses at most one. */
 export const createRegradeJob = (ctx: Context): JobHandler => ({
   onStart(tx, lease) {
-    tx.update(regrades).set({ status: "running" }).where(own(lease)).run();
+    tx.update(regrades).set({ status: "running" }).where(isRegradeOf(lease)).run();
   },
   run: (lease, stop) => regradeBatch(ctx, lease, stop),
   onRequeue(tx, lease) {
-    tx.update(regrades).set({ status: "pending" }).where(own(lease)).run();
+    tx.update(regrades).set({ status: "pending" }).where(isRegradeOf(lease)).run();
   },
   onFailure(tx, lease, { cause: failureCause, detail: failureDetail }) {
     tx.update(regrades)
       .set({ status: "failed", failureCause, failureDetail, completedAt: ctx.now() })
-      .where(own(lease))
+      .where(isRegradeOf(lease))
       .run();
   },
   costOf: (lease) => costOfRegradeAttempt(ctx, lease),
@@ -60,7 +60,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
   const startedAt = performance.now();
   let savedAt = startedAt;
   let yieldedAt = startedAt;
-  let progress = startAt(regrade.cursor);
+  let progress = progressFrom(regrade.cursor);
   for (;;) {
     const page = listNextReports(ctx, regrade, progress.cursor);
     for (const { report, run } of page) {
@@ -72,7 +72,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
           write?.(tx);
           saveProgress(tx, lease, current);
         });
-        progress = startAt(current.cursor);
+        progress = progressFrom(current.cursor);
         savedAt = performance.now();
       }
       // Yields for as long as it worked.
@@ -86,7 +86,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
     if (page.length < pageRows)
       return (tx) => {
         saveProgress(tx, lease, progress);
-        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(own(lease)).run();
+        tx.update(regrades).set({ status: "completed", completedAt: ctx.now() }).where(isRegradeOf(lease)).run();
       };
   }
 }
@@ -95,10 +95,10 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
 function methodologyOf(ctx: Context, { methodology: id, judge, hash }: RegradeRow): Methodology {
   const methodology = methodologiesOf(ctx).find((each) => each.id === id);
   if (methodology && regradeStampOf(methodology, judge).hash === hash) return methodology;
-  const why = methodology
+  const problem = methodology
     ? "has changed since the regrade was requested; request it again"
     : "is unknown to the service; set EVALD_METHODOLOGY";
-  throw new JobFailure({ cause: "infrastructure", detail: `methodology ${id} ${why}` }, "never");
+  throw new JobFailure({ cause: "infrastructure", detail: `methodology ${id} ${problem}` }, "never");
 }
 
 const listNextReports = ({ db }: Context, regrade: RegradeRow, afterId: string) =>
@@ -115,13 +115,13 @@ function saveProgress(tx: Tx, lease: Lease, { cursor, ...counts }: Progress): vo
   const sums = Object.entries(counts).map(([name, n]) => [name, sql`${regrades[name as RegradeResult]} + ${n}`]);
   tx.update(regrades)
     .set({ cursor, ...Object.fromEntries(sums) })
-    .where(own(lease))
+    .where(isRegradeOf(lease))
     .run();
 }
 
 function queueNextBatch(ctx: Context, tx: Tx, lease: Lease, regrade: RegradeRow, progress: Progress): void {
   saveProgress(tx, lease, progress);
   const batch = regrade.batch + 1;
-  tx.update(regrades).set({ batch, status: "pending" }).where(own(lease)).run();
+  tx.update(regrades).set({ batch, status: "pending" }).where(isRegradeOf(lease)).run();
   enqueue(ctx, tx, regradeJobOf({ ...regrade, batch }));
 }

@@ -3,7 +3,7 @@ import type { Db } from "../db/open.ts";
 import { createdWithin } from "../db/rows.ts";
 import { regrades, reports } from "../db/tables/reports.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
-import { type Methodology, stampOf } from "../grading/methodology.ts";
+import { gradingMethodologyOf, type Methodology } from "../grading/methodology.ts";
 import type { NewJob } from "../jobs/queue.ts";
 
 export type RegradeRow = typeof regrades.$inferSelect;
@@ -30,7 +30,7 @@ export const regradeIdOf = ({ subject }: { subject: string }): string => subject
 
 /** The methodology stamp of a regrade, for judged sessions or, without a judge, for those that no model judged. */
 export const regradeStampOf = (methodology: Methodology, judge: string | null) =>
-  stampOf(methodology, judge === null ? null : { model: judge, rubric: rubricHash });
+  gradingMethodologyOf(methodology, judge === null ? null : { model: judge, rubric: rubricHash });
 
 /** The reports of a regrade, after a given report. Sorted by ID, which is time order and the order of the index. */
 export const reportsOfRegrade = ({ orgId, promptId, since, until }: RegradeRow, afterId = "") =>

@@ -19,7 +19,7 @@ import { getRegradeRow, type RegradeRow } from "./regrade-row.ts";
 export type RegradeResult = "graded" | "unchanged" | "withoutEvents" | "failed";
 
 /** A report in a batch of a regrade. */
-type ReportRegrade = {
+type RegradeItem = {
   report: ReportRow;
   run: RunRow;
   regrade: RegradeRow;
@@ -29,27 +29,27 @@ type ReportRegrade = {
 };
 
 /** `write`: stores the rest of the result. */
-type Result = { result: RegradeResult; write?: (tx: Tx) => void };
+type RegradeOutcome = { result: RegradeResult; write?: (tx: Tx) => void };
 
 /** Regrades one report, unless it already has the requested grading. Judgments are stored as soon as they arrive. */
-export async function regradeReport(ctx: Context, order: ReportRegrade): Promise<Result> {
-  const { report, run, regrade } = order;
+export async function regradeReport(ctx: Context, item: RegradeItem): Promise<RegradeOutcome> {
+  const { report, run, regrade } = item;
   const id = { orgId: run.orgId, runId: run.id, attempt: report.attempt };
   if (!hasEvents(ctx.db, id)) return { result: "withoutEvents" };
   const gradings = listGradingRows(ctx.db, report);
-  if (regrade.judge === null) return await regradeByStoredJudgment(ctx, order, id, gradings);
+  if (regrade.judge === null) return await regradeByStoredJudgment(ctx, item, id, gradings);
   const { session } = splitJudging(await readSessionInTurns(ctx.db, id));
-  const last = session.at(-1);
-  if (!last || !isJudgeable(session)) return await regradeByStoredJudgment(ctx, order, id, gradings);
-  return await regradeByJudge(ctx, { ...order, judge: regrade.judge, last }, id, gradings);
+  const lastEvent = session.at(-1);
+  if (!lastEvent || !isJudgeable(session)) return await regradeByStoredJudgment(ctx, item, id, gradings);
+  return await regradeByJudge(ctx, { ...item, judge: regrade.judge, lastEvent }, id, gradings);
 }
 
 async function regradeByStoredJudgment(
   ctx: Context,
-  { report, methodology }: ReportRegrade,
+  { report, methodology }: RegradeItem,
   id: SessionId,
   gradings: GradingRow[],
-): Promise<Result> {
+): Promise<RegradeOutcome> {
   const judging = gradings.find((grading) => grading.id === (report.gradingId ?? report.id))?.judging ?? null;
   const grade = await gradeSession(ctx, id, judging, methodology);
   if (grade === null) return { result: "failed" };
@@ -61,15 +61,15 @@ async function regradeByStoredJudgment(
 /** Judges a session as often as requested and stores each judgment. */
 async function regradeByJudge(
   ctx: Context,
-  order: ReportRegrade & { judge: string; last: SessionEvent },
+  item: RegradeItem & { judge: string; lastEvent: SessionEvent },
   id: SessionId,
   gradings: GradingRow[],
-): Promise<Result> {
-  const { report, regrade, methodology, lease } = order;
+): Promise<RegradeOutcome> {
+  const { report, regrade, methodology, lease } = item;
   const existing = new Set(gradings.filter(({ hash }) => hash === regrade.hash).map(({ repeat }) => repeat));
   const missing = Array.from({ length: regrade.repeats }, (_, i) => i + 1).filter((repeat) => !existing.has(repeat));
   for (const repeat of missing) {
-    const judging = await judgeSession(ctx, order, id);
+    const judging = await judgeSession(ctx, item, id);
     const grade = await gradeSession(ctx, id, judging, methodology);
     if (grade?.judge?.confidence == null) return { result: "failed" };
     await storeUnderLease(ctx, lease, (tx) => addGrading(ctx, tx, report.id, grade, repeat, judging));
@@ -78,7 +78,7 @@ async function regradeByJudge(
 }
 
 /** Shows a grading that already exists. */
-function showExisting(ctx: Context, report: ReportRow, hash: string): Result {
+function showExisting(ctx: Context, report: ReportRow, hash: string): RegradeOutcome {
   if (report.gradingPinned || report.methodology.hash === hash) return { result: "unchanged" };
   return { result: "graded", write: (tx) => showGradingAgain(ctx, tx, report.id, hash) };
 }
@@ -96,19 +96,28 @@ export async function storeUnderLease(ctx: Context, lease: Lease, work: (tx: Tx)
 /** The events of a new judgment. Throws if nothing is left of the budget, or if the costs could not be stored. */
 async function judgeSession(
   ctx: Context,
-  { run, regrade, judge, last, lease, stop }: ReportRegrade & { judge: string; last: SessionEvent },
+  { run, regrade, judge, lastEvent, lease, stop }: RegradeItem & { judge: string; lastEvent: SessionEvent },
   session: SessionId,
 ): Promise<SessionEvent[]> {
   const maxUsd = getJudgeBudget(ctx, getRegradeRow(ctx.db, regrade.id));
   const costs: Promise<void>[] = [];
-  const onSpent = (costUsd: number | null) => {
+  const onModelCost = (costUsd: number | null) => {
     const stored = countJudgeCost(ctx, lease, regrade, costUsd);
     // Thrown below, once the judge is done.
     stored.catch(() => {});
     costs.push(stored);
   };
   try {
-    return await rejudgeSession(ctx, { run, session, last, model: judge, maxUsd, onSpent, lease, stop });
+    return await rejudgeSession(ctx, {
+      run,
+      session,
+      last: lastEvent,
+      model: judge,
+      maxUsd,
+      onSpent: onModelCost,
+      lease,
+      stop,
+    });
   } finally {
     await Promise.all(costs);
   }

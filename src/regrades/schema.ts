@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { regradeStatuses } from "../db/tables/reports.ts";
-import { table } from "../grading/methodology.ts";
+import { standardMethodology } from "../grading/methodology.ts";
 import { VarianceSplit } from "../reports/judge-variance.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
 
@@ -32,7 +32,7 @@ export const RegradeRequest = Type.Object(
     ),
     dryRun: Type.Optional(Type.Boolean({ default: false, description: "Only report what would be regraded" })),
   },
-  { title: "RegradeRequest", examples: [{ since: "2026-11-01", methodology: table.id }] },
+  { title: "RegradeRequest", examples: [{ since: "2026-11-01", methodology: standardMethodology.id }] },
 );
 export type RegradeRequest = Static<typeof RegradeRequest>;
 

@@ -29,7 +29,7 @@ export type Variant = Pick<
   scope: Scope | null;
 };
 
-const pinnedOf = statement((db) =>
+const pinnedBaselineOf = statement((db) =>
   db
     .select({ id: prompts.baselineRequestId })
     .from(prompts)
@@ -40,29 +40,31 @@ const pinnedOf = statement((db) =>
 export function findBaseline(
   ctx: Context,
   org: OrgId,
-  of: Variant,
+  variant: Variant,
   before: string,
   exceptEvalRequestId: string,
-  least = 2,
+  minRuns = 2,
 ): Baseline | null {
-  const pinned = pinnedOf(ctx.db).get({ id: of.promptId })?.id ?? null;
-  if (pinned !== null && pinned !== exceptEvalRequestId) {
-    const scored = runRowsOfEvals(ctx, org, [pinned]).filter(({ report }) => report?.score != null);
-    const own = scored.filter(({ agent, model }) => agent === of.agent && model === of.model);
-    const chosen = own.length > 0 ? own : scored;
-    return chosen.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: chosen };
+  const pinnedRequestId = pinnedBaselineOf(ctx.db).get({ id: variant.promptId })?.id ?? null;
+  if (pinnedRequestId !== null && pinnedRequestId !== exceptEvalRequestId) {
+    const scoredRuns = runRowsOfEvals(ctx, org, [pinnedRequestId]).filter(({ report }) => report?.score != null);
+    const sameAgentRuns = scoredRuns.filter(({ agent, model }) => agent === variant.agent && model === variant.model);
+    const baselineRuns = sameAgentRuns.length > 0 ? sameAgentRuns : scoredRuns;
+    return baselineRuns.length < minRuns
+      ? null
+      : { kind: "pinned", evalRequestId: pinnedRequestId, runs: baselineRuns };
   }
-  const isOther = (run: PublishedRun) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
-  const newest = publishedRunRows(ctx, org, of.promptId, windowRuns, isOther, before);
+  const isOther = (run: PublishedRun) => run.evalRequestId !== exceptEvalRequestId && isSameVariant(run, variant);
+  const newest = publishedRunRows(ctx, org, variant.promptId, windowRuns, isOther, before);
   const [last] = newest;
-  const chosen = newest.filter(
+  const baselineRuns = newest.filter(
     (run) =>
       run.methodology?.hash === last?.methodology?.hash &&
       run.scope === last?.scope &&
       run.agentVersion === last?.agentVersion &&
       run.contextDigest === last?.contextDigest,
   );
-  return chosen.length < least ? null : { kind: "window", evalRequestId: null, runs: chosen };
+  return baselineRuns.length < minRuns ? null : { kind: "window", evalRequestId: null, runs: baselineRuns };
 }
 
 /** The difference between a report and its baseline; null without a score or a baseline. */
@@ -73,14 +75,14 @@ export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, 
 }
 
 /** Whether a run has the same variant and methodology. */
-export const isAlike = (run: PublishedRun, of: Omit<Variant, "promptId">): boolean =>
-  run.agent === of.agent &&
-  run.model === of.model &&
-  (of.agentVersion ?? run.agentVersion) === run.agentVersion &&
-  (of.methodology === null || of.contextDigest === run.contextDigest) &&
-  argsKey(run.templateArgs) === argsKey(of.templateArgs) &&
-  (of.methodology ?? run.methodology).hash === run.methodology.hash &&
-  (of.scope ?? scopeOf(run)) === scopeOf(run);
+export const isSameVariant = (run: PublishedRun, variant: Omit<Variant, "promptId">): boolean =>
+  run.agent === variant.agent &&
+  run.model === variant.model &&
+  (variant.agentVersion ?? run.agentVersion) === run.agentVersion &&
+  (variant.methodology === null || variant.contextDigest === run.contextDigest) &&
+  argsKey(run.templateArgs) === argsKey(variant.templateArgs) &&
+  (variant.methodology ?? run.methodology).hash === run.methodology.hash &&
+  (variant.scope ?? scopeOf(run)) === scopeOf(run);
 
 const scopeOf = ({ scope, methodology: { judge } }: PublishedRun): Scope => comparedScope({ scope, judge });
 
@@ -90,13 +92,19 @@ function toReportBaseline(
   { kind, evalRequestId, runs }: Baseline,
 ): ReportBaseline {
   const times = runs.map(({ at }) => at);
-  const head = { kind, evalRequestId, n: runs.length, from: toIso(Math.min(...times)), to: toIso(Math.max(...times)) };
+  const description = {
+    kind,
+    evalRequestId,
+    n: runs.length,
+    from: toIso(Math.min(...times)),
+    to: toIso(Math.max(...times)),
+  };
   // Why the pinned baseline isn't comparable. The rolling window always is.
   const differences = differencesOf([runs, [comparandOf(report)]]).map(differenceWords);
-  if (differences.length > 0) return { ...head, differences, score: null, dimensions: [], metrics: [] };
+  if (differences.length > 0) return { ...description, differences, score: null, dimensions: [], metrics: [] };
   const { value, low, high } = rounded(predictionInterval(runs.flatMap((run) => run.report?.score ?? [])), 1);
   return {
-    ...head,
+    ...description,
     differences,
     score: {
       mean: value,
@@ -112,11 +120,11 @@ function toReportBaseline(
         : [{ name, mean: round(mean(before), 1), change: round(score - mean(before), 1) }];
     }),
     metrics: metricNames.flatMap((name) => {
-      const middle = median(runs.flatMap(({ metrics }) => metrics?.[name] ?? []));
-      const now = report.metrics[name] ?? null;
-      return middle === null || now === null
+      const medianBefore = median(runs.flatMap(({ metrics }) => metrics?.[name] ?? []));
+      const current = report.metrics[name] ?? null;
+      return medianBefore === null || current === null
         ? []
-        : [{ name, median: round(middle, 4), change: round(now - middle, 4) }];
+        : [{ name, median: round(medianBefore, 4), change: round(current - medianBefore, 4) }];
     }),
   };
 }

@@ -19,45 +19,49 @@ export function gradingsOfReport(ctx: Context, report: ReportRow): GradingList {
   return { gradings: rows.map((row) => toGrading(row, report)), judgeVariance: toVariance(rows) };
 }
 
-/** The same, by slug. Throws not_found. */
+/** The gradings of a report, by its slug. Throws not_found. */
 export const listGradings = (ctx: Context, org: OrgId, slug: string): GradingList =>
   gradingsOfReport(ctx, getReportRow(ctx.db, org, slug));
 
 /** A report with another of its gradings: the newest one of a methodology, by its ID or the start of its hash. Throws not_found. */
 export function getGraded(ctx: Context, org: OrgId, slug: string, methodology: string): Report {
-  const shown = getReport(ctx, org, slug);
+  const currentReport = getReport(ctx, org, slug);
   const row = getReportRow(ctx.db, org, slug);
   const rows = listGradingRows(ctx.db, row);
-  const isMeant = ({ grade, hash }: GradingRow) =>
+  const usesMethodology = ({ grade, hash }: GradingRow) =>
     grade.methodology.id === methodology || (methodology.length >= 8 && hash.startsWith(methodology.toLowerCase()));
-  const fitting = rows.filter(isMeant);
+  const candidates = rows.filter(usesMethodology);
   const grading =
-    fitting.find(({ id }) => id === row.gradingId) ?? fitting.findLast(({ repeat }) => repeat === 1) ?? fitting[0];
+    candidates.find(({ id }) => id === row.gradingId) ??
+    candidates.findLast(({ repeat }) => repeat === 1) ??
+    candidates[0];
   if (!grading) {
     const methodologyIds = [...new Set(rows.map(({ grade }) => grade.methodology.id))].join(", ");
     throw notFound(
       `The report has no grading by methodology ${JSON.stringify(methodology)}. It was graded by ${methodologyIds}.`,
     );
   }
-  const { frictions, recommendations: recommended, methodology: stamp, ...grade } = grading.grade;
-  const points = new Map(shown.frictionPoints.map((point) => [point.fingerprint, point]));
-  const alone = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
-  const adviceByFriction = new Map(shown.recommendations.map((each) => [frictionKey(each.frictionIds), each]));
+  const { frictions, recommendations: fixes, methodology: gradingMethodology, ...grade } = grading.grade;
+  const points = new Map(currentReport.frictionPoints.map((point) => [point.fingerprint, point]));
+  const unmatchedFriction = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
+  const currentFixByFriction = new Map(
+    currentReport.recommendations.map((each) => [frictionKey(each.frictionIds), each]),
+  );
   return {
-    ...shown,
+    ...currentReport,
     ...grade,
     nullNotice: toNullNotice(grade),
     dimensions: grade.dimensions.map(toDimension),
-    methodology: stamp,
+    methodology: gradingMethodology,
     frictionPoints: frictions.map(({ grounds: _, ...each }) => ({
-      ...alone,
+      ...unmatchedFriction,
       ...points.get(each.fingerprint),
       ...each,
     })),
-    recommendations: recommended.map((each) => ({
+    recommendations: fixes.map((each) => ({
       ...each,
-      done: adviceByFriction.get(frictionKey(each.frictionIds))?.done ?? null,
-      dismissed: adviceByFriction.get(frictionKey(each.frictionIds))?.dismissed ?? null,
+      done: currentFixByFriction.get(frictionKey(each.frictionIds))?.done ?? null,
+      dismissed: currentFixByFriction.get(frictionKey(each.frictionIds))?.dismissed ?? null,
     })),
   };
 }

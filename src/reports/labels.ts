@@ -37,7 +37,7 @@ export const metricLabels: Record<string, string> = {
 export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** An API name as words: `no_change` becomes `no change`. */
-export const plain = (word: string): string => word.replaceAll("_", " ");
+export const humanize = (word: string): string => word.replaceAll("_", " ");
 
 export const goalPartLabels = { yes: "met", no: "not met", unclear: "unclear" } as const;
 
@@ -45,8 +45,8 @@ export const goalPartLabels = { yes: "met", no: "not met", unclear: "unclear" } 
 export function judgeText({ model, calls, costUsd, inputTokens, outputTokens, confidence }: Judge): string {
   const cost = costUsd === null ? "cost unknown" : `$${costUsd.toFixed(4)}`;
   const usage = `${count(calls, "call")}, ${formatNumber(inputTokens)} input tokens, ${formatNumber(outputTokens)} output tokens, ${cost}`;
-  const sure = confidence === null ? "" : ` Confidence: ${percent(confidence)}.`;
-  return `Judged by ${line(model, 200)}: ${usage} (not included in the cost of the run).${sure}`;
+  const confidenceText = confidence === null ? "" : ` Confidence: ${percent(confidence)}.`;
+  return `Judged by ${line(model, 200)}: ${usage} (not included in the cost of the run).${confidenceText}`;
 }
 
 /** How much the answer depends on the wording of the goal. */
@@ -84,7 +84,7 @@ export function scoreSummary({
 }
 
 const yesNo = (value: boolean | null) => (value === null ? "unknown" : value ? "yes" : "no");
-const usesOf = (uses: number) => (uses === 0 ? "no" : uses === 1 ? "once" : `${uses} times`);
+const formatUses = (uses: number) => (uses === 0 ? "no" : uses === 1 ? "once" : `${uses} times`);
 
 /** What an agent was given besides its task, which of it the model received, and which of it was used. */
 export function contextRows({ instructions, skills, mcpServers }: NonNullable<Report["context"]>) {
@@ -93,12 +93,14 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
     ({ name, isOffered, uses }: { name: string; isOffered: boolean | null; uses: number }) => ({
       ...{ kind, name },
       isOffered: yesNo(isOffered),
-      uses: usesOf(uses),
+      uses: formatUses(uses),
     });
   // Instructions are used by being in a request.
-  const read = instructions && yesNo(instructions.isUsed);
+  const instructionsUse = instructions && yesNo(instructions.isUsed);
   return [
-    ...(read === null ? [] : [{ kind: "Instructions", name: "AGENTS.md", isOffered: read, uses: read }]),
+    ...(instructionsUse === null
+      ? []
+      : [{ kind: "Instructions", name: "AGENTS.md", isOffered: instructionsUse, uses: instructionsUse }]),
     ...skills.map(row("Skill")),
     ...mcpServers.map(row("MCP server")),
   ];

@@ -33,10 +33,10 @@ export function listReports(
   // A score limit applies to one scope only.
   const scope = filter.scope ?? ((minScore ?? maxScore) === undefined ? undefined : "goal");
   const isByScore = sort === "score" || sort === "-score";
-  const [id, more] = [promptId?.toLowerCase(), outcome ?? scope ?? since ?? until ?? agentVersion];
+  const [id, otherFilter] = [promptId?.toLowerCase(), outcome ?? scope ?? since ?? until ?? agentVersion];
   // The index by score is only for lists in that order.
   const score = isByScore ? sql`${reports.score}` : sql`+${reports.score}`;
-  const others = and(
+  const otherConditions = and(
     eq(reports.orgId, org),
     // Almost all reports are published, so their index doesn't help to find the newest; the plus keeps SQLite from
     // using it.
@@ -49,19 +49,23 @@ export function listReports(
     since === undefined ? undefined : gte(reports.createdAt, toInstant("since", since, zone())),
     until === undefined ? undefined : lt(reports.createdAt, toInstant("until", until, zone())),
   );
-  const ofPrompt = id === undefined ? undefined : eq(reports.promptId, id);
-  const ofAgent = agent === undefined ? undefined : eq(reports.agent, agent);
+  const promptCondition = id === undefined ? undefined : eq(reports.promptId, id);
+  const agentCondition = agent === undefined ? undefined : eq(reports.agent, agent);
   // These keep SQLite from using the index of the prompt or agent.
-  const anyOfPrompt = id === undefined ? undefined : sql`+${reports.promptId} = ${id}`;
-  const anyOfAgent = agent === undefined ? undefined : sql`+${reports.agent} = ${agent}`;
+  const unindexedPromptCondition = id === undefined ? undefined : sql`+${reports.promptId} = ${id}`;
+  const unindexedAgentCondition = agent === undefined ? undefined : sql`+${reports.agent} = ${agent}`;
   // Read in order from an index until the page is full, before whole rows are read.
-  const chosen = ctx.db
+  const pageIds = ctx.db
     .select({ id: reports.id })
     .from(reports)
     .where(
       isByScore
-        ? and(others, anyOfPrompt, anyOfAgent)
-        : and(others, (more ?? agent) === undefined ? ofPrompt : anyOfPrompt, ofAgent),
+        ? and(otherConditions, unindexedPromptCondition, unindexedAgentCondition)
+        : and(
+            otherConditions,
+            (otherFilter ?? agent) === undefined ? promptCondition : unindexedPromptCondition,
+            agentCondition,
+          ),
     )
     .orderBy(...orders[sort])
     .limit(limit)
@@ -85,7 +89,7 @@ export function listReports(
     .from(reports)
     .innerJoin(runs, eq(runs.id, reports.runId))
     .innerJoin(prompts, eq(prompts.id, reports.promptId))
-    .where(inArray(reports.id, chosen))
+    .where(inArray(reports.id, pageIds))
     .orderBy(...orders[sort])
     .all();
   // The last page was found by reading the whole index, which counting would read again.
@@ -95,7 +99,7 @@ export function listReports(
     : (ctx.db
         .select({ n: count() })
         .from(reports)
-        .where(and(others, ofPrompt, ofPrompt ? anyOfAgent : ofAgent))
+        .where(and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition))
         .get()?.n ?? 0);
   return {
     items: rows.map(({ report, createdAt, ...rest }) => ({

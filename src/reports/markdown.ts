@@ -7,9 +7,9 @@ import {
   formatTime,
   frictionLabels,
   goalPartLabels,
+  humanize,
   judgeText,
   outcomeLabels,
-  plain,
   scoreSummary,
   titleOf,
 } from "./labels.ts";
@@ -112,7 +112,7 @@ function advice(
 function friction(point: FrictionPoint, name: string): string {
   const { severity, category, phase, state, title, description, quote, url, onPath } = point;
   const { events, lostSeconds, seenIn } = point;
-  const about = [severity, plain(category), phase, `${state} (${seenIn.runs} of ${seenIn.of})`];
+  const about = [severity, humanize(category), phase, `${state} (${seenIn.runs} of ${seenIn.of})`];
   if (!onPath) about.push("elsewhere in the docs");
   if (lostSeconds !== null) about.push(`${lostSeconds} s lost`);
   return [

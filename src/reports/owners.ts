@@ -10,15 +10,16 @@ const round = (points: number) => Math.round(points * 10) / 10;
 /** The owners of all 100 points, in the order of a bar, without those that own none. Empty without a score. */
 export function ownersOf({ score, lost, recommendations }: Report): Owner[] {
   if (score === null || lost === null) return [];
-  const points = (of: typeof recommendations) => of.reduce((sum, { lostPoints }) => sum + (lostPoints ?? 0), 0);
+  const sumLostPoints = (fixes: typeof recommendations) =>
+    fixes.reduce((sum, { lostPoints }) => sum + (lostPoints ?? 0), 0);
   const dismissed = recommendations.filter((each) => each.dismissed !== null);
   const owners: Owner[] = [
     { kind: "score", points: score },
     ...recommendations
       .filter((each) => each.dismissed === null)
       .map(({ priority, lostPoints }) => ({ kind: "fix" as const, points: lostPoints ?? 0, priority })),
-    { kind: "other_fixes", points: round(lost.fixes - points(recommendations)) },
-    { kind: "dismissed", points: round(points(dismissed)) },
+    { kind: "other_fixes", points: round(lost.fixes - sumLostPoints(recommendations)) },
+    { kind: "dismissed", points: round(sumLostPoints(dismissed)) },
     { kind: "agent", points: lost.agent },
     { kind: "network", points: lost.network },
     { kind: "unmeasured", points: lost.unmeasured },

@@ -6,12 +6,12 @@ import { notFound } from "../errors.ts";
 
 export type ReportRow = typeof reports.$inferSelect;
 
-export const noReport = (slug: string) => notFound(`No report has the slug ${slug}.`);
+export const reportNotFound = (slug: string) => notFound(`No report has the slug ${slug}.`);
 
 /** The row of a report. Throws not_found. */
 export function getReportRow(tx: Db | Tx, org: OrgId, slug: string): ReportRow {
-  const own = and(eq(reports.orgId, org), eq(reports.slug, slug));
-  const row = tx.select().from(reports).where(own).get();
-  if (!row) throw noReport(slug);
+  const where = and(eq(reports.orgId, org), eq(reports.slug, slug));
+  const row = tx.select().from(reports).where(where).get();
+  if (!row) throw reportNotFound(slug);
   return row;
 }

@@ -19,11 +19,11 @@ import { baselineOfReport } from "./baseline.ts";
 import { countReport } from "./counts.ts";
 import { pickGraded, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
-import { getReportRow, noReport } from "./report-row.ts";
+import { getReportRow, reportNotFound } from "./report-row.ts";
 import type { Report, RunReport } from "./schema.ts";
 
-const { judge, lost, wordings, context, ...graded } = pickGraded(reports);
-export const runReportColumns = { slug: reports.slug, ...graded, status: reports.status };
+const { judge, lost, wordings, context, ...gradeColumns } = pickGraded(reports);
+export const runReportColumns = { slug: reports.slug, ...gradeColumns, status: reports.status };
 
 type RunReportRow = Omit<RunReport, "url" | "dimensions"> & { dimensions: Dimension[] };
 
@@ -68,9 +68,9 @@ const columns = {
   provider: { name: providers.name },
 };
 
-const cachedReports = perConnection((db: Db) => ({ keep: createCache<Report>(db, 1000) }));
+const reportCache = perConnection((db: Db) => ({ keep: createCache<Report>(db, 1000) }));
 
-const bySlug = statement((db) =>
+const reportBySlug = statement((db) =>
   db
     .select(columns)
     .from(reports)
@@ -80,7 +80,7 @@ const bySlug = statement((db) =>
     .where(and(eq(reports.orgId, bound("org")), eq(reports.slug, bound("slug")))),
 );
 
-const adviceOf = statement((db) =>
+const fixesOfReport = statement((db) =>
   db
     .select()
     .from(recommendations)
@@ -90,9 +90,9 @@ const adviceOf = statement((db) =>
 
 /** Throws not_found. Cached, because reports are read far more often than they change. */
 export const getReport = (ctx: Context, org: OrgId, slug: string): Report =>
-  cachedReports(ctx.db).keep(`${org} ${slug}`, () =>
+  reportCache(ctx.db).keep(`${org} ${slug}`, () =>
     // The parts of a copy lie side by side in memory, which halves the time to write it as JSON.
-    JSON.parse(JSON.stringify(makeReport(ctx, org, slug))),
+    JSON.parse(JSON.stringify(readReport(ctx, org, slug))),
   );
 
 /** Publishes, withdraws or archives a report. Throws not_found. */
@@ -100,23 +100,23 @@ export function setReportStatus(ctx: Context, org: OrgId, slug: string, status: 
   transaction(ctx.db, (tx) => {
     const before = getReportRow(tx, org, slug);
     tx.update(reports).set({ status }).where(eq(reports.id, before.id)).run();
-    const by = Number(status === "published") - Number(before.status === "published");
-    if (by === 1 || by === -1) countReport(ctx, tx, before.id, by);
+    const change = Number(status === "published") - Number(before.status === "published");
+    if (change === 1 || change === -1) countReport(ctx, tx, before.id, change);
   });
   return getReport(ctx, org, slug);
 }
 
-function makeReport(ctx: Context, org: OrgId, slug: string): Report {
-  const row = bySlug(ctx.db).get({ org, slug });
-  if (!row) throw noReport(slug);
+function readReport(ctx: Context, org: OrgId, slug: string): Report {
+  const row = reportBySlug(ctx.db).get({ org, slug });
+  if (!row) throw reportNotFound(slug);
   const { report, run, prompt, provider } = row;
   const { judge, lost, wordings, context, id, createdAt } = row.more;
   const points = frictionOfReport(ctx, org, id, run.urlMap);
   const byId = new Map(points.map((point) => [point.id, point]));
-  const advice = adviceOf(ctx.db).all({ reportId: id });
-  const recommended = advice.map(({ frictionIds }) => frictionIds.map((id) => byId.get(id)?.fingerprint ?? ""));
-  const done = doneFixesOf(ctx, org, prompt.id, recommended);
-  const whole = {
+  const fixes = fixesOfReport(ctx.db).all({ reportId: id });
+  const fingerprintsByFix = fixes.map(({ frictionIds }) => frictionIds.map((id) => byId.get(id)?.fingerprint ?? ""));
+  const doneFixes = doneFixesOf(ctx, org, prompt.id, fingerprintsByFix);
+  const reportWithoutBaseline = {
     ...toRunReport(report, reportUrl(ctx.baseUrl(), slug)),
     createdAt: toIso(createdAt),
     run: {
@@ -147,12 +147,12 @@ function makeReport(ctx: Context, org: OrgId, slug: string): Report {
     wordings,
     context,
     frictionPoints: points,
-    recommendations: advice.map(({ orgId: _, reportId: __, ...recommendation }, i) => {
+    recommendations: fixes.map(({ orgId: _, reportId: __, ...recommendation }, i) => {
       const dismissals = recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null);
       // A fix is dismissed if all friction that it removes is.
       const dismissed = dismissals.includes(null) ? null : (dismissals[0] ?? null);
-      return { ...recommendation, done: done[i] ?? null, dismissed };
+      return { ...recommendation, done: doneFixes[i] ?? null, dismissed };
     }),
   };
-  return { ...whole, baseline: baselineOfReport(ctx, org, whole) };
+  return { ...reportWithoutBaseline, baseline: baselineOfReport(ctx, org, reportWithoutBaseline) };
 }

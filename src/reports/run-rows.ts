@@ -35,16 +35,16 @@ function provenShareOf(outcome: string | undefined, judge: { parts: { met: strin
 }
 
 /** Number of reports per query, and the maximum in total. Most of the newest match. */
-const batch = 15;
+const batchReports = 15;
 const maxReports = 1000;
 /** Greater than every ID. */
-const last = "g";
+const afterEveryId = "g";
 
 /** A published live run with the columns for filtering. */
-export type PublishedRun = ReturnType<ReturnType<typeof prepareNewest>["all"]>[number];
+export type PublishedRun = ReturnType<ReturnType<typeof prepareNewestReports>["all"]>[number];
 
 /** A page of the newest published reports of a prompt. */
-const prepareNewest = (db: Db) =>
+const prepareNewestReports = (db: Db) =>
   prepared(
     db
       .select({
@@ -80,7 +80,7 @@ const prepareNewest = (db: Db) =>
   );
 
 /** Everything that comparisons need. */
-const selectRows = (db: Db) =>
+const selectComparedRuns = (db: Db) =>
   db
     .select({
       run: {
@@ -109,9 +109,9 @@ const selectRows = (db: Db) =>
     .orderBy(desc(runs.id))
     .$dynamic();
 
-type Selected = ReturnType<ReturnType<typeof selectRows>["all"]>[number];
+type ComparedRunRow = ReturnType<ReturnType<typeof selectComparedRuns>["all"]>[number];
 
-function toRunRow({ run, report, reportId, metrics, dimensions, methodology, scope, judge }: Selected): RunRow {
+function toRunRow({ run, report, reportId, metrics, dimensions, methodology, scope, judge }: ComparedRunRow): RunRow {
   return {
     ...run,
     reportId,
@@ -127,13 +127,13 @@ function toRunRow({ run, report, reportId, metrics, dimensions, methodology, sco
   };
 }
 
-const newestRows = perConnection((db: Db) => prepareNewest(db));
+const newestReports = perConnection((db: Db) => prepareNewestReports(db));
 
 /** Without those whose report was archived. */
-const counts = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
+const isComparable = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
 
-const byIds = statement((db) =>
-  selectRows(db).where(
+const runsByIds = statement((db) =>
+  selectComparedRuns(db).where(
     and(eq(runs.orgId, bound("org")), sql`${runs.id} in (select value from json_each(${sql.placeholder("ids")}))`),
   ),
 );
@@ -146,30 +146,30 @@ export function listPublished(
   ctx: Context,
   org: OrgId,
   promptId: string,
-  most: number,
+  maxRuns: number,
   {
     matches = () => true,
-    before = last,
-    limit = batch,
+    before = afterEveryId,
+    limit = batchReports,
   }: { matches?: (run: PublishedRun) => boolean; before?: string; limit?: number } = {},
 ): PublishedRun[] {
   const matching: PublishedRun[] = [];
   let from = before;
-  for (let offset = 0; offset < maxReports && matching.length < most; offset += limit) {
-    const page = newestRows(ctx.db).all({ org, promptId, from, limit });
+  for (let offset = 0; offset < maxReports && matching.length < maxRuns; offset += limit) {
+    const page = newestReports(ctx.db).all({ org, promptId, from, limit });
     matching.push(...page.filter((run) => Object.keys(run.urlMap).length === 0 && matches(run)));
     if (page.length < limit) break;
     from = (page.at(-1) as PublishedRun).runId;
   }
-  return matching.slice(0, most);
+  return matching.slice(0, maxRuns);
 }
 
 /** All finished runs of evaluations, newest first. */
 export const runRowsOfEvals = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
-  list(ctx, org, and(inArray(runs.evalRequestId, ids), counts));
+  listRunRows(ctx, org, and(inArray(runs.evalRequestId, ids), isComparable));
 
 export const runRowsOfRuns = (ctx: Context, org: OrgId, ids: string[]): RunRow[] =>
-  list(ctx, org, and(inArray(runs.id, ids), counts));
+  listRunRows(ctx, org, and(inArray(runs.id, ids), isComparable));
 
 /** The position of a run's agent among those of its evaluation; 0 for an unknown run. */
 export const agentIndexOf = (ctx: Context, org: OrgId, id: string): number =>
@@ -199,21 +199,23 @@ export function publishedRunRows(
   ctx: Context,
   org: OrgId,
   promptId: string,
-  most: number,
+  maxRuns: number,
   matches: (run: PublishedRun) => boolean,
   before?: string,
 ): RunRow[] {
-  const isMeant = (run: PublishedRun) => run.score !== null && matches(run);
-  const ids = listPublished(ctx, org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);
+  const hasScoreAndMatches = (run: PublishedRun) => run.score !== null && matches(run);
+  const ids = listPublished(ctx, org, promptId, maxRuns, { matches: hasScoreAndMatches, before }).map(
+    ({ runId }) => runId,
+  );
   return ids.length === 0
     ? []
-    : byIds(ctx.db)
+    : runsByIds(ctx.db)
         .all({ org, ids: JSON.stringify(ids) })
         .map(toRunRow);
 }
 
-const list = (ctx: Context, org: OrgId, where: SQL | undefined): RunRow[] =>
-  selectRows(ctx.db)
+const listRunRows = (ctx: Context, org: OrgId, where: SQL | undefined): RunRow[] =>
+  selectComparedRuns(ctx.db)
     .where(and(eq(runs.orgId, org), where))
     .all()
     .map(toRunRow);

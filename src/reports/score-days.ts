@@ -41,8 +41,8 @@ export function countScore(_ctx: Context, tx: Tx, { report, run }: Counted, by: 
     methodology,
     scope: comparedScope({ scope: report.scope, judge: methodology.judge }),
   };
-  const own = and(...(Object.keys(key) as (keyof typeof key)[]).map((name) => eq(scoreDays[name], key[name])));
-  const before = tx.select().from(scoreDays).where(own).get();
+  const dayCondition = and(...(Object.keys(key) as (keyof typeof key)[]).map((name) => eq(scoreDays[name], key[name])));
+  const storedDay = tx.select().from(scoreDays).where(dayCondition).get();
   const result = {
     times: run.createdAt - day,
     scores: score,
@@ -50,30 +50,31 @@ export function countScore(_ctx: Context, tx: Tx, { report, run }: Counted, by: 
     costsUsd: metrics.costUsd,
     met: outcome === "succeeded" ? 1 : outcome === "goal_not_met" ? 0 : null,
   } as const;
-  const row = before ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
-  const isOwn = (i: number) => lists.every((name) => row[name][i] === result[name]);
-  const later = row.times.findIndex((time) => time > result.times);
-  const at = by < 0 ? row.times.findIndex((_time, i) => isOwn(i)) : later < 0 ? row.times.length : later;
-  if (at < 0) return;
-  const changed = lists.map((name) => {
+  const row = storedDay ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
+  const isResultAt = (i: number) => lists.every((name) => row[name][i] === result[name]);
+  const laterIndex = row.times.findIndex((time) => time > result.times);
+  const index =
+    by < 0 ? row.times.findIndex((_time, i) => isResultAt(i)) : laterIndex < 0 ? row.times.length : laterIndex;
+  if (index < 0) return;
+  const changedLists = lists.map((name) => {
     const list: (number | null)[] = row[name];
-    return [name, by > 0 ? list.toSpliced(at, 0, result[name]) : list.toSpliced(at, 1)];
+    return [name, by > 0 ? list.toSpliced(index, 0, result[name]) : list.toSpliced(index, 1)];
   });
-  const next: StoredDay = { ...row, ...Object.fromEntries(changed) };
-  if (next.times.length === 0) tx.delete(scoreDays).where(own).run();
-  else if (before) tx.update(scoreDays).set(next).where(own).run();
+  const next: StoredDay = { ...row, ...Object.fromEntries(changedLists) };
+  if (next.times.length === 0) tx.delete(scoreDays).where(dayCondition).run();
+  else if (storedDay) tx.update(scoreDays).set(next).where(dayCondition).run();
   else tx.insert(scoreDays).values(next).run();
 }
 
 const isNumber = (value: number | null | undefined): value is number => typeof value === "number";
 
 /** The runs of a day in UTC, by the day of a time zone. */
-function* daysOf(row: StoredDay, dayOf: (at: number) => number): Generator<ScoreDay> {
+function* daysOf(row: StoredDay, startOfDay: (at: number) => number): Generator<ScoreDay> {
   const { times, scores, seconds, costsUsd, met, ...key } = row;
   for (let from = 0; from < times.length; ) {
-    const day = dayOf(row.day + times[from]!);
-    const isLast = dayOf(row.day + times.at(-1)!) === day;
-    const next = isLast ? -1 : times.findIndex((time, i) => i > from && dayOf(row.day + time) !== day);
+    const day = startOfDay(row.day + times[from]!);
+    const isLast = startOfDay(row.day + times.at(-1)!) === day;
+    const next = isLast ? -1 : times.findIndex((time, i) => i > from && startOfDay(row.day + time) !== day);
     const to = next < 0 ? times.length : next;
     const judged = met.slice(from, to).filter(isNumber);
     yield {
@@ -91,7 +92,7 @@ function* daysOf(row: StoredDay, dayOf: (at: number) => number): Generator<Score
 }
 
 /** A live run that ended without a report. */
-export type Failed = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "failureCause"> & {
+export type FailedRun = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "failureCause"> & {
   at: number;
   model: string;
 };
@@ -105,10 +106,10 @@ export function readScoreDays(
   org: string,
   promptIds: string[],
   [start, end]: [number, number],
-  dayOf: (at: number) => number,
+  startOfDay: (at: number) => number,
 ) {
   const promptId = sql.placeholder("prompt");
-  const ofDays = prepared(
+  const storedDays = prepared(
     db
       .select()
       .from(scoreDays)
@@ -121,7 +122,7 @@ export function readScoreDays(
         ),
       ),
   );
-  const ofFailed = prepared(
+  const failedRuns = prepared(
     db
       .select({
         promptId: runs.promptId,
@@ -142,18 +143,18 @@ export function readScoreDays(
       ),
   );
   const days = promptIds
-    .flatMap((prompt) => ofDays.all({ prompt }).flatMap((row) => [...daysOf(row, dayOf)]))
+    .flatMap((prompt) => storedDays.all({ prompt }).flatMap((row) => [...daysOf(row, startOfDay)]))
     .filter(({ day }) => day >= start && day < end);
-  const failed: Failed[] = promptIds.flatMap((prompt) => ofFailed.all({ prompt }));
+  const failed: FailedRun[] = promptIds.flatMap((prompt) => failedRuns.all({ prompt }));
   return { days: days.sort((a, b) => a.day - b.day || a.lastAt - b.lastAt), failed };
 }
 
 /** The days of the agent and model with the most scores, so that one run of another agent doesn't replace a long series. */
-export function mostRuns(days: ScoreDay[]): ScoreDay[] {
+export function daysOfMainAgent(days: ScoreDay[]): ScoreDay[] {
   const groups = [...Map.groupBy(days, ({ agent, model }) => `${agent} ${model}`).values()];
   const sizeOf = (group: ScoreDay[]) => group.reduce((n, { scores }) => n + scores.length, 0);
   const lastOf = (group: ScoreDay[]) => Math.max(...group.map(({ lastAt }) => lastAt));
   // Of two with as many runs, the one that ran last.
-  const [most] = groups.sort((a, b) => sizeOf(b) - sizeOf(a) || lastOf(b) - lastOf(a));
-  return most ?? [];
+  const [mainGroup] = groups.sort((a, b) => sizeOf(b) - sizeOf(a) || lastOf(b) - lastOf(a));
+  return mainGroup ?? [];
 }

@@ -16,14 +16,14 @@ export function showGrading(
   { id: gradingId, grade }: GradingRow,
   exposure?: Grade["exposure"],
 ): void {
-  const { frictions, recommendations: advice, ...rest } = grade;
+  const { frictions, recommendations: advice, ...reportFields } = grade;
   if (status === "published") countReport(ctx, tx, reportId, -1);
   if (exposure) writeExposure(tx, { orgId, reportId }, exposure);
   tx.update(reports)
-    .set({ ...rest, gradingId })
+    .set({ ...reportFields, gradingId })
     .where(eq(reports.id, reportId))
     .run();
-  const gone = (remaining: { id: string }[], table: typeof frictionPoints | typeof recommendations) =>
+  const isRemoved = (remaining: { id: string }[], table: typeof frictionPoints | typeof recommendations) =>
     and(
       eq(table.reportId, reportId),
       notInArray(
@@ -31,8 +31,8 @@ export function showGrading(
         remaining.map(({ id }) => id),
       ),
     );
-  tx.delete(recommendations).where(gone(advice, recommendations)).run();
-  tx.delete(frictionPoints).where(gone(frictions, frictionPoints)).run();
+  tx.delete(recommendations).where(isRemoved(advice, recommendations)).run();
+  tx.delete(frictionPoints).where(isRemoved(frictions, frictionPoints)).run();
   const owner = { orgId, reportId };
   for (const [position, friction] of frictions.entries()) {
     const row = { ...friction, position };

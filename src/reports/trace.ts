@@ -10,7 +10,7 @@ import { getReportRow, type ReportRow } from "./report-row.ts";
 import { toSessionEvent } from "./session-events.ts";
 import type { Trace, TraceQuery } from "./trace-schema.ts";
 
-const dropped =
+const eventsDeletedNotice =
   "The events of this session were deleted because it is older than EVALD_KEEP_SESSIONS_DAYS. The report is unchanged.";
 
 type Row = typeof sessionEvents.$inferSelect;
@@ -48,7 +48,7 @@ export function getSession({ db }: Context, org: OrgId, slug: string): StoredSes
     .from(sessionEvents)
     .where(and(events, eq(sessionEvents.seq, 0)))
     .get();
-  return { report, runId, attempt, events, notice: first ? null : dropped };
+  return { report, runId, attempt, events, notice: first ? null : eventsDeletedNotice };
 }
 
 const toEvent = (row: Row): TraceEvent => ({ ...toSessionEvent(row), at: toIso(row.at) });
@@ -66,7 +66,7 @@ export const hasFailed: SQL = sql`case ${sessionEvents.type}
 export const toolName: SQL<string | null> = sql<string | null>`${field("tool")}`;
 
 /** Throws bad_request. */
-const matches = ({ types, source, tool, failed, search }: TraceQuery): SQL | undefined =>
+const matchConditions = ({ types, source, tool, failed, search }: TraceQuery): SQL | undefined =>
   and(
     types === undefined ? undefined : inArray(sessionEvents.type, parseTypes(types)),
     source && eq(sessionEvents.source, source),
@@ -80,7 +80,7 @@ const matches = ({ types, source, tool, failed, search }: TraceQuery): SQL | und
   );
 
 /** Events whose content is read at once: at most 32 KiB each. */
-const turnEvents = 50;
+const eventsPerTurn = 50;
 
 /** What `read` finds in one part of a session after another, with turns for other work in between. `part` is the condition for its rows. */
 export async function readInTurns<T>(
@@ -91,8 +91,8 @@ export async function readInTurns<T>(
   const { seq } = sessionEvents;
   const last = db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
   const rows: T[] = [];
-  for (let from = 0; from <= last; from += turnEvents) {
-    for (const row of read(and(events, gte(seq, from), lt(seq, from + turnEvents)))) rows.push(row);
+  for (let from = 0; from <= last; from += eventsPerTurn) {
+    for (const row of read(and(events, gte(seq, from), lt(seq, from + eventsPerTurn)))) rows.push(row);
     await yieldToEventLoop();
   }
   return rows;
@@ -106,7 +106,7 @@ async function searchContent(ctx: Context, session: StoredSession, query: TraceQ
   const { search, tool, failed } = query;
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
-  const matching = matches(query);
+  const matching = matchConditions(query);
   const rows = await readInTurns(ctx, session, (part) =>
     ctx.db.select({ seq }).from(sessionEvents).where(and(part, matching)).orderBy(asc(seq)).all(),
   );
@@ -125,37 +125,37 @@ export async function getTrace(ctx: Context, session: StoredSession, query: Trac
   const { fromSeq = 0, beforeSeq, limit = 100 } = query;
   const { events, notice } = session;
   const { seq, data } = sessionEvents;
-  const isBack = beforeSeq !== undefined;
+  const isBackward = beforeSeq !== undefined;
   await yieldToEventLoop();
   const matchingSeqs = await searchContent(ctx, session, query);
   const pageSeqs =
     matchingSeqs &&
-    (isBack
-      ? matchingSeqs.filter((at) => at < beforeSeq).slice(-limit - 1)
-      : matchingSeqs.filter((at) => at >= fromSeq));
-  const matching = pageSeqs ? inArray(seq, pageSeqs.slice(0, limit + 1)) : matches(query);
+    (isBackward
+      ? matchingSeqs.filter((matchingSeq) => matchingSeq < beforeSeq).slice(-limit - 1)
+      : matchingSeqs.filter((matchingSeq) => matchingSeq >= fromSeq));
+  const matching = pageSeqs ? inArray(seq, pageSeqs.slice(0, limit + 1)) : matchConditions(query);
   const candidates = db
     .select({ seq, bytes: sql<number>`octet_length(${data})` })
     .from(sessionEvents)
-    .where(and(events, matching, isBack ? lt(seq, beforeSeq) : gte(seq, fromSeq)))
-    .orderBy(isBack ? desc(seq) : asc(seq))
+    .where(and(events, matching, isBackward ? lt(seq, beforeSeq) : gte(seq, fromSeq)))
+    .orderBy(isBackward ? desc(seq) : asc(seq))
     .limit(limit + 1)
     .all();
   let bytes = 0;
-  const shown = candidates.slice(0, limit).filter((each, i) => {
+  const pageEvents = candidates.slice(0, limit).filter((each, i) => {
     bytes += each.bytes;
     return i === 0 || bytes <= maxPageBytes;
   });
-  const ofPage = inArray(
+  const isOnPage = inArray(
     seq,
-    shown.map((each) => each.seq),
+    pageEvents.map((each) => each.seq),
   );
-  const rows = db.select().from(sessionEvents).where(and(events, ofPage)).orderBy(asc(seq)).all();
-  const countAll = () => db.select({ n: count() }).from(sessionEvents).where(and(events, matching)).get()?.n ?? 0;
+  const rows = db.select().from(sessionEvents).where(and(events, isOnPage)).orderBy(asc(seq)).all();
+  const countMatching = () => db.select({ n: count() }).from(sessionEvents).where(and(events, matching)).get()?.n ?? 0;
   return {
     events: withMissing(db, session, rows.map(toEvent)),
-    total: matchingSeqs?.length ?? countAll(),
-    nextSeq: isBack ? (rows.length === 0 ? null : beforeSeq) : (candidates[shown.length]?.seq ?? null),
+    total: matchingSeqs?.length ?? countMatching(),
+    nextSeq: isBackward ? (rows.length === 0 ? null : beforeSeq) : (candidates[pageEvents.length]?.seq ?? null),
     notice,
   };
 }
@@ -169,7 +169,7 @@ export async function hasEarlier(
 ): Promise<boolean> {
   const matchingSeqs = await searchContent(ctx, session, query);
   if (matchingSeqs) return (matchingSeqs[0] ?? seq) < seq;
-  const before = and(session.events, matches(query), lt(sessionEvents.seq, seq));
+  const before = and(session.events, matchConditions(query), lt(sessionEvents.seq, seq));
   return ctx.db.select({ seq: sessionEvents.seq }).from(sessionEvents).where(before).limit(1).get() !== undefined;
 }
 

@@ -12,7 +12,7 @@ import { getSpending } from "./spending.ts";
 
 const maxDetail = 1_000;
 /** If a run failed because of its budget, the monthly budget counts as spent even if this much is left, in USD. */
-const restUsd = 0.25;
+const unusableUsd = 0.25;
 
 /**
  * Notifies destinations of a run that ended, and of what follows from it, in the transaction that ends it. `failure` is null if it has a
@@ -42,30 +42,34 @@ export const announceSpending = (ctx: Context, tx: Tx, orgId: string): void => a
 /** Notifies of an evaluation if this was its last run. */
 function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequestId }: typeof runs.$inferSelect): void {
   if (!wantsEvent(ctx, orgId, "evaluation.completed") && !wantsEvent(ctx, orgId, "score.changed")) return;
-  const all = tx
+  const evaluationRuns = tx
     .select({ run: runs, report: reports })
     .from(runs)
     .leftJoin(reports, eq(reports.runId, runs.id))
     .where(eq(runs.evalRequestId, evalRequestId))
     .orderBy(asc(runs.id))
     .all();
-  if (all.some(({ run }) => run.completedAt === null)) return;
+  if (evaluationRuns.some(({ run }) => run.completedAt === null)) return;
   const request = tx.select().from(evalRequests).where(eq(evalRequests.id, evalRequestId)).get();
   if (!request) return;
-  const count = (status: (typeof all)[number]["run"]["status"]) =>
-    all.filter(({ run }) => run.status === status).length;
-  const ended = { completed: count("completed"), failed: count("failed"), superseded: count("superseded") };
+  const countRuns = (status: (typeof evaluationRuns)[number]["run"]["status"]) =>
+    evaluationRuns.filter(({ run }) => run.status === status).length;
+  const countByStatus = {
+    completed: countRuns("completed"),
+    failed: countRuns("failed"),
+    superseded: countRuns("superseded"),
+  };
   emitEvent(ctx, tx, orgId, "evaluation.completed", () => ({
     evaluation: {
       id: evalRequestId,
       url: `${ctx.baseUrl()}/evaluations/${evalRequestId}`,
       trigger: request.trigger,
-      status: ended.completed > 0 ? "completed" : ended.failed > 0 ? "failed" : "superseded",
+      status: countByStatus.completed > 0 ? "completed" : countByStatus.failed > 0 ? "failed" : "superseded",
       requestedAt: toIso(request.createdAt),
-      runs: ended,
+      runs: countByStatus,
     },
     prompt: toPromptEvent(tx, promptId),
-    reports: all.flatMap(({ report }) => (report ? [toReportEvent(ctx.baseUrl(), report)] : [])),
+    reports: evaluationRuns.flatMap(({ report }) => (report ? [toReportEvent(ctx.baseUrl(), report)] : [])),
   }));
   ctx.signals.evaluationEnded.emit({ tx, org: orgId as OrgId, promptId });
 }
@@ -74,7 +78,7 @@ function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequest
 function announceBudget(ctx: Context, tx: Tx, orgId: string, isBudgetFailure: boolean): void {
   if (!wantsEvent(ctx, orgId, "budget.reached")) return;
   const { spentUsd, maxUsdAMonth, from, until } = getSpending(ctx, orgId as OrgId);
-  if (maxUsdAMonth === null || spentUsd < maxUsdAMonth - (isBudgetFailure ? restUsd : 0)) return;
+  if (maxUsdAMonth === null || spentUsd < maxUsdAMonth - (isBudgetFailure ? unusableUsd : 0)) return;
   const makeData = () => ({ spentUsd, maxUsdAMonth, from, until });
   emitEvent(ctx, tx, orgId, "budget.reached", makeData, `budget ${from} ${maxUsdAMonth}`);
 }

@@ -12,7 +12,7 @@ import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
 import { keepArtifact } from "../reports/artifacts.ts";
-import { countEvent, finalEventsOf, openBounds, startClocks, stopClocks } from "./bounds.ts";
+import { countEvent, createRunLimits, finalEventsOf, startClocks, stopClocks } from "./run-limits.ts";
 import type { RunRow } from "./run-row.ts";
 import { openSession } from "./session.ts";
 import { budgetObjection, budgetOfRun } from "./spending.ts";
@@ -39,11 +39,11 @@ export async function runAgent(
 ): Promise<string | null> {
   if (run.reservedUsd === 0) throw toBudgetFailure(ctx, run);
   const attempt = openAttempt(ctx, run, agent, lease, stop);
-  const { writer, bounds, ended } = attempt;
+  const { writer, runLimits, ended } = attempt;
   try {
     const model = agent.kind === "model" ? await openModel(ctx, attempt) : null;
     const version = await followAgent(ctx, host, attempt, model);
-    for (const event of finalEventsOf(bounds)) writer.append(event, "runner");
+    for (const event of finalEventsOf(runLimits)) writer.append(event, "runner");
     await writer.close(stop);
     return version;
   } catch (error) {
@@ -58,7 +58,7 @@ export async function runAgent(
     // Error messages of providers and processes may contain a key.
     throw new JobFailure({ ...failure, detail: writer.clean(failure.detail) }, retry, retryAfterMs, cause);
   } finally {
-    stopClocks(bounds);
+    stopClocks(runLimits);
   }
 }
 
@@ -77,13 +77,13 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
     const detail = `the session could not be stored: ${error}`;
     ended.abort(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
   });
-  const bounds = openBounds(agent.kind, task.limits, {
-    tell: (event) => writer.append(event, "runner"),
-    warn: (limit) => attempt.warn(limit),
-    fail: (failure) => ended.abort(toJobFailure(failure)),
+  const runLimits = createRunLimits(agent.kind, task.limits, {
+    storeEvent: (event) => writer.append(event, "runner"),
+    warnAgent: (limit) => attempt.warn(limit),
+    failRun: (failure) => ended.abort(toJobFailure(failure)),
   });
   const attempt = {
-    ...{ run, lease, stop, session, task, writer, bounds, ended, mayWrite },
+    ...{ run, lease, stop, session, task, writer, runLimits, ended, mayWrite },
     isStored: true,
     /** Warns the agent that a limit is near. */
     warn(_limit: string): void {},
@@ -93,9 +93,9 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
 
 /** Stores an event and counts it. */
 function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: EventSource): void {
-  const { session, writer, bounds, mayWrite } = attempt;
+  const { session, writer, runLimits, mayWrite } = attempt;
   writer.append(keepArtifact(ctx.db, session, event, { mayWrite, clean: writer.clean }), source);
-  countEvent(bounds, event, source);
+  countEvent(runLimits, event, source);
 }
 
 /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
@@ -135,9 +135,9 @@ async function followAgent(
   attempt: Attempt,
   model: Awaited<ReturnType<typeof openModel>> | null,
 ): Promise<string | null> {
-  const { run, lease, stop, task, writer, bounds, ended } = attempt;
+  const { run, lease, stop, task, writer, runLimits, ended } = attempt;
   const failed = AbortSignal.any([stop, ended.signal]);
-  const signal = AbortSignal.any([failed, bounds.over.signal]);
+  const signal = AbortSignal.any([failed, runLimits.stopper.signal]);
   const noteWait = createWaitNotes(ctx, run.id, attempt.mayWrite);
   let version: string | null = null;
   const order: SessionOrder = {
@@ -159,10 +159,10 @@ async function followAgent(
     onStart(started) {
       version = started;
       noteWait(null);
-      startClocks(bounds);
+      startClocks(runLimits);
     },
     // Cleaning up takes time that does not count as the agent's.
-    onEnd: () => stopClocks(bounds),
+    onEnd: () => stopClocks(runLimits),
   };
   try {
     for await (const event of untilAborted(executor.run(order, hooks), signal)) {
@@ -171,9 +171,9 @@ async function followAgent(
     }
   } catch (error) {
     // When a limit is reached, the session so far is the result.
-    if (failed.aborted || !bounds.reached) throw error;
+    if (failed.aborted || !runLimits.reachedLimit) throw error;
   } finally {
-    stopClocks(bounds);
+    stopClocks(runLimits);
     const closed = model?.session.close();
     // A cancelled run makes room for the next one immediately; the cost of its last call is counted when known.
     if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;

@@ -43,8 +43,8 @@ export function supersedeRuns(
   successor: string,
 ): string[] {
   const hosts = hostsOf(urlMap);
-  const unfinished = and(eq(runs.orgId, org), eq(runs.promptId, promptId), isNull(runs.completedAt));
-  const rows = tx.select({ id: runs.id, urlMap: runs.urlMap }).from(runs).where(unfinished).all();
+  const unfinishedRuns = and(eq(runs.orgId, org), eq(runs.promptId, promptId), isNull(runs.completedAt));
+  const rows = tx.select({ id: runs.id, urlMap: runs.urlMap }).from(runs).where(unfinishedRuns).all();
   const ids = rows.filter((row) => hostsOf(row.urlMap) === hosts).map(({ id }) => id);
   for (const id of ids) endRun(ctx, tx, id, "superseded", "superseded", `by run ${successor}`);
   return ids;
@@ -59,11 +59,11 @@ function endRun(
   failureCause: EndCause,
   failureDetail: string,
 ): void {
-  const at = ctx.now();
+  const completedAt = ctx.now();
   const reason = `${failureCause}: ${failureDetail}`;
-  cancelJob(tx, { kind: "run", subject: runId, reason, at }, (lease) => costOfAttempt(ctx, lease));
+  cancelJob(tx, { kind: "run", subject: runId, reason, at: completedAt }, (lease) => costOfAttempt(ctx, lease));
   tx.update(runs)
-    .set({ status, failureCause, failureDetail, completedAt: at, reservedUsd: null, waitingFor: null })
+    .set({ status, failureCause, failureDetail, completedAt, reservedUsd: null, waitingFor: null })
     .where(eq(runs.id, runId))
     .run();
   announceEnd(ctx, tx, runId, status === "failed" ? { cause: failureCause, detail: failureDetail } : null);

@@ -22,8 +22,8 @@ const evalStatus = sql<EvalStatus>`(select case
 
 /** Throws not_found. */
 export function getEvalRequest(ctx: Context, org: OrgId, id: string): EvalRequest {
-  const own = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
-  const [evaluation] = select(ctx, own, { limit: 1, offset: 0 });
+  const isRequested = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
+  const [evaluation] = select(ctx, isRequested, { limit: 1, offset: 0 });
   if (!evaluation) throw notFound(`No evaluation has the ID ${id}.`);
   return evaluation;
 }
@@ -46,7 +46,7 @@ export function listEvalRequests(
   { promptId, status }: { promptId?: string; status?: EvalStatus },
   page: Page,
 ): Paged<EvalRequest> {
-  const unfinished = ctx.db
+  const unfinishedRequestIds = ctx.db
     .select({ id: runs.evalRequestId })
     .from(runs)
     .where(and(eq(runs.orgId, org), isNull(runs.completedAt)));
@@ -55,7 +55,7 @@ export function listEvalRequests(
     eq(evalRequests.orgId, org),
     promptId === undefined ? undefined : eq(evalRequests.promptId, promptId.toLowerCase()),
     // Few requests are unfinished, and an index covers them.
-    isUnfinished ? inArray(evalRequests.id, unfinished) : undefined,
+    isUnfinished ? inArray(evalRequests.id, unfinishedRequestIds) : undefined,
     status === undefined ? undefined : eq(evalStatus, status),
   );
   return {
@@ -93,7 +93,7 @@ function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): 
     .offset(offset)
     .all();
   const ids = rows.map(({ request }) => request.id);
-  const ofRows = Map.groupBy(
+  const runsByRequest = Map.groupBy(
     ctx.db
       .select({
         evalRequestId: runs.evalRequestId,
@@ -122,7 +122,7 @@ function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): 
     ({ evalRequestId }) => evalRequestId,
   );
   return rows.map(({ request, title, status }) => {
-    const all = ofRows.get(request.id) ?? [];
+    const all = runsByRequest.get(request.id) ?? [];
     const agents = agentsOf(all);
     return {
       id: request.id,
@@ -146,7 +146,7 @@ function select(ctx: Context, where: SQL | undefined, { limit, offset }: Page): 
 
 const checksPerSecond = 4;
 
-type Row = {
+type EvalRunRow = {
   agentIndex: number;
   agent: EvalRequest["runs"][number]["agent"];
   status: EvalRequest["runs"][number]["status"];
@@ -158,24 +158,24 @@ type Row = {
 };
 
 /** The result of each agent, in their order. */
-const agentsOf = (rows: Row[]): EvalRequest["agents"] =>
+const agentsOf = (rows: EvalRunRow[]): EvalRequest["agents"] =>
   [...Map.groupBy(rows, ({ agentIndex }) => agentIndex)]
     .sort(([a], [b]) => a - b)
-    .map(([, own]) => ({
+    .map(([, agentRows]) => ({
       // Finished runs know their version, and the model that answered.
-      agent: (own.findLast(({ status }) => status === "completed") ?? (own[0] as Row)).agent,
-      result: resultOfRows(own),
+      agent: (agentRows.findLast(({ status }) => status === "completed") ?? (agentRows[0] as EvalRunRow)).agent,
+      result: resultOfRows(agentRows),
     }));
 
 /** The combined result of the runs, without those with an archived report. */
-function resultOfRows(rows: Row[]): EvalRequest["result"] {
-  const isOpen = ({ status }: Row) => status === "pending" || status === "running";
-  const ended = rows.filter((row) => !isOpen(row) && row.reportStatus !== "archived");
+function resultOfRows(rows: EvalRunRow[]): EvalRequest["result"] {
+  const isUnfinishedRun = ({ status }: EvalRunRow) => status === "pending" || status === "running";
+  const ended = rows.filter((row) => !isUnfinishedRun(row) && row.reportStatus !== "archived");
   return resultOf(
     ended.map(({ failureCause, report, seconds, costUsd }) => ({
       failureCause,
       report: report && { ...report, seconds, costUsd },
     })),
-    rows.filter(isOpen).length,
+    rows.filter(isUnfinishedRun).length,
   );
 }

@@ -10,7 +10,7 @@ import { getRun } from "./runs.ts";
 import type { Run } from "./schema.ts";
 
 /** Events read per poll, at most 32 KiB each. A reader that stops reading holds this many in memory. */
-const batch = 4;
+const eventsPerRead = 4;
 /** Events that a page shows first. */
 const maxFirst = 200;
 const checkEveryMs = 250;
@@ -26,7 +26,7 @@ export function parsePosition(text: string | null): StreamPosition | null {
   return attempt === undefined || seq === undefined ? null : { attempt: Number(attempt), seq: Number(seq) };
 }
 
-const own = and(
+const eventsOfAttempt = and(
   eq(sessionEvents.runId, bound("run")),
   eq(sessionEvents.orgId, bound("org")),
   eq(sessionEvents.attempt, bound("attempt")),
@@ -43,20 +43,20 @@ const eventsAfter = statement((db) =>
   db
     .select()
     .from(sessionEvents)
-    .where(and(own, gt(sessionEvents.seq, bound("seq"))))
+    .where(and(eventsOfAttempt, gt(sessionEvents.seq, bound("seq"))))
     .orderBy(asc(sessionEvents.seq))
-    .limit(literal(batch)),
+    .limit(literal(eventsPerRead)),
 );
 
-const newest = statement((db) =>
-  db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(literal(maxFirst)),
+const newestEvents = statement((db) =>
+  db.select().from(sessionEvents).where(eventsOfAttempt).orderBy(desc(sessionEvents.seq)).limit(literal(maxFirst)),
 );
 
 /** Up to 200 of the newest events of a run, oldest first, and the position after them. Throws not_found. */
 export function getRunProgress(ctx: Context, org: OrgId, id: string): Progress {
   const run = getRun(ctx, org, id);
   const attempt = lastAttempt(ctx.db).get({ run: run.runId })?.attempt ?? 0;
-  const events = newest(ctx.db).all({ run: run.runId, org, attempt }).map(toSessionEvent).reverse();
+  const events = newestEvents(ctx.db).all({ run: run.runId, org, attempt }).map(toSessionEvent).reverse();
   return { run, events, position: { attempt, seq: events.at(-1)?.seq ?? -1 } };
 }
 
@@ -68,23 +68,23 @@ export async function* followRun(
   after: StreamPosition | null,
   signal: AbortSignal,
 ): AsyncGenerator<Progress, void, undefined> {
-  const over = AbortSignal.any([signal, ctx.stopping]);
+  const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   let position = after ?? { attempt: 0, seq: -1 };
   let lastState = "";
   for (;;) {
     await yieldToEventLoop();
-    if (over.aborted) return;
+    if (stopSignal.aborted) return;
     const mark = changeMark(ctx.db);
     // Read the run before its events: an ended run has all its events stored.
     const run = getRun(ctx, org, id);
-    const news = readAfter(ctx, org, run.runId, position);
+    const update = readEventsAfter(ctx, org, run.runId, position);
     const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
-    if (news.events.length > 0 || state !== lastState) yield { run, ...news };
-    position = news.position;
+    if (update.events.length > 0 || state !== lastState) yield { run, ...update };
+    position = update.position;
     lastState = state;
-    if (news.events.length === batch) continue;
+    if (update.events.length === eventsPerRead) continue;
     if (run.completedAt !== null) return;
-    if (!(await untilChanged(ctx.db, mark, over))) return;
+    if (!(await waitForChange(ctx.db, mark, stopSignal))) return;
   }
 }
 
@@ -94,12 +94,12 @@ export async function* watchDatabase(
   signal: AbortSignal,
   everyMs = 1000,
 ): AsyncGenerator<void, void, undefined> {
-  const over = AbortSignal.any([signal, ctx.stopping]);
+  const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   let mark: string;
   do {
     mark = changeMark(ctx.db);
     yield;
-  } while (await untilChanged(ctx.db, mark, over, everyMs));
+  } while (await waitForChange(ctx.db, mark, stopSignal, everyMs));
 }
 
 /** Yields immediately, and then every `everyMs`, for what is not in the database; ends like `followRun`. */
@@ -108,13 +108,13 @@ export async function* watchClock(
   signal: AbortSignal,
   everyMs = 1000,
 ): AsyncGenerator<void, void, undefined> {
-  const over = AbortSignal.any([signal, ctx.stopping]);
+  const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   do yield;
-  while (await pause(everyMs, over));
+  while (await pause(everyMs, stopSignal));
 }
 
 /** The session of the last attempt that has one, with the events after a position. */
-function readAfter(
+function readEventsAfter(
   ctx: Context,
   org: OrgId,
   runId: string,
@@ -130,18 +130,18 @@ function readAfter(
 async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false;
   await new Promise<void>((resolve) => {
-    const done = () => {
+    const finish = () => {
       clearTimeout(timer);
-      signal.removeEventListener("abort", done);
+      signal.removeEventListener("abort", finish);
       resolve();
     };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done, { once: true });
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener("abort", finish, { once: true });
   });
   return !signal.aborted;
 }
 
-async function untilChanged(
+async function waitForChange(
   db: Context["db"],
   mark: string,
   signal: AbortSignal,

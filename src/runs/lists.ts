@@ -86,7 +86,7 @@ export function listNewestRuns(
 ) {
   const last = before === undefined ? undefined : findRunRow(ctx.db, org, before);
   if (before !== undefined && !last) throw invalidField("before", `no run has the ID ${before}`);
-  const page = { limit: limit + 1, isDown: isDescending(sort) };
+  const page = { limit: limit + 1, isDescending: isDescending(sort) };
   const list = sort === "duration" || sort === "-duration" ? listByDuration : listByTime;
   const lines = list(ctx, org, filter, page, last);
   const items = lines.slice(0, limit);
@@ -126,17 +126,17 @@ export const listBrokenRuns = (
 function select(
   ctx: Context,
   where: SQL | undefined,
-  { limit, byTrigger = false, isDown = true }: { limit: number; byTrigger?: boolean; isDown?: boolean },
+  { limit, byTrigger = false, isDescending = true }: { limit: number; byTrigger?: boolean; isDescending?: boolean },
 ): RunLine[] {
-  const order = isDown ? desc : asc;
-  const own = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);
+  const order = isDescending ? desc : asc;
+  const joinCondition = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);
   const rows = byTrigger
     ? ctx.db
         .select(columns)
         .from(evalRequests)
         .crossJoin(runs)
         .leftJoin(reports, eq(reports.runId, runs.id))
-        .where(own)
+        .where(joinCondition)
         // The IDs of requests are in time order, like those of runs.
         .orderBy(order(evalRequests.id), order(runs.id))
     : ctx.db
@@ -144,7 +144,7 @@ function select(
         .from(runs)
         .crossJoin(evalRequests)
         .leftJoin(reports, eq(reports.runId, runs.id))
-        .where(own)
+        .where(joinCondition)
         .orderBy(order(runs.id));
   return rows
     .limit(limit)
@@ -169,17 +169,17 @@ function listByTime(
   ctx: Context,
   org: OrgId,
   filter: LineFilter,
-  { limit, isDown }: KeysetPage,
+  { limit, isDescending }: KeysetPage,
   last?: RunRow,
 ): RunLine[] {
   const { where, byTrigger } = runConditions(ctx, org, filter);
-  if (!last) return select(ctx, where, { limit, byTrigger, isDown });
+  if (!last) return select(ctx, where, { limit, byTrigger, isDescending });
   if (!byTrigger)
-    return select(ctx, and(where, isDown ? lt(runs.id, last.id) : gt(runs.id, last.id)), { limit, isDown });
-  const before = isDown ? sql.raw("<") : sql.raw(">");
+    return select(ctx, and(where, isDescending ? lt(runs.id, last.id) : gt(runs.id, last.id)), { limit, isDescending });
+  const comparison = isDescending ? sql.raw("<") : sql.raw(">");
   // The first part is a bound that the index of requests can use.
-  const after = sql`${evalRequests.id} ${before}= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) ${before} (${last.evalRequestId}, ${last.id})`;
-  return select(ctx, and(where, after), { limit, byTrigger, isDown });
+  const isAfterLast = sql`${evalRequests.id} ${comparison}= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) ${comparison} (${last.evalRequestId}, ${last.id})`;
+  return select(ctx, and(where, isAfterLast), { limit, byTrigger, isDescending });
 }
 
 /** Which of these runs replaced hosts with a urlMap. */

@@ -28,8 +28,8 @@ export const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 const durationIn = ({ completedAt, startedAt }: RunRow): number =>
   startedAt !== null && completedAt !== null && completedAt > startedAt ? completedAt - startedAt : -1;
 
-/** `isDown`: in descending order. */
-export type KeysetPage = { limit: number; isDown: boolean };
+/** `isDescending`: in descending order. */
+export type KeysetPage = { limit: number; isDescending: boolean };
 
 /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
 export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: LineFilter) {
@@ -63,13 +63,13 @@ export function runIdsByDuration(
   ctx: Context,
   org: OrgId,
   filter: LineFilter,
-  { last, limit, isDown }: KeysetPage & { last?: RunRow },
+  { last, limit, isDescending }: KeysetPage & { last?: RunRow },
 ) {
   const { promptId, status, agent, trigger } = filter;
   const isOpen = status === "pending" || status === "running";
   const isOfFew = trigger !== undefined && isRareTrigger(ctx, org, trigger);
   const duration = durationOf(runs);
-  const before = isDown ? sql.raw("<") : sql.raw(">");
+  const before = isDescending ? sql.raw("<") : sql.raw(">");
   const where = and(
     eq(runs.orgId, org),
     isOpen ? isNull(runs.completedAt) : undefined,
@@ -80,7 +80,7 @@ export function runIdsByDuration(
     trigger && inTrigger(ctx, org, trigger, isOfFew),
     last && sql`(${duration}, ${runs.id}) ${before} (${durationIn(last)}, ${last.id})`,
   );
-  const order = isDown ? [desc(duration), desc(runs.id)] : [asc(duration), asc(runs.id)];
+  const order = isDescending ? [desc(duration), desc(runs.id)] : [asc(duration), asc(runs.id)];
   const rows = ctx.db.select({ id: runs.id }).from(runs).where(where);
   return rows
     .orderBy(...order)

@@ -3,7 +3,7 @@ import { outcomes } from "../agents/agent.ts";
 import { attemptOutcomes } from "../db/tables/jobs.ts";
 import { reportStatuses } from "../db/tables/reports.ts";
 import { runStatuses, triggers, waitingReasons } from "../db/tables/runs.ts";
-import { table } from "../grading/methodology.ts";
+import { standardMethodology } from "../grading/methodology.ts";
 import { pageQuery } from "../http/paging.ts";
 import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
@@ -67,7 +67,7 @@ export const runExample = {
     verdict: "Easy to find; two samples do not parse.",
     summary: { whatWorked: "llms.txt led to the page.", whatDidnt: "Two samples do not parse." },
     coverage: 0.45,
-    methodology: { id: table.id, hash: "3f9c0a17", judge: null },
+    methodology: { id: standardMethodology.id, hash: "3f9c0a17", judge: null },
     passedBar: null,
   },
   statusUrl: "https://evald.example.com/api/v1/runs/0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",

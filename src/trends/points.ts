@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import type { Failed, ScoreDay } from "../reports/score-days.ts";
+import type { FailedRun, ScoreDay } from "../reports/score-days.ts";
 import { Id, Time, toIso } from "../schema.ts";
 import { mean, meanInterval, median, wilson } from "../stats/estimates.ts";
 import { infraFailuresOf, Repeats, rounded, unsuccessfulOf } from "../stats/repeats.ts";
@@ -17,7 +17,7 @@ export const Points = Type.Array(
 type Point = Static<typeof Points>[number];
 
 /** One point per interval in which runs ended, oldest first. `startOf` returns the start of the interval of a time. */
-export function pointsOf(startOf: (at: number) => number, days: ScoreDay[], failed: Failed[]): Point[] {
+export function pointsOf(startOf: (at: number) => number, days: ScoreDay[], failed: FailedRun[]): Point[] {
   const spans = Map.groupBy(days, ({ day }) => startOf(day));
   const misses = Map.groupBy(failed, ({ at }) => startOf(at));
   const starts = [...new Set([...spans.keys(), ...misses.keys()])].sort((a, b) => a - b);
@@ -25,7 +25,7 @@ export function pointsOf(startOf: (at: number) => number, days: ScoreDay[], fail
 }
 
 /** One interval: the runs of a single prompt, or the means of several prompts. */
-function pointOf(at: number, days: ScoreDay[], failed: Failed[]): Point {
+function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
   const ids = [...new Set([...days, ...failed].map(({ promptId }) => promptId))];
   const each = ids.map((id) => {
     const own = days.filter(({ promptId }) => promptId === id);

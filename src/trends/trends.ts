@@ -7,7 +7,7 @@ import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { RunReport, reportFilter } from "../reports/schema.ts";
-import { mostRuns, readScoreDays, type ScoreDay } from "../reports/score-days.ts";
+import { daysOfMainAgent, readScoreDays, type ScoreDay } from "../reports/score-days.ts";
 import { Nullable, OneOf, toInstant, toIso } from "../schema.ts";
 import { mean } from "../stats/estimates.ts";
 import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
@@ -137,7 +137,7 @@ function makeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span): 
   const matching = allDays.filter(
     (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
   );
-  const chosen = filter.agent === undefined ? mostRuns(matching) : matching;
+  const chosen = filter.agent === undefined ? daysOfMainAgent(matching) : matching;
   const newest = chosen.reduce<ScoreDay | null>((last, day) => (last && last.lastAt > day.lastAt ? last : day), null);
   const failed = allFailed.filter(
     ({ agent, model }) => (newest?.agent ?? filter.agent ?? agent) === agent && (newest?.model ?? model) === model,

@@ -1,6 +1,6 @@
 import type { Latest } from "../comparisons/latest.ts";
 import type { Scope } from "../grading/grade.ts";
-import { letterOf } from "../grading/methodology.ts";
+import { gradeLetter } from "../grading/methodology.ts";
 
 /** An older result says little about the current docs. */
 const staleMs = 30 * 24 * 3600_000;
@@ -34,6 +34,6 @@ export function toPublicScore(latest: Latest, isExact: boolean, now: number, tim
   };
   if (latest.score === null || !point) return { ...seen, score: null, grade: null, runs: 0, isSingle: false };
   const score = Math.round(point.score * 10) / 10;
-  const grade = scope === "goal" ? letterOf(score) : null;
+  const grade = scope === "goal" ? gradeLetter(score) : null;
   return { ...seen, score, grade, runs: point.runs, isSingle: point.runs === 1 && !isExact };
 }

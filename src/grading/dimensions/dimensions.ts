@@ -5,11 +5,11 @@ import { failed, type Http, isProbe } from "../events.ts";
 import type { Facts, SeenCheck } from "../facts.ts";
 import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
-import { clamp, letterOf, type Methodology, round1, table } from "../methodology.ts";
-import { sameAddress } from "../text.ts";
+import { clamp, gradeLetter, type Methodology, round1, standardMethodology } from "../methodology.ts";
+import { normalizeAddress } from "../text.ts";
 import { autonomy, cost, recovery, responseTime } from "./conduct.ts";
 import { linear, log, mostlyFirst, scoreOn } from "./curve.ts";
-import { measured, type Part, shareOf, toDimensionPart, unmeasured } from "./part.ts";
+import { type Part, scoreByCurve, shareOf, toDimensionPart, withoutEvidence } from "./part.ts";
 import { uselessPages } from "./useless-pages.ts";
 
 type Measure = { name: DimensionName; exact: number; parts: DimensionPart[]; unmeasured: PartName[] };
@@ -32,7 +32,7 @@ export function measure(facts: Facts, { weights: all, notMetCap, metFloor }: Met
   ].filter((each) => each !== null);
   const dimensions = measures.map(({ name, exact, parts, unmeasured: left }): Dimension => {
     const score = round1(exact);
-    return { name, weight: all[name] / 100, score, grade: letterOf(score), parts, unmeasured: left };
+    return { name, weight: all[name] / 100, score, grade: gradeLetter(score), parts, unmeasured: left };
   });
   const weights = measures.reduce((sum, { name }) => sum + all[name], 0);
   const points = dimensions.reduce((sum, each, i) => sum + each.score * all[measures[i]!.name], 0);
@@ -77,7 +77,9 @@ function passedShare(checks: SeenCheck[]): { share: number; total: number; count
 
 function checkedPart(checks: SeenCheck[], name: PartName, weight: number, curve?: Curve): Part {
   const passed = passedShare(checks);
-  return passed ? shareOf(name, weight, passed.share, { checks: passed.counted }, curve) : unmeasured(name, weight);
+  return passed
+    ? shareOf(name, weight, passed.share, { checks: passed.counted }, curve)
+    : withoutEvidence(name, weight);
 }
 
 const checked = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
@@ -106,17 +108,17 @@ function discoverability(facts: Facts): Measure | null {
   return dimension("Docs discoverability", [
     pathPart(facts),
     missedPart(facts),
-    checked(facts, "discovery", "Site checks", table.discoverability.checks.weight),
+    checked(facts, "discovery", "Site checks", standardMethodology.discoverability.checks.weight),
   ]);
 }
 
 /** The number of clicks from the start page to the answer, and how well its section matches. */
 function pathPart({ goalAnswer, pages, taskRequests }: Facts): Part {
-  const { weight, bestClicks, worstClicks, floor } = table.discoverability.path;
+  const { weight, bestClicks, worstClicks, floor } = standardMethodology.discoverability.path;
   // If the docs are in another script, matching words says nothing.
   const isReadable = pages.length > 0 && taskRequests.filter(failed).length <= pages.length;
   if (goalAnswer === null || (goalAnswer.otherScript !== null && isReadable))
-    return unmeasured("Path to the goal", weight);
+    return withoutEvidence("Path to the goal", weight);
   const { state, fit, clicks } = goalAnswer;
   const distance = clicks === null ? floor : scoreOn(log(bestClicks, worstClicks, floor), clicks);
   const exact = pages.length === 0 && state === "unclear" ? 0 : distance * fit;
@@ -137,9 +139,9 @@ function pageRequests({ taskRequests, hosts, failures }: Facts): { http: Http; b
  * Pages that an unsure agent reads afterwards found it no faster.
  */
 function missedPart(facts: Facts): Part {
-  const { weight, guessFactor, zeroAtShare } = table.discoverability.missed;
+  const { weight, guessFactor, zeroAtShare } = standardMethodology.discoverability.missed;
   const requests = pageRequests(facts);
-  if (requests.length === 0) return unmeasured("Failed page requests", weight);
+  if (requests.length === 0) return withoutEvidence("Failed page requests", weight);
   const isGuess = ({ http }: (typeof requests)[number]) => http.provenance === "guessed";
   const total = (of: typeof requests) => of.reduce((sum, each) => sum + (isGuess(each) ? guessFactor : 1), 0);
   const missesOf = (of: typeof requests) => of.filter(({ brought }) => !brought);
@@ -148,12 +150,14 @@ function missedPart(facts: Facts): Part {
       ? missesOf(of).length / Math.max(facts.calls.length, of.length)
       : total(missesOf(of)) / total(of);
   const nearest = facts.kind === "model" ? undefined : facts.goalAnswer?.nearest[0];
-  const at = nearest ? requests.findIndex(({ http }) => sameAddress(http.url) === sameAddress(nearest.url)) : -1;
+  const at = nearest
+    ? requests.findIndex(({ http }) => normalizeAddress(http.url) === normalizeAddress(nearest.url))
+    : -1;
   const until = requests.slice(0, at + 1);
   const counted = until.length > 0 && missedShare(until) > missedShare(requests) ? until : requests;
   const misses = missesOf(counted);
   const counts = { requests: counted.length, failed: misses.length, guessed: misses.filter(isGuess).length };
-  return measured("Failed page requests", weight, {
+  return scoreByCurve("Failed page requests", weight, {
     value: missedShare(counted),
     unit: "share",
     curve: linear(0, zeroAtShare),
@@ -164,14 +168,14 @@ function missedPart(facts: Facts): Part {
 /** A followed link counts as much as a tested one. */
 function linksPart(facts: Facts): Part {
   const followed = facts.taskRequests.filter((http) => http.provenance === "link" && !failed(http));
-  const good = new Set(followed.map((http) => sameAddress(http.url))).size;
+  const good = new Set(followed.map((http) => normalizeAddress(http.url))).size;
   const broken = pagesTried(facts).filter(({ share }) => share < 1);
   const charged = new Set(broken.map(({ address }) => address));
   const tested = passedShare(
-    facts.checks.filter(({ group, subject }) => group === "link" && !charged.has(sameAddress(subject))),
+    facts.checks.filter(({ group, subject }) => group === "link" && !charged.has(normalizeAddress(subject))),
   );
-  const { weight } = table.quality.links;
-  if (tested === null) return unmeasured("Links", weight);
+  const { weight } = standardMethodology.quality.links;
+  if (tested === null) return withoutEvidence("Links", weight);
   const share = (tested.share * tested.total + good) / (tested.total + good);
   return shareOf("Links", weight, share, { tested: tested.total, followed: good }, mostlyFirst);
 }
@@ -180,22 +184,23 @@ function linksPart(facts: Facts): Part {
 function pagesTried(facts: Facts): { address: string; weight: number; share: number }[] {
   const pages = new Map<string, { address: string; weight: number; share: number }>();
   const add = (url: string, weight: number, share: number) => {
-    const address = sameAddress(url);
+    const address = normalizeAddress(url);
     pages.set(address, { address, weight, share });
   };
   for (const { http, brought } of facts.kind === "rules" ? pageRequests(facts) : [])
     if (http.provenance !== "guessed") add(http.url, 1, Number(brought));
   for (const { group, id, subject, share, needed } of facts.checks)
-    if (group === "page" && readingChecks.has(id)) add(subject, needed ? table.quality.pages.neededFactor : 1, share);
+    if (group === "page" && readingChecks.has(id))
+      add(subject, needed ? standardMethodology.quality.pages.neededFactor : 1, share);
   return [...pages.values()];
 }
 
 /** The share of pages that could be read, times the share of page checks that passed. */
 function pagesPart(facts: Facts): Part {
-  const { weight } = table.quality.pages;
+  const { weight } = standardMethodology.quality.pages;
   const passed = passedShare(facts.checks.filter(({ group, id }) => group === "page" && !readingChecks.has(id)));
   const pages = pagesTried(facts);
-  if (passed === null && pages.length === 0) return unmeasured("Pages", weight);
+  if (passed === null && pages.length === 0) return withoutEvidence("Pages", weight);
   const total = pages.reduce((sum, page) => sum + page.weight, 0) || 1;
   const lost = pages.reduce((sum, page) => sum + page.weight * (1 - page.share), 0) / total;
   const unreadable = pages.filter(({ share }) => share === 0).length;
@@ -206,7 +211,7 @@ function pagesPart(facts: Facts): Part {
 }
 
 function quality(facts: Facts): Measure | null {
-  const { samplesParse, samplesLabelled, contract } = table.quality;
+  const { samplesParse, samplesLabelled, contract } = standardMethodology.quality;
   const samples = facts.checks.filter((check) => check.group === "sample");
   const labels = (check: SeenCheck) => check.id === "sample-labelled";
   return dimension("Docs quality", [
@@ -236,7 +241,7 @@ function efficiency(facts: Facts): Measure | null {
 
 /** The share of page requests that didn't help: failed, repeated and useless ones, and the rest as far as nothing matches the goal. */
 function wastedFetches(facts: Facts): Part {
-  const { weight, zeroAtShare } = table.efficiency.waste;
+  const { weight, zeroAtShare } = standardMethodology.efficiency.waste;
   const { goalAnswer } = facts;
   const addresses = new Set<string>();
   const fetches = pageRequests(facts).map(({ http, brought }) => {
@@ -245,7 +250,7 @@ function wastedFetches(facts: Facts): Part {
     addresses.add(address);
     return { brought, again };
   });
-  if (fetches.length === 0) return unmeasured("Wasted requests", weight);
+  if (fetches.length === 0) return withoutEvidence("Wasted requests", weight);
   const counts = {
     ...{
       repeats: fetches.filter(({ again }) => again).length,
@@ -256,13 +261,13 @@ function wastedFetches(facts: Facts): Part {
   const wasted = (counts.repeats + counts.failed + counts.useless) / counts.requests;
   const near = goalAnswer === null || goalAnswer.otherScript !== null ? 1 : goalAnswer.fit;
   const value = 1 - Math.max(0, 1 - wasted) * near;
-  return measured("Wasted requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
+  return scoreByCurve("Wasted requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
 }
 
 function wastedCalls(facts: Facts): Part {
-  const { weight, zeroAtShare } = table.efficiency.waste;
+  const { weight, zeroAtShare } = standardMethodology.efficiency.waste;
   const { calls, failures } = facts;
-  if (calls.length === 0) return unmeasured("Wasted calls", weight);
+  if (calls.length === 0) return withoutEvidence("Wasted calls", weight);
   // Failed calls count under recovery, or under the docs.
   const failedIds = new Set(failures.map(({ id }) => id));
   const successes = calls
@@ -271,5 +276,5 @@ function wastedCalls(facts: Facts): Part {
   const repeats = successes.length - new Set(successes).size;
   const counts = { repeats, useless: uselessPages(facts).length, calls: calls.length };
   const value = (counts.repeats + counts.useless) / counts.calls;
-  return measured("Wasted calls", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
+  return scoreByCurve("Wasted calls", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
 }

@@ -2,34 +2,35 @@ import { pageKey } from "../../net/page-key.ts";
 import type { Facts } from "../facts.ts";
 
 /** Pages, by page key, that led neither to the goal nor to a page that did. */
-export const uselessPages = (facts: Facts): string[] => (facts.kind === "model" ? ofModel(facts) : ofRules(facts));
+export const uselessPages = (facts: Facts): string[] =>
+  facts.kind === "model" ? uselessForModel(facts) : uselessForRules(facts);
 
 /** Adds pages that led to a useful page. A page is read after the page that links to it, so one backward pass is enough. */
-function withPath(useful: Set<string>, { taskRequests }: Facts, inOrder: string[]): Set<string> {
+function withPath(useful: Set<string>, { taskRequests }: Facts, visited: string[]): Set<string> {
   const foundOn = new Map(taskRequests.map((http) => [pageKey(http.url), http.foundOn]));
   const all = new Set(useful);
-  for (const page of inOrder.toReversed()) {
+  for (const page of visited.toReversed()) {
     const parent = foundOn.get(page);
     if (all.has(page) && parent) all.add(pageKey(parent));
   }
   return all;
 }
 
-const read = ({ pages }: Facts): string[] => [...new Set(pages.map((page) => pageKey(page.url)))];
+const pagesRead = ({ pages }: Facts): string[] => [...new Set(pages.map((page) => pageKey(page.url)))];
 
-function givenIn({ taskRequests }: Facts): Set<string> {
+function givenPagesOf({ taskRequests }: Facts): Set<string> {
   return new Set(taskRequests.filter((http) => http.provenance === "given").map((http) => pageKey(http.url)));
 }
 
 /** An explorer reports which pages contain words of the goal. */
-function ofRules(facts: Facts): string[] {
+function uselessForRules(facts: Facts): string[] {
   const { goalTerms, goalAnswer, pagesWithTerms } = facts;
   if (goalTerms.length === 0 || (goalAnswer?.state === "unclear" && goalAnswer.noOverlap)) return [];
-  const inOrder = read(facts);
-  const useful = withPath(pagesWithTerms, facts, inOrder);
-  const givenPages = givenIn(facts);
+  const visited = pagesRead(facts);
+  const useful = withPath(pagesWithTerms, facts, visited);
+  const givenPages = givenPagesOf(facts);
   // Repeated pages are counted as such.
-  return inOrder.filter((page) => !useful.has(page) && !givenPages.has(page) && !facts.repeated.has(page));
+  return visited.filter((page) => !useful.has(page) && !givenPages.has(page) && !facts.repeated.has(page));
 }
 
 const actingTools = ["run_command", "http_request", "browse", "write_file"];
@@ -44,11 +45,11 @@ function namesIn(text: string): string[] {
 }
 
 /** A model uses a page if a word that occurs there first appears in its later actions. */
-function ofModel(facts: Facts): string[] {
-  const acts = facts.calls.filter(({ tool }) => actingTools.includes(tool));
+function uselessForModel(facts: Facts): string[] {
+  const actingCalls = facts.calls.filter(({ tool }) => actingTools.includes(tool));
   // An agent that only reads shows nothing about usefulness.
-  if (acts.length === 0) return [];
-  const actions = acts.map(({ seq, input }) => ({
+  if (actingCalls.length === 0) return [];
+  const actions = actingCalls.map(({ seq, input }) => ({
     seq,
     names: new Set(Object.values(input ?? {}).flatMap((each) => words(JSON.stringify(each).replaceAll("\\n", " ")))),
   }));
@@ -57,16 +58,20 @@ function ofModel(facts: Facts): string[] {
   for (const { url, seq } of facts.pages) {
     const result = facts.results.findLast((each) => each.seq < seq && typeof each.output?.text === "string");
     const next = facts.results.find((each) => each.seq > seq && typeof each.output?.text === "string");
-    const isOf = (each: typeof result) => each !== undefined && pageKey(String(each.output.url ?? "")) === pageKey(url);
-    const text = isOf(next) ? next?.output.text : isOf(result) ? result?.output.text : null;
-    const fresh = namesIn(typeof text === "string" ? text : "").filter((name) => !knownNames.has(name));
+    const isResultOfPage = (each: typeof result) =>
+      each !== undefined && pageKey(String(each.output.url ?? "")) === pageKey(url);
+    const text = isResultOfPage(next) ? next?.output.text : isResultOfPage(result) ? result?.output.text : null;
+    const newNames = namesIn(typeof text === "string" ? text : "").filter((name) => !knownNames.has(name));
     // Pages that can't be read here count as useful.
-    if (typeof text !== "string" || actions.some((act) => act.seq > seq && fresh.some((name) => act.names.has(name))))
+    if (
+      typeof text !== "string" ||
+      actions.some((act) => act.seq > seq && newNames.some((name) => act.names.has(name)))
+    )
       useful.add(pageKey(url));
-    for (const name of fresh) knownNames.add(name);
+    for (const name of newNames) knownNames.add(name);
   }
-  const inOrder = read(facts);
-  const leading = withPath(useful, facts, inOrder);
-  const givenPages = givenIn(facts);
-  return inOrder.filter((page) => !leading.has(page) && !givenPages.has(page));
+  const visited = pagesRead(facts);
+  const usefulWithPath = withPath(useful, facts, visited);
+  const givenPages = givenPagesOf(facts);
+  return visited.filter((page) => !usefulWithPath.has(page) && !givenPages.has(page));
 }

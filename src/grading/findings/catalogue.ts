@@ -30,7 +30,7 @@ export const hygiene: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** What a failed check means for an agent: the kind of friction, its maximum severity, its title and its fix. */
-export type Entry = {
+export type CheckFriction = {
   category: Friction["category"];
   phase: Friction["phase"];
   severity: Friction["severity"];
@@ -38,14 +38,18 @@ export type Entry = {
   remedy: string;
 };
 
-type Row = [severity: Entry["severity"], title: string, remedy: string];
+type CheckFrictionRow = [severity: CheckFriction["severity"], title: string, remedy: string];
 
-const entriesOf = (category: Entry["category"], phase: Entry["phase"], rows: Record<string, Row>): [string, Entry][] =>
+const toEntries = (
+  category: CheckFriction["category"],
+  phase: CheckFriction["phase"],
+  rows: Record<string, CheckFrictionRow>,
+): [string, CheckFriction][] =>
   Object.entries(rows).map(([id, [severity, title, remedy]]) => [id, { category, phase, severity, title, remedy }]);
 
 /** `critical` requires that the check fails almost everywhere, so that agents can't read anything. */
-const entries: ReadonlyMap<string, Entry> = new Map([
-  ...entriesOf("dead_link", "discovery", {
+const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
+  ...toEntries("dead_link", "discovery", {
     "llms-txt-links-resolve": ["medium", "llms.txt lists dead links", "Fix the dead entries in llms.txt"],
     "llms-entry-resolves": ["high", "Dead entry in llms.txt", "Fix the dead entries in llms.txt"],
     "sitemap-entry-resolves": ["medium", "Dead entry in the sitemap", "Fix the dead entries in the sitemap"],
@@ -53,7 +57,7 @@ const entries: ReadonlyMap<string, Entry> = new Map([
     "anchor-resolves": ["low", "Link to a missing section", "Fix broken links"],
     "redirect-ends": ["high", "Redirect loop", "Fix the redirect loop"],
   }),
-  ...entriesOf("unreadable_page", "discovery", {
+  ...toEntries("unreadable_page", "discovery", {
     "rendering-strategy": [
       "critical",
       "Text appears only with JavaScript",
@@ -73,15 +77,15 @@ const entries: ReadonlyMap<string, Entry> = new Map([
     ],
     "page-readable": ["critical", "Page cannot be read", "Make the page readable"],
   }),
-  ...entriesOf("broken_sample", "integration", {
+  ...toEntries("broken_sample", "integration", {
     "markdown-code-fence-validity": ["medium", "Code fence is not closed", "Close the code fences"],
     "sample-parses": ["medium", "Code sample does not parse", "Fix the code samples"],
   }),
-  ...entriesOf("silent_failure", "discovery", {
+  ...toEntries("silent_failure", "discovery", {
     "http-status-codes": ["medium", "Missing pages return a success status", "Return 404 for missing pages"],
     "missing-pages-say-so": ["high", "Soft 404", "Restore the page or return 404"],
   }),
-  ...entriesOf("auth", "setup", {
+  ...toEntries("auth", "setup", {
     "auth-gate-detection": ["critical", "Docs require sign-in", "Make the docs readable without signing in"],
     "open-access": ["high", "Page requires sign-in", "Make the docs readable without signing in"],
     "auth-alternative-access": [
@@ -90,23 +94,23 @@ const entries: ReadonlyMap<string, Entry> = new Map([
       "Offer the docs in a way that needs no sign-in",
     ],
   }),
-  ...entriesOf("auth", "discovery", {
+  ...toEntries("auth", "discovery", {
     "bot-protection-interference": [
       "critical",
       "Bot protection blocks agents",
       "Let agents through the bot protection",
     ],
   }),
-  ...entriesOf("slow", "discovery", {
+  ...toEntries("slow", "discovery", {
     "answers-in-time": ["medium", "Slow page", "Make the page faster"],
   }),
-  ...entriesOf("other", "discovery", {
+  ...toEntries("other", "discovery", {
     "page-answers": ["high", "Server error", "Fix the server error"],
   }),
-  ...entriesOf("missing_docs", "setup", {
+  ...toEntries("missing_docs", "setup", {
     "prerequisite-explained": ["high", "Missing prerequisite", "Explain the prerequisite and link it"],
   }),
-  ...entriesOf("wrong_contract", "integration", {
+  ...toEntries("wrong_contract", "integration", {
     "sample-matches-api": [
       "high",
       "Sample contradicts the API description",
@@ -116,7 +120,7 @@ const entries: ReadonlyMap<string, Entry> = new Map([
   }),
 ]);
 
-const byGroup: Record<CheckGroup, Omit<Entry, "title" | "remedy">> = {
+const defaultsByGroup: Record<CheckGroup, Omit<CheckFriction, "title" | "remedy">> = {
   discovery: { category: "missing_docs", phase: "discovery", severity: "medium" },
   page: { category: "unreadable_page", phase: "integration", severity: "medium" },
   link: { category: "dead_link", phase: "discovery", severity: "medium" },
@@ -125,31 +129,31 @@ const byGroup: Record<CheckGroup, Omit<Entry, "title" | "remedy">> = {
   declared: { category: "wrong_contract", phase: "execution", severity: "high" },
 };
 
-export function entryOf(check: { id: string; group: CheckGroup }): Entry {
-  const entry = entries.get(check.id);
+export function checkFrictionOf(check: { id: string; group: CheckGroup }): CheckFriction {
+  const entry = frictionByCheck.get(check.id);
   if (entry !== undefined) return entry;
-  const kind = byGroup[check.group] ?? { category: "other", phase: "execution", severity: "low" };
+  const kind = defaultsByGroup[check.group] ?? { category: "other", phase: "execution", severity: "low" };
   const title = check.group === "declared" ? "Success check failed" : `Check failed: ${check.id}`;
   const remedy = check.group === "declared" ? "Make the success check pass" : `Fix ${check.id}`;
   return { ...kind, title, remedy };
 }
 
-const milder = { critical: "high", high: "medium", medium: "low", low: "low" } as const;
+const oneStepMilder = { critical: "high", high: "medium", medium: "low", low: "low" } as const;
 
 /**
  * Lower for a warning, for a failure of at most a quarter of the tested items, and for a page on which the answer
  * doesn't depend. `everywhere` is the share that passed over all checks of this ID: a problem that is everywhere blocks
  * agents.
  */
-export function severityOf(check: SeenCheck, { severity }: Entry, everywhere: number): Friction["severity"] {
-  const serious = severity === "critical" || severity === "high";
-  const own =
+export function severityOf(check: SeenCheck, { severity }: CheckFriction, passedShare: number): Friction["severity"] {
+  const isSerious = severity === "critical" || severity === "high";
+  const reduced =
     check.status === "warn" || check.share >= 0.75
-      ? serious
+      ? isSerious
         ? "medium"
         : "low"
-      : severity === "critical" && everywhere > 0.25
+      : severity === "critical" && passedShare > 0.25
         ? "high"
         : severity;
-  return check.elsewhere ? milder[own] : own;
+  return check.elsewhere ? oneStepMilder[reduced] : reduced;
 }

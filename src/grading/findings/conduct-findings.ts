@@ -1,11 +1,11 @@
 import type { Facts } from "../facts.ts";
 import { type Recovery, recoveriesOf, triedBy } from "../recoveries.ts";
 import { line, sentence, shortAddress } from "../text.ts";
-import { type Draft, noCause } from "./finding.ts";
+import { type FindingDraft, noCause } from "./finding.ts";
 import { misleadingPages } from "./misleading-pages.ts";
 
 /** An error of the product or of the agent's machine, related to the docs. */
-export function conductDrafts(facts: Facts): Draft[] {
+export function conductDrafts(facts: Facts): FindingDraft[] {
   const recoveries = recoveriesOf(facts);
   const misled = misleadingPages(recoveries, facts);
   return recoveries.flatMap((recovery) => {
@@ -15,7 +15,7 @@ export function conductDrafts(facts: Facts): Draft[] {
   });
 }
 
-function draftOf(recovery: Recovery, facts: Facts): Draft {
+function draftOf(recovery: Recovery, facts: Facts): FindingDraft {
   const { failure, fate, call } = recovery;
   const { target, tool, url, code } = failure;
   const message = sentence(failure.message);

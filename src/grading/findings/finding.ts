@@ -29,7 +29,10 @@ export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> &
 };
 
 /** A finding as stated by its rule. Findings of one category with the same `subject` are merged. */
-export type Draft = Pick<Finding, "severity" | "phase" | "category" | "title" | "description" | "url" | "grounds"> &
+export type FindingDraft = Pick<
+  Finding,
+  "severity" | "phase" | "category" | "title" | "description" | "url" | "grounds"
+> &
   Partial<Pick<Finding, "cause" | "place" | "fix" | "quote" | "owner" | "evidence">> & {
     subject: string;
     events: number[];
@@ -48,21 +51,21 @@ export function joinCauses(a: Cause, b: Cause): Cause {
   };
 }
 
-export const inOrder = (seqs: number[]) => [...new Set(seqs)].sort((a, b) => a - b);
+export const sortedUnique = (seqs: number[]) => [...new Set(seqs)].sort((a, b) => a - b);
 
 export function fingerprint(category: Friction["category"], subject: string): string {
   return createHash("sha256").update(`${category}\n${subject}`).digest("hex").slice(0, 16);
 }
 
-export function worst(severities: Friction["severity"][]): Friction["severity"] {
+export function worstSeverity(severities: Friction["severity"][]): Friction["severity"] {
   return severities.reduce((a, b) => (severityRank[a] <= severityRank[b] ? a : b));
 }
 
 /** The title of a page that was read, or else its path. */
 export function pageName(facts: Facts, url: string): string {
-  const wanted = pageKey(url);
+  const key = pageKey(url);
   return (
-    [...facts.pages, ...facts.surveyed].find((page) => pageKey(page.url) === wanted)?.title ??
+    [...facts.pages, ...facts.surveyed].find((page) => pageKey(page.url) === key)?.title ??
     shortAddress(url, facts.starts[0] ?? url)
   );
 }

@@ -5,20 +5,20 @@ import type { Facts, SeenCheck } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
 import { linkEvidence } from "../link-edits.ts";
-import { table } from "../methodology.ts";
+import { standardMethodology } from "../methodology.ts";
 import {
   blockOrNull,
   count,
   line,
   lineOrNull,
   list,
-  sameAddress,
-  sameSubject,
+  normalizeAddress,
+  normalizeSubject,
   sentence,
   shortAddress,
 } from "../text.ts";
-import { type Entry, entryOf, hygiene, severityOf } from "./catalogue.ts";
-import { type Finding, fingerprint, inOrder, joinCauses, noCause, pageName, worst } from "./finding.ts";
+import { type CheckFriction, checkFrictionOf, hygiene, severityOf } from "./catalogue.ts";
+import { type Finding, fingerprint, joinCauses, noCause, pageName, sortedUnique, worstSeverity } from "./finding.ts";
 import { pathFindings } from "./page-findings.ts";
 
 /** One finding per problem, even if several events report it, in order of first occurrence. */
@@ -34,10 +34,10 @@ export function findingsOf(facts: Facts): Finding[] {
 function merge(a: Finding, b: Finding): Finding {
   return {
     ...a,
-    severity: worst([a.severity, b.severity]),
+    severity: worstSeverity([a.severity, b.severity]),
     onPath: a.onPath || b.onPath,
     cause: joinCauses(a.cause, b.cause),
-    events: inOrder([...a.events, ...b.events]),
+    events: sortedUnique([...a.events, ...b.events]),
     quote: a.quote ?? b.quote,
     url: a.url ?? b.url,
     fix: a.fix ?? b.fix,
@@ -52,12 +52,12 @@ function checkFindings(facts: Facts): Finding[] {
   );
   const bad = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
   const labels = ({ id, share }: SeenCheck) =>
-    id !== "sample-labelled" || share <= table.quality.samplesLabelled.frictionUpTo;
+    id !== "sample-labelled" || share <= standardMethodology.quality.samplesLabelled.frictionUpTo;
   return [
     ...bad
       .filter((check) => !hygiene.has(check.id))
       .map((check) => {
-        const entry = entryOf(check);
+        const entry = checkFrictionOf(check);
         const same = standing.get(check.id) ?? [];
         const everywhere = same.reduce((sum, each) => sum + each.share, 0) / same.length;
         return checkFinding(check, entry, severityOf(check, entry, everywhere), facts);
@@ -82,7 +82,7 @@ function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
   });
   const fixes = kinds.flatMap(([, of]) => of.flatMap(({ fix }) => fix ?? []).slice(0, 1));
   return {
-    fingerprint: fingerprint("other", `hygiene ${sameAddress(site)}`),
+    fingerprint: fingerprint("other", `hygiene ${normalizeAddress(site)}`),
     severity: "low",
     phase: "discovery",
     category: "other",
@@ -91,7 +91,7 @@ function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
     quote: null,
     url: lineOrNull(site, 2000),
     onPath: checks.some(({ elsewhere }) => !elsewhere),
-    events: inOrder(checks.map((check) => check.seq)),
+    events: sortedUnique(checks.map((check) => check.seq)),
     cause: { ...noCause, checks: checks.map((check) => check.key) },
     remedy: { key: `hygiene ${site}`, title: "Adopt conventions that help agents", kind: "check" },
     owner: "fixes",
@@ -102,15 +102,15 @@ function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
   };
 }
 
-function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severity"], facts: Facts): Finding {
+function checkFinding(check: SeenCheck, entry: CheckFriction, severity: Friction["severity"], facts: Facts): Finding {
   const isLink = check.group === "link";
   const keepFragment = isLink ? reached(check.subject, facts) : check.group !== "page" && check.group !== "discovery";
   // An unreadable page is one finding, whether it was found on the path, in the survey or by the link check.
   const isPage = readingChecks.has(check.id) && !check.id.endsWith("-entry-resolves");
-  const subject = `${isPage ? "" : `${check.id} `}${sameSubject(check.subject, keepFragment)}`;
-  const address = sameAddress(check.subject);
+  const subject = `${isPage ? "" : `${check.id} `}${normalizeSubject(check.subject, keepFragment)}`;
+  const address = normalizeAddress(check.subject);
   const requests = [...facts.tests, ...facts.taskRequests].filter(
-    (http) => http.id === check.toolId && sameAddress(http.url) === address,
+    (http) => http.id === check.toolId && normalizeAddress(http.url) === address,
   );
   const { title, place } = titleOf(check, entry, facts);
   return {
@@ -123,7 +123,7 @@ function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severi
     quote: lineOrNull(check.quote),
     url: lineOrNull(check.url, 2000),
     onPath: !check.elsewhere,
-    events: inOrder([check.seq, ...requests.map((http) => http.seq)]),
+    events: sortedUnique([check.seq, ...requests.map((http) => http.seq)]),
     cause: { ...noCause, checks: [check.key] },
     remedy: remedyOf(check, entry, facts),
     place,
@@ -152,11 +152,11 @@ function evidenceOf({ id, url, line: at, quote, message, group, subject }: SeenC
 
 /** The page exists, so the fragment is what distinguishes dead links. */
 function reached(address: string, { tests, taskRequests }: Facts): boolean {
-  const page = sameAddress(address);
-  return [...tests, ...taskRequests].some((http) => !failed(http) && sameAddress(http.url) === page);
+  const page = normalizeAddress(address);
+  return [...tests, ...taskRequests].some((http) => !failed(http) && normalizeAddress(http.url) === page);
 }
 
-function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string; place: string } {
+function titleOf(check: SeenCheck, entry: CheckFriction, facts: Facts): { title: string; place: string } {
   const page = pageName(facts, check.url);
   const at = check.line === null ? "" : `, line ${check.line}`;
   const target = shortAddress(check.subject, check.url);
@@ -169,9 +169,9 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
       place: check.line === null ? line(check.message, 80) : `line ${check.line}`,
     };
   if (check.group === "link" || readingChecks.has(check.id)) {
-    const address = sameAddress(check.subject);
+    const address = normalizeAddress(check.subject);
     const answer = [...facts.tests, ...facts.taskRequests].find(
-      (http) => sameAddress(http.url) === address && failed(http),
+      (http) => normalizeAddress(http.url) === address && failed(http),
     );
     const status = answer?.status ? ` (${answer.status})` : "";
     const edit = linkEvidence(check.subject, check.url, facts);
@@ -182,7 +182,7 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
   return { title: ofOnePage && check.group !== "discovery" ? `${entry.title}: ${page}` : entry.title, place: page };
 }
 
-function remedyOf(check: SeenCheck, entry: Entry, facts: Facts): Finding["remedy"] {
+function remedyOf(check: SeenCheck, entry: CheckFriction, facts: Facts): Finding["remedy"] {
   const page = pageName(facts, check.url);
   if (check.id === "link-resolves" || check.id === "anchor-resolves")
     return { key: `links ${pageKey(check.url)}`, title: `Fix broken links on ${page}`, kind: "links" };

@@ -3,10 +3,10 @@ import type { Facts } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { type Methodology, maxFrictions, round1, severityRank } from "../methodology.ts";
 import { count, list } from "../text.ts";
-import { type Finding, fingerprint, inOrder } from "./finding.ts";
+import { type Finding, fingerprint, sortedUnique } from "./finding.ts";
 import { gainOf } from "./gains.ts";
 
-type Scored = { measured: Measured; methodology: Methodology };
+type Scoring = { measured: Measured; methodology: Methodology };
 
 const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
@@ -14,12 +14,12 @@ const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
  * The findings with their cost, worst first; in points only if the session was `scored`. If there are more than a
  * report can hold, the last one summarizes the rest.
  */
-export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | null = null): Friction[] {
+export function frictionsOf(findings: Finding[], facts: Facts, scoring: Scoring | null = null): Friction[] {
   const causes = new Map(findings.map(({ fingerprint, cause }) => [fingerprint, cause]));
-  const priced = (friction: Friction): Friction => {
+  const withLostPoints = (friction: Friction): Friction => {
     const cause = causes.get(friction.fingerprint);
-    if (!scored || !cause) return friction;
-    return { ...friction, lostPoints: gainOf(cause, facts, scored.measured, scored.methodology) };
+    if (!scoring || !cause) return friction;
+    return { ...friction, lostPoints: gainOf(cause, facts, scoring.measured, scoring.methodology) };
   };
   const all = findings
     .map(
@@ -43,15 +43,15 @@ export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | 
         (b.lostSeconds ?? 0) - (a.lostSeconds ?? 0) ||
         textOrder(a.fingerprint, b.fingerprint),
     );
-  if (all.length <= maxFrictions) return all.map(priced);
-  return [...all.slice(0, maxFrictions - 1).map(priced), closing(all.slice(maxFrictions - 1))];
+  if (all.length <= maxFrictions) return all.map(withLostPoints);
+  return [...all.slice(0, maxFrictions - 1).map(withLostPoints), summarizeRest(all.slice(maxFrictions - 1))];
 }
 
 /** As severe as the worst that it summarizes, so that the order stays correct. */
-function closing(rest: Friction[]): Friction {
+function summarizeRest(rest: Friction[]): Friction {
   const kinds = [...Map.groupBy(rest, (each) => each.category)]
-    .map(([category, of]) => ({ text: `${of.length} × ${category.replaceAll("_", " ")}`, n: of.length }))
-    .sort((a, b) => b.n - a.n || textOrder(a.text, b.text));
+    .map(([category, group]) => ({ label: `${group.length} × ${category.replaceAll("_", " ")}`, n: group.length }))
+    .sort((a, b) => b.n - a.n || textOrder(a.label, b.label));
   return {
     fingerprint: fingerprint("other", "more frictions"),
     severity: rest[0]!.severity,
@@ -59,13 +59,13 @@ function closing(rest: Friction[]): Friction {
     category: "other",
     title: `${count(rest.length, "more friction point")} not listed`,
     description: `A report lists at most ${maxFrictions - 1} friction points. Not listed: ${list(
-      kinds.map((kind) => kind.text),
+      kinds.map((kind) => kind.label),
       20,
     )}.`,
     quote: null,
     url: null,
     onPath: rest.some(({ onPath }) => onPath),
-    events: inOrder(rest.flatMap((each) => each.events)),
+    events: sortedUnique(rest.flatMap((each) => each.events)),
     lostSeconds: null,
     lostUsd: null,
     lostPoints: null,

@@ -5,7 +5,7 @@ import type { Facts } from "../facts.ts";
 import type { GoalAnswer } from "../goal-answer.ts";
 import type { LostPoints } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
-import { type Methodology, round1, table } from "../methodology.ts";
+import { type Methodology, round1, standardMethodology } from "../methodology.ts";
 import { type Cause, type Finding, joinCauses, noCause } from "./finding.ts";
 
 /**
@@ -164,7 +164,7 @@ function without(cause: Cause, facts: Facts): Facts {
   const checks = new Set(cause.checks);
   const requests = new Set(cause.requests);
   const callIds = new Set(facts.taskRequests.filter((http) => requests.has(http.seq)).map((http) => http.id));
-  const best = table.efficiency.seconds.best * 1000;
+  const best = standardMethodology.efficiency.seconds.best * 1000;
   const { goalAnswer } = facts;
   const pass = <T extends { key: string }>(check: T): T =>
     checks.has(check.key) ? { ...check, status: "pass", share: 1 } : check;
@@ -187,5 +187,8 @@ const toNearAnswer = (answer: GoalAnswer): GoalAnswer => ({
   ...answer,
   state: "likely",
   fit: answer.state === "likely" ? answer.fit : 1,
-  clicks: Math.min(answer.clicks ?? table.discoverability.path.bestClicks, table.discoverability.path.bestClicks),
+  clicks: Math.min(
+    answer.clicks ?? standardMethodology.discoverability.path.bestClicks,
+    standardMethodology.discoverability.path.bestClicks,
+  ),
 });

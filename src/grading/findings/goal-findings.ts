@@ -1,8 +1,8 @@
 import type { Facts } from "../facts.ts";
 import type { GoalAnswer } from "../goal-answer.ts";
-import { table } from "../methodology.ts";
+import { standardMethodology } from "../methodology.ts";
 import { count, line, list } from "../text.ts";
-import { type Draft, noCause, pageName } from "./finding.ts";
+import { type FindingDraft, noCause, pageName } from "./finding.ts";
 
 const goalSubject = ({ goal, goalTerms }: Facts) =>
   `goal ${line(goal ?? goalTerms.toSorted().join(" "), 2000).toLowerCase()}`;
@@ -13,10 +13,10 @@ const words = (terms: string[]) =>
   );
 
 /** Problems with the answer to the goal: far from the start page, without a sample, or in no clear section. */
-export function goalDrafts(answer: GoalAnswer | null, facts: Facts): Draft[] {
+export function goalDrafts(answer: GoalAnswer | null, facts: Facts): FindingDraft[] {
   if (answer === null || facts.pages.length === 0) return [];
   if (answer.state === "likely") {
-    const isFar = answer.clicks === null || answer.clicks > table.discoverability.path.frictionAbove;
+    const isFar = answer.clicks === null || answer.clicks > standardMethodology.discoverability.path.frictionAbove;
     return isFar && answer.sections.length > 0 ? [farDraft(answer, facts)] : [];
   }
   return [unclearDraft(answer, facts)];
@@ -30,8 +30,8 @@ function placeOf({ nearest, sections }: GoalAnswer, facts: Facts): string {
 }
 
 /** An answer that takes many pages to reach. */
-function farDraft(answer: GoalAnswer, facts: Facts): Draft {
-  const { frictionAbove } = table.discoverability.path;
+function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
+  const { frictionAbove } = standardMethodology.discoverability.path;
   const place = placeOf(answer, facts);
   const [distance, title] =
     answer.clicks === null
@@ -56,7 +56,7 @@ function farDraft(answer: GoalAnswer, facts: Facts): Draft {
   };
 }
 
-function unclearDraft(answer: GoalAnswer, facts: Facts): Draft {
+function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const { nearest, unseen, missing, noOverlap, otherScript, noSample } = answer;
   const closest = nearest.length === 0 ? "" : ` Closest: ${placeOf(answer, facts)}.`;
   const never =

@@ -3,19 +3,19 @@ import type { Facts } from "../facts.ts";
 import type { Evidence, EvidenceStep } from "../grade.ts";
 import { type Recovery, triedBy } from "../recoveries.ts";
 import { count, flat, indexOfName, line, lineOrNull, sentence, shortAddress } from "../text.ts";
-import { type Draft, inOrder, noCause, pageName } from "./finding.ts";
+import { type FindingDraft, noCause, pageName, sortedUnique } from "./finding.ts";
 
 type WrongPage = Evidence & { found: string; seq: number };
 
 /** The draft of every error caused by a page, by its recovery; null for the guesses that followed such an error. */
-export function misleadingPages(recoveries: Recovery[], facts: Facts): Map<Recovery, Draft | null> {
-  const wrongs = new Map(recoveries.map((recovery) => [recovery, wrongPage(recovery, facts)]));
-  const drafts = new Map<Recovery, Draft | null>();
-  for (const [recovery, wrong] of wrongs) {
-    if (wrong === null) continue;
-    const guesses = guessesAfter(recovery, recoveries, facts).filter((each) => wrongs.get(each) === null);
+export function misleadingPages(recoveries: Recovery[], facts: Facts): Map<Recovery, FindingDraft | null> {
+  const wrongPages = new Map(recoveries.map((recovery) => [recovery, findMisleadingPage(recovery, facts)]));
+  const drafts = new Map<Recovery, FindingDraft | null>();
+  for (const [recovery, wrongPage] of wrongPages) {
+    if (wrongPage === null) continue;
+    const guesses = guessesAfter(recovery, recoveries, facts).filter((each) => wrongPages.get(each) === null);
     for (const guess of guesses) drafts.set(guess, null);
-    drafts.set(recovery, wrongDraft(recovery, wrong, guesses, facts));
+    drafts.set(recovery, misleadingPageDraft(recovery, wrongPage, guesses, facts));
   }
   return drafts;
 }
@@ -23,15 +23,15 @@ export function misleadingPages(recoveries: Recovery[], facts: Facts): Map<Recov
 /** Failed attempts between what the docs say and what worked, with another request or command than both. */
 function guessesAfter({ failure, fix }: Recovery, all: Recovery[], facts: Facts): Recovery[] {
   if (fix === null) return [];
-  const right = namesOf(fix, facts);
+  const workingNames = attemptedNamesOf(fix, facts);
   return all.filter((each) => {
     const isLater = each.fix === fix && each.failure.seqs[0]! > failure.seqs[0]!;
-    return isLater && !namesOf(each.call, facts).some((name) => right.includes(name));
+    return isLater && !attemptedNamesOf(each.call, facts).some((name) => workingNames.includes(name));
   });
 }
 
 /** The request or command of a call, as it appears in a docs page: the path, or a simple command. */
-function namesOf(call: Recovery["call"], facts: Facts): string[] {
+function attemptedNamesOf(call: Recovery["call"], facts: Facts): string[] {
   if (call === null) return [];
   const { requests, commands } = triedBy(call, facts);
   const paths = requests.flatMap(({ url }) => URL.parse(url)?.pathname ?? []).filter((path) => path.length > 3);
@@ -51,30 +51,31 @@ function missingUrl({ failure }: Recovery, { taskRequests }: Facts): string | nu
  * The page that contains what failed but not what worked instead, so it misleads its readers. If nothing worked, it must
  * contain the whole URL.
  */
-function wrongPage(recovery: Recovery, facts: Facts): WrongPage | null {
+function findMisleadingPage(recovery: Recovery, facts: Facts): WrongPage | null {
   const { failure, call, fix } = recovery;
-  const right = namesOf(fix, facts);
-  const missing = fix === null ? missingUrl(recovery, facts) : null;
-  const wrong = fix === null ? [] : namesOf(call, facts).filter((name) => !right.includes(name));
-  if (missing !== null) wrong.push(missing);
-  if (wrong.length === 0 || (fix !== null && right.length === 0)) return null;
+  const workingNames = attemptedNamesOf(fix, facts);
+  const missingAddress = fix === null ? missingUrl(recovery, facts) : null;
+  const failedNames = fix === null ? [] : attemptedNamesOf(call, facts).filter((name) => !workingNames.includes(name));
+  if (missingAddress !== null) failedNames.push(missingAddress);
+  if (failedNames.length === 0 || (fix !== null && workingNames.length === 0)) return null;
   for (const { seq, tool, output } of facts.results) {
     if (tool !== "fetch_page" || seq > failure.seqs[0]! || typeof output?.text !== "string") continue;
     const lines = output.text.split("\n");
-    const at = lines.findIndex((each) => wrong.some((name) => indexOfName(flat(each), name) >= 0));
-    if (at < 0) continue;
-    const found = wrong.find((name) => indexOfName(flat(lines[at]!), name) >= 0)!;
+    const index = lines.findIndex((each) => failedNames.some((name) => indexOfName(flat(each), name) >= 0));
+    if (index < 0) continue;
+    const found = failedNames.find((name) => indexOfName(flat(lines[index]!), name) >= 0)!;
     const url = typeof output.url === "string" ? output.url : null;
     const expected =
-      right.find((name) => !wrong.includes(name) && name.startsWith("/") === found.startsWith("/")) ?? null;
-    const name = found === missing ? shortAddress(found) : found;
-    return { seq, url, line: at + 1, found: name, expected, text: lineOrNull(lines[at]), steps: [] };
+      workingNames.find((name) => !failedNames.includes(name) && name.startsWith("/") === found.startsWith("/")) ??
+      null;
+    const name = found === missingAddress ? shortAddress(found) : found;
+    return { seq, url, line: index + 1, found: name, expected, text: lineOrNull(lines[index]), steps: [] };
   }
   return null;
 }
 
 /** What a call did, for a person: its request, or its command. */
-function stepOf(role: EvidenceStep["role"], call: Recovery["call"], otherwise: number, facts: Facts): EvidenceStep {
+function stepOf(role: EvidenceStep["role"], call: Recovery["call"], fallbackSeq: number, facts: Facts): EvidenceStep {
   const http = call && facts.taskRequests.findLast(({ id }) => id === call.id);
   if (http) {
     const what = line(`${http.method.toUpperCase()} ${shortAddress(http.url)}`, 200);
@@ -82,11 +83,16 @@ function stepOf(role: EvidenceStep["role"], call: Recovery["call"], otherwise: n
   }
   const result = call && facts.results.find(({ id }) => id === call.id);
   const command = typeof call?.input?.command === "string" ? call.input.command : (call?.tool ?? "");
-  return { role, event: result?.seq ?? call?.seq ?? otherwise, what: line(command, 200), status: null };
+  return { role, event: result?.seq ?? call?.seq ?? fallbackSeq, what: line(command, 200), status: null };
 }
 
 /** A page that misleads, with what the agent tried until something worked. */
-function wrongDraft(recovery: Recovery, { seq, ...page }: WrongPage, guesses: Recovery[], facts: Facts): Draft {
+function misleadingPageDraft(
+  recovery: Recovery,
+  { seq, ...page }: WrongPage,
+  guesses: Recovery[],
+  facts: Facts,
+): FindingDraft {
   const { failure, fate, call, fix } = recovery;
   const { url, found, expected } = page;
   const kind = found.includes(" ") ? "command" : "path";
@@ -108,7 +114,7 @@ function wrongDraft(recovery: Recovery, { seq, ...page }: WrongPage, guesses: Re
     description: `${sentence(failure.message)}${expected === null ? "" : ` What worked: ${expected}.`}${guessNote}`,
     url,
     cause: { ...noCause, failures: failures.map(({ seqs }) => seqs[0]!) },
-    events: inOrder([seq, ...failures.flatMap(({ seqs }) => seqs)]),
+    events: sortedUnique([seq, ...failures.flatMap(({ seqs }) => seqs)]),
     evidence: { ...page, steps },
     grounds: [url === null ? "run" : askedFor(url)],
     remedy: [

@@ -5,13 +5,13 @@ import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { linkEvidence } from "../link-edits.ts";
 import { slowPageMs } from "../methodology.ts";
-import { count, duration, line, list, sameAddress, sentence, shortAddress } from "../text.ts";
-import { entryOf } from "./catalogue.ts";
+import { count, duration, line, list, normalizeAddress, sentence, shortAddress } from "../text.ts";
+import { checkFrictionOf } from "./catalogue.ts";
 import { conductDrafts } from "./conduct-findings.ts";
-import { type Draft, type Finding, fingerprint, noCause, pageName } from "./finding.ts";
+import { type Finding, type FindingDraft, fingerprint, noCause, pageName } from "./finding.ts";
 import { goalDrafts } from "./goal-findings.ts";
 
-const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: Draft): Finding => ({
+const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: FindingDraft): Finding => ({
   cause: noCause,
   fix: null,
   quote: null,
@@ -42,12 +42,13 @@ export function pathFindings(facts: Facts): Finding[] {
   return [...drafts, ...(nothing ? [nothingRead(facts)] : [])].map(toFinding);
 }
 
-function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft | null {
+function failureDraft(failure: Failure, facts: Facts, blocked: boolean): FindingDraft | null {
   const request = facts.taskRequests.find((http) => http.seq === failure.seqs[0] && failed(http));
   const requests = facts.taskRequests.filter(
     (http) => http === request || (http.id !== null && http.id === failure.id),
   );
-  const start = failure.url !== null && facts.starts.some((each) => sameAddress(each) === sameAddress(failure.url!));
+  const start =
+    failure.url !== null && facts.starts.some((each) => normalizeAddress(each) === normalizeAddress(failure.url!));
   const blocks = blocked && start;
   // If nothing could be read, this is also why the goal was not found.
   const cause = {
@@ -67,9 +68,9 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft |
       phase: "execution",
       category: "other",
       subject: `${failure.tool} ${failure.message.replace(/\d+/g, "#")}`,
-      title: `${failure.what === "tool" ? `The tool ${failure.tool} failed` : `Error in ${failure.tool}`}${message ? `: ${message}` : ""}`,
+      title: `${failure.source === "tool" ? `The tool ${failure.tool} failed` : `Error in ${failure.tool}`}${message ? `: ${message}` : ""}`,
       description: message || "No reason given.",
-      grounds: [failure.what === "tool" ? `tool ${failure.tool}` : "run"],
+      grounds: [failure.source === "tool" ? `tool ${failure.tool}` : "run"],
       remedy: [`tool ${failure.tool}`, `Fix the failure of ${failure.tool}`],
     };
   const place = shortAddress(failure.url, facts.starts[0]);
@@ -80,7 +81,7 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft |
       severity: blocks ? "critical" : "high",
       phase: "setup",
       category: "auth",
-      subject: sameAddress(failure.url),
+      subject: normalizeAddress(failure.url),
       title: `Page requires sign-in: ${place}`,
       description: message,
       grounds: [askedFor(failure.url)],
@@ -92,7 +93,7 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft |
     ...common,
     severity: blocks ? "critical" : robots ? "medium" : "high",
     category: robots ? "auth" : failure.code === "soft_404" ? "silent_failure" : "unreadable_page",
-    subject: sameAddress(failure.url),
+    subject: normalizeAddress(failure.url),
     title: robots ? `robots.txt blocks agents from ${place}` : `Page cannot be read: ${place}`,
     description: message || "The page loaded, but it has no readable text.",
     grounds: [askedFor(failure.url)],
@@ -104,7 +105,7 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft |
   };
 }
 
-function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolean): Draft {
+function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolean): FindingDraft {
   const answer = http.status === null ? "no answer" : String(http.status);
   const place = `${shortAddress(http.url, facts.starts[0])} (${answer})`;
   const host = URL.parse(http.url)?.host ?? http.url;
@@ -114,7 +115,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
     phase: "discovery" as const,
     description,
     url: http.foundOn ?? http.url,
-    subject: sameAddress(http.url),
+    subject: normalizeAddress(http.url),
     place,
     // After a link is fixed, nobody requests the old URL; a guess can be repeated.
     grounds: [http.foundOn === null || http.provenance === "guessed" ? askedFor(http.url) : readOf(http.foundOn)],
@@ -135,7 +136,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
       severity: blocks ? "critical" : "high",
       category: "dead_link",
       title: `Redirect loop: ${shortAddress(http.url, facts.starts[0])}`,
-      remedy: [`redirect ${sameAddress(http.url)}`, "Fix the redirect loop", "links"],
+      remedy: [`redirect ${normalizeAddress(http.url)}`, "Fix the redirect loop", "links"],
     };
   if (http.status === 429 || failure.code === "timeout")
     return {
@@ -173,15 +174,16 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
     title: `Dead link ${where}: ${place}`,
     evidence: linkEvidence(http.url, http.foundOn, facts),
     remedy: ofList
-      ? [ofList, entryOf({ id: list, group: "link" }).remedy, "links"]
+      ? [ofList, checkFrictionOf({ id: list, group: "link" }).remedy, "links"]
       : [key, `Fix broken links ${where}`, "links"],
   };
 }
 
 /** A person was needed, to grant access or for anything else. */
-function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): Draft {
+function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): FindingDraft {
   const refused =
-    url !== null && facts.taskRequests.find((http) => sameAddress(http.url) === sameAddress(url) && failed(http));
+    url !== null &&
+    facts.taskRequests.find((http) => normalizeAddress(http.url) === normalizeAddress(url) && failed(http));
   const failure = refused && facts.failures.find((each) => each.seqs[0] === refused.seq);
   const cause = { ...noCause, interruptions: [seq] };
   if (refused && failure) {
@@ -193,7 +195,7 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     severity: "high",
     phase: "execution",
     category: "needs_human",
-    subject: url === null ? request.toLowerCase().replace(/\d+/g, "#") : sameAddress(url),
+    subject: url === null ? request.toLowerCase().replace(/\d+/g, "#") : normalizeAddress(url),
     title: `Agent needed a person: ${request}`,
     description: `The agent asked: ${sentence(line(question, 500))}`,
     url,
@@ -204,14 +206,14 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
   };
 }
 
-function slowDrafts(facts: Facts): Draft[] {
+function slowDrafts(facts: Facts): FindingDraft[] {
   return facts.taskRequests
     .filter((http) => !failed(http) && http.ms > slowPageMs)
     .map((http) => ({
       severity: http.ms > 10_000 ? "medium" : "low",
       phase: "discovery",
       category: "slow",
-      subject: sameAddress(http.url),
+      subject: normalizeAddress(http.url),
       title: `Slow page: ${pageName(facts, http.url)} took ${duration(http.ms / 1000)}`,
       description: `${http.method} ${http.url} took ${duration(http.ms / 1000)}; pages should respond within ${slowPageMs / 1000} s.`,
       url: http.url,
@@ -224,7 +226,7 @@ function slowDrafts(facts: Facts): Draft[] {
     }));
 }
 
-function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): Draft {
+function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): FindingDraft {
   const covered = facts.goalAnswer?.state === "likely" || facts.outcome === "succeeded";
   const goal = facts.kind === "model" ? "the goal was reached" : "a likely answer was found";
   const amount = unit === "ms" ? duration(value / 1000) : `${value} ${line(unit, 20)}`;
@@ -246,14 +248,14 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
   };
 }
 
-function nothingRead(facts: Facts): Draft {
+function nothingRead(facts: Facts): FindingDraft {
   const starts = list(facts.starts.map((start) => line(start, 200)));
   return {
     severity: "critical",
     phase: "discovery",
     category: "unreadable_page",
     subject: `start ${facts.starts
-      .map((start) => sameAddress(start))
+      .map((start) => normalizeAddress(start))
       .sort()
       .join(" ")}`,
     title: "No page could be read at the start URLs",

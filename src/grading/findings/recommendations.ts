@@ -3,7 +3,7 @@ import type { Facts } from "../facts.ts";
 import type { Friction, LostPoints, Recommendation } from "../grade.ts";
 import { type Methodology, severityRank } from "../methodology.ts";
 import { line, list, sentence } from "../text.ts";
-import { type Finding, joinCauses, noCause, worst } from "./finding.ts";
+import { type Finding, joinCauses, noCause, worstSeverity } from "./finding.ts";
 import { gainOf, rangeOf, sharesOf } from "./gains.ts";
 
 /** One recommended fix for each change that would remove listed friction points, highest gain first. */
@@ -13,20 +13,20 @@ export function recommendationsOf(
   facts: Facts,
   { measured, lost, methodology }: { measured: Measured; lost: LostPoints | null; methodology: Methodology },
 ): Recommendation[] {
-  const listed = new Set(frictions.map((friction) => friction.fingerprint));
-  const advice = [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
+  const listedFingerprints = new Set(frictions.map((friction) => friction.fingerprint));
+  const groups = [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
     // The agent's own mistakes need no change in the docs.
-    .filter((group) => group.some(({ fingerprint, owner }) => listed.has(fingerprint) && owner !== "agent"))
+    .filter((group) => group.some(({ fingerprint, owner }) => listedFingerprints.has(fingerprint) && owner !== "agent"))
     .map((group) => ({ group, cause: group.map((finding) => finding.cause).reduce(joinCauses) }))
     .map(({ group, cause }) => ({
-      title: line(titleOf(group), 160),
-      action: line(actionOf(group), 1200),
+      title: line(titleOfGroup(group), 160),
+      action: line(actionOfGroup(group), 1200),
       url: group.find((finding) => finding.url !== null)?.url ?? null,
       gain: rangeOf(cause, facts, measured, methodology),
       evidence: evidenceOf(group),
-      frictions: group.map((finding) => finding.fingerprint).filter((print) => listed.has(print)),
+      frictions: group.map((finding) => finding.fingerprint).filter((print) => listedFingerprints.has(print)),
       expectedGain: gainOf(cause, facts, measured, methodology),
-      severity: severityRank[worst(group.map((finding) => finding.severity))],
+      severity: severityRank[worstSeverity(group.map((finding) => finding.severity))],
       fixable: group
         .filter(({ owner }) => owner === "fixes")
         .reduce((all, { cause }) => joinCauses(all, cause), noCause),
@@ -37,9 +37,9 @@ export function recommendationsOf(
         a.severity - b.severity ||
         (a.title < b.title ? -1 : a.title > b.title ? 1 : 0),
     );
-  const causes = advice.map(({ fixable }) => fixable);
+  const causes = groups.map(({ fixable }) => fixable);
   const shares = lost === null ? [] : sharesOf(causes, lost.fixes, facts, measured, methodology);
-  return advice.map(({ severity: _severity, fixable: _fixable, ...each }, i) => ({
+  return groups.map(({ severity: _severity, fixable: _fixable, ...each }, i) => ({
     priority: i + 1,
     ...each,
     lostPoints: shares[i] ?? null,
@@ -48,16 +48,16 @@ export function recommendationsOf(
 
 /** The first that says what to write instead, or else the first. */
 function evidenceOf(group: Finding[]): Finding["evidence"] {
-  const all = group.flatMap(({ evidence }) => evidence ?? []);
-  return all.find(({ expected }) => expected !== null) ?? all[0] ?? null;
+  const evidences = group.flatMap(({ evidence }) => evidence ?? []);
+  return evidences.find(({ expected }) => expected !== null) ?? evidences[0] ?? null;
 }
 
-function titleOf(group: Finding[]): string {
+function titleOfGroup(group: Finding[]): string {
   const { title, kind } = group[0]!.remedy;
   return group.length > 1 && kind !== "labels" ? `${title} (${group.length})` : title;
 }
 
-function actionOf(group: Finding[]): string {
+function actionOfGroup(group: Finding[]): string {
   const { kind } = group[0]!.remedy;
   const first = group[0]!;
   const places = list(
@@ -65,18 +65,18 @@ function actionOf(group: Finding[]): string {
     8,
   );
   const fix = [...new Set(group.flatMap((finding) => finding.fix ?? []))].slice(0, 2).map(sentence).join(" ");
-  const placed = !first.title.startsWith(first.place.replace(/…$/, ""));
+  const namesPlace = !first.title.startsWith(first.place.replace(/…$/, ""));
   const texts = {
     links: `${first.url === null ? "Links" : `On ${first.url}, links`} that don't work: ${places}. ${fix || "Update each to the page's current URL, or remove it."}`,
     labels: `${places}. ${fix || "Add the language after each opening fence."}`,
     samples: `${group.length === 1 ? first.description : `On ${first.url}: ${places}.`} ${fix || "Correct the samples so that they can be copied and run."}`,
-    check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${seenAt(group)}`,
-    other: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && placed) ? `Affected: ${places}.` : fix ? "" : first.description}`,
+    check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${affectedPages(group)}`,
+    other: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && namesPlace) ? `Affected: ${places}.` : fix ? "" : first.description}`,
   };
   return texts[kind];
 }
 
-function seenAt(group: Finding[]): string {
+function affectedPages(group: Finding[]): string {
   const urls = [...new Set(group.flatMap((finding) => finding.url ?? []))];
   return urls.length < 2 ? "" : `Affected: ${list(urls, 4)}.`;
 }

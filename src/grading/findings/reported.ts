@@ -3,10 +3,10 @@ import type { EventOf } from "../events.ts";
 import { askedFor } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
-import { textOf, voiceOf } from "../judge/evidence.ts";
+import { textOf, textSourceOf } from "../judge/evidence.ts";
 import { addressFilter } from "../judge/judge.ts";
-import { flat, line, lowerFirst, sameAddress, sentence } from "../text.ts";
-import { type Finding, fingerprint, inOrder, noCause } from "./finding.ts";
+import { flat, line, lowerFirst, normalizeAddress, sentence } from "../text.ts";
+import { type Finding, fingerprint, noCause, sortedUnique } from "./finding.ts";
 
 /** Distinguishes friction reported by the agent from that found by rules and judges. */
 const keyOf = (print: string) => `agent ${print}`;
@@ -28,7 +28,7 @@ export function withReported(findings: Finding[], facts: Facts, session: Session
   const fingerprints = new Set<string>();
   const lookup = toLookup(facts, session);
   const { toolOf } = lookup;
-  const world = session.filter((event) => voiceOf(event, toolOf) !== "agent");
+  const world = session.filter((event) => textSourceOf(event, toolOf) !== "agent");
   const reports = facts.calls.filter(({ tool }) => tool === "report_friction").slice(0, maxReports);
   for (const call of reports) {
     const proof = prove(call, facts, session, lookup);
@@ -47,7 +47,7 @@ export function withReported(findings: Finding[], facts: Facts, session: Session
         ...finding,
         description: line(`${sentence(finding.description)} The agent: ${sentence(title)}`, 1200),
         quote: finding.quote ?? (line(quote) || null),
-        events: inOrder([...finding.events, ...(page ? [page.seq] : [])]),
+        events: sortedUnique([...finding.events, ...(page ? [page.seq] : [])]),
       };
   }
   return all;
@@ -87,11 +87,11 @@ function prove(
   const page =
     quote === null
       ? undefined
-      : before.find((event) => voiceOf(event, toolOf) === "page" && textOf(event).includes(quote));
-  const address = typeof input?.url === "string" && URL.canParse(input.url) ? sameAddress(input.url) : null;
+      : before.find((event) => textSourceOf(event, toolOf) === "page" && textOf(event).includes(quote));
+  const address = typeof input?.url === "string" && URL.canParse(input.url) ? normalizeAddress(input.url) : null;
   const failure = facts.failures.findLast(({ seqs, id, url }) => {
     if (seqs.some((each) => each >= seq)) return false;
-    if (address !== null && url !== null && sameAddress(url) === address) return true;
+    if (address !== null && url !== null && normalizeAddress(url) === address) return true;
     if (quote === null) return false;
     const own = [...seqs.flatMap((each) => bySeq.get(each) ?? []), ...((id !== null && callsById.get(id)) || [])];
     return own.some((event) => event.seq < seq && textOf(event).includes(quote));
@@ -101,7 +101,7 @@ function prove(
 
 function toFinding({ failure, page, quote }: Proof, title: string): Finding {
   const category = page ? "misleading_docs" : "other";
-  const subject = failure.url === null ? `agent ${failure.tool}` : `agent ${sameAddress(failure.url)}`;
+  const subject = failure.url === null ? `agent ${failure.tool}` : `agent ${normalizeAddress(failure.url)}`;
   const print = fingerprint(category, subject);
   return {
     fingerprint: print,
@@ -113,7 +113,7 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     quote: line(quote) || null,
     url: failure.url === null ? null : line(failure.url, 2000),
     onPath: true,
-    events: inOrder([...failure.seqs, ...(page ? [page.seq] : [])]),
+    events: sortedUnique([...failure.seqs, ...(page ? [page.seq] : [])]),
     cause: { ...noCause, failures: failure.seqs.slice(0, 1) },
     remedy: { key: keyOf(print), title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
     place: line(title, 120),

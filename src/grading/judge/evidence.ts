@@ -21,7 +21,10 @@ export function partsOf(goal: string): string[] {
 }
 
 /** The source of an event's text: the world (what happened), the agent, or a page that it read. */
-export function voiceOf(event: SessionEvent, toolOf: (id: string) => string | undefined): "world" | "agent" | "page" {
+export function textSourceOf(
+  event: SessionEvent,
+  toolOf: (id: string) => string | undefined,
+): "world" | "agent" | "page" {
   const byTool = (tool: string) =>
     provingTools.includes(tool) ? "world" : speakingTools.includes(tool) ? "agent" : "page";
   if (event.type === "tool_result") return byTool(event.tool);
@@ -29,17 +32,17 @@ export function voiceOf(event: SessionEvent, toolOf: (id: string) => string | un
   return event.type === "error" || event.type === "limit" || event.type === "interruption" ? "world" : "agent";
 }
 
-const texts = new WeakMap<SessionEvent, string>();
+const textCache = new WeakMap<SessionEvent, string>();
 
 /**
  * Every text in an event, one line each, plus the whole event as shown to a judge. Kept with the event, because claims and
  * addresses are looked up in the same events again and again.
  */
 export function textOf(event: SessionEvent): string {
-  const cached = texts.get(event);
+  const cached = textCache.get(event);
   if (cached !== undefined) return cached;
   const text = gatherText(event);
-  texts.set(event, text);
+  textCache.set(event, text);
   return text;
 }
 
@@ -59,15 +62,15 @@ function fieldsOf({ seq: _seq, at: _at, tMs: _tMs, source: _source, type: _type,
 
 /** One event as one line, with texts shortened in the middle to `chars`. */
 function toLine(event: SessionEvent, chars: number): string {
-  const short = (text: string) => {
-    const all = flat(text);
-    if (all.length <= chars) return all;
+  const shorten = (text: string) => {
+    const textOnOneLine = flat(text);
+    if (textOnOneLine.length <= chars) return textOnOneLine;
     const tail = Math.floor(chars / 3);
-    return `${all.slice(0, chars - tail)} […${all.length - chars} characters omitted…] ${all.slice(-tail)}`;
+    return `${textOnOneLine.slice(0, chars - tail)} […${textOnOneLine.length - chars} characters omitted…] ${textOnOneLine.slice(-tail)}`;
   };
-  const json = JSON.stringify(fieldsOf(event), (_, value) => (typeof value === "string" ? short(value) : value));
-  const all = flat(json);
-  return `[${event.seq}] ${event.type} ${all.length > 4 * chars ? `${all.slice(0, 4 * chars)}…` : all}`;
+  const json = JSON.stringify(fieldsOf(event), (_, value) => (typeof value === "string" ? shorten(value) : value));
+  const jsonOnOneLine = flat(json);
+  return `[${event.seq}] ${event.type} ${jsonOnOneLine.length > 4 * chars ? `${jsonOnOneLine.slice(0, 4 * chars)}…` : jsonOnOneLine}`;
 }
 
 /** Priority to keep, 0 first: failures, the agent's last actions, other actions and responses, pages, thoughts. */
@@ -91,12 +94,14 @@ function rankOf(event: SessionEvent, isLate: boolean): number {
 }
 
 /** The events of a session for a judge, within a maximum length: the important ones stay, and omissions are marked. */
-export function quoteSession(events: SessionEvent[], most = maxChars): string {
+export function quoteSession(events: SessionEvent[], maxLength = maxChars): string {
   // The live output of a command is repeated in its result.
-  const all = events.filter((event) => event.type !== "usage" && !(event.type === "message" && event.id !== undefined));
-  const ranked = all
+  const shownEvents = events.filter(
+    (event) => event.type !== "usage" && !(event.type === "message" && event.id !== undefined),
+  );
+  const ranked = shownEvents
     .map((event, i) => {
-      const rank = rankOf(event, i >= all.length - lastEvents);
+      const rank = rankOf(event, i >= shownEvents.length - lastEvents);
       return { seq: event.seq, rank, text: toLine(event, rank < 2 ? 1500 : 500) };
     })
     .sort((a, b) => a.rank - b.rank || b.seq - a.seq);
@@ -104,21 +109,21 @@ export function quoteSession(events: SessionEvent[], most = maxChars): string {
   let chars = 0;
   for (const { seq, text } of ranked) {
     // A short event may fit where a long one didn't.
-    if (chars + text.length > most) continue;
+    if (chars + text.length > maxLength) continue;
     chars += text.length + 1;
     textBySeq.set(seq, text);
   }
   const lines: string[] = [];
-  let left = 0;
-  for (const { seq } of all) {
+  let omitted = 0;
+  for (const { seq } of shownEvents) {
     const text = textBySeq.get(seq);
-    if (text === undefined) left++;
+    if (text === undefined) omitted++;
     else {
-      if (left > 0) lines.push(`(${left} events omitted)`);
-      left = 0;
+      if (omitted > 0) lines.push(`(${omitted} events omitted)`);
+      omitted = 0;
       lines.push(text);
     }
   }
-  if (left > 0) lines.push(`(${left} events omitted)`);
+  if (omitted > 0) lines.push(`(${omitted} events omitted)`);
   return lines.join("\n");
 }

@@ -4,7 +4,7 @@ import { invalidInput } from "../../schema.ts";
 import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
 import { flat, line } from "../text.ts";
-import { partsOf, textOf, voiceOf } from "./evidence.ts";
+import { partsOf, textOf, textSourceOf } from "./evidence.ts";
 import { createProof } from "./proof.ts";
 import { Answer, boundAnswer } from "./rubric.ts";
 
@@ -118,7 +118,7 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
       return unclear;
     }
     if (claim.met === "unclear") return { ...unclear, why: clean(claim.why) };
-    const fits = claim.met === "yes" ? showsSuccess : (event: SessionEvent) => voiceOf(event, toolOf) !== "page";
+    const fits = claim.met === "yes" ? showsSuccess : (event: SessionEvent) => textSourceOf(event, toolOf) !== "page";
     const proof = prove(claim, fits);
     if (typeof proof === "string") {
       dropped.push(`part ${i + 1}, ${claim.met}: ${proof}`);

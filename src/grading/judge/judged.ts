@@ -4,18 +4,19 @@ import { type Finding, fingerprint, noCause, pageName } from "../findings/findin
 import { isReported } from "../findings/reported.ts";
 import type { Friction, Judged } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
-import { count, flat, line, lineOrNull, lowerFirst, sameAddress, sentence } from "../text.ts";
+import { count, flat, line, lineOrNull, lowerFirst, normalizeAddress, sentence } from "../text.ts";
 import { familyOf, type Judgement } from "./judge.ts";
 
 /** The judge of a report, its cost, and what remains of its answer. */
-export function judgedBy({ model, usage, verdict, reason }: Judgement, facts: Facts): Judged {
-  const sum = (of: (each: (typeof usage)[number]) => number) => usage.reduce((total, each) => total + of(each), 0);
-  const priced = usage.every(({ costUsd }) => costUsd !== null);
+export function toJudgeSummary({ model, usage, verdict, reason }: Judgement, facts: Facts): Judged {
+  const sum = (amountOf: (each: (typeof usage)[number]) => number) =>
+    usage.reduce((total, each) => total + amountOf(each), 0);
+  const allPriced = usage.every(({ costUsd }) => costUsd !== null);
   const agents = [facts.model, ...facts.usage.map((each) => each.model)].filter((each) => each !== null);
-  const kin = agents.find((agent) => familyOf(agent) === familyOf(model));
+  const relatedAgent = agents.find((agent) => familyOf(agent) === familyOf(model));
   return {
     model,
-    costUsd: priced ? Math.round(sum(({ costUsd }) => costUsd ?? 0) * 1e6) / 1e6 : null,
+    costUsd: allPriced ? Math.round(sum(({ costUsd }) => costUsd ?? 0) * 1e6) / 1e6 : null,
     inputTokens: sum(({ inputTokens }) => inputTokens),
     outputTokens: sum(({ outputTokens }) => outputTokens),
     calls: usage.length,
@@ -24,8 +25,8 @@ export function judgedBy({ model, usage, verdict, reason }: Judgement, facts: Fa
     dropped: (verdict?.dropped ?? []).map((each) => line(each, 300)),
     notice: reason
       ? line(sentence(reason), 400)
-      : kin !== undefined
-        ? `The judge and the agent (${line(kin, 100)}) are from the same model family, and models tend to favor their own. Set a judge from another family in EVALD_JUDGE_MODEL.`
+      : relatedAgent !== undefined
+        ? `The judge and the agent (${line(relatedAgent, 100)}) are from the same model family, and models tend to favor their own. Set a judge from another family in EVALD_JUDGE_MODEL.`
         : null,
   };
 }
@@ -33,50 +34,55 @@ export function judgedBy({ model, usage, verdict, reason }: Judgement, facts: Fa
 const ranks = Object.keys(severityRank) as Friction["severity"][];
 
 /** The findings of the rules with the judge's ratings, plus the judge's own findings. */
-export function withJudged(findings: Finding[], facts: Facts): Finding[] {
-  const all = new Map(findings.map((finding) => [finding.fingerprint, finding]));
+export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
+  const findingsByFingerprint = new Map(findings.map((finding) => [finding.fingerprint, finding]));
   // One cause is one finding, no matter who found it: what the agent reported for the same event, and what rules found
   // for the same failure.
-  const findSame = ({ finding, events }: JudgedFriction) =>
+  const findSameCause = ({ finding, events }: JudgedFriction) =>
     finding === ""
-      ? ([...all.values()].find((each) => isReported(each) && each.events.includes(events[0] ?? -1)) ??
-        [...all.values()].find(({ cause }) => cause.failures.some((seq) => isOfFailure(seq, events))))
+      ? ([...findingsByFingerprint.values()].find(
+          (each) => isReported(each) && each.events.includes(events[0] ?? -1),
+        ) ??
+        [...findingsByFingerprint.values()].find(({ cause }) =>
+          cause.failures.some((seq) => citesFailure(seq, events)),
+        ))
       : undefined;
   // A judge may cite the call, the request or the result of a failure.
-  const isOfFailure = (first: number, events: number[]): boolean => {
+  const citesFailure = (first: number, events: number[]): boolean => {
     const failure = facts.failures.find(({ seqs }) => seqs[0] === first);
     const calls = facts.calls.filter(({ id }) => failure?.id === id).map(({ seq }) => seq);
     return [...(failure?.seqs ?? [first]), ...calls].some((seq) => events.includes(seq));
   };
   for (const friction of facts.judgement?.verdict?.frictions ?? []) {
-    const sameCause = all.get(friction.finding) ?? findSame(friction);
+    const sameCause = findingsByFingerprint.get(friction.finding) ?? findSameCause(friction);
     const finding = sameCause ?? toFinding(friction, facts);
-    const same = sameCause ?? all.get(finding.fingerprint);
+    const existing = sameCause ?? findingsByFingerprint.get(finding.fingerprint);
     // A mistake in the docs is the cause of the failure that it led to, and replaces it.
-    const isCause = sameCause !== undefined && friction.finding === "" && isOfDocs(friction) && !isOfDocs(sameCause);
+    const isCause =
+      sameCause !== undefined && friction.finding === "" && isDocsMistake(friction) && !isDocsMistake(sameCause);
     if (isCause) {
       const cause = toFinding(friction, facts);
-      all.delete(sameCause.fingerprint);
-      all.set(cause.fingerprint, { ...cause, cause: sameCause.cause });
-    } else if (!same) all.set(finding.fingerprint, finding);
-    else if (same.remedy.key !== `judge ${same.fingerprint}`)
-      all.set(same.fingerprint, {
-        ...same,
-        severity: oneStepTo(same.severity, friction.severity),
-        description: line(`${sentence(same.description)} The judge: ${sentence(friction.why)}`, 1200),
-        quote: same.quote ?? (line(friction.quote) || null),
+      findingsByFingerprint.delete(sameCause.fingerprint);
+      findingsByFingerprint.set(cause.fingerprint, { ...cause, cause: sameCause.cause });
+    } else if (!existing) findingsByFingerprint.set(finding.fingerprint, finding);
+    else if (existing.remedy.key !== `judge ${existing.fingerprint}`)
+      findingsByFingerprint.set(existing.fingerprint, {
+        ...existing,
+        severity: oneStepToward(existing.severity, friction.severity),
+        description: line(`${sentence(existing.description)} The judge: ${sentence(friction.why)}`, 1200),
+        quote: existing.quote ?? (line(friction.quote) || null),
         // If the judge names a mistake in the docs, the error isn't the agent's own.
         owner: "fixes",
-        fix: same.fix ?? friction.advice,
+        fix: existing.fix ?? friction.advice,
       });
   }
-  return [...all.values()];
+  return [...findingsByFingerprint.values()];
 }
 
-const isOfDocs = ({ category }: { category: string }): boolean => category === "misleading_docs";
+const isDocsMistake = ({ category }: { category: string }): boolean => category === "misleading_docs";
 
 /** A judge may change the severity of a rule's finding by one step, because the text that it read may try to influence it. */
-function oneStepTo(from: Friction["severity"], to: Friction["severity"]): Friction["severity"] {
+function oneStepToward(from: Friction["severity"], to: Friction["severity"]): Friction["severity"] {
   return ranks[severityRank[from] + Math.sign(severityRank[to] - severityRank[from])] ?? from;
 }
 
@@ -87,20 +93,20 @@ function toFinding(
   { severity, phase, category, title, why, advice, events, quote }: JudgedFriction,
   facts: Facts,
 ): Finding {
-  const proof = events[0];
-  const result = facts.results.find(({ seq }) => seq === proof);
-  const call = facts.calls.find(({ seq, id }) => seq === proof || id === result?.id);
-  const http = facts.taskRequests.find((each) => each.seq === proof || (call && each.id === call.id));
+  const firstEvent = events[0];
+  const result = facts.results.find(({ seq }) => seq === firstEvent);
+  const call = facts.calls.find(({ seq, id }) => seq === firstEvent || id === result?.id);
+  const http = facts.taskRequests.find((each) => each.seq === firstEvent || (call && each.id === call.id));
   const address = http?.url ?? (typeof call?.input?.url === "string" ? call.input.url : null);
   const requestedUrl = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
   const subject =
-    requestedUrl === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${sameAddress(requestedUrl)}`;
+    requestedUrl === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${normalizeAddress(requestedUrl)}`;
   const evidence = pageWith(quote, events, facts);
   // The page to change, rather than a URL that failed.
   const url = evidence?.url ?? requestedUrl;
-  const print = fingerprint(category, subject);
+  const findingFingerprint = fingerprint(category, subject);
   return {
-    fingerprint: print,
+    fingerprint: findingFingerprint,
     severity,
     phase,
     category,
@@ -111,7 +117,7 @@ function toFinding(
     onPath: true,
     events,
     cause: noCause,
-    remedy: { key: `judge ${print}`, title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
+    remedy: { key: `judge ${findingFingerprint}`, title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
     place: line(title, 120),
     owner: "fixes",
     evidence,
@@ -127,12 +133,12 @@ function pageWith(quote: string, events: number[], facts: Facts): Finding["evide
   for (const { seq, tool, output } of facts.results) {
     if (!events.includes(seq) || tool !== "fetch_page" || typeof output?.text !== "string") continue;
     const lines = output.text.split("\n");
-    const at = lines.findIndex((each) => flat(each).includes(words));
+    const index = lines.findIndex((each) => flat(each).includes(words));
     const url = typeof output.url === "string" ? line(output.url, 2000) : "";
-    if (at < 0 || !/^https?:\/\//i.test(url)) continue;
-    const what = pageName(facts, url);
-    const steps = [{ role: "read" as const, event: seq, what, status: null }];
-    return { url, line: at + 1, found: line(words), expected: null, text: lineOrNull(lines[at]), steps };
+    if (index < 0 || !/^https?:\/\//i.test(url)) continue;
+    const page = pageName(facts, url);
+    const steps = [{ role: "read" as const, event: seq, what: page, status: null }];
+    return { url, line: index + 1, found: line(words), expected: null, text: lineOrNull(lines[index]), steps };
   }
   return null;
 }

@@ -1,6 +1,6 @@
 import type { Artifact } from "../../agents/agent.ts";
 import { line } from "../../grading/text.ts";
-import { formatBytes, formatNumber, plain } from "../../reports/labels.ts";
+import { formatBytes, formatNumber, humanize } from "../../reports/labels.ts";
 import type { Trace } from "../../reports/trace-schema.ts";
 import { Payload } from "./payload.tsx";
 
@@ -41,7 +41,7 @@ export function EventLine({ event, failed, here, names, report, files, isInline 
       >
         <summary>
           <span class="kind">
-            {plain(type)}
+            {humanize(type)}
             {source !== "agent" && <small> {source}</small>}
           </span>{" "}
           <span class="what">{summaryOf(type, fields)}</span>
@@ -96,13 +96,13 @@ function textOf(type: Event["type"], fields: Record<string, unknown>): string {
     case "interruption":
       return text("question");
     case "limit":
-      return `${plain(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amount(fields)}`;
+      return `${humanize(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amount(fields)}`;
     case "milestone":
       return fields.name === null
         ? `Unreadable milestone · ${JSON.stringify(fields.raw)}`
-        : `${plain(text("name"))} · ${brief(fields.detail)}`;
+        : `${humanize(text("name"))} · ${brief(fields.detail)}`;
     case "end":
-      return `${plain(text("outcome"))}: ${text("reason")}`;
+      return `${humanize(text("outcome"))}: ${text("reason")}`;
   }
 }
 

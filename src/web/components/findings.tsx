@@ -1,5 +1,5 @@
 import type { FrictionPoint } from "../../friction/schema.ts";
-import { plain } from "../../reports/labels.ts";
+import { humanize } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { Site } from "../site.ts";
 import { Fold, Proof } from "./figures.tsx";
@@ -48,7 +48,7 @@ function Friction({ friction, name, session, history }: FrictionProps) {
       </h3>
       <p class="meta">
         <span class="pill">{severity}</span>
-        <span>{plain(category)}</span>
+        <span>{humanize(category)}</span>
         <span>{phase}</span>
         {!onPath && <span>elsewhere in the docs</span>}
         {dismissed && <span title={dismissed.reason}>not a problem</span>}

@@ -1,6 +1,6 @@
 import { scoreOn } from "../../grading/dimensions/curve.ts";
-import { amount, describeCurve, describePart } from "../../grading/dimensions/part.ts";
-import { letterOf } from "../../grading/methodology.ts";
+import { describeCurve, describePart, formatAmount } from "../../grading/dimensions/part.ts";
+import { gradeLetter } from "../../grading/methodology.ts";
 import { lowerFirst, percent } from "../../grading/text.ts";
 import type { Report } from "../../reports/schema.ts";
 import { Bar } from "./figures.tsx";
@@ -34,7 +34,7 @@ const PartRow = ({ part }: { part: Part }) => (
         {part.name} <small>{percent(part.weight)} of the dimension</small>
       </h4>
       <p class="measure">
-        <Bar score={part.score} grade={letterOf(part.score)} />
+        <Bar score={part.score} grade={gradeLetter(part.score)} />
         <strong>{part.score}</strong>
       </p>
       <p class="desc">{describePart(part)}</p>
@@ -57,7 +57,7 @@ function CurveChart({ part }: { part: Part }) {
   const shown = Math.min(Math.max(value, Math.min(best, worst)), Math.max(best, worst));
   const [px, py] = [x(shown).toFixed(1), y(score).toFixed(1)];
   return (
-    <svg class={`curve grade-${letterOf(score).charAt(0).toLowerCase()}`} viewBox="0 0 240 84" role="img">
+    <svg class={`curve grade-${gradeLetter(score).charAt(0).toLowerCase()}`} viewBox="0 0 240 84" role="img">
       <title>{`${name}: ${score} of 100 (${describeCurve(part)})`}</title>
       <path class="axis" d={`M${left} ${top}V${bottom}H${right}`} />
       <polyline class="line" points={line.join(" ")} />
@@ -70,11 +70,11 @@ function CurveChart({ part }: { part: Part }) {
         0
       </text>
       <text x={left} y={bottom + 14}>
-        {amount(worst, unit)}
+        {formatAmount(worst, unit)}
         {worst > best ? " or more" : ""}
       </text>
       <text class="end" x={right} y={bottom + 14}>
-        {amount(best, unit)}
+        {formatAmount(best, unit)}
       </text>
     </svg>
   );

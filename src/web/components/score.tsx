@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from "preact";
 import type { Latest } from "../../comparisons/latest.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
-import { outcomeLabels, plain, scoreText, titleOf } from "../../reports/labels.ts";
+import { humanize, outcomeLabels, scoreText, titleOf } from "../../reports/labels.ts";
 import { signedPoints } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { type Column, GradeMark, Heads, type Sorting } from "./figures.tsx";
@@ -111,7 +111,7 @@ export function Change({ latest, base }: { latest: Latest | null; base: string }
   const isClear = verdict === "improved" || verdict === "regressed";
   return (
     <a class={`change change-${verdict}`} href={`${base}/compare?slugs=${slugs.join()}`}>
-      {signedPoints(delta)} {plain(verdict)}
+      {signedPoints(delta)} {humanize(verdict)}
       {isClear && (
         <span class="soft">
           {" "}

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../../agents/agent.ts";
-import { plain } from "../../reports/labels.ts";
+import { humanize } from "../../reports/labels.ts";
 import { hasEventFailed, summaryOf } from "./event-line.tsx";
 
 /** Rows of the live timeline of a run. */
@@ -9,7 +9,7 @@ export const TimelineRows = ({ events }: { events: SessionEvent[] }) => (
       <li key={seq} class={`event-${type}${hasEventFailed(type, fields) ? " failed" : ""}`}>
         <span class="t">{(tMs / 1000).toFixed(1)} s</span>
         <span class="kind">
-          {plain(type)}
+          {humanize(type)}
           {source !== "agent" && <small> {source}</small>}
         </span>
         <span class="what">{summaryOf(type, fields)}</span>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Comparison } from "../../comparisons/compare.ts";
 import { duration, percent } from "../../grading/text.ts";
-import { capitalize, metricLabels, plain } from "../../reports/labels.ts";
+import { capitalize, humanize, metricLabels } from "../../reports/labels.ts";
 import { Fact, figureHeads, List } from "./figures.tsx";
 
 /** Smallest change in points that counts. */
@@ -23,7 +23,7 @@ export function VerdictCard({ verdict, evidence, reason }: Props) {
   const changes = [...dimensions, ...metrics];
   return (
     <section class={`verdict-card verdict-${verdict ?? "none"}`} aria-label="Verdict">
-      <p class="word">{verdict === null ? "No verdict" : capitalize(plain(verdict))}</p>
+      <p class="word">{verdict === null ? "No verdict" : capitalize(humanize(verdict))}</p>
       {reason || <p>{capitalize(withMinus(evidence.reason))}.</p>}
       {delta && <DeltaChart {...delta} />}
       {(method !== null || p !== null) && (

@@ -1,6 +1,6 @@
 import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
 import { line } from "../../grading/text.ts";
-import { agentLabel, metricLabels, outcomeLabels, plain, scoreText } from "../../reports/labels.ts";
+import { agentLabel, humanize, metricLabels, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { signed } from "../components/baseline.tsx";
 import { GradeMark, Wide } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -191,7 +191,7 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
                     <tr key={point.fingerprint} class={`severity-${point.severity}`}>
                       <th scope="row">
                         {line(point.title, 160)} <span class="pill severity">{point.severity}</span>
-                        <small>{plain(point.category)}</small>
+                        <small>{humanize(point.category)}</small>
                       </th>
                       {columns.map(({ slug }) => (
                         <td key={slug} class="number">

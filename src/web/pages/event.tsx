@@ -1,5 +1,5 @@
 import { renderToString } from "preact-render-to-string";
-import { plain } from "../../reports/labels.ts";
+import { humanize } from "../../reports/labels.ts";
 import type { Trace } from "../../reports/trace-schema.ts";
 import { toEventHref } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -26,7 +26,7 @@ export function EventPage({ site, viewer, path, event }: { site: Site; viewer?: 
     >
       <header class="head">
         <h1>
-          Event {seq}: {plain(type)}
+          Event {seq}: {humanize(type)}
         </h1>
         <p class="muted">
           <Time at={at} /> · {(tMs / 1000).toFixed(2)} s after start · source: {source}

@@ -3,7 +3,7 @@ import type { FieldFilter, FieldFriction, FieldFrictionDetail } from "../../fiel
 import { frictionCategories } from "../../grading/kinds.ts";
 import { line } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
-import { capitalize, formatNumber, plain } from "../../reports/labels.ts";
+import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { httpUrl } from "../../schema.ts";
 import { Fact, Heads, Wide } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
@@ -56,7 +56,7 @@ export function FieldFrictionPage({ site, site: { base }, viewer, found, query }
               {fieldStates.map((each) => [each, capitalize(each)])}
             </Choice>
             <Choice name="category" label="Category" all="All categories" value={category}>
-              {frictionCategories.map((each) => [each, capitalize(plain(each))])}
+              {frictionCategories.map((each) => [each, capitalize(humanize(each))])}
             </Choice>
           </Filter>
           <div id="field-list">
@@ -103,7 +103,7 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
             <td class="what">
               <a href={`${base}/friction/field/${id}`}>{title}</a>
               <small>
-                {plain(category)}, {line(where, 120)}
+                {humanize(category)}, {line(where, 120)}
               </small>
             </td>
             <td class="number">{formatNumber(reports)}</td>
@@ -131,7 +131,7 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
         <p class="pills">
           <State state={state} />
           <Verified isVerified={isVerified} />
-          <span class="pill">{plain(category)}</span>
+          <span class="pill">{humanize(category)}</span>
         </p>
         <h1>{title}</h1>
         <p class="lead">Reported by agents in the field. Nobody has checked these texts.</p>

@@ -1,6 +1,6 @@
 import type { FrictionDetail } from "../../friction/schema.ts";
 import { line } from "../../grading/text.ts";
-import { plain } from "../../reports/labels.ts";
+import { humanize } from "../../reports/labels.ts";
 import { Fact, List } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
@@ -32,7 +32,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
         <p class="pills">
           <State state={state} />
           <span class="pill severity">{severity}</span>
-          <span class="pill">{plain(category)}</span>
+          <span class="pill">{humanize(category)}</span>
           <span class="pill">{phase}</span>
           {friction.isPreview && (
             <span class="pill" data-preview="true">

@@ -2,7 +2,7 @@ import type { FrictionFilter, FrictionThing } from "../../friction/schema.ts";
 import { frictionStates, severities } from "../../grading/kinds.ts";
 import { line } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
-import { capitalize, formatNumber, plain } from "../../reports/labels.ts";
+import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { Heads, type Sorting, toSorting, Wide } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -159,7 +159,7 @@ const FrictionTable = ({ base, found, scope, sorting }: TableProps) => (
                   {line(title, 200)}
                 </a>
                 <small data-preview={isPreview}>
-                  {plain(category)}, {phase}
+                  {humanize(category)}, {phase}
                   {agents.length > 0 && `, ${agents.join(", ")}`}
                   {isPreview && ", preview only"}
                 </small>

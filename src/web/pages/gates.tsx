@@ -2,7 +2,7 @@ import { gateStatuses } from "../../db/tables/gates.ts";
 import type { GateFilter } from "../../gates/gates.ts";
 import type { Gate } from "../../gates/schema.ts";
 import { count } from "../../grading/text.ts";
-import { capitalize, formatNumber, plain } from "../../reports/labels.ts";
+import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { signedPoints } from "../components/baseline.tsx";
 import { Fact, Heads, List, toSorting, Wide } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
@@ -120,7 +120,7 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
 /** Why a gate decided as it did: the cause, or else what the comparison found. */
 function shortReason(gate: Gate): string {
   const { verdict, evidence } = gate.comparison ?? {};
-  const found = evidence && `${verdict ? plain(verdict) : "no verdict"}: ${evidence.reason}`;
+  const found = evidence && `${verdict ? humanize(verdict) : "no verdict"}: ${evidence.reason}`;
   return withMinus(capitalize(gate.cause ?? found ?? ""));
 }
 
@@ -225,8 +225,8 @@ const FrictionChanges = ({ name, points, side, base }: ChangesProps) =>
               {title}
             </a>
             <span class="soft">
-              <span class={`severity-${severity}`}>{capitalize(severity)}</span> · {plain(category)} · in {seen.runs} of{" "}
-              {count(seen.of, "run")}
+              <span class={`severity-${severity}`}>{capitalize(severity)}</span> · {humanize(category)} · in {seen.runs}{" "}
+              of {count(seen.of, "run")}
             </span>
           </li>
         ))}

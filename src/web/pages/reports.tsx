@@ -2,7 +2,7 @@ import { outcomes } from "../../agents/agent.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
 import { line } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
-import { agentLabel, capitalize, formatNumber, outcomeLabels, plain, scoreText } from "../../reports/labels.ts";
+import { agentLabel, capitalize, formatNumber, humanize, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { ReportSort } from "../../reports/lists.ts";
 import type { ReportSummary } from "../../reports/schema.ts";
 import { GradeMark, Heads, toSorting } from "../components/figures.tsx";
@@ -154,7 +154,7 @@ const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
       </td>
       <td class="soft">
         {outcomeLabels[outcome]}
-        {status !== "published" && <small> {plain(status)}</small>}
+        {status !== "published" && <small> {humanize(status)}</small>}
         {isPreview && (
           <>
             {" "}

@@ -1,4 +1,4 @@
-import { formatNumber, frictionLabels, plain, titleOf } from "../../reports/labels.ts";
+import { formatNumber, frictionLabels, humanize, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { Timeline } from "../../reports/timeline.ts";
 import type { Trace, TraceQuery } from "../../reports/trace-schema.ts";
@@ -152,7 +152,7 @@ function EventFilter({ here, timeline, query }: { here: string; timeline: Timeli
               href={toHref(here, { ...kept, types: next.length === 0 ? undefined : next.join(",") })}
               aria-current={chosen.has(name) ? "true" : undefined}
             >
-              {plain(name)} <small>{formatNumber(events)}</small>
+              {humanize(name)} <small>{formatNumber(events)}</small>
             </a>
           );
         })}

@@ -1,0 +1,157 @@
+import { type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
+import type { Task } from "../agents/task.ts";
+
+type Limit = { limit: string; value: number; unit: string };
+type Timers = ReturnType<typeof setTimeout>[];
+
+type Hooks = {
+  /** Stores an event of the runner itself. */
+  storeEvent: (event: AgentEvent) => void;
+  /** Warns the agent that a limit is near. */
+  warnAgent: (limit: string) => void;
+  /** Fails the run. */
+  failRun: (failure: AgentFailure) => void;
+};
+
+/** Part of the wall clock reserved for a clean end, at most 5 s. */
+const endReserveMs = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
+const nearShare = 0.8;
+/** How many commands may be stopped for one limit. The agent is told of each, and the last one ends the run. */
+const maxStops = 3;
+
+/**
+ * Enforces the limits of a run outside its agent. Near a limit the agent is warned to wrap up; when one is reached `stopper` aborts and
+ * the session so far is the result. For rule-based agents only the time limits apply here.
+ */
+export type RunLimits = ReturnType<typeof createRunLimits>;
+
+/** Sets the limits of a run. Its clocks start with `startClocks`. */
+export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"], hooks: Hooks) => ({
+  ...hooks,
+  ...{ kind, limits },
+  stopper: new AbortController(),
+  /** The limit that was reached first. */
+  reachedLimit: null as Limit | null,
+  used: { tool_calls: 0, requests: 0, bytes_out: 0 },
+  /** Limits that the agent was warned of. */
+  warnedLimits: new Set<string>(),
+  /** Number of commands stopped, by limit. */
+  stopsByLimit: new Map<string, number>(),
+  /** Tool calls in progress: a command may run silently for longer than the idle limit. */
+  callsInProgress: 0,
+  isRunning: false,
+  isEnded: false,
+  clocks: [] as Timers,
+  idleTimers: [] as Timers,
+});
+
+/** Starts the clocks. */
+export function startClocks(runLimits: RunLimits): void {
+  const { kind, limits, failRun } = runLimits;
+  const { wallClockMs } = limits;
+  const time = { limit: "wall_clock", value: wallClockMs, unit: "ms" };
+  const tooLong = `the run took longer than ${inWords(time)} and was stopped`;
+  const workMs = wallClockMs - endReserveMs(wallClockMs);
+  runLimits.isRunning = true;
+  runLimits.clocks = [
+    setTimeout(() => failRun(new AgentFailure("timeout", tooLong)), wallClockMs),
+    ...(kind === "model"
+      ? [
+          setTimeout(endAtLimit, workMs, runLimits, time),
+          setTimeout(warnNearLimit, nearShare * workMs, runLimits, time),
+        ]
+      : []),
+  ];
+  restartIdleTime(runLimits);
+}
+
+/** Stops the clocks. */
+export function stopClocks(runLimits: RunLimits): void {
+  runLimits.isRunning = false;
+  for (const timer of [...runLimits.clocks, ...runLimits.idleTimers]) clearTimeout(timer);
+}
+
+/** Counts an event of the run. */
+export function countEvent(runLimits: RunLimits, event: AgentEvent, source: EventSource): void {
+  const { kind, stopsByLimit, warnAgent } = runLimits;
+  if (event.type === "tool_call") runLimits.callsInProgress++;
+  if (event.type === "tool_result") runLimits.callsInProgress--;
+  // Requests made by a page are not activity of the agent, and have their own limit.
+  const isPageRequest = event.type === "http" && event.purpose === "page";
+  if (!isPageRequest) restartIdleTime(runLimits);
+  if (event.type === "end") {
+    runLimits.isEnded = true;
+    stopClocks(runLimits);
+  } else if (event.type === "tool_call") countUse(runLimits, "tool_calls", 1);
+  else if (event.type === "http") {
+    if (!isPageRequest) countUse(runLimits, "requests", 1);
+    countUse(runLimits, "bytes_out", event.bytesOut ?? 0);
+  } else if (event.type === "limit" && source === "agent" && kind === "model") {
+    const { limit, value, unit } = event;
+    const stops = (stopsByLimit.get(limit) ?? 0) + (event.near ? 0 : 1);
+    stopsByLimit.set(limit, stops);
+    warnAgent(limit);
+    if (stops >= maxStops) endAtLimit(runLimits, { limit, value, unit });
+  }
+}
+
+/** The final events if a limit ended the session. Throws an AgentFailure if the agent did nothing before. */
+export function finalEventsOf({ reachedLimit, isEnded, used }: RunLimits): AgentEvent[] {
+  if (!reachedLimit || isEnded) return [];
+  const amount = inWords(reachedLimit);
+  if (used.tool_calls === 0)
+    throw new AgentFailure(
+      reachedLimit.limit === "wall_clock" ? "timeout" : "budget",
+      `the model made no tool call before the run reached its limit of ${amount}`,
+    );
+  return [
+    { type: "limit", ...reachedLimit },
+    { type: "end", outcome: "goal_not_met", reason: `The run reached its limit: ${amount} (${reachedLimit.limit}).` },
+  ];
+}
+
+function countUse(runLimits: RunLimits, name: keyof RunLimits["used"], amount: number): void {
+  const { used, limits, kind } = runLimits;
+  used[name] += amount;
+  if (kind !== "model") return;
+  const { value, unit } = {
+    tool_calls: { value: limits.maxToolCalls, unit: "calls" },
+    requests: { value: limits.maxRequests, unit: "requests" },
+    bytes_out: { value: limits.maxBytesOut, unit: "bytes" },
+  }[name];
+  if (used[name] > value) endAtLimit(runLimits, { limit: name, value, unit });
+  else if (used[name] >= nearShare * value) warnNearLimit(runLimits, { limit: name, value, unit });
+}
+
+function endAtLimit(runLimits: RunLimits, limit: Limit): void {
+  if (runLimits.isEnded) return;
+  runLimits.reachedLimit ??= limit;
+  runLimits.stopper.abort(new Error(`the limit ${limit.limit} was reached`));
+}
+
+function warnNearLimit({ isEnded, reachedLimit, warnedLimits, storeEvent, warnAgent }: RunLimits, limit: Limit): void {
+  if (isEnded || reachedLimit || warnedLimits.has(limit.limit)) return;
+  warnedLimits.add(limit.limit);
+  storeEvent({ type: "limit", ...limit, near: true });
+  warnAgent(limit.limit);
+}
+
+function restartIdleTime(runLimits: RunLimits): void {
+  const { isRunning, idleTimers, callsInProgress, kind, failRun, storeEvent } = runLimits;
+  const { idleMs } = runLimits.limits;
+  if (!isRunning) return;
+  for (const timer of idleTimers) clearTimeout(timer);
+  const idle = { limit: "idle", value: idleMs, unit: "ms" };
+  const tooQuiet = `the agent was idle for ${inWords(idle)} and was stopped`;
+  runLimits.idleTimers =
+    callsInProgress > 0 && kind === "model"
+      ? []
+      : [
+          setTimeout(() => failRun(new AgentFailure("timeout", tooQuiet)), idleMs),
+          // The agent is not warned, since a warning would reset the idle time.
+          setTimeout(() => storeEvent({ type: "limit", ...idle, near: true }), nearShare * idleMs),
+        ];
+}
+
+const inWords = ({ value, unit }: Limit) =>
+  unit === "ms" ? (value === 1000 ? "1 second" : `${value / 1000} seconds`) : `${value} ${unit}`;
