@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import type { Context } from "../context.ts";
 import { orgOf } from "../http/caller.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { checkArchive } from "./archive-check.ts";
 import { createArchive, deleteArchive, listArchives } from "./archives.ts";
@@ -16,9 +16,7 @@ export const archiveRoutes = (ctx: Context) =>
     .get(
       "/api/v1/archives",
       ({ request, query, set }) => {
-        const { limit, offset } = pageOf(query);
-        const all = listArchives(ctx, orgOf(request));
-        return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
+        return listAnswer(set, paginate(listArchives(ctx, orgOf(request)), pageOf(query)));
       },
       {
         query: Type.Object(pageQuery),

@@ -79,12 +79,9 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .option("--json", "Print the link as JSON")
     .addHelpText("after", '\nExample:\n  evald org setup-link "Acme"')
     .action((name: string, { json }: { json?: boolean }) => {
-      const { path, at } = withData(configOf(), ({ ctx }) => ({
-        path: setupPath(ctx, getOrgByName(ctx, name).id),
-        at: ctx.baseUrl(),
-      }));
+      const url = withData(configOf(), ({ ctx }) => ctx.baseUrl() + setupPath(ctx, getOrgByName(ctx, name).id));
       say("The link works once and expires in 3 days. Anyone who opens it can become the owner.");
-      print(json ? JSON.stringify({ url: at + path }) : at + path);
+      print(json ? JSON.stringify({ url }) : url);
     });
   org
     .command("list")
@@ -93,7 +90,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald org list")
     .action(({ json }: { json?: boolean }) => {
       const all = withData(configOf(), ({ ctx }) =>
-        listOrgs(ctx).map((one) => ({ ...one, spentUsd: getSpending(ctx, one.id).spentUsd })),
+        listOrgs(ctx).map((each) => ({ ...each, spentUsd: getSpending(ctx, each.id).spentUsd })),
       );
       const rows = all.map(({ id, name, timeZone, spentUsd, maxUsdAMonth }) => {
         const spent = `$${spentUsd.toFixed(2)}${maxUsdAMonth === null ? "" : ` of $${maxUsdAMonth}`}`;

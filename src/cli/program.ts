@@ -26,7 +26,7 @@ import { addReport } from "./report.ts";
 import { addRestore } from "./restore.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
-import { addServe, type ServeParts } from "./serve.ts";
+import { addServe, type ServeOverrides } from "./serve.ts";
 import { closeStdout, endOnStdoutError, exitOf, exits, print, sayFailure, toFailure } from "./terminal.ts";
 import { addTrust } from "./trust.ts";
 import { addWorker } from "./worker.ts";
@@ -44,7 +44,7 @@ const settingOptions = {
 };
 
 /** Every command with its options. */
-export function createProgram(env: Record<string, string | undefined>, parts: Partial<ServeParts> = {}): Command {
+export function createProgram(env: Record<string, string | undefined>, parts: Partial<ServeOverrides> = {}): Command {
   const program = new Command("evald")
     .description("Measures how well AI agents can use a developer tool.")
     .version(version, "-V, --version", "Print the version")
@@ -109,7 +109,7 @@ const services = new Set(["serve", "worker"]);
 export async function runProgram(
   argv: string[],
   env: Record<string, string | undefined>,
-  parts: Partial<ServeParts> = {},
+  parts: Partial<ServeOverrides> = {},
 ): Promise<number> {
   let isService = false;
   endOnStdoutError(() => isService);

@@ -23,7 +23,7 @@ import { say, toAllowRule, toMessage, toOwnUrl, upgradeProgress } from "./termin
 import { welcome } from "./welcome.ts";
 
 /** Adds `serve`: runs the service in this process until SIGTERM or SIGINT. */
-export function addServe(program: Command, configOf: ConfigOf, parts: ServeParts): void {
+export function addServe(program: Command, configOf: ConfigOf, overrides: ServeOverrides): void {
   program
     .command("serve")
     .description("Run the service: API, web pages and job runner")
@@ -36,7 +36,7 @@ export function addServe(program: Command, configOf: ConfigOf, parts: ServeParts
           ...(port !== undefined && { EVALD_PORT: port }),
           ...(host !== undefined && { EVALD_HOST: host }),
         }),
-        parts,
+        overrides,
       ),
     );
 }
@@ -47,12 +47,12 @@ type ConfigOf = (settings?: Record<string, string>) => Config;
 const exitBrokenDisk = 74;
 
 /** Parts that a test build replaces. */
-export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "standby" | "leaseMs"> & {
+export type ServeOverrides = Pick<Parameters<typeof createService>[0], "agents" | "standby" | "leaseMs"> & {
   /** Silence in ms after which a worker, or the service of a worker, counts as gone. */
   goneMs?: number;
 };
 
-async function serve(config: Config, parts: ServeParts): Promise<void> {
+async function serve(config: Config, overrides: ServeOverrides): Promise<void> {
   await checkHost(config.host, hostSetting);
   if (config.telemetry.metrics) await checkHost(config.telemetry.metrics.host, metricsSetting);
   const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
@@ -60,12 +60,12 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   const log = createLog(config, [...secretsIn(config.modelEndpoints), ...redisSecrets(config.workers)]);
   let ownUrl = "";
   const baseUrl = () => config.baseUrl ?? ownUrl;
-  const workers = await connectWorkers(config, log, parts);
+  const workers = await connectWorkers(config, log, overrides);
   const service = createService({
     db,
     config,
     log,
-    ...parts,
+    ...overrides,
     ...(workers && { workers, agents: workers.agents, standby: undefined }),
     baseUrl,
     // Runs may read the service's public pages. They hold no API key, so everything else stays closed to them.
@@ -127,7 +127,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
 }
 
 /** null: agents run on this machine. Loaded only if needed. */
-async function connectWorkers(config: Config, log: Logger, { agents, goneMs }: ServeParts) {
+async function connectWorkers(config: Config, log: Logger, { agents, goneMs }: ServeOverrides) {
   const { redisUrl: url, waitMs } = config.workers;
   if (url === null) return null;
   const { openWorkerExecutor } = await import("../places/worker-executor.ts");
@@ -155,14 +155,14 @@ function listen(
     url.pathname = url.pathname.slice(gatewayPath.length - 1);
     return answerCall(new Request(url, request));
   };
-  return open(
+  return startServer(
     { hostname: host, port, fetch: answer, maxRequestBodySize: answerCall ? maxCallBytes : maxRequestBodySize },
     [hostSetting, "--port or EVALD_PORT"],
   );
 }
 
 const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
-  open({ hostname: host, port, fetch: (request) => answerScrape(metrics, request), maxRequestBodySize }, [
+  startServer({ hostname: host, port, fetch: (request) => answerScrape(metrics, request), maxRequestBodySize }, [
     metricsSetting,
     metricsSetting,
   ]);
@@ -170,7 +170,7 @@ const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
 const hostSetting = "--host or EVALD_HOST";
 const metricsSetting = "EVALD_METRICS_ADDRESS";
 
-type Listening = {
+type ServerOptions = {
   hostname: string;
   port: number;
   fetch: (request: Request, server: Server) => ReturnType<Handle>;
@@ -179,7 +179,7 @@ type Listening = {
 type Server = Bun.Server<undefined>;
 
 /** Throws ConfigError that names the setting of the host or the port. */
-function open(options: Listening, [hostSetting, portSetting]: [host: string, port: string]) {
+function startServer(options: ServerOptions, [hostSetting, portSetting]: [host: string, port: string]) {
   const { hostname, port } = options;
   try {
     return Bun.serve({ ...options, reusePort: false, idleTimeout: 60 });

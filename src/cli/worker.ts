@@ -6,7 +6,7 @@ import { ConfigError } from "../errors.ts";
 import { createLog, flushLog } from "../log.ts";
 import { createLocalExecutor, sweepWorkspaces } from "../places/local.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
-import type { ServeParts } from "./serve.ts";
+import type { ServeOverrides } from "./serve.ts";
 import { say } from "./terminal.ts";
 
 type Options = { redis?: string; gateway?: string; slots?: string; labels?: string };
@@ -15,7 +15,7 @@ type Options = { redis?: string; gateway?: string; slots?: string; labels?: stri
 export function addWorker(
   program: Command,
   configOf: (settings: Record<string, string>) => Config,
-  parts: ServeParts,
+  parts: ServeOverrides,
 ): void {
   program
     .command("worker")
@@ -41,7 +41,7 @@ export function addWorker(
     );
 }
 
-async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts): Promise<void> {
+async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverrides): Promise<void> {
   const { concurrency: slots, egressAllow: operatorHosts } = config;
   const { redisUrl: url, gatewayUrl, labels } = config.workers;
   if (url === null) throw new ConfigError("No Redis server is given. Set EVALD_REDIS_URL or use --redis.");

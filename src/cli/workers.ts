@@ -23,13 +23,13 @@ export function addWorkers(program: Command, configOf: (settings: Record<string,
     .addHelpText("after", "\nExample:\n  evald workers list")
     .action((options: Options) => printWorkers(urlOf(options), options.json === true));
 
-  for (const [how, description] of [
+  for (const [action, description] of [
     ["drain", "Drain a worker: it finishes its sessions and exits"],
     ["remove", "Take back the sessions of a worker and stop it"],
   ] as const)
-    add(workers.command(`${how} <worker>`).description(`${description}; by ID or host name`))
-      .addHelpText("after", `\nExample:\n  evald workers ${how} worker-1`)
-      .action((idOrName: string, options: Options) => dismiss(urlOf(options), how, idOrName, options.json === true));
+    add(workers.command(`${action} <worker>`).description(`${description}; by ID or host name`))
+      .addHelpText("after", `\nExample:\n  evald workers ${action} worker-1`)
+      .action((idOrName: string, options: Options) => dismiss(urlOf(options), action, idOrName, options.json === true));
 }
 
 async function printWorkers(url: string, json: boolean): Promise<void> {
@@ -50,7 +50,7 @@ async function printWorkers(url: string, json: boolean): Promise<void> {
   print(json ? JSON.stringify(list) : table([heads, ...rows]));
 }
 
-async function dismiss(url: string, how: "drain" | "remove", idOrName: string, json: boolean): Promise<void> {
+async function dismiss(url: string, action: "drain" | "remove", idOrName: string, json: boolean): Promise<void> {
   const { readWorkerList, requestDismissal, withRedis } = await import("../places/control.ts");
   const worker = await withRedis(url, async (redis) => {
     const matches = (await readWorkerList(redis)).filter(({ id, name }) => id === idOrName || name === idOrName);
@@ -60,9 +60,9 @@ async function dismiss(url: string, how: "drain" | "remove", idOrName: string, j
       throw badRequest(
         `${matches.length} workers have the name ${idOrName}. Use an ID: ${matches.map(({ id }) => id).join(", ")}.`,
       );
-    await requestDismissal(redis, how, first.id);
+    await requestDismissal(redis, action, first.id);
     return first;
   });
-  say(`${how === "drain" ? "Draining" : "Removed"} worker ${worker.name}.`);
+  say(`${action === "drain" ? "Draining" : "Removed"} worker ${worker.name}.`);
   print(json ? JSON.stringify(toWorker(worker, Date.now())) : worker.id);
 }

@@ -5,7 +5,7 @@ import { FrictionPoint } from "../friction/schema.ts";
 import type { RunRow } from "../reports/run-rows.ts";
 import { Id } from "../schema.ts";
 import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
-import { byWeight, mergeFriction, readFriction } from "./friction.ts";
+import { bySeverity, mergeFriction, readFriction } from "./friction.ts";
 import type { Side, SideQuery } from "./sides.ts";
 import { baselineOf, sideOf, sideOfEvals, sideOfRuns } from "./sides.ts";
 import { judgeTogether, type Terms } from "./together.ts";
@@ -82,10 +82,13 @@ function frictionOf(ctx: Context, both: Side[]): Comparison["friction"] {
     ),
   );
   // Without a report on one side, nothing is gone or new.
-  if (groups.some(({ of }) => of === 0)) return { shared: [], gone: [], new: [] };
-  const [before, after] = groups.map(({ of }, i) => (seenIn: string[][]) => ({ runs: seenIn[i]?.length ?? 0, of }));
+  if (groups.some(({ reportCount }) => reportCount === 0)) return { shared: [], gone: [], new: [] };
+  const [before, after] = groups.map(({ reportCount }, i) => (seenIn: string[][]) => ({
+    runs: seenIn[i]?.length ?? 0,
+    of: reportCount,
+  }));
   const merged = mergeFriction(groups)
-    .sort(byWeight)
+    .sort(bySeverity)
     .flatMap(({ seenIn, ...name }) =>
       before && after ? [{ ...name, before: before(seenIn), after: after(seenIn) }] : [],
     );

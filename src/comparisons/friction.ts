@@ -6,8 +6,8 @@ import { severities } from "../grading/kinds.ts";
 
 /** A friction point in a comparison. */
 export type FrictionName = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url">;
-/** The friction points of some reports, each with its `reportId` or slug. */
-export type FrictionGroup<T extends FrictionName> = { of: number; points: { name: T; report: string }[] };
+/** The friction points of some reports, each with the ID or slug of its report. */
+export type FrictionGroup<T extends FrictionName> = { points: { name: T; report: string }[] };
 
 /** The friction points of all groups without duplicates, with the reports of each group that contain them. */
 export function mergeFriction<T extends FrictionName>(groups: FrictionGroup<T>[]): (T & { seenIn: string[][] })[] {
@@ -22,7 +22,7 @@ export function mergeFriction<T extends FrictionName>(groups: FrictionGroup<T>[]
 }
 
 /** Worst first, then by number of reports. */
-export const byWeight = <T extends FrictionName & { seenIn: string[][] }>(a: T, b: T): number =>
+export const bySeverity = <T extends FrictionName & { seenIn: string[][] }>(a: T, b: T): number =>
   severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
 
 /** The friction points of reports, by report ID. */
@@ -33,5 +33,5 @@ export function readFriction({ db }: Context, reportIds: string[]) {
     .from(frictionPoints)
     .where(inArray(report, reportIds))
     .all();
-  return { of: new Set(reportIds).size, points };
+  return { reportCount: new Set(reportIds).size, points };
 }

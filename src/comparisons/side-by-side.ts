@@ -103,7 +103,6 @@ export function compareReports(ctx: Context, org: OrgId, slugs: string[], terms:
 
 function frictionBetween(compared: Report[]): ReportsComparison["friction"] {
   const groups = compared.map(({ slug, frictionPoints }) => ({
-    of: 1,
     points: frictionPoints.map(({ fingerprint, severity, category, title, url }) => ({
       name: { fingerprint, severity, category, title, url },
       report: slug,

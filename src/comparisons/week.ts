@@ -26,12 +26,12 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
     .all();
   const total = (status: string) => byStatus.reduce((sum, row) => sum + (row.status === status ? row.n : 0), 0);
   const since = toIso(from);
-  const back = listFriction(ctx, org, { everything: true, state: "regressed" }, { limit: maxPoints, offset: 0 });
+  const regressions = listFriction(ctx, org, { everything: true, state: "regressed" }, { limit: maxPoints, offset: 0 });
   return {
     ...{ from: since, until: toIso(until) },
     runs: { completed: total("completed"), failed: total("failed") },
     scores: scoresOf(ctx, org, [...new Set(byStatus.map(({ promptId }) => promptId))], since),
-    regressed: back.items
+    regressed: regressions.items
       .filter(({ lastSeenAt, isPreview }) => lastSeenAt >= since && !isPreview)
       .slice(0, maxItems)
       .map(({ fingerprint, severity, category, title, url, lostPoints }) => ({
@@ -42,7 +42,7 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
   };
 }
 
-const link = (ctx: Context, slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
+const reportLink = (ctx: Context, slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
 
 function scoresOf(ctx: Context, org: OrgId, promptIds: string[], since: string) {
   const titles = ctx.db
@@ -54,7 +54,7 @@ function scoresOf(ctx: Context, org: OrgId, promptIds: string[], since: string) 
     .flatMap((prompt) => {
       const { verdict, delta, at, slugs } = findLatest(ctx, org, prompt.id)?.change ?? {};
       if (!slugs || (verdict !== "improved" && verdict !== "regressed") || (at ?? "") < since) return [];
-      return { prompt, verdict, delta: Math.round((delta ?? 0) * 10) / 10, after: link(ctx, slugs[1]) };
+      return { prompt, verdict, delta: Math.round((delta ?? 0) * 10) / 10, after: reportLink(ctx, slugs[1]) };
     })
     .sort((a, b) => a.delta - b.delta)
     .slice(0, maxItems);
@@ -68,11 +68,15 @@ function fixesOf(ctx: Context, org: OrgId): EventData<"digest.weekly">["fixFirst
     if (fixes.size >= maxItems) break;
     if (state === "fixed" || isPreview) continue;
     const { recommendations, prompt } = getReport(ctx, org, slug);
-    const advice = recommendations.find(({ frictionIds }) => frictionIds.includes(id));
-    if (!advice || fixes.has(advice.id)) continue;
-    fixes.set(advice.id, {
-      ...{ title: cut(advice.title, maxText), action: cut(advice.action, maxText), pageUrl: advice.url },
-      ...{ prompt: { id: prompt.id, title: prompt.title }, report: link(ctx, slug) },
+    const recommendation = recommendations.find(({ frictionIds }) => frictionIds.includes(id));
+    if (!recommendation || fixes.has(recommendation.id)) continue;
+    fixes.set(recommendation.id, {
+      ...{
+        title: cut(recommendation.title, maxText),
+        action: cut(recommendation.action, maxText),
+        pageUrl: recommendation.url,
+      },
+      ...{ prompt: { id: prompt.id, title: prompt.title }, report: reportLink(ctx, slug) },
     });
   }
   return [...fixes.values()];

@@ -7,9 +7,9 @@ import { createLog } from "../log.ts";
 import { type ExportOrder, writeExport } from "./writer.ts";
 
 /** Size of a piece of a file, and the time after which a smaller one is returned. */
-const piece = { chars: 256 * 1024, ms: 100 };
-/** The same in the service's own thread: other requests have their turn in between. */
-const ownPiece = { chars: 64 * 1024, ms: 10 };
+const pieceLimits = { chars: 256 * 1024, ms: 100 };
+/** Pieces are smaller in the service's own thread, so that other requests are answered in between. */
+const pieceLimitsHere = { chars: 64 * 1024, ms: 10 };
 /** A piece takes milliseconds; one with a large archive takes longer. */
 const timeoutMs = 120_000;
 
@@ -21,14 +21,14 @@ export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void }
 
 const exportThreadOf = perContext(({ db, baseUrl }) => {
   /** IDs of the exports that are being read. */
-  const open = new Set<number>();
+  const openExports = new Set<number>();
   const data: Data = { work: "export", file: db.$client.filename, baseUrl: baseUrl() };
   const thread = createThread<Step, Uint8Array | null>({
     ...{ data, timeoutMs },
     what: "exporting",
-    isInUse: () => open.size > 0,
+    isInUse: () => openExports.size > 0,
   });
-  return { thread, open, lastId: 0 };
+  return { thread, openExports, lastId: 0 };
 });
 
 /**
@@ -38,10 +38,10 @@ const exportThreadOf = perContext(({ db, baseUrl }) => {
 export function streamExport(ctx: Context, order: ExportOrder): ExportPieces {
   if (!hasThreads()) return exportHere(ctx, order);
   const state = exportThreadOf(ctx);
-  const { thread, open } = state;
+  const { thread, openExports } = state;
   const id = ++state.lastId;
   let isStarted = false;
-  open.add(id);
+  openExports.add(id);
   return {
     async next() {
       const step = isStarted ? { id } : { id, order };
@@ -50,12 +50,12 @@ export function streamExport(ctx: Context, order: ExportOrder): ExportPieces {
       try {
         next = await thread.ask(step);
       } finally {
-        if (next === null) open.delete(id);
+        if (next === null) openExports.delete(id);
       }
       return next;
     },
     close() {
-      if (open.delete(id) && isStarted) thread.ask({ id, isClosed: true }).catch(() => {});
+      if (openExports.delete(id) && isStarted) thread.ask({ id, isClosed: true }).catch(() => {});
     },
   };
 }
@@ -68,14 +68,14 @@ function exportHere(ctx: Context, order: ExportOrder): ExportPieces {
   return {
     async next() {
       await yieldToEventLoop();
-      return readPiece(texts, ownPiece);
+      return readPiece(texts, pieceLimitsHere);
     },
     close: () => void texts.return(undefined),
   };
 }
 
 /** The next part of a file, empty if it takes long to make; null at its end. */
-function readPiece(texts: Iterator<string>, { chars, ms }: typeof piece): Uint8Array | null {
+function readPiece(texts: Iterator<string>, { chars, ms }: typeof pieceLimits): Uint8Array | null {
   let text = "";
   const startedAt = performance.now();
   while (text.length < chars && performance.now() - startedAt < ms) {
@@ -86,23 +86,23 @@ function readPiece(texts: Iterator<string>, { chars, ms }: typeof piece): Uint8A
   return new TextEncoder().encode(text);
 }
 
-/** In the thread of exports: how it answers. */
+/** Answers the steps of exports in their thread. */
 export function createExportAnswers({ file, baseUrl }: Data, now: () => number): (step: Step) => Uint8Array | null {
   const log = createLog({ logLevel: "silent", logFormat: "json" });
   const config = readConfig({});
   const ctx = createContext({ db: openReader(file), config, log, agents: {}, baseUrl: () => baseUrl, now });
-  const open = new Map<number, Generator<string>>();
+  const openExports = new Map<number, Generator<string>>();
 
   return ({ id, order, isClosed }) => {
-    if (order) open.set(id, writeExport(ctx, order));
-    const texts = open.get(id);
+    if (order) openExports.set(id, writeExport(ctx, order));
+    const texts = openExports.get(id);
     if (!isClosed && !texts) throw new Error("The export was interrupted.");
     let next: Uint8Array | null = null;
     try {
       if (isClosed) texts?.return(undefined);
-      else if (texts) next = readPiece(texts, piece);
+      else if (texts) next = readPiece(texts, pieceLimits);
     } finally {
-      if (next === null) open.delete(id);
+      if (next === null) openExports.delete(id);
     }
     return next;
   };

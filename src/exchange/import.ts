@@ -10,7 +10,7 @@ import { templateVarsOf } from "../prompts/template.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { countReport } from "../reports/counts.ts";
 import { type Line, linesOf } from "./lines.ts";
-import { columnsOf, findReserved, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
+import { columnsOf, findReservedField, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
 
 /** Rows per transaction. A running service waits only milliseconds for one. */
 const batchRows = 500;
@@ -228,7 +228,7 @@ function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
   if (["run", "gate", "regrade"].includes(type) && row.completedAt == null)
     throw bad(`an unfinished ${labelOf(type)} cannot be imported`);
   if (type === "gate" && row.reason == null) throw bad("a gate must have a reason");
-  const reserved = type === "event" ? findReserved(row) : undefined;
+  const reserved = type === "event" ? findReservedField(row) : undefined;
   if (reserved !== undefined) throw bad(`${reserved} is not allowed in the data of an event`);
   const { costUsd = null } = row.type === "usage" ? (row.data as { costUsd?: unknown }) : {};
   if (costUsd !== null && !(typeof costUsd === "number" && costUsd >= 0))

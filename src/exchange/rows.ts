@@ -25,7 +25,7 @@ import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
 export const formatVersion = 1;
 
 /** The end of the year 9999, in epoch ms: the maximum of times and counts. */
-const latest = 253_402_300_799_999;
+const maxTime = 253_402_300_799_999;
 const texts = mapOf(Type.String());
 const numbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 const uuid = Type.String(shape("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "a lowercase UUID"));
@@ -48,7 +48,7 @@ const task = Type.Object({
   workerLabels: Type.Optional(WorkerLabels),
 });
 /** Fields of an event's type; they must not override the service's own event fields. */
-const reserved = ["seq", "at", "tMs", "type", "source"];
+const reservedFields = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
 const { id: _, seenIn: __, state: ___, dismissed: ____, ...friction } = FrictionPoint.properties;
 const count = Type.Integer({ minimum: 0 });
@@ -58,7 +58,10 @@ const visit = Type.Object({
 });
 const { gain, lostPoints } = Advice;
 const evidence = Nullable(Evidence);
-const recommended = { priority: Type.Integer({ minimum: 1 }), frictionIds: Type.Array(uuid, { minItems: 1 }) };
+const recommendationColumns = {
+  priority: Type.Integer({ minimum: 1 }),
+  frictionIds: Type.Array(uuid, { minItems: 1 }),
+};
 const grade = Type.Object({
   ...Graded.properties,
   frictions: Type.Array(
@@ -69,7 +72,7 @@ const grade = Type.Object({
   ),
   recommendations: Type.Array(
     Type.Object({
-      ...recommended,
+      ...recommendationColumns,
       id: uuid,
       title: Type.String(),
       action: Type.String(),
@@ -83,8 +86,8 @@ const judging = Type.Array(
   Type.Object(
     {
       seq: Type.Integer({ minimum: 0 }),
-      at: Type.Integer({ minimum: 0, maximum: latest }),
-      tMs: Type.Integer({ minimum: 0, maximum: latest }),
+      at: Type.Integer({ minimum: 0, maximum: maxTime }),
+      tMs: Type.Integer({ minimum: 0, maximum: maxTime }),
       type: OneOf(["milestone", "usage", "error"]),
       source: OneOf(["runner"]),
     },
@@ -92,30 +95,30 @@ const judging = Type.Array(
   ),
 );
 
-const isEnd = (status: string) => status !== "pending" && status !== "running";
+const isFinal = (status: string) => status !== "pending" && status !== "running";
 
 type Shape = {
   table: SQLiteTable;
   /** Columns that are not exported because they belong to this instance, besides the owner: schedule state, request secrets. */
-  without?: readonly string[];
+  omittedColumns?: readonly string[];
   /** Stricter schemas for columns than their table type. */
-  more?: Record<string, TSchema>;
+  columnSchemas?: Record<string, TSchema>;
 };
 
 /** The exported row types, in file order. From `run` on, the rows of a run are grouped. */
-const ownShapes = {
+const typedShapes = {
   provider: { table: providers },
   archive: {
     table: archives,
-    more: {
+    columnSchemas: {
       digest: Type.String(digest),
       data: Type.String({ ...gzip, maxLength: 4 * Math.ceil(maxArchiveBytes / 3) }),
     },
   },
   prompt: {
     table: prompts,
-    without: ["nextEvaluationAt"],
-    more: {
+    omittedColumns: ["nextEvaluationAt"],
+    columnSchemas: {
       wordings: Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 5 }),
       additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),
       runsPerEval: Type.Integer({ minimum: 1, maximum: 50 }),
@@ -132,16 +135,16 @@ const ownShapes = {
   },
   named_page: { table: namedPages },
   eval_request: { table: evalRequests },
-  fix: { table: fixes, more: { fingerprints } },
-  dismissal: { table: dismissals, more: { fingerprints } },
+  fix: { table: fixes, columnSchemas: { fingerprints } },
+  dismissal: { table: dismissals, columnSchemas: { fingerprints } },
   field_friction: {
     table: fieldFriction,
-    more: { fingerprint: Fingerprint, fingerprints: Type.Array(Fingerprint, { minItems: 1, maxItems: 100 }) },
+    columnSchemas: { fingerprint: Fingerprint, fingerprints: Type.Array(Fingerprint, { minItems: 1, maxItems: 100 }) },
   },
   field_report: { table: fieldReports },
   gate: {
     table: gates,
-    more: {
+    columnSchemas: {
       baseRunIds: Type.Array(uuid),
       others: Type.Array(
         Type.Object({
@@ -158,23 +161,26 @@ const ownShapes = {
           comparison: Nullable(Comparison),
         }),
       ),
-      status: OneOf(gateStatuses.filter(isEnd)),
+      status: OneOf(gateStatuses.filter(isFinal)),
     },
   },
   regrade: {
     table: regrades,
     // A regrade can cover all reports.
-    more: { since: Type.Integer({ minimum: -latest, maximum: latest }), status: OneOf(regradeStatuses.filter(isEnd)) },
+    columnSchemas: {
+      since: Type.Integer({ minimum: -maxTime, maximum: maxTime }),
+      status: OneOf(regradeStatuses.filter(isFinal)),
+    },
   },
   run: {
     table: runs,
-    without: ["idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
-    more: { urlMap: texts, templateArgs: texts, task, status: OneOf(runStatuses.filter(isEnd)) },
+    omittedColumns: ["idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
+    columnSchemas: { urlMap: texts, templateArgs: texts, task, status: OneOf(runStatuses.filter(isFinal)) },
   },
-  event: { table: sessionEvents, more: { data } },
+  event: { table: sessionEvents, columnSchemas: { data } },
   artifact: {
     table: artifacts,
-    more: {
+    columnSchemas: {
       name: Type.String(shape(artifactName.source, "the name of a .webp or .diff file")),
       // An image or a diff, as base64.
       data: Type.String({ ...base64, maxLength: 4 * Math.ceil(maxArtifactBytes / 3) }),
@@ -182,62 +188,62 @@ const ownShapes = {
   },
   report: {
     table: reports,
-    without: ["agent", "agentVersion"],
-    more: {
+    omittedColumns: ["agent", "agentVersion"],
+    columnSchemas: {
       ...Graded.properties,
       slug: Type.String({ ...slug, maxLength: 100 }),
     },
   },
   reach: {
     table: exposures,
-    more: { visits: Type.Array(visit), done: Type.Array(Type.String()) },
+    columnSchemas: { visits: Type.Array(visit), done: Type.Array(Type.String()) },
   },
   friction_point: {
     table: frictionPoints,
-    more: { events: numbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
+    columnSchemas: { events: numbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
   },
   recommendation: {
     table: recommendations,
-    more: { ...recommended, gain, evidence },
+    columnSchemas: { ...recommendationColumns, gain, evidence },
   },
   grading: {
     table: gradings,
-    more: { grade, judging, hash: Type.String(digest), repeat: Type.Integer({ minimum: 1 }) },
+    columnSchemas: { grade, judging, hash: Type.String(digest), repeat: Type.Integer({ minimum: 1 }) },
   },
 } satisfies Record<string, Shape>;
 
-export type RowType = keyof typeof ownShapes;
-export const shapes: Record<RowType, Shape> = ownShapes;
+export type RowType = keyof typeof typedShapes;
+export const shapes: Record<RowType, Shape> = typedShapes;
 export const rowTypes = Object.keys(shapes) as RowType[];
 
 /** The columns of a line, in the order of the table. */
 export const columnsOf = (type: RowType): [name: string, column: Column][] =>
   Object.entries(getTableColumns(shapes[type].table)).filter(
-    ([name]) => name !== "orgId" && !shapes[type].without?.includes(name),
+    ([name]) => name !== "orgId" && !shapes[type].omittedColumns?.includes(name),
   );
 
 /** The schema of a row type. */
 export function schemaOf(type: RowType): TSchema {
   const properties = columnsOf(type).map(([name, column]) => {
-    const value = shapes[type].more?.[name] ?? plain(name, column);
+    const value = shapes[type].columnSchemas?.[name] ?? defaultSchema(name, column);
     return [name, column.notNull ? value : Nullable(value)];
   });
   return Type.Object(Object.fromEntries(properties), { additionalProperties: false });
 }
 
-function plain(name: string, { dataType, columnType, enumValues }: Column): TSchema {
+function defaultSchema(name: string, { dataType, columnType, enumValues }: Column): TSchema {
   if (/(^id|Id)$/.test(name)) return uuid;
   if (enumValues?.length) return OneOf(enumValues);
   if (dataType === "string") return Type.String();
   if (dataType === "boolean") return Type.Boolean();
   if (dataType === "number")
-    return columnType === "SQLiteReal" ? Type.Number() : Type.Integer({ minimum: 0, maximum: latest });
+    return columnType === "SQLiteReal" ? Type.Number() : Type.Integer({ minimum: 0, maximum: maxTime });
   throw new Error(`The column ${name} needs its own import schema.`);
 }
 
 /** The first reserved field name in the data of an event; undefined if there is none. */
-export const findReserved = (row: Record<string, unknown>): string | undefined =>
-  reserved.find((name) => Object.hasOwn(row.data as object, name));
+export const findReservedField = (row: Record<string, unknown>): string | undefined =>
+  reservedFields.find((name) => Object.hasOwn(row.data as object, name));
 
 /** A row type in words. */
 export const labelOf = (type: RowType): string => labels[type] ?? type.replaceAll("_", " ");

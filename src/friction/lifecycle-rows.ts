@@ -11,7 +11,7 @@ export type LifecycleRow = typeof frictionLifecycles.$inferSelect;
 export type PointRow = typeof frictionPoints.$inferSelect;
 
 /** A report that starts or stops counting, with everything that is counted of it. */
-export type Counted = {
+export type CountedReport = {
   report: typeof reports.$inferSelect;
   run: typeof runs.$inferSelect;
   exposure: typeof exposures.$inferSelect | null;
@@ -27,14 +27,14 @@ export const previewOf = (urlMap: Record<string, string>): string =>
         .slice(0, 16);
 
 /** Runs of another agent or model don't show what this one would have met. */
-export const agentKey = ({ agent, model }: Counted["run"]) => `${agent} ${model ?? ""}`;
+export const agentKey = ({ agent, model }: CountedReport["run"]) => `${agent} ${model ?? ""}`;
 
 /** The agents that met a friction point. */
 export const agentsOf = (rows: { metBy: string[] }[]): string[] => [
   ...new Set(rows.flatMap(({ metBy }) => metBy.map((key) => key.split(" ")[0] ?? key))),
 ];
 
-export const ofPreview = (report: Counted["report"], preview: string) =>
+export const isOfPreview = (report: CountedReport["report"], preview: string) =>
   and(
     eq(frictionLifecycles.orgId, report.orgId),
     eq(frictionLifecycles.promptId, report.promptId),
@@ -42,7 +42,7 @@ export const ofPreview = (report: Counted["report"], preview: string) =>
   );
 
 /** Other published reports of an evaluation with the same agent and model, with the friction points of each. */
-export function siblingsOf(tx: Tx, { report, run }: Counted) {
+export function siblingsOf(tx: Tx, { report, run }: CountedReport) {
   const rows = tx
     .select({ reportId: reports.id, run: runs, exposure: exposures })
     .from(runs)
@@ -75,7 +75,7 @@ export function siblingsOf(tx: Tx, { report, run }: Counted) {
   }));
 }
 
-export function write(
+export function updateLifecycle(
   tx: Tx,
   key: Pick<LifecycleRow, "orgId" | "promptId" | "preview" | "fingerprint">,
   row: Partial<LifecycleRow>,
@@ -95,7 +95,7 @@ export function write(
 }
 
 /** The newest other published report that contains a friction point, and when it was first and last seen; null if there is none. */
-export function lastOf(tx: Tx, { orgId, promptId, preview, fingerprint }: LifecycleRow, reportId: string) {
+export function findNewestSighting(tx: Tx, { orgId, promptId, preview, fingerprint }: LifecycleRow, reportId: string) {
   const sightings = tx
     .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, point: frictionPoints })
     .from(frictionPoints)

@@ -16,22 +16,22 @@ import {
 
 import {
   agentKey,
-  type Counted,
+  type CountedReport,
   detailsOf,
+  findNewestSighting,
+  isOfPreview,
   type LifecycleRow,
-  lastOf,
-  ofPreview,
   type PointRow,
   previewOf,
   siblingsOf,
-  write,
+  updateLifecycle,
 } from "./lifecycle-rows.ts";
 
 /** Called when a friction point of the live docs is new or regressed. */
 export type AnnounceFriction = (
   tx: Tx,
-  what: "friction.opened" | "friction.regressed",
-  counted: Counted,
+  event: "friction.opened" | "friction.regressed",
+  counted: CountedReport,
   point: PointRow,
 ) => void;
 
@@ -43,13 +43,20 @@ const pointsOf = statement((db) =>
     .orderBy(asc(frictionPoints.position)),
 );
 
-export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | -1, announce: AnnounceFriction): void {
+/** Adds the friction of a report to the lifecycles of its prompt, or subtracts it (`by` -1) when the report stops counting. */
+export function updateLifecycles(
+  ctx: Context,
+  tx: Tx,
+  counted: CountedReport,
+  by: 1 | -1,
+  announce: AnnounceFriction,
+): void {
   const { report, run, exposure } = counted;
   const preview = previewOf(run.urlMap);
   const agent = agentKey(run);
   const points = pointsOf(ctx.db).all({ report: report.id });
-  const met = new Set(points.map(({ fingerprint }) => fingerprint));
-  const lifecycles = tx.select().from(frictionLifecycles).where(ofPreview(report, preview)).all();
+  const fingerprints = new Set(points.map(({ fingerprint }) => fingerprint));
+  const lifecycles = tx.select().from(frictionLifecycles).where(isOfPreview(report, preview)).all();
   const lifecycleOf = new Map(lifecycles.map((row) => [row.fingerprint, row]));
   const evalRequest = tx.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
   const evaluation = {
@@ -57,26 +64,26 @@ export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | 
     at: evalRequest?.createdAt ?? run.createdAt,
     byModel: exposure?.byRules === false,
   };
-  const meeting: Evaluation = { ...evaluation, met: by, passed: 0 };
-  const passing: Evaluation = { ...evaluation, met: 0, passed: by };
+  const hits: Evaluation = { ...evaluation, met: by, passed: 0 };
+  const misses: Evaluation = { ...evaluation, met: 0, passed: by };
   let siblings: ReturnType<typeof siblingsOf> | undefined;
 
-  /** Adds the runs of the evaluation that missed it before it was first met. */
-  function startLife({ fingerprint, grounds }: PointRow, life: History): { life: History; passed: number } {
+  /** The history of a friction point that is new or returns. Runs of the evaluation that passed its place without meeting it count too. */
+  function startHistory({ fingerprint, grounds }: PointRow, life: History): { life: History; passed: number } {
     siblings ??= siblingsOf(tx, counted);
     const passingSiblings = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
     const passed = passingSiblings.length;
-    return { life: withRuns(life, { ...meeting, passed }) ?? life, passed };
+    return { life: withRuns(life, { ...hits, passed }) ?? life, passed };
   }
 
-  function add(point: PointRow): void {
+  function addPoint(point: PointRow): void {
     const before = lifecycleOf.get(point.fingerprint);
     const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
-    const isKnown = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
-    const isAsleep = before === undefined || (!isKnown && currentStateOf(before.life).state === "fixed");
-    const current = isAsleep
-      ? startLife(point, before?.life ?? emptyHistory)
-      : { life: withRuns(before.life, meeting) ?? before.life, passed: 0 };
+    const isCounted = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
+    const startsAnew = before === undefined || (!isCounted && currentStateOf(before.life).state === "fixed");
+    const current = startsAnew
+      ? startHistory(point, before?.life ?? emptyHistory)
+      : { life: withRuns(before.life, hits) ?? before.life, passed: 0 };
     const key = { orgId: report.orgId, promptId: report.promptId, preview, fingerprint };
     const newest = { ...detailsOf(point), lastSeenAt: report.createdAt };
     if (!before) {
@@ -88,51 +95,51 @@ export function countLifecycles(ctx: Context, tx: Tx, counted: Counted, by: 1 | 
       if (preview === "") announce(tx, "friction.opened", counted, point);
       return;
     }
-    const isBack = before.state !== "regressed" && currentStateOf(current.life).state === "regressed";
-    if (isBack && preview === "") announce(tx, "friction.regressed", counted, point);
-    write(tx, key, {
+    const isRegression = before.state !== "regressed" && currentStateOf(current.life).state === "regressed";
+    if (isRegression && preview === "") announce(tx, "friction.regressed", counted, point);
+    updateLifecycle(tx, key, {
       ...(report.createdAt >= before.lastSeenAt ? newest : {}),
       firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),
       met: before.met + 1,
       reached: before.reached + 1 + current.passed,
-      ...plus(before, point, 1),
+      ...addLosses(before, point, 1),
       metBy: [...new Set([...before.metBy, agent])],
       grounds,
       life: current.life,
     });
   }
 
-  function remove(point: PointRow): void {
+  function removePoint(point: PointRow): void {
     const before = lifecycleOf.get(point.fingerprint);
     if (!before) return;
-    const last = lastOf(tx, before, report.id);
+    const last = findNewestSighting(tx, before, report.id);
     if (!last) {
       tx.delete(frictionLifecycles)
-        .where(and(ofPreview(report, preview), eq(frictionLifecycles.fingerprint, point.fingerprint)))
+        .where(and(isOfPreview(report, preview), eq(frictionLifecycles.fingerprint, point.fingerprint)))
         .run();
       return;
     }
     const counts = { met: Math.max(1, before.met - 1), reached: Math.max(1, before.reached - 1) };
-    const life = withRuns(before.life, meeting) ?? before.life;
-    write(tx, before, { ...last, ...counts, ...plus(before, point, -1), life });
+    const life = withRuns(before.life, hits) ?? before.life;
+    updateLifecycle(tx, before, { ...last, ...counts, ...addLosses(before, point, -1), life });
   }
 
-  for (const point of points) (by > 0 ? add : remove)(point);
+  for (const point of points) (by > 0 ? addPoint : removePoint)(point);
   for (const row of lifecycles) {
     const { fingerprint, metBy, grounds, state, life } = row;
-    if (!exposure || met.has(fingerprint) || !metBy.includes(agent)) continue;
+    if (!exposure || fingerprints.has(fingerprint) || !metBy.includes(agent)) continue;
     // Once it was fixed in an earlier evaluation, it isn't updated until it is met again.
-    const isRemembered = findEvaluation(life, evaluation.id) !== null;
-    if ((state === "fixed" && !isRemembered) || !hasReached(exposure, grounds)) continue;
-    const changed = withRuns(life, passing);
-    if (changed) write(tx, row, { reached: Math.max(row.met, row.reached + by), life: changed });
+    const isCounted = findEvaluation(life, evaluation.id) !== null;
+    if ((state === "fixed" && !isCounted) || !hasReached(exposure, grounds)) continue;
+    const history = withRuns(life, misses);
+    if (history) updateLifecycle(tx, row, { reached: Math.max(row.met, row.reached + by), life: history });
   }
 }
 
-type Lost = Pick<LifecycleRow, "lostPoints" | "lostSeconds" | "lostUsd">;
+type Losses = Pick<LifecycleRow, "lostPoints" | "lostSeconds" | "lostUsd">;
 
 /** The sum of the known values; null if none is known. */
-function plus(a: Lost, b: Lost, by: 1 | -1): Lost {
+function addLosses(a: Losses, b: Losses, by: 1 | -1): Losses {
   const sum = (x: number | null, y: number | null) => (y === null ? x : Math.max(0, (x ?? 0) + by * y));
   return {
     lostPoints: sum(a.lostPoints, b.lostPoints),

@@ -6,7 +6,7 @@ import { timeZoneOf } from "../db/rows.ts";
 import type { runs } from "../db/tables/runs.ts";
 import { namedPages, pageMonths } from "../db/tables/trends.ts";
 import type { Listed } from "../grading/grade.ts";
-import type { Counted } from "./lifecycle-rows.ts";
+import type { CountedReport } from "./lifecycle-rows.ts";
 
 /** The calendar month of a time in a time zone. Months are stored as the start of the month in UTC, whatever the zone. */
 export function monthOf(at: number, timeZone: string): number {
@@ -54,7 +54,7 @@ const add = statement((db) =>
     }),
 );
 
-export function countPages(ctx: Context, _: Tx, { run, exposure }: Counted, by: 1 | -1): void {
+export function countPages(ctx: Context, _: Tx, { run, exposure }: CountedReport, by: 1 | -1): void {
   if (!exposure || !isLive(run)) return;
   const month = monthOf(run.createdAt, timeZoneOf(ctx.db, run.orgId));
   const key = { orgId: run.orgId, promptId: run.promptId, month, agent: run.agent };

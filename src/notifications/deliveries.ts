@@ -86,8 +86,8 @@ export function replayDelivery(ctx: Context, org: OrgId, destinationId: string, 
   if (row.disabledAt !== null) throw conflict("The destination is disabled. Enable it first.");
   if (delivery.status === "pending") throw conflict("The delivery has not ended yet.");
   checkPending(ctx, org, row.id);
-  const again = transaction(ctx.db, (tx) => enqueueDelivery(ctx, tx, row, delivery.notificationId));
-  return getDelivery(ctx, org, row.id, again);
+  const replayId = transaction(ctx.db, (tx) => enqueueDelivery(ctx, tx, row, delivery.notificationId));
+  return getDelivery(ctx, org, row.id, replayId);
 }
 
 const select = (ctx: Context) =>

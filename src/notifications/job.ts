@@ -17,7 +17,7 @@ import { isLeaseHeld } from "../jobs/queue.ts";
 import type { DestinationRow } from "./destinations.ts";
 import { disableDestination } from "./destinations.ts";
 import { cut } from "./events.ts";
-import type { Sent } from "./send.ts";
+import type { TryResult } from "./send.ts";
 import { sendNotification, settingsPath } from "./send.ts";
 
 const hourMs = 3600_000;
@@ -50,9 +50,9 @@ export const createDeliveryJob = (ctx: Context, { timeoutMs }: { timeoutMs?: num
   run: (lease, signal) => tryDelivery(ctx, lease, { signal, timeoutMs }),
   onRequeue() {},
   onFailure(tx, lease, { detail }) {
-    const isKnown = detail === "gone" || detail === "disabled";
+    const isPermanent = detail === "gone" || detail === "disabled";
     const isExhausted = lease.spent + 1 >= lease.maxAttempts;
-    endDelivery(ctx, tx, lease.subject, isKnown ? detail : isExhausted ? "exhausted" : "interrupted");
+    endDelivery(ctx, tx, lease.subject, isPermanent ? detail : isExhausted ? "exhausted" : "interrupted");
   },
   costOf: () => null,
 });
@@ -64,39 +64,39 @@ async function tryDelivery(
 ): Promise<(tx: Tx) => void> {
   const delivery = findDelivery(ctx, lease.subject);
   // Deleted while it was queued.
-  if (!delivery) throw never("disabled");
+  if (!delivery) throw finalFailure("disabled");
   const { destination, notification } = delivery;
-  if (destination.disabledAt !== null) throw never("disabled");
-  const at = ctx.now();
-  const sent = await sendNotification(ctx, destination, notification, limits);
+  if (destination.disabledAt !== null) throw finalFailure("disabled");
+  const startedAt = ctx.now();
+  const result = await sendNotification(ctx, destination, notification, limits);
   limits.signal.throwIfAborted();
-  const { status, error } = sent;
+  const { status, error } = result;
   ctx.log.info(
-    { delivery: lease.subject, destination: destination.id, attempt: lease.attempt, status, ms: sent.ms },
+    { delivery: lease.subject, destination: destination.id, attempt: lease.attempt, status, ms: result.ms },
     "delivery attempted",
   );
-  if (sent.ok)
+  if (result.ok)
     return (tx: Tx) => {
-      note(tx, destination.orgId, lease, at, sent);
+      storeTry(tx, destination.orgId, lease, startedAt, result);
       endDelivery(ctx, tx, lease.subject, null);
       if (destination.failingSince !== null)
         tx.update(destinations).set({ failingSince: null }).where(eq(destinations.id, destination.id)).run();
     };
   const reason = await ctx.commit((tx) => {
     if (!isLeaseHeld(ctx, lease)) return null;
-    note(tx, destination.orgId, lease, at, sent);
+    storeTry(tx, destination.orgId, lease, startedAt, result);
     tx.update(destinations)
-      .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${at})` })
+      .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${startedAt})` })
       .where(eq(destinations.id, destination.id))
       .run();
-    const why = reasonToDisable(tx, lease, destination.id, sent);
-    if (why) disableDestination(ctx, tx, destination, why);
-    return why;
+    const disableReason = reasonToDisable(tx, lease, destination.id, result);
+    if (disableReason) disableDestination(ctx, tx, destination, disableReason);
+    return disableReason;
   });
   if (reason) announceDisabled(ctx, destination, reason);
-  if (reason === "gone") throw never("gone");
+  if (reason === "gone") throw finalFailure("gone");
   const detail = status === null ? (error ?? "no response") : `status ${status}`;
-  throw new JobFailure({ cause: "infrastructure", detail }, "attempt", sent.retryAfterMs ?? 0);
+  throw new JobFailure({ cause: "infrastructure", detail }, "attempt", result.retryAfterMs ?? 0);
 }
 
 const findDelivery = (ctx: Context, id: string) =>
@@ -115,16 +115,27 @@ const endDelivery = (ctx: Context, tx: Tx, id: string, failure: (typeof delivery
     .where(and(eq(deliveries.id, id), eq(deliveries.status, "pending")))
     .run();
 
-function note(tx: Tx, orgId: string, { subject, attempt }: Lease, at: number, { ms, status, body, error }: Sent): void {
-  const tried = { at, ms, status, body: body === null ? null : cut(body, maxBody), error };
+function storeTry(
+  tx: Tx,
+  orgId: string,
+  { subject, attempt }: Lease,
+  startedAt: number,
+  { ms, status, body, error }: TryResult,
+): void {
+  const shortBody = body === null ? null : cut(body, maxBody);
   tx.insert(deliveryTries)
-    .values({ orgId, deliveryId: subject, attempt, ...tried })
+    .values({ orgId, deliveryId: subject, attempt, at: startedAt, ms, status, body: shortBody, error })
     .onConflictDoNothing()
     .run();
 }
 
 /** Why a destination must be disabled after a failed try; null if it need not. */
-function reasonToDisable(tx: Tx, lease: Lease, destinationId: string, { status }: Sent): "gone" | "failing" | null {
+function reasonToDisable(
+  tx: Tx,
+  lease: Lease,
+  destinationId: string,
+  { status }: TryResult,
+): "gone" | "failing" | null {
   if (status === 410) return "gone";
   if (lease.spent + 1 < lease.maxAttempts) return null;
   const { since } =
@@ -133,16 +144,16 @@ function reasonToDisable(tx: Tx, lease: Lease, destinationId: string, { status }
       .from(destinations)
       .where(eq(destinations.id, destinationId))
       .get() ?? {};
-  const first = tx
+  const firstTry = tx
     .select({ at: sql<number | null>`min(${deliveryTries.at})` })
     .from(deliveryTries)
     .where(eq(deliveryTries.deliveryId, lease.subject))
     .get();
   // Another delivery may have succeeded in the meantime.
-  return since != null && since <= (first?.at ?? 0) ? "failing" : null;
+  return since != null && since <= (firstTry?.at ?? 0) ? "failing" : null;
 }
 
-const never = (failure: (typeof deliveryFailures)[number]) =>
+const finalFailure = (failure: (typeof deliveryFailures)[number]) =>
   new JobFailure({ cause: "infrastructure", detail: failure }, "never");
 
 const reasons = {

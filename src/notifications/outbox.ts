@@ -11,7 +11,7 @@ const maxTries = 10;
 
 type DestinationRow = typeof destinations.$inferSelect;
 
-const activeOf = statement((db) =>
+const activeDestinations = statement((db) =>
   db
     .select()
     .from(destinations)
@@ -35,12 +35,12 @@ export function enqueueDelivery(
 
 /** Whether a destination of the organization wants an event. Ask before computing an expensive one. */
 export const wantsEvent = (ctx: Context, org: string, type: EventType): boolean =>
-  listWanting(ctx, org, type).length > 0;
+  listSubscribers(ctx, org, type).length > 0;
 
 /** When the first destination that wants an event was added, epoch ms; null: none wants it. */
 export function eventWantedSince(ctx: Context, org: string, type: EventType): number | null {
-  const wanting = listWanting(ctx, org, type);
-  return wanting.length === 0 ? null : Math.min(...wanting.map(({ createdAt }) => createdAt));
+  const subscribers = listSubscribers(ctx, org, type);
+  return subscribers.length === 0 ? null : Math.min(...subscribers.map(({ createdAt }) => createdAt));
 }
 
 /** Notifies the destinations that want the event. With a `onceKey`, only the first event with that key is sent. */
@@ -52,10 +52,10 @@ export function emitEvent<T extends EventType>(
   makeData: () => EventData<T>,
   onceKey: string | null = null,
 ) {
-  const wanting = listWanting(ctx, org, type);
-  if (wanting.length === 0) return;
+  const subscribers = listSubscribers(ctx, org, type);
+  if (subscribers.length === 0) return;
   const id = storeNotification(ctx, tx, org, type, makeData(), onceKey);
-  if (id) for (const each of wanting) enqueueDelivery(ctx, tx, each, id);
+  if (id) for (const each of subscribers) enqueueDelivery(ctx, tx, each, id);
 }
 
 /** Sends an event to one destination, even if it is not subscribed to it. Returns the ID of the delivery. */
@@ -74,8 +74,8 @@ export function sendEvent<T extends EventType>(
   );
 }
 
-const listWanting = (ctx: Context, org: string, type: EventType) =>
-  activeOf(ctx.db)
+const listSubscribers = (ctx: Context, org: string, type: EventType) =>
+  activeDestinations(ctx.db)
     .all({ org })
     .filter(({ events }) => events.includes(type));
 

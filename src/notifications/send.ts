@@ -17,7 +17,7 @@ const defaultTimeoutMs = 20_000;
 const maxBodyBytes = 16 * 1024;
 
 /** The result of a try. `status` null: no response. `ok`: the receiver accepted it. */
-export type Sent = {
+export type TryResult = {
   ok: boolean;
   status: number | null;
   ms: number;
@@ -29,7 +29,7 @@ export type Sent = {
 /** Where destinations are managed. */
 export const settingsPath = "/settings/notifications";
 
-const failed = (error: string) => ({ ok: false, status: null, body: null, error, retryAfterMs: null });
+const toFailure = (error: string) => ({ ok: false, status: null, body: null, error, retryAfterMs: null });
 
 // A kept connection that the receiver closed would cost a try.
 const guardOf = perContext(({ config, now }) => createGuard({ allow: config.allowPrivate, now, keepsAlive: false }));
@@ -40,10 +40,10 @@ export async function sendNotification(
   destination: DestinationRow,
   notification: typeof notifications.$inferSelect,
   { signal, timeoutMs = defaultTimeoutMs }: { signal: AbortSignal; timeoutMs?: number | undefined },
-): Promise<Sent> {
+): Promise<TryResult> {
   const startedAt = performance.now();
-  const sent = await deliver(ctx, destination, notification, { signal, timeoutMs });
-  return { ...sent, ms: Math.round(performance.now() - startedAt) };
+  const result = await deliver(ctx, destination, notification, { signal, timeoutMs });
+  return { ...result, ms: Math.round(performance.now() - startedAt) };
 }
 
 async function post(
@@ -74,7 +74,7 @@ async function post(
       retryAfterMs: readRetryAfter(response.headers.get("retry-after"), ctx.now()),
     };
   } catch (error) {
-    if (error instanceof GuardError) return failed(`${error.message}.`);
+    if (error instanceof GuardError) return toFailure(`${error.message}.`);
     throw error;
   }
 }
@@ -82,10 +82,10 @@ async function post(
 async function sendMail(ctx: Context, org: OrgId, recipients: string[] | null, message: Message) {
   const members = listMemberEmails(ctx, org);
   const to = recipients?.filter((address) => members.includes(address)) ?? listOwnerEmails(ctx, org);
-  if (to.length === 0) return failed("None of the recipients is a member of the organization.");
+  if (to.length === 0) return toFailure("None of the recipients is a member of the organization.");
   return (await mailNotification(ctx, to, message.title, toText(message), getOrg(ctx, org).name, settingsPath))
     ? { ok: true, status: null, body: null, error: null, retryAfterMs: null }
-    : failed("The mail server did not accept the email. The server log has its response.");
+    : toFailure("The mail server did not accept the email. The server log has its response.");
 }
 
 function deliver(
@@ -95,7 +95,7 @@ function deliver(
   limits: { signal: AbortSignal; timeoutMs: number },
 ) {
   const content = unsealContent(ctx, destination);
-  if (!content) return failed("The secrets of the destination can't be decrypted. Restore EVALD_SECRET_KEY.");
+  if (!content) return toFailure("The secrets of the destination can't be decrypted. Restore EVALD_SECRET_KEY.");
   const { kind, orgId, recipients, url, overlapUntil } = destination;
   const message = () => toMessage(notification, ctx.baseUrl(), timeZoneOf(ctx.db, orgId));
   if (kind === "email") return sendMail(ctx, orgId as OrgId, recipients, message());

@@ -4,7 +4,7 @@ import type { Tx } from "../db/open.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import type { reports } from "../db/tables/reports.ts";
 import type { runs } from "../db/tables/runs.ts";
-import type { Counted, PointRow } from "../friction/lifecycle-rows.ts";
+import type { CountedReport, PointRow } from "../friction/lifecycle-rows.ts";
 import { cut } from "../notifications/events.ts";
 import { emitEvent } from "../notifications/outbox.ts";
 import { toIso } from "../schema.ts";
@@ -50,7 +50,7 @@ export function announceFriction(
   ctx: Context,
   tx: Tx,
   type: "friction.opened" | "friction.regressed",
-  { report }: Counted,
+  { report }: CountedReport,
   point: PointRow,
 ): void {
   const { fingerprint, severity, category, title, url, lostPoints } = point;

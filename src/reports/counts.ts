@@ -4,7 +4,7 @@ import type { Tx } from "../db/open.ts";
 import { exposures } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
-import { countLifecycles } from "../friction/lifecycles.ts";
+import { updateLifecycles } from "../friction/lifecycles.ts";
 import { countPages } from "../friction/page-counts.ts";
 import type { Exposure } from "../grading/grade.ts";
 import { announceFriction } from "./announcements.ts";
@@ -41,7 +41,7 @@ export function countReport(
     .where(eq(reports.id, reportId))
     .get();
   if (!counted) return;
-  countLifecycles(ctx, tx, counted, by, (...event) => {
+  updateLifecycles(ctx, tx, counted, by, (...event) => {
     if (announces) announceFriction(ctx, ...event);
   });
   countPages(ctx, tx, counted, by);

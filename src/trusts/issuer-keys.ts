@@ -3,19 +3,19 @@ import { unavailable } from "../errors.ts";
 import { type Guard, GuardError } from "../net/guarded.ts";
 import { httpUrl } from "../schema.ts";
 
-const keepMs = 3600_000;
+const maxAgeMs = 3600_000;
 /** Tokens with an unknown key make evald read the issuer's keys again at most this often. */
 const cooldownMs = 30_000;
-/** Those whose keys were used last are kept. */
+/** Beyond this number, evald forgets the issuer whose keys were used longest ago. */
 const maxIssuers = 100;
 const maxKeys = 50;
 const maxBytes = 256 * 1024;
 /** A modulus of 16,384 bits has 2,731 characters. */
 const maxFieldChars = 3000;
 
-const kinds = new Set<unknown>(["RSA", "EC", "OKP"]);
+const keyTypes = new Set<unknown>(["RSA", "EC", "OKP"]);
 /** The fields of a public key that verify a signature. */
-const fields = ["kty", "kid", "alg", "use", "crv", "x", "y", "n", "e"] as const;
+const keyFieldNames = ["kty", "kid", "alg", "use", "crv", "x", "y", "n", "e"] as const;
 
 type Fields = Record<string, unknown>;
 const isObject = (value: unknown): value is Fields =>
@@ -23,18 +23,18 @@ const isObject = (value: unknown): value is Fields =>
 
 /** What is needed of a key; null if it can't verify the signature of a token. */
 function toKey(value: unknown): JWK | null {
-  if (!isObject(value) || !kinds.has(value.kty)) return null;
+  if (!isObject(value) || !keyTypes.has(value.kty)) return null;
   if (value.key_ops !== undefined && !(Array.isArray(value.key_ops) && value.key_ops.includes("verify"))) return null;
-  const own = fields.flatMap((name) => (value[name] === undefined ? [] : [[name, value[name]] as const]));
-  return own.every(([, value]) => typeof value === "string" && value.length <= maxFieldChars)
-    ? (Object.fromEntries(own) as JWK)
+  const keyFields = keyFieldNames.flatMap((name) => (value[name] === undefined ? [] : [[name, value[name]] as const]));
+  return keyFields.every(([, value]) => typeof value === "string" && value.length <= maxFieldChars)
+    ? (Object.fromEntries(keyFields) as JWK)
     : null;
 }
 
 /** The keys that issuers of ID tokens publish, read through `guard` and kept for an hour. */
 export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => number }) {
   /** In the order of their last use. */
-  const cache = new Map<string, { keys: JSONWebKeySet; at: number }>();
+  const cache = new Map<string, { keys: JSONWebKeySet; readAt: number }>();
 
   async function readJson(url: string): Promise<Fields> {
     try {
@@ -51,16 +51,16 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
   }
 
   async function readKeys(issuer: string): Promise<JSONWebKeySet> {
-    const { issuer: named, jwks_uri: at } = await readJson(
+    const { issuer: declaredIssuer, jwks_uri: keysUrl } = await readJson(
       `${issuer.replace(/\/+$/, "")}/.well-known/openid-configuration`,
     );
-    if (named !== issuer || typeof at !== "string" || !httpUrl(at))
+    if (declaredIssuer !== issuer || typeof keysUrl !== "string" || !httpUrl(keysUrl))
       throw unavailable(
         `${issuer} is not an issuer of ID tokens: its discovery document names another issuer or no keys.`,
       );
-    const { keys } = await readJson(at);
-    if (!Array.isArray(keys)) throw unavailable(`${at} returned no keys. Check the issuer.`);
-    if (keys.length > maxKeys) throw unavailable(`${at} returned more than ${maxKeys} keys. Check the issuer.`);
+    const { keys } = await readJson(keysUrl);
+    if (!Array.isArray(keys)) throw unavailable(`${keysUrl} returned no keys. Check the issuer.`);
+    if (keys.length > maxKeys) throw unavailable(`${keysUrl} returned more than ${maxKeys} keys. Check the issuer.`);
     return { keys: keys.map(toKey).filter((key) => key !== null) };
   }
 
@@ -68,14 +68,14 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
     /** The keys of an issuer: read again if they are old, or older than the cooldown and `isUnknown`, after a rotation. Throws unavailable. */
     async keysOf(issuer: string, isUnknown: boolean): Promise<JSONWebKeySet | null> {
       const cached = cache.get(issuer);
-      const ageMs = cached === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - cached.at);
-      const isFresh = ageMs < (isUnknown ? cooldownMs : keepMs);
-      const last = cached && isFresh ? cached : { keys: await readKeys(issuer), at: now() };
+      const ageMs = cached === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - cached.readAt);
+      const isFresh = ageMs < (isUnknown ? cooldownMs : maxAgeMs);
+      const entry = cached && isFresh ? cached : { keys: await readKeys(issuer), readAt: now() };
       cache.delete(issuer);
-      cache.set(issuer, last);
+      cache.set(issuer, entry);
       const [oldest] = cache.keys();
       if (oldest !== undefined && cache.size > maxIssuers) cache.delete(oldest);
-      return last === cached && isUnknown ? null : last.keys;
+      return entry === cached && isUnknown ? null : entry.keys;
     },
 
     forget: (issuer: string): void => void cache.delete(issuer),

@@ -17,7 +17,7 @@ export const pageAnswer = (page: JSX.Element, status = 200, headers?: Record<str
   privateAnswer("html", toPage(page), status, headers);
 
 /** Renders a form again with its error. Rethrows unexpected errors. */
-export function formError(error: unknown, show: (wrong: string, fault: Fault) => JSX.Element): Response {
+export function formError(error: unknown, show: (errorMessage: string, fault: Fault) => JSX.Element): Response {
   if (!(error instanceof AppError)) throw error;
   return pageAnswer(show(sentenceOf(error.detail), faultOf(error)), statusOf(error), retryHeaders(error));
 }

@@ -17,7 +17,7 @@ import { receiveForm, receivePublicForm } from "./received-forms.ts";
 import { type Site, toSite } from "./site.ts";
 import { clearToast, findToast } from "./toasts.ts";
 import { type Act, may, roleFor, type Viewer } from "./viewer.ts";
-import { findVisitor, inOrgOf, needOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
+import { findVisitor, requireOrg, showInOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
 
 /** A viewer who submits a form: always a person, never an API key. */
 export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
@@ -36,7 +36,7 @@ export const showPage = (
     if (clean !== null && !isPart(request))
       return new Response(null, { status: 303, headers: { location: clean, "cache-control": "private, no-store" } });
     const toast = isPart(request) ? null : findToast(request);
-    const [response, { org }] = await inOrgOf(ctx, visitor, async (viewer) =>
+    const [response, { org }] = await showInOrg(ctx, visitor, async (viewer) =>
       toResponse(await show(toast ? { ...viewer, toast } : viewer, site)),
     );
     if (clean !== null) response.headers.set("hx-push-url", clean);
@@ -49,14 +49,14 @@ export const showPage = (
 export const streamPage = (
   ctx: Context,
   request: Request,
-  follow: (viewer: Viewer, site: Site) => (gone: AbortSignal) => AsyncIterable<Message>,
+  follow: (viewer: Viewer, site: Site) => (signal: AbortSignal) => AsyncIterable<Message>,
 ): Promise<Response> =>
   answer(ctx, request, async (visitor, site) => {
     const org = new URL(request.url).searchParams.get("org");
     const viewer = visitor.signedIn && org !== null ? toViewer(ctx, visitor.signedIn, org) : visitor.viewer;
-    const [response] = await inOrgOf(ctx, { ...visitor, viewer }, (viewer) => {
+    const [response] = await showInOrg(ctx, { ...visitor, viewer }, (viewer) => {
       const messages = follow(viewer, site);
-      return answerStream(ctx, viewer.org, (gone) => whileAllowed(ctx, request, viewer.org, messages(gone)));
+      return answerStream(ctx, viewer.org, (signal) => whileAllowed(ctx, request, viewer.org, messages(signal)));
     });
     return response;
   });
@@ -70,7 +70,7 @@ export const streamPart = (
   streamPage(ctx, request, (viewer, site) => {
     const { pathname, search } = new URL(request.url);
     const render = show(viewer, site);
-    return (gone) => followPart(ctx, `${viewer.org} ${pathname}${search}`, render, gone);
+    return (signal) => followPart(ctx, `${viewer.org} ${pathname}${search}`, render, signal);
   });
 
 /** Handles a form for a person whose role allows `act`. API keys are refused. `files`: names of its fields with files; its action has the `uploadQuery`. */
@@ -86,8 +86,8 @@ export const submitForm = (
     request,
     async (visitor, site) => {
       const { signedIn } = visitor;
-      if (!visitor.viewer && !signedIn) return askAgain(ctx, request, site, files);
-      const current = needOrg(visitor);
+      if (!visitor.viewer && !signedIn) return keepUnsentForm(ctx, request, site, files);
+      const current = requireOrg(visitor);
       if (current.person === null || !signedIn)
         throw new AppError("forbidden", "API keys can only read pages. Use the REST API to make changes.");
       const form = await receiveForm(ctx, request, files);
@@ -122,18 +122,18 @@ export const submitSettings = (
     try {
       return await handle(viewer, form, site);
     } catch (error) {
-      return formError(error, (wrong, fault) => show(ctx, viewer, site, { wrong, fault, typed: form }));
+      return formError(error, (errorMessage, fault) => show(ctx, viewer, site, { errorMessage, fault, typed: form }));
     }
   });
 
 /** What a page of the person's own account is made from. */
-export type Self = { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site };
+export type AccountRequest = { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site };
 
 /** Shows or handles a page of the person's own account, in any organization or none. */
 export const showAccount = (
   ctx: Context,
   request: Request,
-  show: (self: Self) => MaybePromise<Answer>,
+  show: (account: AccountRequest) => MaybePromise<Answer>,
 ): Promise<Response> =>
   answer(ctx, request, async ({ signedIn, viewer }, site) => {
     if (!signedIn) throw new AppError("forbidden", "API keys have no account. Sign in instead.");
@@ -192,7 +192,8 @@ async function answer(
   const { viewer, signedIn, cookies } = visitor;
   let response: Response;
   try {
-    response = viewer || signedIn || isPublic ? toResponse(await show(visitor, site)) : askWho(ctx, request, site);
+    response =
+      viewer || signedIn || isPublic ? toResponse(await show(visitor, site)) : requireSignIn(ctx, request, site);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     response = errorAnswer(ctx, request, error, visitor);
@@ -219,21 +220,22 @@ function checkRole(viewer: Viewer, act: Act): void {
 /** The path and query of a URL without empty parameters, which browsers send for empty fields; null if it has none. */
 function withoutEmpty(url: string): string | null {
   const { pathname, searchParams } = new URL(url);
-  const filled = [...searchParams].filter(([, value]) => value.trim() !== "");
-  if (filled.length === searchParams.size) return null;
-  return filled.length === 0 ? pathname : `${pathname}?${new URLSearchParams(filled)}`;
+  const nonEmpty = [...searchParams].filter(([, value]) => value.trim() !== "");
+  if (nonEmpty.length === searchParams.size) return null;
+  return nonEmpty.length === 0 ? pathname : `${pathname}?${new URLSearchParams(nonEmpty)}`;
 }
 
 /** Response for an unauthenticated form: keeps the submitted values to send again after signing in. */
-async function askAgain(ctx: Context, request: Request, site: Site, files: readonly string[]): Promise<Response> {
-  if (isPart(request) || request.headers.get("authorization") || !wantsHtml(request)) return askWho(ctx, request, site);
+async function keepUnsentForm(ctx: Context, request: Request, site: Site, files: readonly string[]): Promise<Response> {
+  if (isPart(request) || request.headers.get("authorization") || !wantsHtml(request))
+    return requireSignIn(ctx, request, site);
   const form = await receivePublicForm(ctx, request, files);
   const { pathname, search } = new URL(request.url);
   return pageAnswer(<UnsentPage site={site} path={pathname + search} form={form} />, 401);
 }
 
 /** Response for unauthenticated requests: browsers are sent to sign in, scripts get a 401. */
-function askWho(ctx: Context, request: Request, site: Site): Response {
+function requireSignIn(ctx: Context, request: Request, site: Site): Response {
   const { pathname, search } = new URL(request.url);
   if (isPart(request)) return privateAnswer("html", renderToString(<SignedOutNote site={site} />), 401);
   if (wantsHtml(request) && !request.headers.get("authorization")) {

@@ -21,19 +21,19 @@ export type PublicScore = {
   isSingle: boolean;
 };
 
-/** `isExact`: runs of its agent don't differ. `timeZone`: the organization's, for the day. */
-export function toPublicScore(latest: Latest, isExact: boolean, now: number, timeZone: string): PublicScore {
+/** `isDeterministic`: runs of its agent don't differ. `timeZone`: the organization's, for the day. */
+export function toPublicScore(latest: Latest, isDeterministic: boolean, now: number, timeZone: string): PublicScore {
   const point = latest.points.at(-1);
-  const at = point?.at ?? latest.at;
+  const scoredAt = point?.at ?? latest.at;
   const { scope, outcome } = latest;
-  const seen = {
+  const common = {
     scope,
     outcome,
-    day: Temporal.Instant.from(at).toZonedDateTimeISO(timeZone).toPlainDate().toString(),
-    isStale: now - Date.parse(at) > staleMs,
+    day: Temporal.Instant.from(scoredAt).toZonedDateTimeISO(timeZone).toPlainDate().toString(),
+    isStale: now - Date.parse(scoredAt) > staleMs,
   };
-  if (latest.score === null || !point) return { ...seen, score: null, grade: null, runs: 0, isSingle: false };
+  if (latest.score === null || !point) return { ...common, score: null, grade: null, runs: 0, isSingle: false };
   const score = Math.round(point.score * 10) / 10;
   const grade = scope === "goal" ? gradeLetter(score) : null;
-  return { ...seen, score, grade, runs: point.runs, isSingle: point.runs === 1 && !isExact };
+  return { ...common, score, grade, runs: point.runs, isSingle: point.runs === 1 && !isDeterministic };
 }

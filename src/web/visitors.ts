@@ -13,7 +13,7 @@ import type { Viewer } from "./viewer.ts";
 export type Visitor = { signedIn: SignedIn | null; viewer: Viewer | null; cookies: string[] };
 
 /** Cookie, user agent and address of a request. */
-export const fromOf = (request: Request): Client => ({
+export const clientOf = (request: Request): Client => ({
   cookie: request.headers.get("cookie") ?? "",
   userAgent: (request.headers.get("user-agent") ?? "").slice(0, 300),
   address: addressOf(request),
@@ -26,19 +26,19 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
   if (org === null) return nobody;
   if (org !== undefined) {
     const { name, timeZone } = getOrg(ctx, org);
-    const own = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
-    return { ...nobody, viewer: { ...own, role: "viewer", person: null, hasWorkers: hasWorkers(ctx) } };
+    const orgFields = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
+    return { ...nobody, viewer: { ...orgFields, role: "viewer", person: null, hasWorkers: hasWorkers(ctx) } };
   }
   if (!bearsSignIn(request)) return nobody;
-  const { signedIn, cookies } = await findSignedIn(ctx, fromOf(request));
+  const { signedIn, cookies } = await findSignedIn(ctx, clientOf(request));
   const viewer = signedIn && (toViewer(ctx, signedIn, signedIn.chosenOrg) ?? toViewer(ctx, signedIn));
   return { signedIn, cookies, viewer };
 }
 
 /** A person as the viewer of an organization, the first one by default; null if they are not a member. */
-export function toViewer(ctx: Context, { person }: SignedIn, wanted?: string | null): Viewer | null {
+export function toViewer(ctx: Context, { person }: SignedIn, orgId?: string | null): Viewer | null {
   const all = listMemberships(ctx, person.id);
-  const membership = wanted === undefined ? all[0] : all.find(({ org }) => org === wanted);
+  const membership = orgId === undefined ? all[0] : all.find(({ org }) => org === orgId);
   if (!membership) return null;
   const orgs = all.map(({ org, orgName }) => ({ id: org, name: orgName }));
   return { ...membership, person, orgs, hasWorkers: hasWorkers(ctx) };
@@ -48,13 +48,13 @@ export function toViewer(ctx: Context, { person }: SignedIn, wanted?: string | n
 const hasWorkers = (ctx: Context): boolean => ctx.config.workers.redisUrl !== null && listOrgs(ctx).length === 1;
 
 /** Calls `show` for the current organization. If it throws not_found, tries the person's other organizations, because URLs name none. */
-export async function inOrgOf<T>(
+export async function showInOrg<T>(
   ctx: Context,
   visitor: Visitor,
   show: (viewer: Viewer) => T | Promise<T>,
 ): Promise<[T, Viewer]> {
   const { signedIn } = visitor;
-  const current = needOrg(visitor);
+  const current = requireOrg(visitor);
   const others = current.orgs.flatMap(
     ({ id }) => (signedIn && id !== current.org && toViewer(ctx, signedIn, id)) || [],
   );
@@ -79,7 +79,7 @@ export async function* whileAllowed(ctx: Context, request: Request, org: string,
 }
 
 /** Throws forbidden for a person without an organization. */
-export function needOrg({ viewer, signedIn }: Visitor): Viewer {
+export function requireOrg({ viewer, signedIn }: Visitor): Viewer {
   if (viewer) return viewer;
   throw new AppError(
     "forbidden",

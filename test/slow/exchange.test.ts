@@ -59,7 +59,7 @@ function tablesOf(app: App) {
     ...{ run: "completed_at is not null", gate: "status != 'running'", regrade: "completed_at is not null" },
     eval_request: "id not in (select eval_request_id from runs where completed_at is null)",
   };
-  return Object.entries(shapes).map(([type, { table, without = [] }]) => {
+  return Object.entries(shapes).map(([type, { table, omittedColumns: without = [] }]) => {
     const rows = app.db.$client
       .query<Record<string, unknown>, [string]>(
         `select * from ${getTableName(table)} where org_id = ? and ${ended[type] ?? "true"} order by 1, 2, 3`,

@@ -5,12 +5,12 @@ type Props = {
   name: string;
   label: string;
   hint?: ComponentChildren;
-  wrong?: string;
+  errorMessage?: string;
   children: ComponentChildren;
 };
 
 /** A control with its label, hint and error. */
-export const Field = ({ name, label, hint, wrong, children }: Props) => (
+export const Field = ({ name, label, hint, errorMessage, children }: Props) => (
   <div class="field">
     <label for={name}>{label}</label>
     {hint && (
@@ -19,9 +19,9 @@ export const Field = ({ name, label, hint, wrong, children }: Props) => (
       </span>
     )}
     {children}
-    {wrong && (
+    {errorMessage && (
       <span class="wrong" id={`${name}-wrong`}>
-        {wrong}
+        {errorMessage}
       </span>
     )}
   </div>
@@ -30,12 +30,12 @@ export const Field = ({ name, label, hint, wrong, children }: Props) => (
 /** Attributes that connect a control to its label, hint and error. */
 export const controlProps = (
   name: string,
-  { id = name, hint, wrong }: { id?: string; hint?: unknown; wrong?: string } = {},
+  { id = name, hint, errorMessage }: { id?: string; hint?: unknown; errorMessage?: string } = {},
 ) => ({
   id,
   name,
-  "aria-invalid": wrong ? ("true" as const) : undefined,
-  "aria-describedby": [hint && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ") || undefined,
+  "aria-invalid": errorMessage ? ("true" as const) : undefined,
+  "aria-describedby": [hint && `${id}-hint`, errorMessage && `${id}-wrong`].filter(Boolean).join(" ") || undefined,
 });
 
 type TextProps = {

@@ -49,7 +49,7 @@ export const toEventHref = (session: string, seq: number): string =>
   `${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`;
 
 /** Links to the events that support a statement. `session`: URL of the session page; null if the events are no longer stored. */
-export const Proof = ({ events, session }: { events: number[]; session: string | null }) => (
+export const EvidenceLinks = ({ events, session }: { events: number[]; session: string | null }) => (
   <span>
     Evidence:{" "}
     {events.slice(0, shownEvents).map((seq) =>
@@ -65,32 +65,32 @@ export const Proof = ({ events, session }: { events: number[]; session: string |
   </span>
 );
 
-/** `sort`: its name in the order of the list, if that can be sorted by it. `largestFirst`: in the order that comes first; default: numbers. */
-type RichColumn = { label: string; sort?: string; isNumber?: boolean; largestFirst?: boolean };
-export type Column = string | RichColumn;
+/** `sort`: name of the column in the `sort` parameter, if the list can be sorted by it. `largestFirst`: whether the first click sorts in descending order, as for numbers by default. */
+type ColumnOptions = { label: string; sort?: string; isNumber?: boolean; largestFirst?: boolean };
+export type Column = string | ColumnOptions;
 
 /** The order of a list. `by`: descending with a leading minus. `toHref` omits the default order from the URL. */
 export type Sorting = { by: string; toHref: (sort: string) => string };
 
-type HeadsProps = { labels: Column[]; numbers?: Column[]; sorting?: Sorting };
+type TableHeadProps = { labels: Column[]; numbers?: Column[]; sorting?: Sorting };
 
-/** Table headings: text columns, then numeric columns. Those of sortable columns are links. */
-export const Heads = ({ labels, numbers = [], sorting }: HeadsProps) => (
+/** Table headings: text columns, then numeric columns. Headings of sortable columns are links. */
+export const TableHead = ({ labels, numbers = [], sorting }: TableHeadProps) => (
   <thead>
     <tr>
       {labels.map((column) => (
-        <Head key={typeof column === "string" ? column : column.label} {...{ column, sorting }} />
+        <HeadCell key={typeof column === "string" ? column : column.label} {...{ column, sorting }} />
       ))}
       {numbers.map((column) => (
-        <Head key={typeof column === "string" ? column : column.label} {...{ column, sorting }} isNumber />
+        <HeadCell key={typeof column === "string" ? column : column.label} {...{ column, sorting }} isNumber />
       ))}
     </tr>
   </thead>
 );
 
-type HeadProps = { column: Column; sorting?: Sorting; isNumber?: boolean };
+type HeadCellProps = { column: Column; sorting?: Sorting; isNumber?: boolean };
 
-function Head({ column, sorting, isNumber = typeof column !== "string" && column.isNumber }: HeadProps) {
+function HeadCell({ column, sorting, isNumber = typeof column !== "string" && column.isNumber }: HeadCellProps) {
   const cell = { scope: "col", class: isNumber ? "number" : undefined } as const;
   const { label, sort, largestFirst = isNumber } = typeof column === "string" ? { label: column } : column;
   if (!sorting || sort === undefined) return <th {...cell}>{label}</th>;
@@ -105,17 +105,17 @@ function Head({ column, sorting, isNumber = typeof column !== "string" && column
   );
 }
 
-/** The order of a list with this query. `standard`: the order without the parameter. */
-export const toSorting = (here: string, query: { sort?: string; offset?: unknown }, standard: string): Sorting => ({
-  by: query.sort ?? standard,
-  toHref: (sort) => toHref(here, { ...query, offset: undefined, sort: sort === standard ? undefined : sort }),
+/** The order of a list with this query. `defaultSort`: the order without the parameter. */
+export const toSorting = (here: string, query: { sort?: string; offset?: unknown }, defaultSort: string): Sorting => ({
+  by: query.sort ?? defaultSort,
+  toHref: (sort) => toHref(here, { ...query, offset: undefined, sort: sort === defaultSort ? undefined : sort }),
 });
 
 /** Headings of the columns that summarize several runs. */
-export const figureHeads = ["Mean score (95% CI)", "Goal reached", "Median time", "Median cost"];
+export const summaryColumns = ["Mean score (95% CI)", "Goal reached", "Median time", "Median cost"];
 
 /** Scrolls a table that is wider than the page, by keyboard as well. */
-export const Wide = ({ label, children }: { label: string; children: ComponentChildren }) => (
+export const ScrollArea = ({ label, children }: { label: string; children: ComponentChildren }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
   // biome-ignore lint/a11y/useSemanticElements: it is neither a landmark nor a part of a form
   <div class="wide" role="group" tabIndex={0} aria-label={label}>
@@ -123,14 +123,14 @@ export const Wide = ({ label, children }: { label: string; children: ComponentCh
   </div>
 );
 
-type ListProps = HeadsProps & { label: string; children: ComponentChildren };
+type ListProps = TableHeadProps & { label: string; children: ComponentChildren };
 
 /** A table of rows with their headings. */
 export const List = ({ label, children, ...heads }: ListProps) => (
-  <Wide label={label}>
+  <ScrollArea label={label}>
     <table class="list">
-      <Heads {...heads} />
+      <TableHead {...heads} />
       <tbody>{children}</tbody>
     </table>
-  </Wide>
+  </ScrollArea>
 );

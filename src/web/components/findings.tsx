@@ -2,15 +2,15 @@ import type { FrictionPoint } from "../../friction/schema.ts";
 import { humanize } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { Site } from "../site.ts";
-import { Fold, Proof } from "./figures.tsx";
+import { EvidenceLinks, Fold } from "./figures.tsx";
 import { Outside } from "./layout.tsx";
 
 type Names = Map<string, string>;
 
-type ListProps = { report: Report; names: Names; session: string | null; isOwn: boolean; site: Site };
+type ListProps = { report: Report; names: Names; session: string | null; hasHistory: boolean; site: Site };
 
-/** Friction points with their evidence. `session`: URL of the session page; null if the events cannot be read. `isOwn`: link to their history. */
-export function FrictionList({ report, names, session, isOwn, site }: ListProps) {
+/** Friction points with their evidence. `session`: URL of the session page; null if the events cannot be read. `hasHistory`: whether they link to their history. */
+export function FrictionList({ report, names, session, hasHistory, site }: ListProps) {
   const { frictionPoints } = report;
   return (
     <Fold id="friction" title="All friction" count={frictionPoints.length}>
@@ -22,7 +22,7 @@ export function FrictionList({ report, names, session, isOwn, site }: ListProps)
             friction={friction}
             name={names.get(friction.id) ?? ""}
             session={session}
-            history={isOwn ? `${site.base}/friction/${friction.fingerprint}?promptId=${report.prompt.id}` : null}
+            history={hasHistory ? `${site.base}/friction/${friction.fingerprint}?promptId=${report.prompt.id}` : null}
           />
         ))}
       </ol>
@@ -61,7 +61,7 @@ function Friction({ friction, name, session, history }: FrictionProps) {
       {quote && <blockquote>{quote}</blockquote>}
       <p class="meta">
         {url && <Outside url={url} />}
-        <Proof events={events} session={session} />
+        <EvidenceLinks events={events} session={session} />
       </p>
     </li>
   );

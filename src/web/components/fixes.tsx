@@ -1,7 +1,7 @@
 import { diffOf, fileOf } from "../../reports/fix-brief.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
-import { Proof, toEventHref } from "./figures.tsx";
+import { EvidenceLinks, toEventHref } from "./figures.tsx";
 import { ButtonForm } from "./form-parts.tsx";
 import { Outside } from "./layout.tsx";
 import { Day } from "./when.tsx";
@@ -76,7 +76,7 @@ function FixCard({ fix, report, names, path, session, verifications, mayDismiss 
         {evidence && evidence.steps.length > 0 ? (
           <Steps steps={evidence.steps} session={session} />
         ) : (
-          <Proof
+          <EvidenceLinks
             events={[...new Set(frictions.flatMap(({ events }) => events))].sort((a, b) => a - b)}
             session={session}
           />

@@ -31,16 +31,16 @@ export const ButtonForm = ({ action, label, children, ...button }: ButtonProps) 
 export const DangerZone = (props: ButtonProps) => <ButtonForm class="bad" {...props} />;
 
 /** The messages about the last form. */
-export const Notices = ({ done, wrong }: { done?: string; wrong?: string }) => (
+export const Notices = ({ done, errorMessage }: { done?: string; errorMessage?: string }) => (
   <>
     {done && (
       <p class="notice good" role="status">
         {done}
       </p>
     )}
-    {wrong && (
+    {errorMessage && (
       <p class="notice bad" role="alert">
-        {wrong}
+        {errorMessage}
       </p>
     )}
   </>

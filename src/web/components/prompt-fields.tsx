@@ -16,10 +16,14 @@ export type Preview = {
   timeZone: string;
 };
 
-type PreviewProps = { values: URLSearchParams; preview: Preview; wrong?: string };
+type PreviewProps = { values: URLSearchParams; preview: Preview; errorMessage?: string };
 
 /** Variables with their default values, and the next scheduled runs. */
-export const PreviewPart = ({ values, preview: { variables, times, problem, timeZone }, wrong }: PreviewProps) => (
+export const PreviewPart = ({
+  values,
+  preview: { variables, times, problem, timeZone },
+  errorMessage,
+}: PreviewProps) => (
   <>
     {problem && <p class="wrong">{problem}</p>}
     {times.length > 0 && (
@@ -54,7 +58,7 @@ export const PreviewPart = ({ values, preview: { variables, times, problem, time
           // Kept in case its variable is typed again.
           <input key={name} type="hidden" name={name} value={value} />
         ))}
-      {wrong && <p class="wrong">{wrong}</p>}
+      {errorMessage && <p class="wrong">{errorMessage}</p>}
     </fieldset>
   </>
 );

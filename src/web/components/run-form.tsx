@@ -24,7 +24,7 @@ export type RunFormProps = {
   agents: string[];
   /** The submitted values, if they were rejected. */
   values: URLSearchParams;
-  wrong?: string;
+  errorMessage?: string;
   /** Estimated model cost to agree to; null: no paid model. */
   cost: string | null;
 };
@@ -39,7 +39,7 @@ export function mappedHostsIn(form: URLSearchParams): { from: string; to: string
 }
 
 /** The form that runs the prompt now. */
-export function RunForm({ site, prompt, agents, values, wrong, cost }: RunFormProps) {
+export function RunForm({ site, prompt, agents, values, errorMessage, cost }: RunFormProps) {
   if (prompt.status === "archived") return <p class="notice">This prompt is archived. Unarchive it to run it.</p>;
   if (!values.get("runs")) values.set("runs", String(prompt.runsPerEval ?? 1));
   const hosts = mappedHostsIn(values);
@@ -52,7 +52,7 @@ export function RunForm({ site, prompt, agents, values, wrong, cost }: RunFormPr
     >
       <input type="hidden" name="key" value={values.get("key") ?? ""} />
       <h2>Run now</h2>
-      <Notices wrong={wrong} />
+      <Notices errorMessage={errorMessage} />
       {(prompt.templateVars ?? [])
         .map((variable) => [variable, `arg.${variable}`] as const)
         .map(([variable, name]) => (

@@ -3,7 +3,7 @@ import { outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import type { Run } from "../../runs/schema.ts";
 import { failureText, runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
-import { GradeMark, Heads, type Sorting } from "./figures.tsx";
+import { GradeMark, type Sorting, TableHead } from "./figures.tsx";
 import { SelectRow } from "./selection.tsx";
 import { When } from "./when.tsx";
 
@@ -77,7 +77,7 @@ export function RunTable({
   return (
     <div class="wide">
       <table class="list run-list">
-        <Heads labels={labels} numbers={numbers} sorting={sorting} />
+        <TableHead labels={labels} numbers={numbers} sorting={sorting} />
         {(isGrouped ? groupsOf(runs) : [runs]).map((group) => {
           const [first] = group;
           return (

@@ -43,10 +43,10 @@ export const wrongAt = ({ fault }: FormState, name: string): string | undefined 
 
 /** What is wrong with a group of fields. */
 export function FieldError({ name, id }: { name: string; id?: string }) {
-  const wrong = wrongAt(useForm(), name);
-  return wrong ? (
+  const errorMessage = wrongAt(useForm(), name);
+  return errorMessage ? (
     <p class="wrong" id={id}>
-      {wrong}
+      {errorMessage}
     </p>
   ) : null;
 }
@@ -82,12 +82,16 @@ type FieldProps = Omit<Attributes, "label" | "list"> & {
 /** A text, a number or a selection, with its label, hint and error. */
 export function SchemaField({ name, label, hint, rows, options, ...attributes }: FieldProps) {
   const form = useForm();
-  const wrong = wrongAt(form, name);
+  const errorMessage = wrongAt(form, name);
   const value = form.values.get(name) ?? "";
   const id = `${form.prefix}${name}`;
-  const props = { ...controlProps(name, { wrong, hint, id }), disabled: !form.mayChange, ...attributes } as object;
+  const props = {
+    ...controlProps(name, { errorMessage, hint, id }),
+    disabled: !form.mayChange,
+    ...attributes,
+  } as object;
   return (
-    <Field name={id} label={label} hint={hint} wrong={wrong}>
+    <Field name={id} label={label} hint={hint} errorMessage={errorMessage}>
       {options ? (
         <select {...props}>
           {options.map(([each, text, disabled]) => (
@@ -148,9 +152,9 @@ export function ChoiceField({ name, legend, labels }: ChoiceProps) {
   const form = useForm();
   const isList = innerOf(schemaOf(form.schema, name)).type === "array";
   const chosen = form.values.getAll(name);
-  const wrong = wrongAt(form, name);
+  const errorMessage = wrongAt(form, name);
   return (
-    <fieldset aria-describedby={wrong && `${name}-wrong`}>
+    <fieldset aria-describedby={errorMessage && `${name}-wrong`}>
       <legend>{legend}</legend>
       {Object.entries(labels).map(([value, label]) => (
         <label key={value} class="check">

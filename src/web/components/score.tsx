@@ -4,7 +4,7 @@ import type { PromptItem } from "../../prompts/lists.ts";
 import { humanize, outcomeLabels, scoreText, titleOf } from "../../reports/labels.ts";
 import { signedPoints } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
-import { type Column, GradeMark, Heads, type Sorting } from "./figures.tsx";
+import { type Column, GradeMark, type Sorting, TableHead } from "./figures.tsx";
 import { SelectRow } from "./selection.tsx";
 import { Day } from "./when.tsx";
 
@@ -32,7 +32,7 @@ const scoreColumns = [
 /** Table of prompts with score, trend and change. */
 export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSelectable = false, cells }: Props) => (
   <table class="list scores">
-    <Heads
+    <TableHead
       labels={[...(isSelectable ? ["Select"] : []), ...scoreColumns, ...columns]}
       numbers={numbers}
       sorting={sorting}

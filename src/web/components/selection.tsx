@@ -1,11 +1,11 @@
 import type { Viewer } from "../viewer.ts";
 import { forms } from "./layout.tsx";
 
-/** Most rows of a list to select. */
+/** Maximum number of rows of a list to select. */
 export const maxSelected = 100;
 
-/** Something to do with the selected rows of a list. `isForm`: it changes something, and only people may. */
-export type BulkAction = { label: string; path: string; isForm?: boolean; least?: number; most?: number };
+/** An action on `min` to `max` selected rows of a list. `isForm`: it changes something, and only people may use it. */
+export type BulkAction = { label: string; path: string; isForm?: boolean; min?: number; max?: number };
 
 type Props = { base: string; viewer: Viewer; actions: BulkAction[]; hint: string };
 
@@ -13,13 +13,13 @@ type Props = { base: string; viewer: Viewer; actions: BulkAction[]; hint: string
 export const BulkActions = ({ base, viewer, actions, hint }: Props) => (
   <div class="toolbar picked">
     {actions.some(({ isForm }) => isForm) && <input type="hidden" name={forms.madeFor} value={viewer.org} />}
-    {actions.map(({ label, path, isForm, least = 1, most = maxSelected }) => (
+    {actions.map(({ label, path, isForm, min = 1, max = maxSelected }) => (
       <button
         key={path}
         type="submit"
         formaction={base + path}
         formmethod={isForm ? "post" : "get"}
-        data-select={`${least}-${most}`}
+        data-select={`${min}-${max}`}
       >
         {label}
       </button>

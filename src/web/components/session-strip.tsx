@@ -20,8 +20,8 @@ type Props = {
 export function SessionStrip({ timeline, marks, shown }: Props) {
   const { slices, durationMs, tMsOf, events, failures } = timeline;
   const step = width / slices.length;
-  const most = Math.max(1, ...slices.map((slice) => slice?.events ?? 0));
-  const tall = (n: number) => (n === 0 ? 0 : 4 + (Math.log1p(n) / Math.log1p(most)) * (base - 18));
+  const maxEvents = Math.max(1, ...slices.map((slice) => slice?.events ?? 0));
+  const heightOf = (n: number) => (n === 0 ? 0 : 4 + (Math.log1p(n) / Math.log1p(maxEvents)) * (base - 18));
   const x = (seq: number) => (tMsOf(seq) / Math.max(1, durationMs)) * width;
   return (
     <figure class="strip">
@@ -31,13 +31,15 @@ export function SessionStrip({ timeline, marks, shown }: Props) {
         )}
         {slices.map((slice, i) => {
           if (slice === null) return null;
-          const [all, bad] = [tall(slice.events), tall(slice.failures)];
+          const [allHeight, failureHeight] = [heightOf(slice.events), heightOf(slice.failures)];
           return (
             <a key={slice.fromSeq} href={toEventHref("", slice.fromSeq)} tabindex={-1}>
               <title>{`${slice.events} events, ${slice.failures} failed`}</title>
               <rect class="hit" x={i * step} width={step} y="0" height={height} />
-              <rect class="some" x={i * step + 1} width={step - 2} y={base - all} height={all} />
-              {bad > 0 && <rect class="bad" x={i * step + 1} width={step - 2} y={base - bad} height={bad} />}
+              <rect class="some" x={i * step + 1} width={step - 2} y={base - allHeight} height={allHeight} />
+              {failureHeight > 0 && (
+                <rect class="bad" x={i * step + 1} width={step - 2} y={base - failureHeight} height={failureHeight} />
+              )}
             </a>
           );
         })}

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Comparison } from "../../comparisons/compare.ts";
 import { duration, percent } from "../../grading/text.ts";
 import { capitalize, humanize, metricLabels } from "../../reports/labels.ts";
-import { Fact, figureHeads, List } from "./figures.tsx";
+import { Fact, List, summaryColumns } from "./figures.tsx";
 
 /** Smallest change in points that counts. */
 const threshold = 5;
@@ -44,7 +44,7 @@ export function VerdictCard({ verdict, evidence, reason }: Props) {
         </dl>
       )}
       {sides.length === 2 && (
-        <List label="Evaluations" labels={["Evaluation"]} numbers={["Runs", ...figureHeads]}>
+        <List label="Evaluations" labels={["Evaluation"]} numbers={["Runs", ...summaryColumns]}>
           {sides.map((side, i) => (
             <tr key={i === 0 ? "before" : "after"}>
               <th scope="row">

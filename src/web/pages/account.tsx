@@ -21,12 +21,13 @@ type Props = {
   invitations: ReceivedInvitation[];
   mayCreateOrgs: boolean;
   done?: string;
-  wrong?: string;
+  errorMessage?: string;
 };
 
 /** Account page: name, password, active sessions and organizations. */
 export function AccountPage(props: Props) {
-  const { site, viewer, person, hasPassword, signIns, memberships, invitations, mayCreateOrgs, done, wrong } = props;
+  const { site, viewer, person, hasPassword, signIns, memberships, invitations, mayCreateOrgs, done, errorMessage } =
+    props;
   const to = (path: string) => `${site.base}/account/${path}`;
   return (
     <Layout site={site} viewer={viewer ?? undefined} isSignedIn path="/account" title="Account">
@@ -38,7 +39,7 @@ export function AccountPage(props: Props) {
           </form>
         )}
       </div>
-      <Notices done={done} wrong={wrong} />
+      <Notices done={done} errorMessage={errorMessage} />
       {memberships.length === 0 && invitations.length === 0 && (
         <p class="notice">You’re not a member of any organization yet. Ask an owner to invite {person.email}.</p>
       )}

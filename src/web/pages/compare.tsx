@@ -2,7 +2,7 @@ import type { ReportsComparison as Comparison } from "../../comparisons/side-by-
 import { line } from "../../grading/text.ts";
 import { agentLabel, humanize, metricLabels, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { signed } from "../components/baseline.tsx";
-import { GradeMark, Wide } from "../components/figures.tsx";
+import { GradeMark, ScrollArea } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
 import { VerdictCard } from "../components/verdict.tsx";
@@ -15,7 +15,7 @@ type Props = PageProps & {
   compared: Comparison;
   titles: string[];
   previews: boolean[];
-  isAcross: boolean;
+  isAcrossAgents: boolean;
 };
 
 /** A value of each report. `isCost`: lower is better. */
@@ -40,7 +40,7 @@ function lossOf({ values, isCost }: Row): number | null {
 const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
 
 /** 2 to 10 reports side by side. */
-export function ComparePage({ site, viewer, compared, titles, previews, isAcross }: Props) {
+export function ComparePage({ site, viewer, compared, titles, previews, isAcrossAgents }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = compared;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, isPreview: previews[i] ?? false }));
   const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, format: points };
@@ -55,7 +55,9 @@ export function ComparePage({ site, viewer, compared, titles, previews, isAcross
     });
   const differences = (
     <div id="differences">
-      <p>{isAcross ? "Comparing reports with these differences:" : "These reports aren’t directly comparable:"}</p>
+      <p>
+        {isAcrossAgents ? "Comparing reports with these differences:" : "These reports aren’t directly comparable:"}
+      </p>
       <ul>
         {comparability.differences.map((each) => (
           <li key={each}>{each.startsWith("prompt: ") ? `prompt: ${[...new Set(titles)].join(" vs. ")}` : each}</li>
@@ -74,20 +76,20 @@ export function ComparePage({ site, viewer, compared, titles, previews, isAcross
       <VerdictCard
         verdict={compared.verdict}
         evidence={compared.evidence}
-        reason={!comparability.same && !isAcross && differences}
+        reason={!comparability.same && !isAcrossAgents && differences}
       />
-      {!comparability.same && isAcross && <div class="notice">{differences}</div>}
-      {(isAcross || new Set(reports.map(({ agent }) => agentKey(agent))).size > 1) && (
+      {!comparability.same && isAcrossAgents && <div class="notice">{differences}</div>}
+      {(isAcrossAgents || new Set(reports.map(({ agent }) => agentKey(agent))).size > 1) && (
         <form method="get" action={`${site.base}/compare`} class="toolbar">
           <input type="hidden" name="slugs" value={reports.map(({ slug }) => slug).join(",")} />
           <label class="check">
-            <input type="checkbox" name="acrossAgents" value="1" checked={isAcross} /> Compare across agents, versions
-            and models
+            <input type="checkbox" name="acrossAgents" value="1" checked={isAcrossAgents} /> Compare across agents,
+            versions and models
           </label>
           <button type="submit">Update</button>
         </form>
       )}
-      <Wide label="Side-by-side metrics">
+      <ScrollArea label="Side-by-side metrics">
         <table class="list compared">
           <thead>
             <tr>
@@ -122,7 +124,7 @@ export function ComparePage({ site, viewer, compared, titles, previews, isAcross
             ))}
           </tbody>
         </table>
-      </Wide>
+      </ScrollArea>
       <Friction base={site.base} friction={friction} columns={columns} />
     </Layout>
   );
@@ -170,7 +172,7 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
       {groups.map(
         ([group, name, points]) =>
           points.length > 0 && (
-            <Wide key={group} label={name}>
+            <ScrollArea key={group} label={name}>
               <table class="list compared">
                 <thead>
                   <tr>
@@ -202,7 +204,7 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
                   ))}
                 </tbody>
               </table>
-            </Wide>
+            </ScrollArea>
           ),
       )}
     </section>

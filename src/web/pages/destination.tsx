@@ -16,7 +16,7 @@ export const DestinationSettings = Type.Pick(NewDestination, ["name", "events"])
 type DestinationProps = SettingsProps & {
   destination: Destination;
   deliveries: Paged<Delivery>;
-  /** The signing secret that was just made. It is shown only once. */
+  /** A new signing secret, which is shown only once. */
   secret?: string | null;
 };
 
@@ -56,9 +56,15 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
       {mayChange && (
         <form method="post" action={`${here}/change`} class="acts">
           {actions.map(
-            ([what, label, isShown]) =>
+            ([action, label, isShown]) =>
               isShown && (
-                <button key={what} type="submit" name="do" value={what} class={what === "delete" ? "bad" : undefined}>
+                <button
+                  key={action}
+                  type="submit"
+                  name="do"
+                  value={action}
+                  class={action === "delete" ? "bad" : undefined}
+                >
                   {label}
                 </button>
               ),

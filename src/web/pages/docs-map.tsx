@@ -2,7 +2,7 @@ import type { DocsMap } from "../../friction/docs-map.ts";
 import { line } from "../../grading/text.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { formatNumber } from "../../reports/labels.ts";
-import { Fact, Wide } from "../components/figures.tsx";
+import { Fact, ScrollArea } from "../components/figures.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
@@ -66,7 +66,7 @@ const pathOf = (url: string): string => {
 
 const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string }) => (
   <>
-    <Wide label="Pages read">
+    <ScrollArea label="Pages read">
       <table class="list map">
         <thead>
           <tr>
@@ -115,14 +115,14 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
           ))}
         </tbody>
       </table>
-    </Wide>
+    </ScrollArea>
     <div class="pair">
       <section>
         <h2>
           Never opened <small>{formatNumber(map.totals.unreached)}</small>
         </h2>
         <p class="muted">Pages linked in your docs that no run opened.</p>
-        <Wide label="Never opened">
+        <ScrollArea label="Never opened">
           <ul class="addresses">
             {map.unreached.map(({ url, namedBy }) => (
               <li key={url}>
@@ -130,14 +130,14 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
               </li>
             ))}
           </ul>
-        </Wide>
+        </ScrollArea>
       </section>
       <section>
         <h2>
           Guessed URLs (404) <small>{formatNumber(map.totals.guessed)}</small>
         </h2>
         <p class="muted">URLs agents tried that don’t exist.</p>
-        <Wide label="Guessed URLs (404)">
+        <ScrollArea label="Guessed URLs (404)">
           <ul class="addresses">
             {map.guessed.map(({ url, misses }) => (
               <li key={url}>
@@ -148,7 +148,7 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
               </li>
             ))}
           </ul>
-        </Wide>
+        </ScrollArea>
       </section>
     </div>
   </>

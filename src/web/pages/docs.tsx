@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { Layout } from "../components/layout.tsx";
 import { type Doc, docs, toDocPath, toHtml } from "../docs.ts";
-import type { Found } from "../docs-search.ts";
+import type { SearchHit } from "../docs-search.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
@@ -83,8 +83,8 @@ export function DocPage({ site, viewer, doc }: Reader & { doc: Doc }) {
         <div dangerouslySetInnerHTML={{ __html: html }} />
       </article>
       <nav class="turn" aria-label="Next and previous page">
-        <Turn site={site} doc={docs[position - 1]} label="Previous" />
-        <Turn site={site} doc={docs[position + 1]} label="Next" />
+        <NeighborLink site={site} doc={docs[position - 1]} label="Previous" />
+        <NeighborLink site={site} doc={docs[position + 1]} label="Next" />
       </nav>
     </Layout>
   );
@@ -103,7 +103,7 @@ function OnThisPage({ html }: { html: string }) {
   );
 }
 
-function Turn({ site, doc, label }: { site: Site; doc: Doc | undefined; label: string }) {
+function NeighborLink({ site, doc, label }: { site: Site; doc: Doc | undefined; label: string }) {
   if (!doc) return <span />;
   return (
     <a href={site.base + toDocPath(doc.slug)}>
@@ -149,7 +149,7 @@ export function DocsIndexPage({ site, viewer }: Reader) {
 }
 
 /** Sections of the documentation that contain the words of a search. */
-export function DocsSearchPage({ site, viewer, words, found }: Reader & { words: string; found: Found[] }) {
+export function DocsSearchPage({ site, viewer, words, hits }: Reader & { words: string; hits: SearchHit[] }) {
   return (
     <Layout
       {...{ site, viewer }}
@@ -162,18 +162,18 @@ export function DocsSearchPage({ site, viewer, words, found }: Reader & { words:
       <h1>Search the docs</h1>
       {words !== "" && (
         <p role="status" class="muted">
-          {found.length === 0
+          {hits.length === 0
             ? `No results for “${words}”. Try fewer or different words.`
-            : `${found.length === 1 ? "1 result" : `${found.length} results`} for “${words}”`}
+            : `${hits.length === 1 ? "1 result" : `${hits.length} results`} for “${words}”`}
         </p>
       )}
       <ol class="found">
-        {found.map(({ slug, title, heading, anchor, marked }) => (
+        {hits.map(({ slug, title, heading, anchor, marked }) => (
           <li key={`${slug}#${anchor}`}>
             <a href={site.base + toDocPath(slug) + (anchor === null ? "" : `#${anchor}`)}>
               {heading === null ? title : `${title} › ${heading}`}
             </a>
-            <p>{toMarked(marked)}</p>
+            <p>{highlight(marked)}</p>
           </li>
         ))}
       </ol>
@@ -182,7 +182,7 @@ export function DocsSearchPage({ site, viewer, words, found }: Reader & { words:
 }
 
 /** Text with the words of a search marked. */
-const toMarked = (marked: string): ComponentChildren[] =>
+const highlight = (marked: string): ComponentChildren[] =>
   marked.split("\u0001").flatMap((part, i) => {
     const [word = "", rest = ""] = part.split("\u0002");
     return i === 0 ? [part] : [<mark key={String(i)}>{word}</mark>, rest];

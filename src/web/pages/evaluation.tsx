@@ -2,7 +2,7 @@ import type { EndCause } from "../../agents/failure.ts";
 import { dollars, duration, line, percent } from "../../grading/text.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
-import { GradeMark, Heads } from "../components/figures.tsx";
+import { GradeMark, TableHead } from "../components/figures.tsx";
 import { Copyable } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
@@ -134,7 +134,7 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
       <h2>Runs</h2>
       <div class="wide">
         <table class="list run-list">
-          <Heads labels={["Status", "Run", "Agent", "Result"]} />
+          <TableHead labels={["Status", "Run", "Agent", "Result"]} />
           <tbody>
             {runs.map((run, i) => (
               <tr key={run.runId}>

@@ -5,7 +5,7 @@ import { line } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
 import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { httpUrl } from "../../schema.ts";
-import { Fact, Heads, Wide } from "../components/figures.tsx";
+import { Fact, ScrollArea, TableHead } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
@@ -88,9 +88,9 @@ const Verified = ({ isVerified }: { isVerified: boolean }) => (
 );
 
 const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) => (
-  <Wide label="Friction from the field">
+  <ScrollArea label="Friction from the field">
     <table class="list friction-table">
-      <Heads labels={["State", "Verification", "Issue"]} numbers={["Reports", "First / last reported"]} />
+      <TableHead labels={["State", "Verification", "Issue"]} numbers={["Reports", "First / last reported"]} />
       <tbody>
         {items.map(({ id, state, isVerified, title, category, where, reports, firstReportedAt, lastReportedAt }) => (
           <tr key={id}>
@@ -112,7 +112,7 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
         ))}
       </tbody>
     </table>
-  </Wide>
+  </ScrollArea>
 );
 
 type Props = PageProps & { friction: FieldFrictionDetail };

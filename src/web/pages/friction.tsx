@@ -3,19 +3,19 @@ import { frictionStates, severities } from "../../grading/kinds.ts";
 import { line } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
 import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
-import { Heads, type Sorting, toSorting, Wide } from "../components/figures.tsx";
+import { ScrollArea, type Sorting, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { FirstAndLast } from "../components/when.tsx";
 import type { PageProps } from "../viewer.ts";
 
-export const frictionShown = 50;
+export const frictionPerPage = 50;
 
 type FrictionQuery = FrictionFilter & { sort?: string; offset?: number };
 
 type Props = PageProps & {
-  found: Paged<FrictionThing>;
+  friction: Paged<FrictionThing>;
   query: FrictionQuery;
   prompts: PromptName[];
   providers: { id: string; name: string }[];
@@ -34,7 +34,7 @@ export function costText({ points, seconds, usd }: FrictionThing["cost"], seenIn
 }
 
 /** Friction points of a prompt or of all prompts of a provider, each with its state. */
-export function FrictionPage({ site, site: { base }, viewer, found, query, prompts, providers, agents }: Props) {
+export function FrictionPage({ site, site: { base }, viewer, friction, query, prompts, providers, agents }: Props) {
   const here = `${base}/friction`;
   const { promptId, providerId, state, severity, agent, sort, offset = 0 } = query;
   const shown = { promptId, providerId, state, severity, agent, sort };
@@ -42,7 +42,7 @@ export function FrictionPage({ site, site: { base }, viewer, found, query, promp
     <Layout site={site} viewer={viewer} path="/friction" title="Friction">
       <div class="toolbar">
         <h1>Friction</h1>
-        <span class="muted">{formatNumber(found.total)}</span>
+        <span class="muted">{formatNumber(friction.total)}</span>
       </div>
       <FrictionTabs base={base} path="/friction" />
       {prompts.length === 0 ? (
@@ -67,14 +67,14 @@ export function FrictionPage({ site, site: { base }, viewer, found, query, promp
             </Choice>
           </Filter>
           <div id="friction-list">
-            {found.items.length === 0 ? (
+            {friction.items.length === 0 ? (
               <p class="empty">
                 No friction matches these filters. <a href={`${here}?${scopeOf(query)}`}>Clear filters</a>
               </p>
             ) : (
               <FrictionTable
                 base={base}
-                found={found}
+                friction={friction}
                 scope={scopeOf(query)}
                 sorting={toSorting(here, shown, "-severity")}
               />
@@ -82,7 +82,7 @@ export function FrictionPage({ site, site: { base }, viewer, found, query, promp
             <Pager
               links={offsetLinks(
                 {
-                  ...{ offset, total: found.total, perPage: frictionShown },
+                  ...{ offset, total: friction.total, perPage: frictionPerPage },
                   toPage: (to) => toHref(here, { ...shown, offset: to }),
                 },
                 sort === undefined ? ["More severe", "Less severe"] : ["Previous", "Next"],
@@ -116,12 +116,12 @@ export const scopeOf = ({ promptId, providerId }: { promptId?: string; providerI
 
 export const State = ({ state }: { state: string }) => <span class={`pill state-${state}`}>{state}</span>;
 
-type TableProps = { base: string; found: Paged<FrictionThing>; scope: string; sorting: Sorting };
+type TableProps = { base: string; friction: Paged<FrictionThing>; scope: string; sorting: Sorting };
 
-const FrictionTable = ({ base, found, scope, sorting }: TableProps) => (
-  <Wide label="Friction">
+const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
+  <ScrollArea label="Friction">
     <table class="list friction-table">
-      <Heads
+      <TableHead
         labels={["State", { label: "Severity", sort: "severity", largestFirst: true }, "Issue"]}
         numbers={[
           { label: "Occurrences", sort: "runs" },
@@ -131,7 +131,7 @@ const FrictionTable = ({ base, found, scope, sorting }: TableProps) => (
         sorting={sorting}
       />
       <tbody>
-        {found.items.map(
+        {friction.items.map(
           ({
             fingerprint,
             state,
@@ -174,7 +174,7 @@ const FrictionTable = ({ base, found, scope, sorting }: TableProps) => (
         )}
       </tbody>
     </table>
-  </Wide>
+  </ScrollArea>
 );
 
 const Empty = ({ base }: { base: string }) => (

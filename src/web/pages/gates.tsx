@@ -4,7 +4,7 @@ import type { Gate } from "../../gates/schema.ts";
 import { count } from "../../grading/text.ts";
 import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { signedPoints } from "../components/baseline.tsx";
-import { Fact, Heads, List, toSorting, Wide } from "../components/figures.tsx";
+import { Fact, List, ScrollArea, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
@@ -79,9 +79,9 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
             </p>
           </div>
         ) : (
-          <Wide label="Gates">
+          <ScrollArea label="Gates">
             <table class="list run-list">
-              <Heads
+              <TableHead
                 labels={["Status", "Prompts", "Reason"]}
                 numbers={[
                   { label: "Change", sort: "change", largestFirst: false },
@@ -109,7 +109,7 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
                 ))}
               </tbody>
             </table>
-          </Wide>
+          </ScrollArea>
         )}
         <Pager links={offsetLinks({ offset, perPage, total, toPage })} />
       </div>

@@ -8,21 +8,21 @@ import { AuthPage, passwordHint } from "./sign-in.tsx";
 type InviteProps = {
   site: Site;
   path: string;
-  invited: InvitationDetails;
+  invitation: InvitationDetails;
   /** The person who is signed in, if any. */
   person: Person | null;
   name?: string;
-  wrong?: string;
+  errorMessage?: string;
   ssoName: string | null;
 };
 
 /** Accepts an invitation: with a new account, an existing account, or while signed in. */
-export function InvitePage({ site, path, invited, person, name, wrong, ssoName }: InviteProps) {
-  const { orgName, email, role, hasAccount: isKnown } = invited;
+export function InvitePage({ site, path, invitation, person, name, errorMessage, ssoName }: InviteProps) {
+  const { orgName, email, role, hasAccount: isKnown } = invitation;
   const isOther = person !== null && person.email !== email;
   return (
     <AuthPage
-      {...{ site, path, wrong }}
+      {...{ site, path, errorMessage }}
       title={`Join ${orgName}`}
       lead={`You’ve been invited as ${role === "member" ? "a" : "an"} ${role}. The invitation was sent to ${email}.`}
     >
@@ -72,12 +72,12 @@ export function InvitePage({ site, path, invited, person, name, wrong, ssoName }
   );
 }
 
-type ResetProps = { site: Site; path: string; person: Person; wrong?: string };
+type ResetProps = { site: Site; path: string; person: Person; errorMessage?: string };
 
 /** Sets a new password. */
-export const ResetPage = ({ site, path, person, wrong }: ResetProps) => (
+export const ResetPage = ({ site, path, person, errorMessage }: ResetProps) => (
   <AuthPage
-    {...{ site, path, wrong }}
+    {...{ site, path, errorMessage }}
     title="Reset password"
     lead={`For ${person.email}. All other sessions will be signed out.`}
   >

@@ -17,7 +17,7 @@ type Props = PageProps & {
   /** A password reset link that was just created, shown only once. */
   link?: { email: string; path: string };
   done?: string;
-  wrong?: string;
+  errorMessage?: string;
 };
 
 const roleDescriptions: Record<Role, string> = {
@@ -29,11 +29,11 @@ const roleDescriptions: Record<Role, string> = {
 };
 
 /** Members and invitations of an organization. Only owners can change them. */
-export function MembersPage({ site, viewer, members, sort, invitations, link, done, wrong }: Props) {
+export function MembersPage({ site, viewer, members, sort, invitations, link, done, errorMessage }: Props) {
   const to = (path: string) => `${site.base}/settings/members/${path}`;
   const isOwner = may(viewer, "members");
   return (
-    <SettingsFrame {...{ site, viewer, done, wrong }} path="/settings/members">
+    <SettingsFrame {...{ site, viewer, done, errorMessage }} path="/settings/members">
       {link && (
         <section class="given" aria-label="Password reset link">
           <p>

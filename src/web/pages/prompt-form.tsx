@@ -66,7 +66,9 @@ export function PromptFormPage(props: Props) {
       ]}
     >
       <h1>{prompt ? "Edit prompt" : "New prompt"}</h1>
-      {fault && <Notices wrong={fault.field === "" ? fault.message : "Couldn’t save. Fix the highlighted field."} />}
+      {fault && (
+        <Notices errorMessage={fault.field === "" ? fault.message : "Couldn’t save. Fix the highlighted field."} />
+      )}
       <SchemaForm {...{ schema: PromptForm, values, fault, action }} enctype="multipart/form-data" class="prompt-form">
         <input type="hidden" name="id" value={id} />
         {prompt && <input type="hidden" name="seen" value={prompt.seen} />}
@@ -140,7 +142,7 @@ export function PromptFormPage(props: Props) {
             />
           </fieldset>
           <div id="preview" aria-live="polite">
-            <PreviewPart {...{ values, preview }} wrong={faultIn(fault, "templateDefaults")} />
+            <PreviewPart {...{ values, preview }} errorMessage={faultIn(fault, "templateDefaults")} />
           </div>
           <Target {...props} />
           <WorkspaceFields archives={props.archives} />

@@ -5,7 +5,7 @@ import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import type { ScheduledEvaluation } from "../../schedules/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
-import { Heads } from "../components/figures.tsx";
+import { TableHead } from "../components/figures.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
@@ -163,7 +163,7 @@ function ScoreHistory({ latest, base }: { latest: Latest | null; base: string })
           <details>
             <summary>Show as table</summary>
             <table class="list">
-              <Heads labels={["Evaluation"]} numbers={["Runs", "Mean score"]} />
+              <TableHead labels={["Evaluation"]} numbers={["Runs", "Mean score"]} />
               <tbody>
                 {points.toReversed().map(({ evalRequestId, score, runs, at }) => (
                   <tr key={evalRequestId}>

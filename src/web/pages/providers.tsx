@@ -62,12 +62,12 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, sort, r
 
 type FormProps = FormResult & { action: string; act: string; provider?: Provider };
 
-export const ProviderForm = ({ action, act, provider, typed, wrong, fault }: FormProps) => (
+export const ProviderForm = ({ action, act, provider, typed, errorMessage, fault }: FormProps) => (
   <SchemaForm
     {...{ schema: ProviderInput, values: typed ?? toFields(ProviderInput, provider ?? {}), fault, action }}
     class="narrow"
   >
-    <Notices wrong={wrong} />
+    <Notices errorMessage={errorMessage} />
     <SchemaField name="name" label="Name" required />
     <SchemaField name="docsUrl" label="Docs URL" placeholder="https://docs.acme.example/" />
     <SchemaField name="productUrl" label="Product or API base URL" />

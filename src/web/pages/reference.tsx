@@ -1,4 +1,4 @@
-import { Wide } from "../components/figures.tsx";
+import { ScrollArea } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import { DocsNav, type Reader } from "./docs.tsx";
@@ -205,7 +205,7 @@ const Fields = ({ schema }: { schema: Schema }) => (
 type Row = { name: string; required: boolean; note: string | null; schema: Schema };
 
 const Rows = ({ caption, rows }: { caption: string; rows: Row[] }) => (
-  <Wide label={caption}>
+  <ScrollArea label={caption}>
     <table class="list fields">
       <caption>{caption}</caption>
       <tbody>
@@ -226,7 +226,7 @@ const Rows = ({ caption, rows }: { caption: string; rows: Row[] }) => (
         ))}
       </tbody>
     </table>
-  </Wide>
+  </ScrollArea>
 );
 
 /** A type, or a link to its schema. */
@@ -276,11 +276,11 @@ function Bounds({ schema }: { schema: Schema }) {
 
 const Example = ({ value }: { value: unknown }) => (
   <div class="sample">
-    <Wide label="Example">
+    <ScrollArea label="Example">
       <pre>
         <code>{JSON.stringify(value, null, 2)}</code>
       </pre>
-    </Wide>
+    </ScrollArea>
     <button type="button" class="only-live" data-copy="">
       Copy
     </button>

@@ -13,7 +13,7 @@ import type { PagesVisited } from "../../reports/pages-visited.ts";
 import type { Grading, Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import { Change } from "../components/baseline.tsx";
-import { Bar, Fold, GradeMark, List, Proof, toEventHref, Wide } from "../components/figures.tsx";
+import { Bar, EvidenceLinks, Fold, GradeMark, List, ScrollArea, toEventHref } from "../components/figures.tsx";
 import { FrictionList } from "../components/findings.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
 import { Gradings } from "../components/gradings.tsx";
@@ -91,7 +91,7 @@ export function ReportPage(props: Props) {
           )}
           <Dimensions report={report} />
         </div>
-        <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
+        <FrictionList report={report} names={names} session={session} hasHistory={viewer !== undefined} site={site} />
         <Fold id="metrics" title="Metrics">
           <Metrics report={report} />
         </Fold>
@@ -166,7 +166,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
     ["Interruptions", "interruptions", metrics.interruptions, "How often a person would have had to step in.", String],
   ];
   return (
-    <Wide label="Metrics">
+    <ScrollArea label="Metrics">
       <table class="metrics">
         <tbody>
           {rows.map(([name, field, value, detail, format]) => {
@@ -187,7 +187,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
           })}
         </tbody>
       </table>
-    </Wide>
+    </ScrollArea>
   );
 }
 
@@ -257,7 +257,7 @@ function Goal({ report: { judge }, session }: { report: Report; session: string 
               {why && <p>{why}</p>}
               {quote && <blockquote>{quote}</blockquote>}
             </details>
-            {events.length > 0 && <Proof events={events} session={session} />}
+            {events.length > 0 && <EvidenceLinks events={events} session={session} />}
           </li>
         ))}
       </ol>

@@ -5,7 +5,7 @@ import type { Paged } from "../../http/paging.ts";
 import { agentLabel, capitalize, formatNumber, humanize, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { ReportSort } from "../../reports/lists.ts";
 import type { ReportSummary } from "../../reports/schema.ts";
-import { GradeMark, Heads, toSorting } from "../components/figures.tsx";
+import { GradeMark, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
@@ -29,10 +29,10 @@ type ReportsQuery = {
   offset?: number;
 };
 
-export const reportsShown = 50;
+export const reportsPerPage = 50;
 
 type Props = PageProps & {
-  found: Paged<ReportSummary>;
+  reports: Paged<ReportSummary>;
   /** IDs of the runs that replaced hosts. */
   previews: Set<string>;
   query: ReportsQuery;
@@ -46,7 +46,7 @@ export function ReportsPage({
   site: { base },
   site,
   viewer,
-  found: { items, total },
+  reports: { items, total },
   previews,
   query,
   prompts,
@@ -93,7 +93,7 @@ export function ReportsPage({
           <form method="get" action={`${base}/compare`} class="picking">
             <BulkActions base={base} viewer={viewer} actions={actionsOf(viewer)} hint="Select 2 to 10 to compare" />
             <table class="list reports run-list">
-              <Heads
+              <TableHead
                 labels={[
                   "Select",
                   "Grade",
@@ -112,9 +112,9 @@ export function ReportsPage({
               </tbody>
             </table>
             <Pager
-              range={`${formatNumber(offset + 1)}–${formatNumber(Math.min(total, offset + reportsShown))} of ${formatNumber(total)}`}
+              range={`${formatNumber(offset + 1)}–${formatNumber(Math.min(total, offset + reportsPerPage))} of ${formatNumber(total)}`}
               links={offsetLinks({
-                ...{ offset, total, perPage: reportsShown },
+                ...{ offset, total, perPage: reportsPerPage },
                 toPage: (to) => toHref(here, { ...query, offset: to }),
               })}
             />
@@ -126,7 +126,7 @@ export function ReportsPage({
 }
 
 const actionsOf = (viewer: Viewer): BulkAction[] => [
-  { label: "Compare", path: "/compare", least: 2, most: 10 },
+  { label: "Compare", path: "/compare", min: 2, max: 10 },
   { label: "Export", path: "/reports/selected/export" },
   ...(may(viewer, "run") ? [{ label: "Run again", path: "/reports/selected/rerun", isForm: true }] : []),
   ...(may(viewer, "publish") ? [{ label: "Archive", path: "/reports/selected/archive", isForm: true }] : []),

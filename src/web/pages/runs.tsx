@@ -73,7 +73,7 @@ export function RunsPage(props: Props) {
 }
 
 const actionsOf = (viewer: Viewer): BulkAction[] => [
-  { label: "Compare", path: "/compare", least: 2, most: 10 },
+  { label: "Compare", path: "/compare", min: 2, max: 10 },
   { label: "Export", path: "/runs/selected/export" },
   ...(may(viewer, "run") ? [{ label: "Run again", path: "/runs/selected/rerun", isForm: true }] : []),
 ];

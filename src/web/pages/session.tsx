@@ -45,13 +45,13 @@ export function SessionPage(props: Props) {
     ({ seq }) => seq,
   );
   const [first, last] = [trace.events[0]?.seq, trace.events.at(-1)?.seq];
-  let inline = 0;
-  const inlined = new Set<number>();
+  let inlineTotal = 0;
+  const inlineSeqs = new Set<number>();
   for (const event of trace.events) {
     const chars = JSON.stringify(event).length;
-    if (chars > inlineChars || inline + chars > maxInline) continue;
-    inline += chars;
-    inlined.add(event.seq);
+    if (chars > inlineChars || inlineTotal + chars > maxInline) continue;
+    inlineTotal += chars;
+    inlineSeqs.add(event.seq);
   }
   return (
     <Layout
@@ -86,7 +86,7 @@ export function SessionPage(props: Props) {
           here={here}
           report={site.base + path}
           files={viewer ? `${site.base}${path}/artifacts` : null}
-          isInline={({ seq }) => inlined.has(seq)}
+          isInline={({ seq }) => inlineSeqs.has(seq)}
           isFailed={({ seq }) => timeline.failedEvents.has(seq)}
           namesOf={({ seq }) => [...new Set((frictionBySeq.get(seq) ?? []).map(({ name }) => name))]}
           tMsBefore={({ seq, tMs }) => (seq === 0 ? tMs : timeline.tMsOf(seq - 1))}
@@ -135,22 +135,25 @@ function JumpLinks({ timeline: { failures, costUsd }, marks, first = 0, last = 0
 
 function EventFilter({ here, timeline, query }: { here: string; timeline: Timeline; query: TraceQuery }) {
   const { types, source, tool, failed, search } = query;
-  const kept = { types, source, tool, failed, search };
-  const chosen = new Set(types?.split(",").map((type) => type.trim()));
-  const isFiltered = Object.values(kept).some((value) => value !== undefined);
+  const filterQuery = { types, source, tool, failed, search };
+  const selectedTypes = new Set(types?.split(",").map((type) => type.trim()));
+  const isFiltered = Object.values(filterQuery).some((value) => value !== undefined);
   return (
     <>
       <nav class="filter" aria-label="Event types">
-        <a href={toHref(here, { ...kept, types: undefined })} aria-current={chosen.size === 0 ? "true" : undefined}>
+        <a
+          href={toHref(here, { ...filterQuery, types: undefined })}
+          aria-current={selectedTypes.size === 0 ? "true" : undefined}
+        >
           All <small>{formatNumber(timeline.events)}</small>
         </a>
         {timeline.types.map(({ name, events }) => {
-          const next = [...chosen.symmetricDifference(new Set([name]))];
+          const next = [...selectedTypes.symmetricDifference(new Set([name]))];
           return (
             <a
               key={name}
-              href={toHref(here, { ...kept, types: next.length === 0 ? undefined : next.join(",") })}
-              aria-current={chosen.has(name) ? "true" : undefined}
+              href={toHref(here, { ...filterQuery, types: next.length === 0 ? undefined : next.join(",") })}
+              aria-current={selectedTypes.has(name) ? "true" : undefined}
             >
               {humanize(name)} <small>{formatNumber(events)}</small>
             </a>
@@ -187,17 +190,17 @@ type PagerProps = Props & { label: string; here: string; first?: number; last?: 
 
 function EventPager({ label, here, query, trace, hasEarlier, first, last }: PagerProps) {
   const { fromSeq: _, beforeSeq: __, limit, ...rest } = query;
-  const kept = limit === 100 ? rest : { ...rest, limit };
+  const pageQuery = limit === 100 ? rest : { ...rest, limit };
   if (first === undefined || last === undefined) return null;
   return (
     <Pager
       label={label}
       links={[
-        hasEarlier && { href: toHref(here, kept), text: "First" },
-        hasEarlier && { rel: "prev", href: toHref(here, { ...kept, beforeSeq: first }), text: "Earlier" },
+        hasEarlier && { href: toHref(here, pageQuery), text: "First" },
+        hasEarlier && { rel: "prev", href: toHref(here, { ...pageQuery, beforeSeq: first }), text: "Earlier" },
         trace.nextSeq !== null && {
           rel: "next",
-          href: toHref(here, { ...kept, fromSeq: trace.nextSeq }),
+          href: toHref(here, { ...pageQuery, fromSeq: trace.nextSeq }),
           text: "Later",
         },
       ]}

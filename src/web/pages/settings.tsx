@@ -25,7 +25,7 @@ const isShown = ([, path]: Tab, viewer: Viewer, current: string) =>
   path !== "/settings/workers" || path === current || viewer.hasWorkers;
 
 /** Messages of the last form of a settings page, and its values when they were rejected. */
-export type FormResult = { done?: string; wrong?: string; fault?: Fault; typed?: URLSearchParams };
+export type FormResult = { done?: string; errorMessage?: string; fault?: Fault; typed?: URLSearchParams };
 
 /** What every settings page knows. */
 export type SettingsProps = FormResult & { site: Site; viewer: Viewer; mayChange: boolean };
@@ -37,7 +37,7 @@ type FrameProps = Omit<SettingsProps, "mayChange"> & {
 };
 
 /** Frame of the settings pages: tabs and the message of the last form. */
-export function SettingsFrame({ site, viewer, path, done, wrong, children }: FrameProps) {
+export function SettingsFrame({ site, viewer, path, done, errorMessage, children }: FrameProps) {
   const title = tabs.find(([, each]) => each === path)?.[0] ?? "Settings";
   return (
     <Layout site={site} viewer={viewer} path={path} title={`${title} · Settings`}>
@@ -53,7 +53,7 @@ export function SettingsFrame({ site, viewer, path, done, wrong, children }: Fra
             </a>
           ))}
       </nav>
-      <Notices done={done} wrong={wrong} />
+      <Notices done={done} errorMessage={errorMessage} />
       <div class="settings">{children}</div>
     </Layout>
   );

@@ -10,7 +10,7 @@ export function AuthPage({
   path,
   title,
   lead,
-  wrong,
+  errorMessage,
   children,
 }: {
   site: Site;
@@ -18,7 +18,7 @@ export function AuthPage({
   title: string;
   lead?: ComponentChildren;
   /** Error message of the form. */
-  wrong?: string;
+  errorMessage?: string;
   children: ComponentChildren;
 }) {
   return (
@@ -26,7 +26,7 @@ export function AuthPage({
       <div class="auth-page">
         <h1>{title}</h1>
         {lead && <p class="lead">{lead}</p>}
-        <Notices wrong={wrong} />
+        <Notices errorMessage={errorMessage} />
         {children}
       </div>
     </Layout>
@@ -39,14 +39,14 @@ type Props = {
   site: Site;
   next: string;
   email?: string;
-  wrong?: string;
+  errorMessage?: string;
   /** Name of the identity provider; null: none is configured. */
   ssoName: string | null;
   sendsMail: boolean;
 };
 
-export const SignInPage = ({ site, next, email, wrong, ssoName, sendsMail }: Props) => (
-  <AuthPage site={site} path="/sign-in" title="Sign in" wrong={wrong}>
+export const SignInPage = ({ site, next, email, errorMessage, ssoName, sendsMail }: Props) => (
+  <AuthPage site={site} path="/sign-in" title="Sign in" errorMessage={errorMessage}>
     {ssoName !== null && (
       <>
         <p class="single-sign-on">
@@ -78,8 +78,8 @@ export const SignInPage = ({ site, next, email, wrong, ssoName, sendsMail }: Pro
 );
 
 /** Requests an email with a password reset link. The page does not reveal whether the address is known. */
-export const ForgottenPage = ({ site, email, wrong }: { site: Site; email?: string; wrong?: string }) => (
-  <AuthPage site={site} path="/sign-in/forgotten" title="Reset password" wrong={wrong}>
+export const ForgottenPage = ({ site, email, errorMessage }: { site: Site; email?: string; errorMessage?: string }) => (
+  <AuthPage site={site} path="/sign-in/forgotten" title="Reset password" errorMessage={errorMessage}>
     {email !== undefined ? (
       <p>If {email} has an account, we’ve emailed a reset link. It works once and expires in 24 hours.</p>
     ) : (

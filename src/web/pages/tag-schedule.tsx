@@ -8,13 +8,13 @@ type Props = PageProps & {
   tags: string[];
   values: URLSearchParams;
   done?: TagScheduleResult;
-  wrong?: string;
+  errorMessage?: string;
 };
 
 const count = (n: number) => `${n} ${n === 1 ? "prompt" : "prompts"}`;
 
 /** A form that sets the schedule of all prompts with a tag. */
-export const TagSchedulePage = ({ site, site: { base }, viewer, tags, values, done, wrong }: Props) => (
+export const TagSchedulePage = ({ site, site: { base }, viewer, tags, values, done, errorMessage }: Props) => (
   <Layout
     {...{ site, viewer }}
     path="/prompts/schedule"
@@ -39,7 +39,7 @@ export const TagSchedulePage = ({ site, site: { base }, viewer, tags, values, do
         )}
       </div>
     )}
-    <Notices wrong={wrong} />
+    <Notices errorMessage={errorMessage} />
     {tags.length === 0 ? (
       <p class="muted">No prompt has a tag yet. Add tags when you edit a prompt.</p>
     ) : (

@@ -2,7 +2,7 @@ import { duration, line, percent } from "../../grading/text.ts";
 import { methodologyWords } from "../../reports/differences.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
-import { figureHeads, Heads, Wide } from "../components/figures.tsx";
+import { ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { seriesLabel, TrendChart } from "../components/trend-chart.tsx";
@@ -179,10 +179,10 @@ const Changes = ({ base, changes, sides }: ChangesProps) =>
   );
 
 const Points = ({ points }: { points: Trends["points"] }) => (
-  <Wide label="Chart data">
+  <ScrollArea label="Chart data">
     <table class="list">
       <caption class="unseen">Chart data</caption>
-      <Heads labels={["From"]} numbers={["Runs", ...figureHeads, "Failed"]} />
+      <TableHead labels={["From"]} numbers={["Runs", ...summaryColumns, "Failed"]} />
       <tbody>
         {points.toReversed().map(({ from, n, score, successRate, medianSeconds, medianCostUsd, infraFailures }) => (
           <tr key={from}>
@@ -202,5 +202,5 @@ const Points = ({ points }: { points: Trends["points"] }) => (
         ))}
       </tbody>
     </table>
-  </Wide>
+  </ScrollArea>
 );

@@ -15,7 +15,7 @@ export type WorkersShown = {
   now: number;
 };
 
-type Props = WorkersShown & { viewer: Viewer; done?: string; wrong?: string };
+type Props = WorkersShown & { viewer: Viewer; done?: string; errorMessage?: string };
 
 /** The machines that run agents. Updates live. */
 export function WorkersPage({ workers, isUsed, mayChange, now, ...frame }: Props) {

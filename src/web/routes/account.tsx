@@ -9,10 +9,10 @@ import { addOwner } from "../../auth/setup.ts";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
 import { formError, seeOther, withCookies } from "../page-answers.ts";
-import { type Self, showAccount } from "../page-requests.tsx";
+import { type AccountRequest, showAccount } from "../page-requests.tsx";
 import { AccountPage } from "../pages/account.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
-import { fromOf } from "../visitors.ts";
+import { clientOf } from "../visitors.ts";
 
 /** What the page says after each form, by the value of `done` in its URL. */
 const messages = new Map(
@@ -24,7 +24,11 @@ const messages = new Map(
   }),
 );
 
-const accountPage = (ctx: Context, { signedIn, viewer, site }: Self, message: { done?: string; wrong?: string }) => (
+const accountPage = (
+  ctx: Context,
+  { signedIn, viewer, site }: AccountRequest,
+  message: { done?: string; errorMessage?: string },
+) => (
   <AccountPage
     {...{ site, viewer, ...message }}
     person={signedIn.person}
@@ -42,11 +46,11 @@ const submitAccount = (
   request: Request,
   handle: (signedIn: SignedIn, form: URLSearchParams) => Response | Promise<Response>,
 ) =>
-  showAccount(ctx, request, async (self) => {
+  showAccount(ctx, request, async (account) => {
     try {
-      return await handle(self.signedIn, self.form);
+      return await handle(account.signedIn, account.form);
     } catch (error) {
-      return formError(error, (wrong) => accountPage(ctx, self, { wrong }));
+      return formError(error, (errorMessage) => accountPage(ctx, account, { errorMessage }));
     }
   });
 
@@ -56,8 +60,8 @@ const redirectAfter = (ctx: Context, done: string) => seeOther(ctx, `/account?do
 export const accountPages = (ctx: Context) =>
   new Elysia({ name: "account pages" })
     .get("/account", ({ request }) =>
-      showAccount(ctx, request, (self) =>
-        accountPage(ctx, self, { done: messages.get(new URL(request.url).searchParams.get("done") ?? "") }),
+      showAccount(ctx, request, (account) =>
+        accountPage(ctx, account, { done: messages.get(new URL(request.url).searchParams.get("done") ?? "") }),
       ),
     )
     .post("/account/name", ({ request }) =>
@@ -71,7 +75,7 @@ export const accountPages = (ctx: Context) =>
         const [current, next] = [form.get("currentPassword") ?? "", form.get("newPassword") ?? ""];
         return withCookies(
           redirectAfter(ctx, "password"),
-          await changePassword(ctx, signedIn, current, next, fromOf(request)),
+          await changePassword(ctx, signedIn, current, next, clientOf(request)),
         );
       }),
     )
@@ -97,7 +101,7 @@ export const accountPages = (ctx: Context) =>
           act: "Leave organization",
           back: "/account",
         });
-        await leaveOrg(ctx, org.org, signedIn, fromOf(request));
+        await leaveOrg(ctx, org.org, signedIn, clientOf(request));
         return redirectAfter(ctx, "left");
       }),
     )

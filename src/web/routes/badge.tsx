@@ -19,33 +19,33 @@ import { type PublicScore, toPublicScore } from "../public-score.ts";
 function toBadge({ score, grade, scope, outcome, runs, day, isStale, isSingle }: PublicScore): Badge {
   const date = isStale ? `${day} (outdated)` : day;
   if (score === null) return { message: `${outcomeLabels[outcome]} · ${date}`, grade: null };
-  const words = [
+  const parts = [
     grade === null ? `${scopeLabels[scope]} ${score} · goal not tested` : `${grade} (${score} of 100)`,
     isSingle ? "single run" : count(runs, "run"),
     date,
   ];
-  return { message: words.join(" · "), grade: isSingle || isStale ? null : grade };
+  return { message: parts.join(" · "), grade: isSingle || isStale ? null : grade };
 }
 
 function badgeOf(ctx: Context, token: string): Badge {
-  const found = findPromptByBadge(ctx, token);
-  if (found === null) throw notFound("This badge does not exist, or it is no longer public.");
-  const { org, promptId, isArchived } = found;
+  const prompt = findPromptByBadge(ctx, token);
+  if (prompt === null) throw notFound("This badge does not exist, or it is no longer public.");
+  const { org, promptId, isArchived } = prompt;
   if (isArchived) return { message: "archived", grade: null };
-  const newest = findLatest(ctx, org, promptId);
-  if (newest === null) return { message: "no report yet", grade: null };
-  const { agent } = getReport(ctx, org, newest.slug);
-  return toBadge(toPublicScore(newest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));
+  const latest = findLatest(ctx, org, promptId);
+  if (latest === null) return { message: "no report yet", grade: null };
+  const { agent } = getReport(ctx, org, latest.slug);
+  return toBadge(toPublicScore(latest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));
 }
 
 /** Public badges: the latest score of a prompt as an image or for Shields, without signing in, if the prompt allows it. */
 export const badgePages = (ctx: Context) =>
   new Elysia({ name: "badges" }).get("/badges/:badge", ({ request, params }) => {
-    const [, token = "", form] = /^([\w-]+)\.(svg|json)$/.exec(params.badge) ?? [];
+    const [, token = "", format] = /^([\w-]+)\.(svg|json)$/.exec(params.badge) ?? [];
     const badge = badgeOf(ctx, token);
     // Image proxies would show an old score otherwise. With the ETag, an unchanged badge costs nothing.
-    const fresh = { "cache-control": "no-cache" };
-    return form === "json"
-      ? publicAnswer(request, "json", JSON.stringify(toShields(badge)), fresh)
-      : publicAnswer(request, "svg", renderBadge(badge), fresh);
+    const headers = { "cache-control": "no-cache" };
+    return format === "json"
+      ? publicAnswer(request, "json", JSON.stringify(toShields(badge)), headers)
+      : publicAnswer(request, "svg", renderBadge(badge), headers);
   });

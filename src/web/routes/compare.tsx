@@ -19,24 +19,25 @@ const slugOf = (ctx: Context, org: OrgId, name: string) =>
 export const comparePages = (ctx: Context) =>
   new Elysia({ name: "compare pages" }).get(
     "/compare",
-    ({ request, query: { slugs, acrossAgents, ...ticked } }) =>
+    ({ request, query: { slugs, acrossAgents, ...selectedRows } }) =>
       showPage(ctx, request, (viewer, site) => {
         // The list of reports sends the checked slugs newest first; a comparison reads oldest first.
         if (slugs === undefined) {
-          const fields = Object.keys(ticked).filter((name) => name !== forms.madeFor);
-          const picked = fields.flatMap((name) => slugOf(ctx, viewer.org, name) ?? []).reverse();
-          if (picked.length < 2 || picked.length > 10) return seeChanged(ctx, "/reports", "reportsNotSelected");
-          return seeOther(ctx, `/compare?${new URLSearchParams({ slugs: picked.join(",") })}`);
+          const fields = Object.keys(selectedRows).filter((name) => name !== forms.madeFor);
+          const selectedSlugs = fields.flatMap((name) => slugOf(ctx, viewer.org, name) ?? []).reverse();
+          if (selectedSlugs.length < 2 || selectedSlugs.length > 10)
+            return seeChanged(ctx, "/reports", "reportsNotSelected");
+          return seeOther(ctx, `/compare?${new URLSearchParams({ slugs: selectedSlugs.join(",") })}`);
         }
-        const named = slugs.split(",").filter((slug) => slug !== "");
-        if (named.length < 2 || named.length > 10)
+        const slugList = slugs.split(",").filter((slug) => slug !== "");
+        if (slugList.length < 2 || slugList.length > 10)
           throw badRequest("Select 2 to 10 reports in the list of reports to compare them.");
-        const isAcross = acrossAgents === "1";
-        const compared = compareReports(ctx, viewer.org, named, { acrossAgents: isAcross });
-        const found = named.map((slug) => getReport(ctx, viewer.org, slug));
-        const titles = found.map(({ task }) => titleOf(task));
-        const previews = found.map(({ run }) => Object.keys(run.urlMap).length > 0);
-        return <ComparePage {...{ site, viewer, compared, titles, previews, isAcross }} />;
+        const isAcrossAgents = acrossAgents === "1";
+        const comparison = compareReports(ctx, viewer.org, slugList, { acrossAgents: isAcrossAgents });
+        const reports = slugList.map((slug) => getReport(ctx, viewer.org, slug));
+        const titles = reports.map(({ task }) => titleOf(task));
+        const previews = reports.map(({ run }) => Object.keys(run.urlMap).length > 0);
+        return <ComparePage {...{ site, viewer, compared: comparison, titles, previews, isAcrossAgents }} />;
       }),
     {
       query: Type.Object(

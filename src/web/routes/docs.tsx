@@ -43,7 +43,7 @@ export const docPages = (ctx: Context, openApi: () => OpenApiDocument) =>
       ({ request, query: { q = "" } }) => {
         const words = q.trim().slice(0, 200);
         return showDocs(ctx, request, (reader) => (
-          <DocsSearchPage {...reader} words={words} found={searchDocs(words, reader.site)} />
+          <DocsSearchPage {...reader} words={words} hits={searchDocs(words, reader.site)} />
         ));
       },
       {

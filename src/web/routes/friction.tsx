@@ -7,7 +7,7 @@ import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { listProviders } from "../../providers/providers.ts";
 import { showPage } from "../page-requests.tsx";
-import { FrictionPage, frictionShown } from "../pages/friction.tsx";
+import { FrictionPage, frictionPerPage } from "../pages/friction.tsx";
 import { FrictionPointPage } from "../pages/friction-point.tsx";
 import { agentChoices, queryOf } from "../query.ts";
 
@@ -23,21 +23,20 @@ export const frictionPages = (ctx: Context) =>
   new Elysia({ name: "friction pages" })
     .get(
       "/friction",
-      ({ request, query: { of, offset = 0, ...asked } }) =>
+      ({ request, query: { of: scopeId, offset = 0, ...filterQuery } }) =>
         showPage(ctx, request, (viewer, site) => {
-          const listed = listPromptChoices(ctx, viewer.org);
-          const known = listProviders(ctx, viewer.org);
-          const isGiven = (asked.promptId ?? asked.providerId) !== undefined;
-          const chosen = known.some(({ id }) => id === of) ? { providerId: of } : { promptId: of };
-          const scope = isGiven ? {} : of === undefined ? { everything: true as const } : chosen;
-          const filter = { ...asked, ...scope };
-          const agents = agentChoices(ctx, asked.agent);
-          const found = listFriction(ctx, viewer.org, filter, { limit: frictionShown, offset });
+          const prompts = listPromptChoices(ctx, viewer.org);
+          const providers = listProviders(ctx, viewer.org);
+          const hasScope = (filterQuery.promptId ?? filterQuery.providerId) !== undefined;
+          const selectedScope = providers.some(({ id }) => id === scopeId)
+            ? { providerId: scopeId }
+            : { promptId: scopeId };
+          const scope = hasScope ? {} : scopeId === undefined ? { everything: true as const } : selectedScope;
+          const filter = { ...filterQuery, ...scope };
+          const agents = agentChoices(ctx, filterQuery.agent);
+          const friction = listFriction(ctx, viewer.org, filter, { limit: frictionPerPage, offset });
           return (
-            <FrictionPage
-              {...{ site, viewer, found, prompts: listed, providers: known, agents }}
-              query={{ ...filter, offset }}
-            />
+            <FrictionPage {...{ site, viewer, friction, prompts, providers, agents }} query={{ ...filter, offset }} />
           );
         }),
       query,
@@ -46,10 +45,10 @@ export const frictionPages = (ctx: Context) =>
       "/friction/:fingerprint",
       ({ request, params, query: scope }) =>
         showPage(ctx, request, (viewer, site) => {
-          const isGiven = (scope.promptId ?? scope.providerId) !== undefined;
-          const point = getFriction(ctx, viewer.org, params.fingerprint, isGiven ? scope : { everything: true });
-          const listed = listPromptChoices(ctx, viewer.org);
-          return <FrictionPointPage {...{ site, viewer, friction: point, scope, prompts: listed }} />;
+          const hasScope = (scope.promptId ?? scope.providerId) !== undefined;
+          const point = getFriction(ctx, viewer.org, params.fingerprint, hasScope ? scope : { everything: true });
+          const prompts = listPromptChoices(ctx, viewer.org);
+          return <FrictionPointPage {...{ site, viewer, friction: point, scope, prompts }} />;
         }),
       {
         query: Type.Object(scopeQuery),

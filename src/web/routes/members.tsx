@@ -15,7 +15,7 @@ import { MembersPage } from "../pages/members.tsx";
 import { queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { fromOf } from "../visitors.ts";
+import { clientOf } from "../visitors.ts";
 
 /** What the page says after each form, by the value of `done` in its URL. */
 const messages = new Map(
@@ -30,7 +30,7 @@ const messages = new Map(
 );
 
 const memberColumns = ["name", "role", "joined", "active"] as const;
-const toValue: Record<(typeof memberColumns)[number], (member: Member) => string | number | null> = {
+const sortValues: Record<(typeof memberColumns)[number], (member: Member) => string | number | null> = {
   name: ({ name }) => name,
   role: ({ role }) => roles.indexOf(role),
   joined: ({ since }) => since,
@@ -65,15 +65,15 @@ export const memberPages = (ctx: Context) =>
         showPage(ctx, request, (viewer, site) => {
           const { sort } = query;
           const members = listMembers(ctx, viewer.org);
-          const ordered = sort ? sorted(members, toValue[columnOf(sort)], isDescending(sort)) : members;
-          return membersPage(ctx, viewer, site, { members: ordered, sort, done: messages.get(query.done ?? "") });
+          const sortedMembers = sort ? sorted(members, sortValues[columnOf(sort)], isDescending(sort)) : members;
+          return membersPage(ctx, viewer, site, { members: sortedMembers, sort, done: messages.get(query.done ?? "") });
         }),
       queryOf({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
     )
     .post("/settings/members/invite", ({ request }) =>
       submitMembers(ctx, request, async ({ org, orgName, person }, form) => {
         const [email, role] = [form.get("email") ?? "", form.get("role") ?? ""];
-        const invitation = await invitePerson(ctx, org, email, role, fromOf(request));
+        const invitation = await invitePerson(ctx, org, email, role, clientOf(request));
         if (!sendsMail(ctx)) return "invited";
         return (await mailInvitation(ctx, invitation.email, orgName, person.name, invitation.mailedPath))
           ? "mailed"
@@ -91,13 +91,13 @@ export const memberPages = (ctx: Context) =>
             act: "Revoke invitation",
             back: "/settings/members",
           });
-        await revokeInvitation(ctx, org, form.get("invitation") ?? "", fromOf(request));
+        await revokeInvitation(ctx, org, form.get("invitation") ?? "", clientOf(request));
         return "revoked";
       }),
     )
     .post("/settings/members/role", ({ request }) =>
       submitMembers(ctx, request, async ({ org }, form) => {
-        await setRole(ctx, org, form.get("member") ?? "", form.get("role") ?? "", fromOf(request));
+        await setRole(ctx, org, form.get("member") ?? "", form.get("role") ?? "", clientOf(request));
         return "role";
       }),
     )
@@ -117,7 +117,7 @@ export const memberPages = (ctx: Context) =>
             act: "Remove member",
             back: "/settings/members",
           });
-        await removeMember(ctx, viewer.org, memberId, fromOf(request));
+        await removeMember(ctx, viewer.org, memberId, clientOf(request));
         return seeOther(ctx, "/settings/members?done=removed");
       }),
     );

@@ -7,7 +7,7 @@ import { formError, seeOther, withCookies } from "../page-answers.ts";
 import { showPublic, submitPublic } from "../page-requests.tsx";
 import { InvitePage } from "../pages/invite.tsx";
 import { SetupPage } from "../pages/setup.tsx";
-import { fromOf } from "../visitors.ts";
+import { clientOf } from "../visitors.ts";
 import { Token } from "./sign-in.tsx";
 
 /** Setup of an organization without people, and invitations. */
@@ -27,13 +27,16 @@ export const onboardingPages = (ctx: Context) =>
       ({ request, params }) =>
         submitPublic(ctx, request, async (_, form, site) => {
           const { orgName } = readSetup(ctx, params.token);
-          const filled = { name: form.get("name") ?? "", email: form.get("email") ?? "" };
-          const person = { ...filled, password: form.get("password") ?? "" };
+          const values = { name: form.get("name") ?? "", email: form.get("email") ?? "" };
+          const person = { ...values, password: form.get("password") ?? "" };
           try {
-            return withCookies(seeOther(ctx, "/"), await createFirstOwner(ctx, params.token, person, fromOf(request)));
+            return withCookies(
+              seeOther(ctx, "/"),
+              await createFirstOwner(ctx, params.token, person, clientOf(request)),
+            );
           } catch (error) {
             const path = `/setup/${params.token}`;
-            return formError(error, (wrong) => <SetupPage {...{ site, path, orgName, filled, wrong }} />);
+            return formError(error, (errorMessage) => <SetupPage {...{ site, path, orgName, values, errorMessage }} />);
           }
         }),
       { params: Token },
@@ -42,9 +45,11 @@ export const onboardingPages = (ctx: Context) =>
       "/invite/:token",
       ({ request, params }) =>
         showPublic(ctx, request, ({ signedIn }, site) => {
-          const invited = readInvitation(ctx, params.token);
+          const invitation = readInvitation(ctx, params.token);
           const path = `/invite/${params.token}`;
-          return <InvitePage {...{ site, path, invited, person: signedIn?.person ?? null, ssoName: ssoNameOf(ctx) }} />;
+          return (
+            <InvitePage {...{ site, path, invitation, person: signedIn?.person ?? null, ssoName: ssoNameOf(ctx) }} />
+          );
         }),
       { params: Token },
     )
@@ -52,17 +57,17 @@ export const onboardingPages = (ctx: Context) =>
       "/invite/:token",
       ({ request, params }) =>
         submitPublic(ctx, request, async ({ signedIn }, form, site) => {
-          const invited = readInvitation(ctx, params.token);
+          const invitation = readInvitation(ctx, params.token);
           const name = form.get("name") ?? "";
-          const given = { name, password: form.get("password") ?? "" };
+          const account = { name, password: form.get("password") ?? "" };
           try {
-            const cookies = await acceptInvitation(ctx, params.token, signedIn, given, fromOf(request));
+            const cookies = await acceptInvitation(ctx, params.token, signedIn, account, clientOf(request));
             return withCookies(seeOther(ctx, "/"), cookies);
           } catch (error) {
             const path = `/invite/${params.token}`;
             const person = signedIn?.person ?? null;
-            return formError(error, (wrong) => (
-              <InvitePage {...{ site, path, invited, person, name, wrong, ssoName: ssoNameOf(ctx) }} />
+            return formError(error, (errorMessage) => (
+              <InvitePage {...{ site, path, invitation, person, name, errorMessage, ssoName: ssoNameOf(ctx) }} />
             ));
           }
         }),

@@ -73,7 +73,7 @@ async function promptPage(
   viewer: Viewer,
   site: Site,
   id: string,
-  rejected?: { values: URLSearchParams; wrong: string },
+  rejected?: { values: URLSearchParams; errorMessage: string },
 ) {
   const { org } = viewer;
   const prompt = getPrompt(ctx, org, id);
@@ -213,7 +213,7 @@ export const promptPages = (ctx: Context) =>
             : seeChanged(ctx, `/evals/${evalRequestId}`, "runsStarted");
         } catch (error) {
           if (!isInputError(error)) throw error;
-          const rejected = { values: sent, wrong: error.detail };
+          const rejected = { values: sent, errorMessage: error.detail };
           return pageAnswer(await promptPage(ctx, viewer, site, params.promptId, rejected), statusOf(error));
         }
       }),

@@ -25,7 +25,7 @@ import { toPage } from "../components/layout.tsx";
 import { seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { ReportPage } from "../pages/report.tsx";
-import { letters, ReportsPage, reportsShown } from "../pages/reports.tsx";
+import { letters, ReportsPage, reportsPerPage } from "../pages/reports.tsx";
 import { agentChoices, idIn, queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
@@ -48,15 +48,15 @@ const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 function listPage(ctx: Context, viewer: Viewer, site: Site, query: Static<typeof listQuery>) {
   const { best, worst, offset = 0, ...filter } = query;
   const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
-  const found = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
+  const reports = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsPerPage, offset });
   const previews = previewsAmong(
     ctx,
     viewer.org,
-    found.items.map(({ runId }) => runId),
+    reports.items.map(({ runId }) => runId),
   );
-  const listed = listPromptChoices(ctx, viewer.org);
+  const prompts = listPromptChoices(ctx, viewer.org);
   const agents = agentChoices(ctx, query.agent);
-  return <ReportsPage {...{ site, viewer, found, previews, query, prompts: listed, agents }} now={ctx.now()} />;
+  return <ReportsPage {...{ site, viewer, reports, previews, query, prompts, agents }} now={ctx.now()} />;
 }
 
 /** `made`: the share link that was just created. */

@@ -36,7 +36,7 @@ const Filter = Type.Object({
   before: Type.Optional(Type.String({ format: "uuid", description: "ID of the last run on the previous page" })),
 });
 
-const shownRuns = (ctx: Context, viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
+const runListProps = (ctx: Context, viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
   const { before, ...filter } = query;
   return {
     site,
@@ -47,7 +47,7 @@ const shownRuns = (ctx: Context, viewer: Viewer, site: Site, query: Static<typeo
   };
 };
 
-const stateOf = (ctx: Context, viewer: Viewer, site: Site, { run, position }: Progress) => {
+const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position }: Progress) => {
   const requested = getRunTask(ctx, viewer.org, run.runId);
   const failure = getRunFailure(ctx, viewer.org, run.runId);
   const used = listUsed(ctx, viewer.org, run, requested.task, position.attempt);
@@ -74,16 +74,16 @@ async function* toPartials(
   site: Site,
   runId: string,
   after: string | null,
-  gone: AbortSignal,
+  signal: AbortSignal,
 ) {
-  const seen = parsePosition(after);
-  let attempt = seen?.attempt ?? 0;
-  for await (const progress of followRun(ctx, viewer.org, runId, seen, gone)) {
+  const lastPosition = parsePosition(after);
+  let attempt = lastPosition?.attempt ?? 0;
+  for await (const progress of followRun(ctx, viewer.org, runId, lastPosition, signal)) {
     const { events, position } = progress;
     // Each attempt is a session of its own, so its events replace those of the previous attempt.
     const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
     attempt = position.attempt;
-    const state = toPart(<RunState {...stateOf(ctx, viewer, site, progress)} />, viewer);
+    const state = toPart(<RunState {...runStateProps(ctx, viewer, site, progress)} />, viewer);
     const rows = toPart(<TimelineRows events={events} />);
     const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
       events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
@@ -100,10 +100,10 @@ export const runPages = (ctx: Context) =>
       "/runs",
       ({ request, query }) =>
         showPage(ctx, request, (viewer, site) => {
-          const shown = shownRuns(ctx, viewer, site, query);
+          const listProps = runListProps(ctx, viewer, site, query);
           const total = countRuns(ctx, viewer.org);
           const agents = listAgents(ctx).map(({ id }) => id);
-          return <RunsPage {...{ viewer, prompts: listPromptChoices(ctx, viewer.org), agents, total, ...shown }} />;
+          return <RunsPage {...{ viewer, prompts: listPromptChoices(ctx, viewer.org), agents, total, ...listProps }} />;
         }),
       queryOf(Filter.properties),
     )
@@ -113,14 +113,14 @@ export const runPages = (ctx: Context) =>
         streamPart(
           ctx,
           request,
-          (viewer, site) => () => toPart(<RunsPart {...shownRuns(ctx, viewer, site, query)} />, viewer),
+          (viewer, site) => () => toPart(<RunsPart {...runListProps(ctx, viewer, site, query)} />, viewer),
         ),
       queryOf(Filter.properties),
     )
     .get("/runs/:runId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
         const progress = getRunProgress(ctx, viewer.org, params.runId);
-        const state = stateOf(ctx, viewer, site, progress);
+        const state = runStateProps(ctx, viewer, site, progress);
         return <RunPage {...{ progress, ...state }} />;
       }),
     )
@@ -130,7 +130,7 @@ export const runPages = (ctx: Context) =>
         streamPage(ctx, request, (viewer, site) => {
           const { runId } = getRun(ctx, viewer.org, params.runId);
           const after = request.headers.get("last-event-id") ?? query.after ?? null;
-          return (gone) => toPartials(ctx, viewer, site, runId, after, gone);
+          return (signal) => toPartials(ctx, viewer, site, runId, after, signal);
         }),
       {
         query: Type.Object({ after: Type.Optional(Type.String({ description: "Place in the session: attempt.seq" })) }),

@@ -22,9 +22,11 @@ export const sessionPages = (ctx: Context) =>
           const session = getSession(ctx, viewer.org, params.slug);
           const trace = await getTrace(ctx, session, query);
           const timeline = await getTimeline(ctx, session);
-          const earlier = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
+          const hasEarlierEvents = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
           const path = `/reports/${params.slug}`;
-          return <SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={earlier} />;
+          return (
+            <SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={hasEarlierEvents} />
+          );
         }),
       queryOf(traceQuery),
     )

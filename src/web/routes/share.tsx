@@ -18,13 +18,13 @@ import { SessionPage } from "../pages/session.tsx";
 import { queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 
-type Shared = { site: Site; path: string } & ReturnType<typeof getShared>;
+type SharedReport = { site: Site; path: string } & ReturnType<typeof getShared>;
 
 const showShared = (
   ctx: Context,
   request: Request,
   token: string,
-  render: (shared: Shared) => string | Promise<string>,
+  render: (shared: SharedReport) => string | Promise<string>,
 ): Promise<Response> =>
   showSecret(ctx, request, async (site) => {
     const html = await render({ ...getShared(ctx, token), site, path: `/shared/${token}` });
@@ -32,7 +32,7 @@ const showShared = (
   });
 
 /** Throws not_found when the link shares the report without its session. */
-function sessionOf(ctx: Context, { withSession, org, slug }: Shared) {
+function sessionOf(ctx: Context, { withSession, org, slug }: SharedReport) {
   if (!withSession) throw notFound("This link does not include the session. Ask the sender for one that does.");
   return getSession(ctx, org, slug);
 }
@@ -44,14 +44,14 @@ export const sharePages = (ctx: Context) =>
       showShared(ctx, request, params.token, ({ org, slug, site, path, withSession, orgName, timeZone, expiresAt }) => {
         const report = getReport(ctx, org, slug);
         const session = getSession(ctx, org, slug);
-        const isThere = withSession && session.notice === null;
-        const side = { session: isThere ? `${site.base}${path}/session` : null, notice: null, shares: [] };
-        const visited = getPagesVisited(ctx, session);
+        const hasSession = withSession && session.notice === null;
+        const side = { session: hasSession ? `${site.base}${path}/session` : null, notice: null, shares: [] };
+        const pagesVisited = getPagesVisited(ctx, session);
         const { result } = getEvalRequest(ctx, org, report.run.evalRequestId);
-        const trend = findLatest(ctx, org, report.prompt.id);
+        const latest = findLatest(ctx, org, report.prompt.id);
         const shared = { orgName, expiresAt };
         return toPage(
-          <ReportPage {...{ site, path, report, result, visited, side, shared }} latest={trend} />,
+          <ReportPage {...{ site, path, report, result, visited: pagesVisited, side, shared }} latest={latest} />,
           timeZone,
         );
       }),
@@ -64,12 +64,12 @@ export const sharePages = (ctx: Context) =>
           const { org, slug, site, path } = shared;
           const report = getReport(ctx, org, slug);
           const trace = await getTrace(ctx, session, query);
-          const earlier = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
+          const hasEarlierEvents = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
           return toPage(
             <SessionPage
               {...{ site, path, report, trace, query }}
               timeline={await getTimeline(ctx, session)}
-              hasEarlier={earlier}
+              hasEarlier={hasEarlierEvents}
             />,
             shared.timeZone,
           );

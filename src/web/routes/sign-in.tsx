@@ -12,7 +12,7 @@ import { formError, redirect, seeOther, withCookies } from "../page-answers.ts";
 import { showPublic, submitPublic } from "../page-requests.tsx";
 import { ResetPage } from "../pages/invite.tsx";
 import { ForgottenPage, SignInPage } from "../pages/sign-in.tsx";
-import { fromOf } from "../visitors.ts";
+import { clientOf } from "../visitors.ts";
 
 export const Token = Type.Object({ token: Type.String({ maxLength: 500 }) });
 
@@ -38,22 +38,22 @@ export const signInPages = (ctx: Context) =>
         const { searchParams } = new URL(request.url);
         const next = toNext(searchParams.get("next"));
         const error = searchParams.get("error");
-        const wrong = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailed);
-        return signedIn ? seeOther(ctx, next) : <SignInPage {...{ site, next, wrong, ...signInOptions(ctx) }} />;
+        const errorMessage = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailed);
+        return signedIn ? seeOther(ctx, next) : <SignInPage {...{ site, next, errorMessage, ...signInOptions(ctx) }} />;
       }),
     )
     // GET, because the CSP forbids a form that redirects to another origin.
     .get("/sign-in/oidc", ({ request }) =>
       showPublic(ctx, request, async () => {
         const next = toNext(new URL(request.url).searchParams.get("next"));
-        const { location, cookies } = await beginSso(ctx, next, fromOf(request));
+        const { location, cookies } = await beginSso(ctx, next, clientOf(request));
         return withCookies(redirect(location), cookies);
       }),
     )
     .get("/sign-in/callback/oidc", ({ request }) =>
       showPublic(ctx, request, async () => {
         const query = Object.fromEntries(new URL(request.url).searchParams);
-        const { location, cookies } = await endSso(ctx, query, fromOf(request));
+        const { location, cookies } = await endSso(ctx, query, clientOf(request));
         return withCookies(redirect(location), cookies);
       }),
     )
@@ -68,13 +68,13 @@ export const signInPages = (ctx: Context) =>
         if (!sendsMail(ctx)) throw noMail;
         const email = (form.get("email") ?? "").trim().toLowerCase();
         try {
-          countSignInAttempt(ctx, `forgotten ${email}`, fromOf(request).address);
+          countSignInAttempt(ctx, `forgotten ${email}`, clientOf(request).address);
           const person = findPerson(ctx, email);
           // Not awaited: the response time would reveal whether the address is known.
           if (person) void mailReset(ctx, person.email, toResetPath(ctx, person.id));
           return <ForgottenPage site={site} email={email} />;
         } catch (error) {
-          return formError(error, (wrong) => <ForgottenPage {...{ site, wrong }} />);
+          return formError(error, (errorMessage) => <ForgottenPage {...{ site, errorMessage }} />);
         }
       }),
     )
@@ -83,17 +83,19 @@ export const signInPages = (ctx: Context) =>
         const next = toNext(form.get("next"));
         const email = form.get("email") ?? "";
         try {
-          const cookies = await signIn(ctx, email, form.get("password") ?? "", fromOf(request));
+          const cookies = await signIn(ctx, email, form.get("password") ?? "", clientOf(request));
           return withCookies(seeOther(ctx, next), cookies);
         } catch (error) {
-          return formError(error, (wrong) => <SignInPage {...{ site, next, email, wrong, ...signInOptions(ctx) }} />);
+          return formError(error, (errorMessage) => (
+            <SignInPage {...{ site, next, email, errorMessage, ...signInOptions(ctx) }} />
+          ));
         }
       }),
     )
     .post("/sign-out", ({ request }) =>
       submitPublic(ctx, request, async (_, form) => {
         const next = toNext(form.get("next"));
-        const cookies = await signOut(ctx, fromOf(request));
+        const cookies = await signOut(ctx, clientOf(request));
         return withCookies(seeOther(ctx, next === "/" ? "/sign-in" : next), cookies);
       }),
     )
@@ -113,11 +115,11 @@ export const signInPages = (ctx: Context) =>
           const person = readReset(ctx, params.token);
           try {
             const password = form.get("password") ?? "";
-            const cookies = await resetPassword(ctx, params.token, password, fromOf(request));
+            const cookies = await resetPassword(ctx, params.token, password, clientOf(request));
             return withCookies(seeOther(ctx, "/"), cookies);
           } catch (error) {
-            return formError(error, (wrong) => (
-              <ResetPage {...{ site, path: `/reset/${params.token}`, person, wrong }} />
+            return formError(error, (errorMessage) => (
+              <ResetPage {...{ site, path: `/reset/${params.token}`, person, errorMessage }} />
             ));
           }
         }),

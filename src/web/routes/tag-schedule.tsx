@@ -48,7 +48,7 @@ export const tagSchedulePages = (ctx: Context) =>
             });
           return <TagSchedulePage {...shown} done={await scheduleTag(ctx, viewer.org, schedule)} />;
         } catch (error) {
-          return formError(error, (wrong) => <TagSchedulePage {...shown} wrong={wrong} />);
+          return formError(error, (errorMessage) => <TagSchedulePage {...shown} errorMessage={errorMessage} />);
         }
       }),
     );

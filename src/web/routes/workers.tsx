@@ -21,9 +21,9 @@ const workersPart = (ctx: Context, workers: Workers, viewer: Viewer, site: Site)
 });
 
 /** Streams the part of the page that updates live. */
-async function* followWorkers(ctx: Context, workers: Workers, viewer: Viewer, site: Site, gone: AbortSignal) {
+async function* followWorkers(ctx: Context, workers: Workers, viewer: Viewer, site: Site, signal: AbortSignal) {
   let sent = "";
-  for await (const _ of watchClock(ctx, gone)) {
+  for await (const _ of watchClock(ctx, signal)) {
     const data = toPart(<WorkersPart {...workersPart(ctx, workers, viewer, site)} />, viewer);
     if (data !== sent) yield { data } satisfies Message;
     sent = data;
@@ -32,8 +32,8 @@ async function* followWorkers(ctx: Context, workers: Workers, viewer: Viewer, si
 
 /** Settings page of the workers. */
 export const workerPages = (ctx: Context, workers: Workers) => {
-  const workersPage = (ctx: Context, viewer: Viewer, site: Site, { done, wrong }: FormResult = {}) => (
-    <WorkersPage {...{ viewer, done, wrong, ...workersPart(ctx, workers, viewer, site) }} />
+  const workersPage = (ctx: Context, viewer: Viewer, site: Site, { done, errorMessage }: FormResult = {}) => (
+    <WorkersPage {...{ viewer, done, errorMessage, ...workersPart(ctx, workers, viewer, site) }} />
   );
   return new Elysia({ name: "worker pages" })
     .get("/settings/workers", ({ request }) => showPage(ctx, request, (viewer, site) => workersPage(ctx, viewer, site)))
@@ -41,7 +41,7 @@ export const workerPages = (ctx: Context, workers: Workers) => {
       streamPage(ctx, request, (viewer, site) => {
         // Forbidden is an error of the request, not of its stream.
         listWorkers(ctx, workers);
-        return (gone) => followWorkers(ctx, workers, viewer, site, gone);
+        return (signal) => followWorkers(ctx, workers, viewer, site, signal);
       }),
     )
     .post("/settings/workers/:workerId", ({ request, params: { workerId } }) =>
