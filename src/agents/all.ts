@@ -8,7 +8,7 @@ import { createChildAgent } from "./child.ts";
 import { createCodingAgent } from "./coding/coding.ts";
 import { type Preset, toPreset } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
-import { filesOf, type ProgramFiles } from "./coding/program.ts";
+import { type ProgramFiles, programFilesOf } from "./coding/program.ts";
 import { ownCommand } from "./process.ts";
 import { type Access, agentCommand, testAgentSandbox } from "./sandbox/agent-command.ts";
 import { createStandby } from "./standby.ts";
@@ -75,7 +75,7 @@ export function agentStandby(env: Env) {
     };
   };
   // Looked up each time: agents are installed and updated while the service runs.
-  const listPrograms = () => filesOf(listPresets(env), env.PATH ?? "");
+  const listPrograms = () => programFilesOf(listPresets(env), env.PATH ?? "");
   const ofRules = createStandby(commandOf("rules"), passed, "rules");
   const withModel = createStandby(commandOf("model"), passed, "model");
   return {

@@ -10,18 +10,21 @@ const folderOf = ({ pathname }: URL) => pathname.replace(/[^/]*$/, "");
  */
 export function createUrlGroups(starts: string[], product: string | null) {
   const docs = starts.flatMap((start) => URL.parse(start) ?? []);
-  const own = product === null ? null : URL.parse(product);
+  const productUrl = product === null ? null : URL.parse(product);
   const isDocsHost = (url: URL) =>
     docs.some((start) => url.host === start.host || url.hostname.endsWith(`.${start.hostname}`));
 
   return (url: URL): UrlGroup => {
     const isDocs = isDocsHost(url);
-    if (!own) return isDocs ? "shared" : "product";
-    if (url.host !== own.host) return isDocs ? "docs" : url.hostname.endsWith(`.${own.hostname}`) ? "product" : "other";
+    if (!productUrl) return isDocs ? "shared" : "product";
+    if (url.host !== productUrl.host)
+      return isDocs ? "docs" : url.hostname.endsWith(`.${productUrl.hostname}`) ? "product" : "other";
     if (!isDocs) return "product";
-    const below = folderOf(own);
-    const isApart = docs.every((start) => start.host !== own.host || !start.pathname.startsWith(below));
-    if (!isApart) return "shared";
-    return url.pathname.startsWith(below) ? "product" : "docs";
+    const productFolder = folderOf(productUrl);
+    const hasOwnFolder = docs.every(
+      (start) => start.host !== productUrl.host || !start.pathname.startsWith(productFolder),
+    );
+    if (!hasOwnFolder) return "shared";
+    return url.pathname.startsWith(productFolder) ? "product" : "docs";
   };
 }

@@ -1,6 +1,6 @@
 import type { AgentContext, AgentEvent, Outcome } from "./agent.ts";
-import { checkDeclared } from "./explorer/declared.ts";
-import { createFetching } from "./explorer/fetching.ts";
+import { runSuccessChecks } from "./explorer/declared.ts";
+import { createFetcher } from "./explorer/fetching.ts";
 import type { Task } from "./task.ts";
 
 export type Ending = { outcome: Outcome; reason: string };
@@ -19,7 +19,7 @@ export async function checkGoal(
   when: "before" | "after",
 ): Promise<Ending | null> {
   if (task.declaredChecks.length === 0) return null;
-  const steps = checkDeclared({ task, context, fetching: createFetching(task, context), nextId }, when);
+  const steps = runSuccessChecks({ task, context, fetcher: createFetcher(task, context), nextId }, when);
   for (;;) {
     const { done, value } = await steps.next();
     if (done) return value;

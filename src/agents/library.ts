@@ -1,13 +1,13 @@
 import { Database } from "bun:sqlite";
 import type { Page } from "./page.ts";
 
-type FoundSection = { url: string; heading: string; excerpt: string };
+type SectionMatch = { url: string; heading: string; excerpt: string };
 
 /** The sections that a session has read, with a full-text search. */
 export type Library = {
   pages: Map<string, Page>;
   /** URLs that a page lists. */
-  listed: Set<string>;
+  listedUrls: Set<string>;
   /** Opened with the first page, so that it does not delay the start of the session. */
   index: ReturnType<typeof openIndex> | null;
 };
@@ -18,7 +18,7 @@ function openIndex() {
   return {
     db,
     insert: db.query<null, [string, string, string]>("INSERT INTO sections VALUES (?, ?, ?)"),
-    find: db.query<FoundSection, [string]>(
+    find: db.query<SectionMatch, [string]>(
       "SELECT url, heading, snippet(sections, 2, '', '', ' … ', 40) AS excerpt FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 0, 4, 1) LIMIT 8",
     ),
   };
@@ -45,19 +45,19 @@ export function addPage(library: Library, page: Page): void {
 }
 
 /** Adds a URL that a page lists, with its description. */
-export function addListed(library: Library, url: string, text: string): void {
-  if (library.listed.has(url)) return;
-  library.listed.add(url);
+export function addListedUrl(library: Library, url: string, text: string): void {
+  if (library.listedUrls.has(url)) return;
+  library.listedUrls.add(url);
   library.index ??= openIndex();
   library.index.insert.run(url, text, "");
 }
 
 /** The best sections for a query: those with all of its words, or else with any. */
-export function searchLibrary(library: Library, query: string): FoundSection[] {
+export function searchLibrary(library: Library, query: string): SectionMatch[] {
   const words = (query.match(/[\p{L}\p{N}_]+/gu) ?? []).slice(0, 20).map((word) => `"${word}"`);
   if (words.length === 0) return [];
   library.index ??= openIndex();
   const { find } = library.index;
-  const all = find.all(words.join(" "));
-  return all.length > 0 ? all : find.all(words.join(" OR "));
+  const matches = find.all(words.join(" "));
+  return matches.length > 0 ? matches : find.all(words.join(" OR "));
 }

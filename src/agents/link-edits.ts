@@ -13,7 +13,7 @@ const maxLine = 1000;
 /** Maximum number of edits of one session. */
 const maxEdits = 50;
 /** Words that name no page. */
-const vague =
+const vagueText =
   /^(here|this|this page|link|docs|documentation|home|next|previous|back|more|details|page|(read|learn|see) more|click here)$/i;
 const rawTarget = /(?:\]\(\s*<?|href="|<|^ {0,3}\[[^\]]{1,300}\]:\s*<?|<loc>)([^\s()<>"]{1,2000})/g;
 
@@ -21,17 +21,19 @@ const rawTarget = /(?:\]\(\s*<?|href="|<|^ {0,3}\[[^\]]{1,300}\]:\s*<?|<loc>)([^
  * How to correct dead links, as far as what was read shows where each should lead. `read` are the pages
  * that could be read, `lists` other texts with links.
  */
-export function linkEdits(dead: DeadLink[], read: LinkSource[], lists: LinkSource[]): LinkEdit[] {
-  if (dead.length === 0) return [];
-  const links = read.flatMap(({ markdown, url }) => markdownLinks(markdown, new Set(), [], url));
-  const byKey = new Map(read.map((page) => [pageKey(page.url), page]));
-  const edits = dead.slice(0, maxEdits * 4).flatMap(({ url, foundOn }): LinkEdit[] => {
-    const from = [...read, ...lists].find((source) => pageKey(source.url) === pageKey(foundOn));
-    const at = from && rawLinkTo(url, from);
-    if (!at) return [];
+export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], listings: LinkSource[]): LinkEdit[] {
+  if (deadLinks.length === 0) return [];
+  const links = pages.flatMap(({ markdown, url }) => markdownLinks(markdown, new Set(), [], url));
+  const byKey = new Map(pages.map((page) => [pageKey(page.url), page]));
+  const edits = deadLinks.slice(0, maxEdits * 4).flatMap(({ url, foundOn }): LinkEdit[] => {
+    const from = [...pages, ...listings].find((source) => pageKey(source.url) === pageKey(foundOn));
+    const rawLink = from && rawLinkTo(url, from);
+    if (!rawLink) return [];
     const names = markdownLinks(from.markdown, new Set(), [], from.url).filter((link) => isSame(link.url, url));
     const page = findIntendedPage(url, new Set(names.map(({ text }) => nameOf(text))), byKey, links);
-    return page === null ? [] : [{ ...at, url: from.url, target: url, expected: asWritten(page, at.found, from.url) }];
+    return page === null
+      ? []
+      : [{ ...rawLink, url: from.url, target: url, expected: toFormOf(page, rawLink.found, from.url) }];
   });
   return edits.filter(({ found, expected }) => found !== expected).slice(0, maxEdits);
 }
@@ -56,27 +58,29 @@ function rawLinkTo(url: string, { markdown, url: base }: LinkSource) {
  * another folder, or nearly the same name in the same folder; null if there is no such page or several.
  */
 function findIntendedPage(
-  dead: string,
+  deadUrl: string,
   names: Set<string>,
   pages: Map<string, LinkSource>,
   links: { url: string; text: string }[],
 ): string | null {
-  const [origin, folder, name] = partsOf(dead);
-  const isNamed = (text: string) => names.has(nameOf(text)) && !vague.test(nameOf(text)) && nameOf(text).length > 2;
-  const own = [...pages.values()].map(({ url, title }) => ({ url, title, parts: partsOf(url) }));
-  const alike = own.filter(({ parts }) => parts[0] === origin && name.length > 3);
-  const proofs = [
-    links.filter(({ url, text }) => isNamed(text) && !isSame(url, dead)).map(({ url }) => url),
-    own.filter(({ title }) => isNamed(title) || isNamed(title.split(/\s+[|–—·-]\s+/)[0] ?? "")).map(({ url }) => url),
-    alike.filter(({ parts }) => parts[2] === name).map(({ url }) => url),
-    alike
-      .filter(({ parts }) => parts[1] === folder && isNearly(parts[2], name, name.length < 8 ? 1 : 2))
+  const [origin, folder, name] = partsOf(deadUrl);
+  const isNamed = (text: string) => names.has(nameOf(text)) && !vagueText.test(nameOf(text)) && nameOf(text).length > 2;
+  const pageParts = [...pages.values()].map(({ url, title }) => ({ url, title, parts: partsOf(url) }));
+  const similarPages = pageParts.filter(({ parts }) => parts[0] === origin && name.length > 3);
+  const candidateUrls = [
+    links.filter(({ url, text }) => isNamed(text) && !isSame(url, deadUrl)).map(({ url }) => url),
+    pageParts
+      .filter(({ title }) => isNamed(title) || isNamed(title.split(/\s+[|–—·-]\s+/)[0] ?? ""))
+      .map(({ url }) => url),
+    similarPages.filter(({ parts }) => parts[2] === name).map(({ url }) => url),
+    similarPages
+      .filter(({ parts }) => parts[1] === folder && isSimilar(parts[2], name, name.length < 8 ? 1 : 2))
       .map(({ url }) => url),
   ];
-  for (const urls of proofs) {
+  for (const urls of candidateUrls) {
     const candidates = new Set(urls.flatMap((url) => pages.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []));
     const [only] = candidates;
-    if (only !== undefined && candidates.size === 1 && !isSame(only, dead)) return only;
+    if (only !== undefined && candidates.size === 1 && !isSame(only, deadUrl)) return only;
   }
   return null;
 }
@@ -87,20 +91,20 @@ const nameOf = (text: string) => text.replace(/\s+/g, " ").trim().toLowerCase();
 function partsOf(address: string): [origin: string, folder: string, name: string] {
   const { origin, pathname } = new URL(address);
   const path = pathname.replace(/\/(index(\.\w+)?)?$/i, "");
-  const at = path.lastIndexOf("/") + 1;
+  const nameStart = path.lastIndexOf("/") + 1;
   return [
     origin,
-    path.slice(0, at),
+    path.slice(0, nameStart),
     path
-      .slice(at)
+      .slice(nameStart)
       .replace(/\.(html?|mdx?)$/i, "")
       .toLowerCase(),
   ];
 }
 
 /** Whether two words differ in at most `most` letters that were added, removed or replaced. */
-function isNearly(a: string, b: string, most: number): boolean {
-  if (Math.abs(a.length - b.length) > most) return false;
+function isSimilar(a: string, b: string, maxDifferences: number): boolean {
+  if (Math.abs(a.length - b.length) > maxDifferences) return false;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
@@ -108,11 +112,11 @@ function isNearly(a: string, b: string, most: number): boolean {
       next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
     row = next;
   }
-  return row[b.length]! <= most;
+  return row[b.length]! <= maxDifferences;
 }
 
 /** A URL in the form of the link that it replaces: absolute, from the root, or relative to the page. */
-function asWritten(url: string, found: string, page: string): string {
+function toFormOf(url: string, found: string, page: string): string {
   const { origin, pathname, search } = new URL(url);
   const path = pathname + search;
   if (/^[a-z][\w+.-]*:/i.test(found) || origin !== new URL(page).origin) return url;

@@ -36,7 +36,7 @@ type State = {
   isTitleOpen: boolean;
   /** Open elements whose text isn't shown. */
   hidden: number;
-  link: { href: string; text: string; label: string; at: number } | null;
+  link: { href: string; text: string; label: string; start: number } | null;
   block: Block;
 };
 
@@ -49,11 +49,11 @@ type Block = {
   blankFrom: number;
   lastTag: string;
   /** Links in it, with the start and the end of their texts. */
-  links: { link: DocLink; at: number; end: number }[];
+  links: { link: DocLink; start: number; end: number }[];
 };
 
 /** Reads an HTML page in one pass. `url` is its URL. */
-export function harvest(html: string, url: string): Markup {
+export function readMarkup(html: string, url: string): Markup {
   const page: Markup = {
     title: "",
     description: "",
@@ -124,7 +124,7 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
   "a[href]": (state, element) => {
     endLink(state);
     const label = codeText(element.getAttribute("aria-label") ?? element.getAttribute("title") ?? "");
-    state.link = { href: element.getAttribute("href") ?? "", text: "", label, at: state.block.text.length };
+    state.link = { href: element.getAttribute("href") ?? "", text: "", label, start: state.block.text.length };
     if (element.canHaveContent) element.onEndTag(() => endLink(state));
     else endLink(state);
   },
@@ -148,22 +148,22 @@ const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) 
 function endLink(state: State): void {
   if (!state.link) return;
   const { page, base, block } = state;
-  const { href, text, label, at } = state.link;
+  const { href, text, label, start } = state.link;
   state.link = null;
   const address = URL.parse(codeText(href).trim(), base);
   if (!address) return;
   const link = { url: address.href, text: oneLine(text) || oneLine(label), context: "", heading: block.heading };
   page.links.push(link);
-  block.links.push({ link, at: Math.min(at, block.text.length), end: block.text.length });
+  block.links.push({ link, start: Math.min(start, block.text.length), end: block.text.length });
 }
 
 /** A block continues after these: the first paragraph of a list item, a definition, the cells of a row. */
-const joining = /^(li|dd|tr|td|th)$/;
+const continuingTag = /^(li|dd|tr|td|th)$/;
 /**
  * Limits in characters: text of a block in which links are located, and how far to look for the sentence around a link.
  */
 const maxBlock = 20_000;
-const reach = 200;
+const contextChars = 200;
 
 function addText({ page, hidden, block }: State, text: string): void {
   if (hidden > 0) return;
@@ -173,32 +173,32 @@ function addText({ page, hidden, block }: State, text: string): void {
 
 /** Starts another block, or goes on with this one. */
 function enterBlock(block: Block, tag: string): void {
-  const goesOn =
+  const continues =
     tag === "dd"
       ? block.lastTag !== "dd"
-      : /^t[dh]$/.test(tag) || (joining.test(block.lastTag) && block.text.slice(block.blankFrom).trim() === "");
-  if (!goesOn || tag === "li" || tag === "dt" || tag === "tr") endBlock(block);
+      : /^t[dh]$/.test(tag) || (continuingTag.test(block.lastTag) && block.text.slice(block.blankFrom).trim() === "");
+  if (!continues || tag === "li" || tag === "dt" || tag === "tr") endBlock(block);
   else if (block.text.length < maxBlock) block.text += " ";
   block.isHeading ||= /^h[1-6]$/.test(tag);
-  if (joining.test(tag) || !goesOn) block.lastTag = tag;
+  if (continuingTag.test(tag) || !continues) block.lastTag = tag;
   block.blankFrom = block.text.length;
 }
 
 /** Gives the links of a block their contexts, and clears it. */
 function endBlock(block: Block): void {
-  for (const { link, at, end } of block.links) link.context = sentenceAround(block.text, at, end);
+  for (const { link, start, end } of block.links) link.context = sentenceAround(block.text, start, end);
   if (block.isHeading) block.heading = oneLine(block.text.slice(0, 300));
   block.text = "";
   block.isHeading = false;
   block.links = [];
 }
 
-function sentenceAround(text: string, at: number, end: number): string {
-  const before = text.slice(Math.max(0, at - reach), at);
-  const after = text.slice(end, end + reach);
+function sentenceAround(text: string, start: number, end: number): string {
+  const before = text.slice(Math.max(0, start - contextChars), start);
+  const after = text.slice(end, end + contextChars);
   const begin = before.search(/[.!?。][\s)][^.!?。]*$/);
   const stop = after.search(/[.!?。](\s|$)/);
   return oneLine(
-    `${begin < 0 ? before : before.slice(begin + 1)}${text.slice(at, end).slice(0, reach)}${stop < 0 ? after : after.slice(0, stop + 1)}`,
+    `${begin < 0 ? before : before.slice(begin + 1)}${text.slice(start, end).slice(0, contextChars)}${stop < 0 ? after : after.slice(0, stop + 1)}`,
   );
 }

@@ -4,7 +4,7 @@ import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
 import { type Preformatted, wrongMark } from "./code-blocks.ts";
 import { codeText } from "./entities.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
-import { type DocLink, harvest } from "./markup.ts";
+import { type DocLink, readMarkup } from "./markup.ts";
 
 /** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
 type Heading = { level: number; text: string; line: number };
@@ -57,10 +57,10 @@ export function toMarkdown(html: string, url: string): string {
     String(
       htmlToMarkdownResult(html, { origin: new URL(".", url).href, plugins: { filter: { exclude } } }).markdown ?? "",
     ).replaceAll("\0", "");
-  const noise = ["head", "script", "style", "template", "svg"];
+  const ignoredTags = ["head", "script", "style", "template", "svg"];
   try {
-    const main = convert([...noise, "nav", "footer", "aside", "form", "button"]);
-    const text = main.trim().length >= shellText ? main : convert(noise);
+    const main = convert([...ignoredTags, "nav", "footer", "aside", "form", "button"]);
+    const text = main.trim().length >= shellText ? main : convert(ignoredTags);
     return text.replace(/ ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
   } catch {
     ready = false;
@@ -87,14 +87,14 @@ function isHtml(contentType: string | null, text: string): boolean {
 }
 
 function readHtml(url: string, html: string): Page {
-  const markup = harvest(html, url);
+  const markup = readMarkup(html, url);
   const markdown = toMarkdown(html, url);
-  const headings = findHeadings(markdown, fences(markdown));
-  const samples = locate(markup.preformatted, markdown);
+  const headings = findHeadings(markdown, findFences(markdown));
+  const samples = locateSamples(markup.preformatted, markdown);
   const title = markup.title || headings[0]?.text || "";
-  const plain = markup.textLength;
-  const shell =
-    plain < shellText && markup.scripts > 0 && (markup.mountPoint || markup.asksForScript || html.length > 5000);
+  const textLength = markup.textLength;
+  const isEmptyShell =
+    textLength < shellText && markup.scripts > 0 && (markup.mountPoint || markup.asksForScript || html.length > 5000);
   const page: Page = {
     url,
     form: "html",
@@ -105,13 +105,13 @@ function readHtml(url: string, html: string): Page {
     headings,
     links: markup.links.slice(0, maxParts),
     samples,
-    anchors: shell || !markup.hasHeadingIds ? null : markup.anchors,
+    anchors: isEmptyShell || !markup.hasHeadingIds ? null : markup.anchors,
     problem: null,
   };
-  const signIn = markup.asksForPassword && plain < signInText && samples.length === 0;
-  const problem = shell
+  const isSignIn = markup.asksForPassword && textLength < signInText && samples.length === 0;
+  const problem = isEmptyShell
     ? "empty_shell"
-    : signIn
+    : isSignIn
       ? "sign_in"
       : looksLikeError(page)
         ? "soft_404"
@@ -122,30 +122,30 @@ function readHtml(url: string, html: string): Page {
 }
 
 /** The preformatted blocks of a page, with their lines in its Markdown. */
-function locate(blocks: Preformatted[], markdown: string): CodeSample[] {
+function locateSamples(blocks: Preformatted[], markdown: string): CodeSample[] {
   // A block may be in a quote, and the prompt of an interactive session looks like one.
-  const plain = (line: string) => line.replace(/^[\s>]+/, "").trim();
-  const lines = markdown.split("\n").map(plain);
+  const stripQuote = (line: string) => line.replace(/^[\s>]+/, "").trim();
+  const lines = markdown.split("\n").map(stripQuote);
   let from = 0;
   return blocks.slice(0, maxParts).map((block) => {
     const first = block.code
       .split("\n")
-      .map(plain)
+      .map(stripQuote)
       .find((line) => line !== "");
-    const at = lines.indexOf(first ?? "", from);
-    if (at >= 0) from = at + 1;
-    return { ...block, line: at >= 0 ? at + 1 : Math.max(1, from), closed: true };
+    const index = lines.indexOf(first ?? "", from);
+    if (index >= 0) from = index + 1;
+    return { ...block, line: index >= 0 ? index + 1 : Math.max(1, from), closed: true };
   });
 }
 
 function readMarkdown(url: string, text: string): Page {
-  const { body, title: front, description } = splitFrontMatter(text);
-  const blocks = fences(body);
+  const { body, title: frontTitle, description } = splitFrontMatter(text);
+  const blocks = findFences(body);
   const headings = findHeadings(body, blocks);
   const page: Page = {
     url,
     form: "markdown",
-    title: front || headings[0]?.text || "",
+    title: frontTitle || headings[0]?.text || "",
     lead: description || firstParagraph(body),
     language: null,
     markdown: body,
@@ -163,11 +163,11 @@ function splitFrontMatter(text: string): { body: string; title: string; descript
   const match = /^---\n([\s\S]*?)\n---(?=\n|$)/.exec(text);
   if (!match) return { body: text, title: "", description: "" };
   const head = match[1]!.slice(0, 5000);
-  const named = (key: RegExp) => (key.exec(head)?.[2] ?? "").trim();
+  const readField = (key: RegExp) => (key.exec(head)?.[2] ?? "").trim();
   return {
     body: "\n".repeat(match[0].split("\n").length - 1) + text.slice(match[0].length),
-    title: named(/^title:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m),
-    description: named(/^description:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m),
+    title: readField(/^title:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m),
+    description: readField(/^description:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m),
   };
 }
 
@@ -186,18 +186,20 @@ function firstParagraph(markdown: string): string {
 type Fence = CodeSample & { endLine: number };
 
 /** Fenced code blocks. Blocks in a list or a quote lose their indentation. */
-function fences(markdown: string): Fence[] {
+function findFences(markdown: string): Fence[] {
   const lines = markdown.split("\n");
   const blocks: Fence[] = [];
   for (let i = 0; i < lines.length; i++) {
-    const open = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,20}|~{3,20})([^`~].*)?$/.exec(lines[i]!.slice(0, 1000));
-    if (!open || (open[2]?.startsWith("`") && open[3]?.includes("`"))) continue;
-    const [, lead = "", mark = "", info = ""] = open;
+    const opening = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,20}|~{3,20})([^`~].*)?$/.exec(
+      lines[i]!.slice(0, 1000),
+    );
+    if (!opening || (opening[2]?.startsWith("`") && opening[3]?.includes("`"))) continue;
+    const [, prefix = "", mark = "", info = ""] = opening;
     const close = new RegExp(`^[\\s>]*${mark[0]}{${mark.length},}\\s*$`);
     let end = i + 1;
     while (end < lines.length && !close.test(lines[end]!)) end++;
-    const quotes = lead.split(">").length - 1;
-    const strip = new RegExp(`^(?:\\s*>\\s?){0,${quotes}}\\s{0,${lead.replace(/>\s?/g, "").length}}`);
+    const quotes = prefix.split(">").length - 1;
+    const strip = new RegExp(`^(?:\\s*>\\s?){0,${quotes}}\\s{0,${prefix.replace(/>\s?/g, "").length}}`);
     const code = lines.slice(i + 1, end).map((line) => line.replace(strip, ""));
     blocks.push({
       language: toLanguage(info),
@@ -225,9 +227,9 @@ function toLanguage(info: string): string | null {
 }
 
 function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
-  const inCode = codeLines(blocks);
+  const codeLineNumbers = codeLines(blocks);
   const headings = markdown.split("\n").flatMap((text, index) => {
-    if (inCode.has(index + 1)) return [];
+    if (codeLineNumbers.has(index + 1)) return [];
     const match = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/.exec(text.slice(0, 500));
     const term = match ? null : /<dt>(.{1,200}?)<\/dt>/.exec(text.slice(0, 500))?.[1];
     const title = plainText(match ? match[2]!.trimEnd().replace(/(^|[ \t])#{1,50}$/, "") : (term ?? ""));

@@ -25,7 +25,7 @@ const isText = (contentType: string | null) =>
 
 /** What an agent has read in a session, with any tool: the pages, and where their links and listed URLs were found. */
 export function createReader({ startUrls, productUrl }: Task) {
-  const library: Library = { pages: new Map(), listed: new Set(), index: null };
+  const library: Library = { pages: new Map(), listedUrls: new Set(), index: null };
   const sources = new Map<string, Source>();
   const learn = (url: string, source: Source) => {
     if (!sources.has(plain(url))) sources.set(plain(url), source);

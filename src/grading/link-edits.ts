@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../agents/agent.ts";
-import { linkEdits } from "../agents/link-edits.ts";
+import { suggestLinkEdits } from "../agents/link-edits.ts";
 import type { LinkEdit } from "../agents/milestones.ts";
 import { milestonesOf } from "./events.ts";
 import type { Evidence } from "./grade.ts";
@@ -19,7 +19,7 @@ export function linkEditsOf(events: SessionEvent[], isModel: boolean): LinkEdit[
     if (event.type !== "http" || event.foundOn === null || !URL.canParse(event.url)) return [];
     return event.status === 404 || event.status === 410 ? [{ url: event.url, foundOn: event.foundOn }] : [];
   });
-  return linkEdits(deadLinks, pagesRead, []);
+  return suggestLinkEdits(deadLinks, pagesRead, []);
 }
 
 /** Where to correct a dead link, and how; null if the session doesn't show it. */

@@ -130,7 +130,7 @@ test.each(agents)(
     expect(of("milestone").find((event) => event.name === "page_read")?.detail).toMatchObject({ url: page });
     expect(JSON.stringify(fetched.result)).toContain("Write the file hello.txt");
 
-    const calls = model.callsOf(name);
+    const calls = model.callCount(name);
     const costUsd = (calls * (600 * price.in + 400 * price.cached + 50 * price.out)) / 1e6;
     expect(of("usage").reduce((sum, event) => sum + Number(event.inputTokens) + Number(event.outputTokens), 0)).toBe(
       calls * (usage.input + usage.output),

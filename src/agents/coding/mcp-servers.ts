@@ -1,6 +1,6 @@
 import type { McpServer as AcpServer } from "@agentclientprotocol/sdk";
 import type { McpServer } from "../task.ts";
-import { type McpSettings, type Preset, toText, type Values } from "./preset.ts";
+import { type McpSettings, type Preset, type TemplateValues, toText } from "./preset.ts";
 
 type Servers = Record<string, McpServer>;
 
@@ -70,7 +70,12 @@ const networkVariables =
   );
 
 /** The files of a preset for one run, by path, with its MCP servers. `variables`: names of the run's own variables. */
-export function filesOf(preset: Preset, values: Values, servers: Servers, variables: string[]): Record<string, string> {
+export function filesOf(
+  preset: Preset,
+  values: TemplateValues,
+  servers: Servers,
+  variables: string[],
+): Record<string, string> {
   const files = Object.fromEntries(Object.entries(preset.files).map(([path, text]) => [path, toText(text, values)]));
   const { mcp } = preset;
   if (!mcp || Object.keys(servers).length === 0) return files;

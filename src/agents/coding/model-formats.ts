@@ -26,12 +26,12 @@ type Format = {
 };
 
 /** Clients treat two messages with one ID as the same message. */
-let answers = 0;
+let answerCount = 0;
 
 const offersTools = (body: Body) => Array.isArray(body.tools) && body.tools.length > 0;
 
-/** What most protocols have in the body of a request. */
-const inBody = {
+/** How most protocols put these in the body of a request. */
+const bodyReaders = {
   model: (body: Body) => body.model,
   isStream: (body: Body) => body.stream === true,
   offersTools,
@@ -44,12 +44,12 @@ const pieces = (text: string) =>
   [text.slice(0, text.length / 2), text.slice(text.length / 2)].filter((each) => each !== "");
 
 const chat: Format = {
-  ...inBody,
+  ...bodyReaders,
   path: /\/chat\/completions$/,
   toolResults: (body) => body.messages.filter((each: Body) => each.role === "tool").length,
   error: (status, message) => ({ error: { message, type: "error", param: null, code: String(status) } }),
   encode({ model, reasoning, text, toolCalls = [], usage }, body) {
-    const id = `chatcmpl-${++answers}`;
+    const id = `chatcmpl-${++answerCount}`;
     const finish = toolCalls.length > 0 ? "tool_calls" : "stop";
     const counts = usage && {
       prompt_tokens: usage.input,
@@ -103,7 +103,7 @@ const chat: Format = {
 };
 
 const responses: Format = {
-  ...inBody,
+  ...bodyReaders,
   offersTools: (body) =>
     offersTools(body) ||
     (Array.isArray(body.input) && body.input.some((each: Body) => each.type === "additional_tools")),
@@ -124,11 +124,11 @@ const responses: Format = {
     const stream: string[] = [];
     const output: object[] = [];
     let sequence = 0;
-    const nth = ++answers;
+    const answerNumber = ++answerCount;
     const add = (type: string, fields: object) =>
       stream.push(`event: ${type}\n${data({ type, sequence_number: sequence++, ...fields })}`);
     const response = (status: string) => ({
-      id: `resp_${nth}`,
+      id: `resp_${answerNumber}`,
       object: "response",
       created_at: 1,
       status,
@@ -148,28 +148,32 @@ const responses: Format = {
     add("response.created", { response: response("in_progress") });
     add("response.in_progress", { response: response("in_progress") });
     if (reasoning) {
-      const base = { id: `rs_${nth}`, type: "reasoning", encrypted_content: null };
+      const base = { id: `rs_${answerNumber}`, type: "reasoning", encrypted_content: null };
       addItem(
         { ...base, summary: [] },
         { ...base, summary: [{ type: "summary_text", text: reasoning }] },
         (position) => {
-          const at = { ...position, item_id: base.id, summary_index: 0 };
-          add("response.reasoning_summary_part.added", { ...at, part: { type: "summary_text", text: "" } });
-          for (const delta of pieces(reasoning)) add("response.reasoning_summary_text.delta", { ...at, delta });
-          add("response.reasoning_summary_text.done", { ...at, text: reasoning });
-          add("response.reasoning_summary_part.done", { ...at, part: { type: "summary_text", text: reasoning } });
+          const itemPosition = { ...position, item_id: base.id, summary_index: 0 };
+          add("response.reasoning_summary_part.added", { ...itemPosition, part: { type: "summary_text", text: "" } });
+          for (const delta of pieces(reasoning))
+            add("response.reasoning_summary_text.delta", { ...itemPosition, delta });
+          add("response.reasoning_summary_text.done", { ...itemPosition, text: reasoning });
+          add("response.reasoning_summary_part.done", {
+            ...itemPosition,
+            part: { type: "summary_text", text: reasoning },
+          });
         },
       );
     }
     if (text) {
-      const base = { id: `msg_${nth}`, type: "message", role: "assistant" };
+      const base = { id: `msg_${answerNumber}`, type: "message", role: "assistant" };
       const part = { type: "output_text", text, annotations: [], logprobs: [] };
       addItem({ ...base, content: [] }, { ...base, content: [part] }, (position) => {
-        const at = { ...position, item_id: base.id, content_index: 0 };
-        add("response.content_part.added", { ...at, part: { ...part, text: "" } });
-        for (const delta of pieces(text)) add("response.output_text.delta", { ...at, delta, logprobs: [] });
-        add("response.output_text.done", { ...at, text, logprobs: [] });
-        add("response.content_part.done", { ...at, part });
+        const itemPosition = { ...position, item_id: base.id, content_index: 0 };
+        add("response.content_part.added", { ...itemPosition, part: { ...part, text: "" } });
+        for (const delta of pieces(text)) add("response.output_text.delta", { ...itemPosition, delta, logprobs: [] });
+        add("response.output_text.done", { ...itemPosition, text, logprobs: [] });
+        add("response.content_part.done", { ...itemPosition, part });
       });
     }
     for (const call of toolCalls) {
@@ -183,9 +187,9 @@ const responses: Format = {
       const base = { id: `fc_${call.id}`, type: "function_call", call_id: call.id, name: call.name };
       const input = JSON.stringify(call.input);
       addItem({ ...base, arguments: "" }, { ...base, arguments: input }, (position) => {
-        const at = { ...position, item_id: base.id };
-        for (const delta of pieces(input)) add("response.function_call_arguments.delta", { ...at, delta });
-        add("response.function_call_arguments.done", { ...at, arguments: input });
+        const itemPosition = { ...position, item_id: base.id };
+        for (const delta of pieces(input)) add("response.function_call_arguments.delta", { ...itemPosition, delta });
+        add("response.function_call_arguments.done", { ...itemPosition, arguments: input });
       });
     }
     add("response.completed", { response: response("completed") });
@@ -194,7 +198,7 @@ const responses: Format = {
 };
 
 const messages: Format = {
-  ...inBody,
+  ...bodyReaders,
   path: /\/messages$/,
   toolResults: (body) =>
     body.messages.flatMap((each: Body) => each.content).filter((each: Body) => each.type === "tool_result").length,
@@ -213,7 +217,7 @@ const messages: Format = {
       cache_read_input_tokens: cached,
       output_tokens: 1,
     };
-    const head = { id: `msg_${++answers}`, type: "message", role: "assistant", model };
+    const messageFields = { id: `msg_${++answerCount}`, type: "message", role: "assistant", model };
     const stop = { stop_reason: toolCalls.length > 0 ? "tool_use" : "end_turn", stop_sequence: null };
     const blocks: { full: object; empty: object; deltas: object[] }[] = [];
     if (reasoning)
@@ -240,7 +244,7 @@ const messages: Format = {
     const events: { type: string; [key: string]: unknown }[] = [
       {
         type: "message_start",
-        message: { ...head, content: [], stop_reason: null, stop_sequence: null, usage: start },
+        message: { ...messageFields, content: [], stop_reason: null, stop_sequence: null, usage: start },
       },
       { type: "ping" },
       ...blocks.flatMap(({ empty, deltas }, index) => [
@@ -254,7 +258,7 @@ const messages: Format = {
     const content = blocks.map(({ full }) => full);
     return {
       stream: events.map(namedEvent),
-      whole: { ...head, content, ...stop, usage: { ...start, output_tokens: output } },
+      whole: { ...messageFields, content, ...stop, usage: { ...start, output_tokens: output } },
     };
   },
 };
@@ -268,7 +272,7 @@ const gemini: Format = {
     body.contents.flatMap((each: Body) => each.parts).filter((each: Body) => each.functionResponse).length,
   error: (code, message) => ({ error: { code, message, status: code === 429 ? "RESOURCE_EXHAUSTED" : "INTERNAL" } }),
   encode({ model, reasoning, text, toolCalls = [], usage }) {
-    const nth = ++answers;
+    const answerNumber = ++answerCount;
     const counts = usage && {
       promptTokenCount: usage.input,
       cachedContentTokenCount: usage.cached ?? 0,
@@ -281,7 +285,7 @@ const gemini: Format = {
       candidates: [{ content: { role: "model", parts }, index: 0, ...(last ? { finishReason: "STOP" } : {}) }],
       ...(counts ? { usageMetadata: last ? counts : { promptTokenCount: counts.promptTokenCount } } : {}),
       modelVersion: model,
-      responseId: `r${nth}`,
+      responseId: `r${answerNumber}`,
     });
     const thoughts = pieces(reasoning ?? "").map((each) => ({ text: each, thought: true }));
     const texts = pieces(text ?? "").map((each) => ({ text: each }));

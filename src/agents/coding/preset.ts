@@ -56,20 +56,23 @@ export type Preset = {
 };
 
 /** Values for templates: `gateway` (URL without a trailing slash), `token`, `model`, `provider`, `home`, and those of the provider. */
-export type Values = Record<string, string>;
+export type TemplateValues = Record<string, string>;
 
 /** Replaces `{name}` in every text of a template, keys included. Other braces stay. */
-function fill(template: Template, values: Values): Template {
+function fillTemplate(template: Template, values: TemplateValues): Template {
   if (typeof template === "string") return template.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
-  if (Array.isArray(template)) return template.map((item) => fill(item, values));
+  if (Array.isArray(template)) return template.map((item) => fillTemplate(item, values));
   if (template === null || typeof template !== "object") return template;
-  const entries = Object.entries(template).map(([name, item]) => [String(fill(name, values)), fill(item, values)]);
+  const entries = Object.entries(template).map(([name, item]) => [
+    String(fillTemplate(name, values)),
+    fillTemplate(item, values),
+  ]);
   return Object.fromEntries(entries);
 }
 
 /** A filled template as text: strings as they are, anything else as JSON. */
-export const toText = (template: Template, values: Values): string => {
-  const filled = fill(template, values);
+export const toText = (template: Template, values: TemplateValues): string => {
+  const filled = fillTemplate(template, values);
   return typeof filled === "string" ? filled : JSON.stringify(filled);
 };
 

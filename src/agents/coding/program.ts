@@ -5,52 +5,58 @@ import { isTried, type Preset } from "./preset.ts";
 type Bind = { from: string; to: string };
 
 /** An installed agent: its command inside a sandbox, and the files to mount there. */
-export type Installed = { version: string; path: string; argv: string[]; binds: Bind[] };
+export type InstalledProgram = { version: string; path: string; argv: string[]; binds: Bind[] };
 
 /** Files, and links to them at other paths. */
 export type ProgramFiles = { files: string[]; links: { path: string; target: string }[] };
 
 /** Path of the program inside the sandbox. */
-const inside = "/opt/agent";
-export const insideBin = `${inside}/bin`;
+const programFolder = "/opt/agent";
+export const programBinFolder = `${programFolder}/bin`;
 const systemFolder = /^\/(usr|bin|sbin|lib\w*)\//;
 const semver = /(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?/;
-const versionMs = 10_000;
+const versionTimeoutMs = 10_000;
 
 /** Finds an agent's program on a PATH. `missing` says why it can't run and how to install it. */
-export function findProgram(spec: Preset, path: string): Installed | { missing: string } {
-  const entry = which(spec.command, path);
+export function findProgram(preset: Preset, path: string): InstalledProgram | { missing: string } {
+  const entry = which(preset.command, path);
   if (entry === null) {
-    const how = spec.install === null ? "" : `; install it with: ${spec.install}`;
-    return { missing: `not installed${how}` };
+    const hint = preset.install === null ? "" : `; install it with: ${preset.install}`;
+    return { missing: `not installed${hint}` };
   }
-  const real = realpathSync(entry);
-  const modules = /^(.*?\/node_modules)\//.exec(real)?.[1] ?? null;
-  const manifest = modules === null ? null : manifestOf(dirname(real), modules);
-  if (spec.packageName !== null && modules !== null && manifest?.name !== spec.packageName) {
-    const other = manifest?.name ?? real;
-    return { missing: `${spec.command} on PATH belongs to ${other}, not to ${spec.packageName}` };
+  const realPath = realpathSync(entry);
+  const modulesFolder = /^(.*?\/node_modules)\//.exec(realPath)?.[1] ?? null;
+  const manifest = modulesFolder === null ? null : manifestOf(dirname(realPath), modulesFolder);
+  if (preset.packageName !== null && modulesFolder !== null && manifest?.name !== preset.packageName) {
+    const other = manifest?.name ?? realPath;
+    return { missing: `${preset.command} on PATH belongs to ${other}, not to ${preset.packageName}` };
   }
   const folder = manifest?.folder ?? null;
-  const program = (spec.native && modules && folder && nativeOf(spec.native, [modules, folder])) || real;
+  const program =
+    (preset.native && modulesFolder && folder && nativeOf(preset.native, [modulesFolder, folder])) || realPath;
   const mount =
-    modules === null
-      ? { from: program, to: `${insideBin}/${basename(program)}` }
-      : { from: modules, to: `${inside}/node_modules` };
+    modulesFolder === null
+      ? { from: program, to: `${programBinFolder}/${basename(program)}` }
+      : { from: modulesFolder, to: `${programFolder}/node_modules` };
   const isVisible = systemFolder.test(program);
-  const at = isVisible ? program : program.replace(mount.from, mount.to);
+  const pathInSandbox = isVisible ? program : program.replace(mount.from, mount.to);
   const binds = isVisible ? [] : [mount];
-  const version = manifest?.version ?? semver.exec(real)?.[0] ?? versionOf(program, path) ?? "unknown";
-  const installed = (argv: string[], more: Bind[] = []) => ({ version, path: entry, argv, binds: [...binds, ...more] });
-  if (!isNodeScript(program)) return installed([at]);
+  const version = manifest?.version ?? semver.exec(realPath)?.[0] ?? versionOf(program, path) ?? "unknown";
+  const installed = (argv: string[], moreBinds: Bind[] = []) => ({
+    version,
+    path: entry,
+    argv,
+    binds: [...binds, ...moreBinds],
+  });
+  if (!isNodeScript(program)) return installed([pathInSandbox]);
   const node = which("node", path);
-  if (node === null) return { missing: `${spec.command} needs Node.js, which is not on PATH` };
+  if (node === null) return { missing: `${preset.command} needs Node.js, which is not on PATH` };
   const nodePath = realpathSync(node);
   const major = Number(/\d+/.exec(versionOf(nodePath, path) ?? "")?.[0] ?? 0);
-  if (major < (spec.minNode ?? 0))
-    return { missing: `${spec.command} needs Node.js ${spec.minNode} or later; node on PATH is version ${major}` };
-  if (systemFolder.test(nodePath)) return installed([nodePath, at]);
-  return installed([`${insideBin}/node`, at], [{ from: nodePath, to: `${insideBin}/node` }]);
+  if (major < (preset.minNode ?? 0))
+    return { missing: `${preset.command} needs Node.js ${preset.minNode} or later; node on PATH is version ${major}` };
+  if (systemFolder.test(nodePath)) return installed([nodePath, pathInSandbox]);
+  return installed([`${programBinFolder}/node`, pathInSandbox], [{ from: nodePath, to: `${programBinFolder}/node` }]);
 }
 
 /** A coding agent on this machine. `detail` says why it is missing, and how to install it. */
@@ -69,8 +75,8 @@ export function findInstalled(preset: Preset, path: string): InstalledAgent {
 }
 
 /** The files outside of the system's folders by which agents are found on a PATH, and run. */
-export function filesOf(specs: Preset[], path: string): ProgramFiles {
-  const programs = specs.map((spec) => findProgram(spec, path)).filter((program) => "argv" in program);
+export function programFilesOf(presets: Preset[], path: string): ProgramFiles {
+  const programs = presets.map((preset) => findProgram(preset, path)).filter((program) => "argv" in program);
   const files = [...new Set(programs.flatMap(({ binds }) => binds.map(({ from }) => from)))];
   const isIn = (file: string) => files.some((folder) => file === folder || file.startsWith(`${folder}/`));
   const node = which("node", path);
@@ -86,11 +92,11 @@ const which = (command: string, path: string): string | null => Bun.which(comman
 type Manifest = { folder: string; name: string; version: string };
 
 /** The package that contains a folder below `node_modules`. */
-function manifestOf(folder: string, modules: string): Manifest | null {
-  for (let at = folder; at.length > modules.length; at = dirname(at)) {
+function manifestOf(folder: string, modulesFolder: string): Manifest | null {
+  for (let current = folder; current.length > modulesFolder.length; current = dirname(current)) {
     try {
-      const { name, version } = JSON.parse(readFileSync(join(at, "package.json"), "utf8"));
-      if (typeof name === "string" && typeof version === "string") return { folder: at, name, version };
+      const { name, version } = JSON.parse(readFileSync(join(current, "package.json"), "utf8"));
+      if (typeof name === "string" && typeof version === "string") return { folder: current, name, version };
     } catch {
       // Missing, or not a manifest.
     }
@@ -128,7 +134,7 @@ function versionOf(program: string, path: string): string | null {
     env: { PATH: path, HOME: "/nonexistent" },
     cwd: "/",
     stdio: ["ignore", "pipe", "ignore"],
-    timeout: versionMs,
+    timeout: versionTimeoutMs,
   });
   const version = semver.exec(stdout.toString())?.[0] ?? null;
   versions.set(program, version);

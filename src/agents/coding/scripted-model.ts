@@ -13,7 +13,7 @@ type ToolCall = NonNullable<ScriptedAnswer["toolCalls"]>[number];
 export const usage = { input: 1000, cached: 400, output: 50, reasoning: 5 };
 const file = { path: "/workspace/hello.txt", content: "hi there" };
 /** Agents also request titles and the like, some of them as JSON. */
-const sideAnswer = '{"title":"A trial"}';
+const titleAnswer = '{"title":"A trial"}';
 
 /**
  * Serves a model on loopback that performs the steps of a test session with any tools that the agent offers, over the
@@ -36,7 +36,7 @@ export function serveScriptedModel(pageUrl: string, steps: readonly TrialStep[] 
   return {
     url: `http://127.0.0.1:${server.port}`,
     /** Number of answers by model name. */
-    callsOf: (model: string): number => callCounts.get(model) ?? 0,
+    callCount: (model: string): number => callCounts.get(model) ?? 0,
     stop: () => server.stop(true),
   };
 }
@@ -48,15 +48,15 @@ function toAnswer(
   pageUrl: string,
   id: string,
 ): Omit<ScriptedAnswer, "model"> {
-  if (!offersTools) return { text: sideAnswer, usage };
+  if (!offersTools) return { text: titleAnswer, usage };
   const step = steps[toolResults];
   if (!step) return { text: "Done: all steps of the trial were made.", usage };
-  const toolCalls = [{ id, ...toCall(step, toolsIn(body), pageUrl) }];
+  const toolCalls = [{ id, ...toCall(step, listTools(body), pageUrl) }];
   return { reasoning: `The next step is a ${step}.`, text: `Next: ${step}.`, toolCalls, usage };
 }
 
 /** All tools in a request, for any protocol. */
-function toolsIn(body: Fields): Tool[] {
+function listTools(body: Fields): Tool[] {
   const additional = list(body.input)
     .map(object)
     .filter(({ type }) => type === "additional_tools");
@@ -80,7 +80,9 @@ function toCall(step: TrialStep, tools: Tool[], pageUrl: string): Omit<ToolCall,
   if (step === "command") return toCommand("echo hello", tools);
   if (step === "failing command") return toCommand("echo failed >&2; exit 3", tools);
   if (step === "skill") {
-    const tool = tools.find(({ name, schema }) => /^(activate_)?skill$/i.test(name) && has(schema, /^(skill|name)$/));
+    const tool = tools.find(
+      ({ name, schema }) => /^(activate_)?skill$/i.test(name) && hasProperty(schema, /^(skill|name)$/),
+    );
     return tool
       ? fillCall(tool, [[/^(skill|name)$/, "acme-guide"]])
       : toCommand("cat .agents/skills/acme-guide/SKILL.md", tools);
@@ -90,21 +92,22 @@ function toCall(step: TrialStep, tools: Tool[], pageUrl: string): Omit<ToolCall,
     const name = new RegExp(`acme[-_]${server}.*lookup`);
     const tool = tools.find((each) => name.test(each.name));
     if (tool) return fillCall(tool, [[/^name$/, "acme"]]);
-    const caller = tools.find((each) => each.name === "tool_call");
-    if (caller)
-      return { name: caller.name, input: { name: `mcp__acme-${server}__lookup`, arguments: { name: "acme" } } };
+    const toolCaller = tools.find((each) => each.name === "tool_call");
+    if (toolCaller)
+      return { name: toolCaller.name, input: { name: `mcp__acme-${server}__lookup`, arguments: { name: "acme" } } };
     const script = tools.find(isScript);
     if (script) return toScript(script, `await tools.mcp__acme_${server}__lookup({name: "acme"})`);
     return toCommand("echo no such tool", tools);
   }
   if (step === "page") {
-    const tool = tools.find(({ name, schema }) => /fetch/i.test(name) && has(schema, /^(url|prompt)$/));
+    const tool = tools.find(({ name, schema }) => /fetch/i.test(name) && hasProperty(schema, /^(url|prompt)$/));
     return tool ? fillCall(tool, [[/^(url|prompt)$/, pageUrl]]) : toCommand(`curl -sS ${pageUrl}`, tools);
   }
   const patch = `*** Begin Patch\n*** Add File: hello.txt\n+${file.content}\n*** End Patch\n`;
   const [path, content] = [/^(file_?path|path)$/i, /^(content|file_text|text)$/i];
   const writer = tools.find(
-    ({ name, schema }) => /^(write|create)(_file)?$/i.test(name) && has(schema, path) && has(schema, content),
+    ({ name, schema }) =>
+      /^(write|create)(_file)?$/i.test(name) && hasProperty(schema, path) && hasProperty(schema, content),
   );
   if (writer)
     return fillCall(writer, [
@@ -123,7 +126,7 @@ function toCommand(command: string, tools: Tool[]): Omit<ToolCall, "id"> {
   const shell = tools.find(
     ({ name, schema }) =>
       /^(bash|shell|exec_command|execute_command|run_command|run_shell_command)$/i.test(name) &&
-      has(schema, /^(command|cmd)$/),
+      hasProperty(schema, /^(command|cmd)$/),
   );
   if (shell) return fillCall(shell, [[/^(command|cmd)$/, command]]);
   const script = tools.find(isScript);
@@ -139,21 +142,23 @@ const toScript = ({ name }: Tool, call: string) => ({
   custom: `text(JSON.stringify(${call}))`,
 });
 
-const has = ({ properties }: Fields, name: RegExp): boolean =>
+const hasProperty = ({ properties }: Fields, name: RegExp): boolean =>
   Object.keys(object(properties)).some((key) => name.test(key));
 
 /** A call with the given values, and arbitrary values for other required fields. */
 function fillCall({ name, schema }: Tool, values: [RegExp, string][]): Omit<ToolCall, "id"> {
   const properties = object(schema.properties);
-  const chosen = values.flatMap(([pattern, value]) => {
+  const valueEntries = values.flatMap(([pattern, value]) => {
     const key = Object.keys(properties).find((each) => pattern.test(each));
     return key === undefined ? [] : [[key, value] as const];
   });
-  const required = list(schema.required).map((key) => [String(key), anyOf(object(properties[String(key)]))] as const);
-  return { name, input: Object.fromEntries([...required, ...chosen]) };
+  const requiredEntries = list(schema.required).map(
+    (key) => [String(key), arbitraryValue(object(properties[String(key)]))] as const,
+  );
+  return { name, input: Object.fromEntries([...requiredEntries, ...valueEntries]) };
 }
 
-function anyOf({ type, enum: values }: Fields): unknown {
+function arbitraryValue({ type, enum: values }: Fields): unknown {
   if (Array.isArray(values) && values.length > 0) return values[0];
   const kind = Array.isArray(type) ? type[0] : type;
   if (kind === "boolean") return false;

@@ -9,16 +9,16 @@ import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { type Outcome, readOutput } from "./agent-output.ts";
 import { filesOf, mcpPrefixesOf, settingsOf } from "./mcp-servers.ts";
 import { createOffered } from "./offered.ts";
-import { isTried, type Preset, toText, type Values } from "./preset.ts";
-import { findProgram, type Installed, insideBin } from "./program.ts";
+import { isTried, type Preset, type TemplateValues, toText } from "./preset.ts";
+import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
 import { type ModelRecord, startRecord } from "./record.ts";
 import { report, reportModelCalls, reportUnreadable, type SessionReporter, startReporter } from "./session-reporter.ts";
 
 const home = "/workspace/.home";
-const processes = 1024;
+const maxProcesses = 1024;
 const stderrChars = 4096;
 /** Time in which an agent reports a call that its model has made. */
-const callMs = 500;
+const callReportMs = 500;
 
 /** Writes the files of a preset as the agent's own user, then becomes the agent. */
 const launcher =
@@ -60,23 +60,29 @@ export async function runSession(
       const { openCalls } = reporter;
       // A command may fetch a page before the agent has reported its call.
       if (onlyOf(openCalls) === null && onlyOf(record.pending.keys()) !== null && preset.stream !== "none")
-        await Promise.race([reporter.nextCall.promise, Bun.sleep(callMs)]);
+        await Promise.race([reporter.nextCall.promise, Bun.sleep(callReportMs)]);
       return onlyOf(openCalls) ?? onlyOf(record.pending.keys());
     };
     const { openRelay } = await import("../relay/relay.ts");
-    const terms = { task, reader: createReader(task), report: send, now: context.now, openCall };
-    await using relay = await openRelay({ ...sandbox, ...terms });
+    await using relay = await openRelay({
+      ...sandbox,
+      task,
+      reader: createReader(task),
+      report: send,
+      now: context.now,
+      openCall,
+    });
     const run = toSandboxRun(preset, installed, values, task);
     const box = await requireStep(`${preset.name} could not be started`, () =>
       runSandboxed({
         ...run,
         workspace: sandbox.workspace,
         sockets: { gateway: record.socketPath, egress: relay.toProxy() },
-        limits: { ...task.limits, processes },
+        limits: { ...task.limits, processes: maxProcesses },
         signal,
       }),
     );
-    const outcome = await follow(preset, box, task, record, reporter);
+    const outcome = await readUntilEnd(preset, box, task, record, reporter);
     signal.throwIfAborted();
     reportUnreadable(reporter);
     const ending = toEnding(preset, outcome, record, reporter.callCount);
@@ -96,7 +102,7 @@ function onlyOf(items: Iterable<string>): string | null {
 }
 
 /** The values for the templates of a preset. Throws an AgentFailure if the agent can't use the model. */
-function valuesOf({ name, providers }: Preset, { id, provider, name: model, token }: Means["model"]): Values {
+function valuesOf({ name, providers }: Preset, { id, provider, name: model, token }: Means["model"]): TemplateValues {
   const providerValues = providers[provider];
   if (!providerValues) {
     const supported = Object.keys(providers).join(" or ");
@@ -105,15 +111,35 @@ function valuesOf({ name, providers }: Preset, { id, provider, name: model, toke
   return { ...providerValues, gateway: `http://127.0.0.1:${bridgePorts.gateway}`, token, model, provider, home };
 }
 
-function startEvent(preset: Preset, version: string, installed: Installed, task: Task, { model }: Means): AgentEvent {
+function startEvent(
+  preset: Preset,
+  version: string,
+  installed: InstalledProgram,
+  task: Task,
+  { model }: Means,
+): AgentEvent {
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
-  const own = { preset: preset.revision, isTried: isTried(preset, installed.version) };
-  const about = { agent: preset.id, version, kind: "model" as const, model: model.id, goal, starts: task.startUrls };
-  return { type: "milestone", name: "started", detail: { ...about, product: task.productUrl, ...own } };
+  const detail = {
+    agent: preset.id,
+    version,
+    kind: "model" as const,
+    model: model.id,
+    goal,
+    starts: task.startUrls,
+    product: task.productUrl,
+    preset: preset.revision,
+    isTried: isTried(preset, installed.version),
+  };
+  return { type: "milestone", name: "started", detail };
 }
 
 /** The command that starts the agent, with its environment and program. */
-function toSandboxRun(preset: Preset, { argv, binds }: Installed, values: Values, { workspace = {} }: Task) {
+function toSandboxRun(
+  preset: Preset,
+  { argv, binds }: InstalledProgram,
+  values: TemplateValues,
+  { workspace = {} }: Task,
+) {
   const { mcpServers = {}, env: variables = {} } = workspace;
   const files = Object.entries(filesOf(preset, values, mcpServers, Object.keys(variables))).flat();
   const settings = settingsOf(preset, mcpServers);
@@ -121,13 +147,13 @@ function toSandboxRun(preset: Preset, { argv, binds }: Installed, values: Values
   const env = Object.fromEntries(Object.entries(settings.env).map(([name, value]) => [name, toText(value, values)]));
   return {
     argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
-    env: { PATH: `${insideBin}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...variables, ...env },
+    env: { PATH: `${programBinFolder}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...variables, ...env },
     binds,
   };
 }
 
 /** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
-async function follow(
+async function readUntilEnd(
   preset: Preset,
   box: Sandboxed,
   task: Task,
@@ -153,35 +179,35 @@ function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls
   const { isEnded, text, error, exitCode, limit, stderr } = outcome;
   const { refusal } = record;
   if (record.isOverBudget) {
-    const why = refusal?.message ?? "it used up its model budget";
-    if (calls === 0) throw new AgentFailure("budget", `${why} before ${name} called a tool`);
-    return { outcome: "goal_not_met", reason: `The run reached a limit: ${why}.` };
+    const reason = refusal?.message ?? "it used up its model budget";
+    if (calls === 0) throw new AgentFailure("budget", `${reason} before ${name} called a tool`);
+    return { outcome: "goal_not_met", reason: `The run reached a limit: ${reason}.` };
   }
   if (limit && !isEnded) {
-    const what = `${name} reached its limit of ${limit.value} ${limit.unit} (${limit.limit}) and was stopped`;
-    throw new AgentFailure("budget", what);
+    const description = `${name} reached its limit of ${limit.value} ${limit.unit} (${limit.limit}) and was stopped`;
+    throw new AgentFailure("budget", description);
   }
   if (error) {
     const status = refusal?.status ?? error.status;
     const cause =
       status === 401 || status === 403 ? "credentials" : status !== null ? "infrastructure" : "agent_crashed";
     const retryable = status !== null && (status === 429 || status >= 500);
-    const why = (refusal?.message ?? error.message).slice(0, 500);
-    throw new AgentFailure(cause, `${name} stopped with an error: ${why}`, { retryable });
+    const reason = (refusal?.message ?? error.message).slice(0, 500);
+    throw new AgentFailure(cause, `${name} stopped with an error: ${reason}`, { retryable });
   }
   const answer = (text ?? "").trim() || record.lastAnswer;
   if (isEnded || exitCode === 0) {
     if (answer !== null) return { outcome: "not_judged", reason: answer.slice(0, 2000) };
     if (calls > 0 && isEnded) return { outcome: "not_judged", reason: `${name} ended without an answer.` };
-    const where = isEnded ? "ended" : `exited with code ${exitCode}`;
+    const ending = isEnded ? "ended" : `exited with code ${exitCode}`;
     throw new AgentFailure(
       "agent_crashed",
-      `${name} ${where} without an answer${stderr && `; stderr: ${stderr.slice(-500)}`}`,
+      `${name} ${ending} without an answer${stderr && `; stderr: ${stderr.slice(-500)}`}`,
     );
   }
-  const how = exitCode > 128 ? `was killed by signal ${exitCode - 128}` : `exited with code ${exitCode}`;
+  const exit = exitCode > 128 ? `was killed by signal ${exitCode - 128}` : `exited with code ${exitCode}`;
   throw new AgentFailure(
     "agent_crashed",
-    `${name} ${how} in mid-session${stderr && `; stderr: ${stderr.slice(-500)}`}`,
+    `${name} ${exit} in mid-session${stderr && `; stderr: ${stderr.slice(-500)}`}`,
   );
 }

@@ -35,10 +35,10 @@ export async function openTunnelTo(
 
 /** Why a tunnel to a mapped host is refused; null if the urlMap does not map it. */
 function mappingObjection(mapping: Mapping, url: URL): string | null {
-  const open = new URL(`http://${url.host}/`);
-  const mapped = mapping.toShown(url) ?? mapping.toShown(open);
-  if (!mapped) return null;
-  const alternative = mapping.toShown(open) ? open.href : mapped.href;
+  const httpUrl = new URL(`http://${url.host}/`);
+  const mappedUrl = mapping.toShown(url) ?? mapping.toShown(httpUrl);
+  if (!mappedUrl) return null;
+  const alternative = mapping.toShown(httpUrl) ? httpUrl.href : mappedUrl.href;
   return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${alternative} instead`;
 }
 

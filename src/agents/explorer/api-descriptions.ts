@@ -1,11 +1,11 @@
 import { reasonOf } from "../../errors.ts";
 import type { Check } from "../agent.ts";
-import type { Contract } from "./api-samples.ts";
+import type { ApiDescription } from "./api-samples.ts";
 import { fetchUrl, findRefusal, type Log } from "./fetching.ts";
-import { cut, inOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
+import { cut, mapInOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Common paths of API descriptions, requested at each origin that was read. */
-const usualPlaces = ["/openapi.json", "/openapi.yaml", "/swagger.json"];
+const commonPaths = ["/openapi.json", "/openapi.yaml", "/swagger.json"];
 /** URLs whose path looks like an API description. */
 const descriptionName = /\b(openapi|swagger)[\w.-]*\.(json|ya?ml)$/i;
 const maxLinked = 5;
@@ -19,13 +19,13 @@ type Source = { url: string; provenance: "link" | "guessed"; foundOn: string | n
  * Validates the OpenAPI and Swagger documents that pages link to, or that are at a common path. External references are
  * not followed.
  */
-export async function* checkContracts(session: Session): Steps<Contract[]> {
+export async function* checkApiDescriptions(session: Session): Steps<ApiDescription[]> {
   const sources = findSources(session);
   if (sources.length === 0) return [];
   return yield* useTool(session, "check_openapi", { places: sources.map(({ url }) => url) }, async (log) => {
-    const results = (await inOrder(sources, 4, log, (source, own) => checkOne(session, source, own))).filter(
-      (one) => one !== null,
-    );
+    const results = (
+      await mapInOrder(sources, 4, log, (source, sourceLog) => checkDescription(session, source, sourceLog))
+    ).filter((result) => result !== null);
     const documents = results.filter(
       ({ check }, index) => results.findIndex((other) => other.check.subject === check.subject) === index,
     );
@@ -54,19 +54,19 @@ function findSources(session: Session): Source[] {
     }
   const origins = [...new Set(session.pages.map(({ url }) => new URL(url).origin))].slice(0, maxOrigins);
   const guessed = origins
-    .flatMap((origin) => usualPlaces.map((path) => `${origin}${path}`))
+    .flatMap((origin) => commonPaths.map((path) => `${origin}${path}`))
     .filter((url) => !linked.has(url))
     .map((url): Source => ({ url, provenance: "guessed", foundOn: null }));
   return [...linked.values().take(maxLinked), ...guessed];
 }
 
-async function checkOne(
+async function checkDescription(
   session: Session,
   source: Source,
   log: Log,
-): Promise<{ check: Check; document: Contract["document"] | null } | null> {
-  if (await findRefusal(session.fetching, source.url, log)) return null;
-  const fetchResult = await fetchUrl(session.fetching, { ...source, purpose: "check" }, log);
+): Promise<{ check: Check; document: ApiDescription["document"] | null } | null> {
+  if (await findRefusal(session.fetcher, source.url, log)) return null;
+  const fetchResult = await fetchUrl(session.fetcher, { ...source, purpose: "check" }, log);
   if (!fetchResult.ok || fetchResult.response.status !== 200 || /html/i.test(fetchResult.contentType ?? ""))
     return null;
   const text = fetchResult.text();
@@ -92,8 +92,8 @@ async function checkOne(
   if (typeof document !== "object" || document === null || !("openapi" in document || "swagger" in document))
     return null;
   // The validator modifies its input.
-  const own = structuredClone(document) as Contract["document"];
-  return { check: toCheck({ ...base, ...(await validate(document)) }), document: own };
+  const original = structuredClone(document) as ApiDescription["document"];
+  return { check: toCheck({ ...base, ...(await validate(document)) }), document: original };
 }
 
 function parseDocument(text: string): unknown {
@@ -116,8 +116,8 @@ async function validate(document: object) {
         status: "pass" as const,
         message: `The ${result.specification ?? "API"} document is valid`,
       };
-    const [first = { message: "no reason given" }, ...more] = result.errors;
-    const count = 1 + more.length + result.additionalErrors;
+    const [first = { message: "no reason given" }, ...otherErrors] = result.errors;
+    const count = 1 + otherErrors.length + result.additionalErrors;
     const [reason = "", ...excerpt] = first.message.split("\n\n");
     return {
       status: "fail" as const,

@@ -3,7 +3,7 @@ import type { CodeSample } from "../page.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** A parsed API description: OpenAPI 3 or Swagger 2. */
-export type Contract = { url: string; document: Record<string, unknown> };
+export type ApiDescription = { url: string; document: Record<string, unknown> };
 
 /** An API call in a sample; `fields` are the property names in its JSON body, null if unknown. */
 type Call = { method: string; url: URL; fields: string[] | null; line: number };
@@ -17,7 +17,7 @@ type Schema = {
 };
 
 /** Checks the API calls in samples against the API descriptions of the docs. */
-export async function* checkApiSamples(session: Session, pages: ReadPage[], contracts: Contract[]): Steps {
+export async function* checkApiSamples(session: Session, pages: ReadPage[], contracts: ApiDescription[]): Steps {
   if (contracts.length === 0) return;
   for (const page of pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
     const calls = page.samples.flatMap((sample) => callsOf(sample).map((call) => ({ call, sample })));
@@ -126,7 +126,7 @@ function fieldsOf(text: string): string[] | null {
 }
 
 /** How a call violates a description, "" if it doesn't; null if the call belongs to another API. */
-function judgeCall({ url, document }: Contract, call: Call): { message: string; contract: string } | null {
+function judgeCall({ url, document }: ApiDescription, call: Call): { message: string; contract: string } | null {
   const paths = asObject(document.paths);
   for (const server of serversOf(url, document)) {
     const prefix = server.pathname.replace(/\/$/, "");

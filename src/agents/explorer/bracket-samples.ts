@@ -6,7 +6,7 @@ import { parser as python } from "@lezer/python";
 import { parser as rust } from "@lezer/rust";
 
 /** A parser's result for a sample. `line` is 1-based within the sample. `null`: unknown. */
-export type Verdict = { broken: false } | { broken: true; message: string; line: number } | null;
+export type ParseResult = { broken: false } | { broken: true; message: string; line: number } | null;
 
 /** The line of an index in a text, from 1. */
 export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
@@ -29,9 +29,9 @@ const opaque = /String|Comment|Char|Rune|TextBlock|Heredoc/;
 const beyondParser = /\\$|^\s*\d+\s.*\n\s*\d+\s/m;
 
 /** Checks whether the brackets and quotes of a sample match. Other syntax errors are ignored. */
-export function judgeBrackets(language: BracketLanguage, code: string): Verdict {
-  const open: { mark: string; at: number }[] = [];
-  const strays: { mark: string; at: number }[] = [];
+export function judgeBrackets(language: BracketLanguage, code: string): ParseResult {
+  const open: { mark: string; index: number }[] = [];
+  const strays: { mark: string; index: number }[] = [];
   let hasError = false;
   // Without a tag, PHP would be text.
   const tag = language === "php" && !code.includes("<?") ? "<?php " : "";
@@ -42,9 +42,9 @@ export function judgeBrackets(language: BracketLanguage, code: string): Verdict 
       if (opaque.test(name)) return false;
       const mark = type.isError ? code.slice(from, to) : name;
       const last = open.at(-1);
-      if (closing.has(mark)) open.push({ mark, at: from });
+      if (closing.has(mark)) open.push({ mark, index: from });
       else if (last && closing.get(last.mark) === mark) open.pop();
-      else if (/^[)\]}"']$/.test(mark)) strays.push({ mark, at: from });
+      else if (/^[)\]}"']$/.test(mark)) strays.push({ mark, index: from });
       return true;
     },
   });
@@ -52,8 +52,9 @@ export function judgeBrackets(language: BracketLanguage, code: string): Verdict 
   if (language !== "python" && beyondParser.test(code)) return null;
   const [stray] = strays;
   const unclosed = open.at(-1);
-  if (stray) return { broken: true, message: `${stray.mark} is unexpected`, line: lineAt(code, stray.at) };
-  if (unclosed) return { broken: true, message: `${unclosed.mark} is never closed`, line: lineAt(code, unclosed.at) };
+  if (stray) return { broken: true, message: `${stray.mark} is unexpected`, line: lineAt(code, stray.index) };
+  if (unclosed)
+    return { broken: true, message: `${unclosed.mark} is never closed`, line: lineAt(code, unclosed.index) };
   return null;
 }
 

@@ -3,7 +3,7 @@ import { partsOf, type Term, toTerms } from "./goal.ts";
 import { clicksTo } from "./link-graph.ts";
 import { findOtherScript } from "./scripts.ts";
 import { addPage, createSectionIndex, type Match, type SectionIndex, unseenTerms } from "./sections.ts";
-import { cut, type Ended, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
+import { cut, type ReadPage, type SearchEnd, type Session, type Steps, thoughtEvent, useTool } from "./session.ts";
 
 /** The share of the goal in the headings of a section from which they match it fully. */
 const fullHeadingShare = 0.3;
@@ -28,7 +28,7 @@ const maxNearest = 3;
 const maxGoal = 300;
 
 /** Reports where the answer to the goal is likely to be, or what comes closest, over everything that was read. */
-export async function* conclude(session: Session, index: SectionIndex, ended: Ended): Steps {
+export async function* conclude(session: Session, index: SectionIndex, ended: SearchEnd): Steps {
   const { terms, pages, surveyed } = session;
   const all = [...pages, ...surveyed].filter(({ problem }) => problem === null);
   const words = wordsOf(terms);
@@ -46,7 +46,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
   const docsLanguage = noOverlap ? mostCommon(all.flatMap(({ language }) => language ?? [])) : null;
   const otherScript = findOtherScript(terms, unseen, all);
   const [best] = nearest;
-  yield thought(
+  yield thoughtEvent(
     best === undefined
       ? `None of the ${all.length} pages read contains a word of the goal.`
       : `${state === "likely" ? "The answer is probably in" : "No section clearly answers the goal. The closest is"} "${cut(best.section.path.join(" > "), 120)}", which contains ${wordsOf(best.terms).join(", ")}.`,

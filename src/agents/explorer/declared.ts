@@ -3,14 +3,14 @@ import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
 import { openWorkspaceChecker } from "../sandbox/workspace-checks.ts";
 import type { DeclaredCheck } from "../task.ts";
-import { fetchUrl, type Log, type MissKind } from "./fetching.ts";
-import { cut, inOrder, type Steps, type ToolSession, toCheck, useTool } from "./session.ts";
+import { type FetchFailureKind, fetchUrl, type Log } from "./fetching.ts";
+import { cut, mapInOrder, type Steps, type ToolSession, toCheck, useTool } from "./session.ts";
 
 /** Result of the success checks for the goal, with a sentence for the end of the session. */
-export type Verdict = { outcome: Outcome; reason: string };
+export type GoalResult = { outcome: Outcome; reason: string };
 
 /** Runs the success checks of a prompt: requests first, then commands and files one after the other. */
-export async function* checkDeclared(session: ToolSession, when: "before" | "after" = "after"): Steps<Verdict> {
+export async function* runSuccessChecks(session: ToolSession, when: "before" | "after" = "after"): Steps<GoalResult> {
   const { declaredChecks } = session.task;
   if (declaredChecks.length === 0)
     return {
@@ -19,9 +19,11 @@ export async function* checkDeclared(session: ToolSession, when: "before" | "aft
     };
   return yield* useTool(session, "check_declared", { checks: declaredChecks.length }, async (log) => {
     const requests = declaredChecks.filter((declared): declared is RequestCheck => declared.url !== undefined);
-    const requestChecks = await inOrder(requests, 4, log, (declared, own) => testRequest(session, declared, own));
-    const inWorkspace = declaredChecks.filter(({ url }) => url === undefined);
-    const outputs = await testWorkspace(session, inWorkspace, when, log.id ?? "");
+    const requestChecks = await mapInOrder(requests, 4, log, (declared, itemLog) =>
+      testRequest(session, declared, itemLog),
+    );
+    const workspaceChecks = declaredChecks.filter(({ url }) => url === undefined);
+    const outputs = await testWorkspace(session, workspaceChecks, when, log.id ?? "");
     const checks = [...requestChecks, ...outputs.map(({ check }) => check)];
     const failedCount = checks.filter(({ status }) => status === "fail").length;
     const skippedCount = checks.filter(({ status }) => status === "skip").length;
@@ -41,17 +43,17 @@ export async function* checkDeclared(session: ToolSession, when: "before" | "aft
   });
 }
 
-function judge(all: number, failed: number, skipped: number): Verdict {
-  if (failed > 0) return { outcome: "goal_not_met", reason: `${failed} of ${all} success checks failed.` };
-  if (skipped > 0) return { outcome: "not_judged", reason: `${skipped} of ${all} success checks could not run.` };
+function judge(total: number, failed: number, skipped: number): GoalResult {
+  if (failed > 0) return { outcome: "goal_not_met", reason: `${failed} of ${total} success checks failed.` };
+  if (skipped > 0) return { outcome: "not_judged", reason: `${skipped} of ${total} success checks could not run.` };
   return {
     outcome: "succeeded",
-    reason: all === 1 ? "The success check passed." : `All ${all} success checks passed.`,
+    reason: total === 1 ? "The success check passed." : `All ${total} success checks passed.`,
   };
 }
 
 /** Request failures that say nothing about the check. */
-const unmade = new Set<MissKind>(["cut", "aborted", "refused"]);
+const inconclusiveKinds = new Set<FetchFailureKind>(["cut", "aborted", "refused"]);
 
 type RequestCheck = DeclaredCheck & { url: string };
 
@@ -69,25 +71,26 @@ const toDeclaredCheck = (
   });
 
 async function testRequest(session: ToolSession, declared: RequestCheck, log: Log): Promise<Check> {
-  const { url, status: wanted = 200, contains } = declared;
+  const { url, status: expectedStatus = 200, contains } = declared;
   const fetchResult = await fetchUrl(
-    session.fetching,
+    session.fetcher,
     { url, provenance: "given", foundOn: null, purpose: "check" },
     log,
   );
-  const expected = `status ${wanted}${textWanted(contains)}`;
-  const subject = contains === undefined ? `${url} ${wanted}` : `${url} ${wanted} ${cut(contains, 200)}`;
+  const expected = `status ${expectedStatus}${describeText(contains)}`;
+  const subject =
+    contains === undefined ? `${url} ${expectedStatus}` : `${url} ${expectedStatus} ${cut(contains, 200)}`;
   const result = (status: Check["status"], message: string) =>
     toDeclaredCheck(declared, subject, { status, message, expected });
-  if (!fetchResult.ok) return result(unmade.has(fetchResult.kind) ? "skip" : "fail", fetchResult.message);
+  if (!fetchResult.ok) return result(inconclusiveKinds.has(fetchResult.kind) ? "skip" : "fail", fetchResult.message);
   const { status } = fetchResult.response;
-  if (status !== wanted) return result("fail", `${url} returned status ${status}, not ${wanted}`);
+  if (status !== expectedStatus) return result("fail", `${url} returned status ${status}, not ${expectedStatus}`);
   if (contains !== undefined && !fetchResult.text().includes(contains))
     return result("fail", `${url} returned status ${status}, but not the text "${cut(contains, 100)}"`);
   return result("pass", `${url} returned ${expected}`);
 }
 
-const textWanted = (contains?: string) => (contains === undefined ? "" : ` and the text "${cut(contains, 100)}"`);
+const describeText = (contains?: string) => (contains === undefined ? "" : ` and the text "${cut(contains, 100)}"`);
 
 type Evidence = { command?: string; file?: string; exitCode: number; output: string };
 
@@ -99,7 +102,7 @@ async function testWorkspace(
   id: string,
 ): Promise<{ check: Check; evidence: Evidence | null }[]> {
   if (declaredChecks.length === 0) return [];
-  const missing = !means ? "the agent has no workspace" : "missing" in means.sandbox ? means.sandbox.missing : null;
+  const skipReason = !means ? "the agent has no workspace" : "missing" in means.sandbox ? means.sandbox.missing : null;
   const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
   // What a check fetches is nothing that the agent read.
   const terms = { task, reader: createReader(task), report: () => {}, now };
@@ -113,10 +116,10 @@ async function testWorkspace(
       const { command, file = "", exitCode = 0, contains } = declared;
       const isCommand = command !== undefined;
       const name = cut(isCommand ? command : file, 200);
-      const expected = `${isCommand ? `exit code ${exitCode}` : `the file ${name}`}${textWanted(contains)}`;
+      const expected = `${isCommand ? `exit code ${exitCode}` : `the file ${name}`}${describeText(contains)}`;
       const subject = `${isCommand ? "command" : "file"} ${name} ${isCommand ? exitCode : ""} ${cut(contains ?? "", 200)}`;
       if (checker === null) {
-        const message = `${name} could not be checked: ${missing}`;
+        const message = `${name} could not be checked: ${skipReason}`;
         results.push({
           check: toDeclaredCheck(declared, subject, { status: "skip", message, expected }),
           evidence: null,

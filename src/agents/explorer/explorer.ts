@@ -1,10 +1,10 @@
 import type { Agent, AgentContext, AgentEvent } from "../agent.ts";
 import type { Task } from "../task.ts";
-import { checkContracts } from "./api-descriptions.ts";
+import { checkApiDescriptions } from "./api-descriptions.ts";
 import { checkApiSamples } from "./api-samples.ts";
 import { conclude } from "./conclusion.ts";
-import { checkDeclared } from "./declared.ts";
-import { createFetching } from "./fetching.ts";
+import { runSuccessChecks } from "./declared.ts";
+import { createFetcher } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
 import { partsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
@@ -12,7 +12,7 @@ import { checkLinks, checkLists, correctLinks } from "./links.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";
 import { createSectionIndex, rarityOf } from "./sections.ts";
-import { type ReadPage, type Session, type Steps, thought } from "./session.ts";
+import { type ReadPage, type Session, type Steps, thoughtEvent } from "./session.ts";
 import { checkSites } from "./site.ts";
 import { survey } from "./survey.ts";
 import { walk } from "./walk.ts";
@@ -42,12 +42,12 @@ async function* explore(
   const session: Session = {
     task,
     context,
-    fetching: createFetching(task, context),
+    fetcher: createFetcher(task, context),
     terms: toTerms(goal),
     parts: partsOf(goal),
     pages: [],
     surveyed: [],
-    listed: [],
+    listings: [],
     graph: new Map(),
     origins: new Set([...task.startUrls, ...Object.keys(task.urlMap)].flatMap(originOf)),
     nextId: () => `t${++ids}`,
@@ -60,7 +60,7 @@ async function* explore(
     detail: { agent: id, version, kind, model: null, goal: goal.slice(0, 2000), starts },
   };
   yield { type: "milestone", name: "goal_terms", detail: { terms: words } };
-  yield thought(
+  yield thoughtEvent(
     words.length > 0
       ? `I follow rules and use no model. I'm looking for a page about ${words.join(", ")} that shows how.`
       : "I follow rules and use no model. The goal has no words to search for, so I only read the start URLs.",
@@ -68,7 +68,7 @@ async function* explore(
   using index = createSectionIndex(session.terms);
   const frontier = createFrontier(session.terms, session.origins, (term) => rarityOf(term, index));
   const ended = yield* walk(session, frontier, index);
-  const verdict = yield* checkDeclared(session);
+  const verdict = yield* runSuccessChecks(session);
   const testedKeys = new Set<string>();
   yield* checkPages(session, session.pages, testedKeys);
   yield* checkSites(session);
@@ -77,11 +77,11 @@ async function* explore(
   yield* ofSurvey(checkPages(session, session.surveyed, testedKeys));
   yield* ofSurvey(checkLists(session, testedKeys));
   yield* checkPrerequisites(session, index);
-  const contracts = yield* checkContracts(session);
+  const contracts = yield* checkApiDescriptions(session);
   yield* checkApiSamples(session, session.pages, contracts);
   yield* ofSurvey(checkApiSamples(session, session.surveyed, contracts));
   yield* correctLinks(session);
-  const limit = session.fetching.firstLimit;
+  const limit = session.fetcher.firstLimit;
   if (limit) yield { type: "limit", ...limit };
   yield { type: "end", ...verdict };
 }

@@ -22,13 +22,13 @@ export type FetchRequest = {
  * `refused`: not allowed, regardless of the response. `cut`: a limit was reached first, so nothing was sent.
  * `disallowed`: blocked by robots.txt.
  */
-export type MissKind = GuardErrorKind | "cut" | "disallowed";
+export type FetchFailureKind = GuardErrorKind | "cut" | "disallowed";
 
-type Miss = { ok: false; kind: MissKind; message: string };
+type FetchFailure = { ok: false; kind: FetchFailureKind; message: string };
 
 export type FetchResult =
   | { ok: true; response: GuardedResponse; contentType: string | null; text: () => string }
-  | Miss;
+  | FetchFailure;
 
 /** The events of one tool call, in order. */
 export type Log = { id: string | null; events: AgentEvent[] };
@@ -36,7 +36,7 @@ export type Log = { id: string | null; events: AgentEvent[] };
 type RequestLimit = { limit: "requests" | "wall_clock"; value: number; unit: "requests" | "ms" };
 
 /** The only network access of an exploration. Every request is counted, cached and reported. */
-export type Fetching = {
+export type Fetcher = {
   task: Task;
   context: AgentContext;
   guard: Guard;
@@ -64,66 +64,66 @@ const maxBytes = 5 * 1024 * 1024;
 const agentToken = "evald";
 
 /** Share of the wall clock reserved to finish properly, at most 5 s. */
-const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
+const reservedMs = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
-export function createFetching(task: Task, context: AgentContext): Fetching {
+export function createFetcher(task: Task, context: AgentContext): Fetcher {
   const { allow, now, startedAt, egress } = context;
   const { wallClockMs } = task.limits;
-  const fetching: Fetching = {
+  const fetcher: Fetcher = {
     ...{ task, context, guard: createGuard({ allow, urlMap: task.urlMap, now, proxy: egress }) },
     // Callers request robots.txt first, so that their log contains the request; here it comes from the cache.
     robots: createRobots(async (url) => {
-      const answer = await fetchUrl(fetching, toRobots(url), { id: null, events: [] });
+      const answer = await fetchUrl(fetcher, robotsRequest(url), { id: null, events: [] });
       return answer.ok ? { status: answer.response.status, text: answer.text() } : null;
     }, agentToken),
-    deadline: startedAt + wallClockMs - reserve(wallClockMs),
+    deadline: startedAt + wallClockMs - reservedMs(wallClockMs),
     ...{ cache: new Map(), requestCount: 0, preventedCount: 0, firstLimit: null, deadLinks: new Map() },
   };
-  return fetching;
+  return fetcher;
 }
 
-const toRobots = (url: string): FetchRequest => {
+const robotsRequest = (url: string): FetchRequest => {
   const address = new URL("/robots.txt", url).href;
   return { url: address, provenance: "guessed", foundOn: null, purpose: "check" };
 };
 
 /** The limit that allows no more requests; null if there is none. */
-export function findLimit({ task, context, deadline, requestCount }: Fetching): RequestLimit | null {
+export function findLimit({ task, context, deadline, requestCount }: Fetcher): RequestLimit | null {
   const { wallClockMs, maxRequests } = task.limits;
   if (context.now() >= deadline) return { limit: "wall_clock", value: wallClockMs, unit: "ms" };
   return requestCount >= maxRequests ? { limit: "requests", value: maxRequests, unit: "requests" } : null;
 }
 
 /** Returns a cached response for the same method, URL and Accept header. Throws only the signal's reason. */
-export async function fetchUrl(fetching: Fetching, request: FetchRequest, log: Log): Promise<FetchResult> {
-  fetching.context.signal.throwIfAborted();
+export async function fetchUrl(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
+  fetcher.context.signal.throwIfAborted();
   const url = request.url.replace(/#.*$/s, "");
   const key = `${request.method ?? "GET"} ${request.accept ?? "*/*"} ${request.follow ?? true} ${url}`;
-  const cached = fetching.cache.get(key);
+  const cached = fetcher.cache.get(key);
   if (cached) return cached;
-  const limit = findLimit(fetching);
+  const limit = findLimit(fetcher);
   if (limit) {
-    fetching.firstLimit ??= limit;
-    fetching.preventedCount++;
+    fetcher.firstLimit ??= limit;
+    fetcher.preventedCount++;
     return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached` };
   }
-  const fetchResult = send(fetching, { ...request, url }, log);
-  fetching.cache.set(key, fetchResult);
+  const fetchResult = send(fetcher, { ...request, url }, log);
+  fetcher.cache.set(key, fetchResult);
   return fetchResult;
 }
 
-async function send(fetching: Fetching, request: FetchRequest, log: Log): Promise<FetchResult> {
-  const { guard, deadline, deadLinks } = fetching;
-  const { signal, now } = fetching.context;
+async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
+  const { guard, deadline, deadLinks } = fetcher;
+  const { signal, now } = fetcher.context;
   const { url, method = "GET", accept = "*/*", provenance, foundOn, purpose } = request;
   const event = { type: "http" as const, id: log.id, method, url, provenance, foundOn, purpose };
   const startedAt = now();
-  fetching.requestCount++;
+  fetcher.requestCount++;
   try {
     const timeoutMs = Math.max(1, Math.min(request.timeoutMs ?? requestMs, deadline - startedAt));
     const options = { signal, timeoutMs, maxBytes, followRedirects: request.follow ?? true };
     const response = await guard.request(url, { method, headers: { accept }, ...options });
-    fetching.requestCount += response.redirects.length;
+    fetcher.requestCount += response.redirects.length;
     const { mappedUrl, status, ms, body } = response;
     const contentType = response.headers.get("content-type");
     log.events.push({ ...event, mappedUrl, status, ms, bytes: body.length, contentType, error: null });
@@ -142,15 +142,15 @@ async function send(fetching: Fetching, request: FetchRequest, log: Log): Promis
 }
 
 /** Why the host's robots.txt disallows the URL; null if it doesn't. */
-export async function findRefusal(fetching: Fetching, url: string, log: Log): Promise<Miss | null> {
-  const fetchResult = await fetchUrl(fetching, toRobots(url), log);
-  if (await fetching.robots.allowed(url)) return null;
+export async function findRefusal(fetcher: Fetcher, url: string, log: Log): Promise<FetchFailure | null> {
+  const fetchResult = await fetchUrl(fetcher, robotsRequest(url), log);
+  if (await fetcher.robots.allowed(url)) return null;
   if (!fetchResult.ok && (fetchResult.kind === "refused" || fetchResult.kind === "cut")) return fetchResult;
   return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt" };
 }
 
 /** The sitemaps listed in the robots.txt of the URL's host. */
-export async function listSitemaps(fetching: Fetching, url: string, log: Log): Promise<string[]> {
-  await fetchUrl(fetching, toRobots(url), log);
-  return fetching.robots.sitemaps(url);
+export async function listSitemaps(fetcher: Fetcher, url: string, log: Log): Promise<string[]> {
+  await fetchUrl(fetcher, robotsRequest(url), log);
+  return fetcher.robots.sitemaps(url);
 }

@@ -46,8 +46,8 @@ export function toWords(text: string): string[] {
     .toLowerCase()
     .replace(phrasal, "$1$2")
     .replace(/\be-mail/g, "email");
-  const plain = lower.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [];
-  return plain.flatMap((word) =>
+  const words = lower.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [];
+  return words.flatMap((word) =>
     unspaced.test(word)
       ? [...segmenter.segment(word)].filter((part) => part.isWordLike).map((part) => part.segment)
       : word,
@@ -83,11 +83,11 @@ function findStem(word: string): string {
   else if (/(ss|x|ch|sh|z)es$/.test(stem)) stem = stem.slice(0, -2);
   else if (/[^sui]s$/.test(stem)) stem = stem.slice(0, -1);
   let verb = stem.endsWith("ate");
-  for (const [ending, rest] of endings) {
-    const cut = stem.replace(ending, "");
-    if (cut === stem || cut.length < rest || !/[aeiouy]/.test(cut)) continue;
-    const doubled = /([bdgmnprt])\1$/.test(cut);
-    stem = doubled ? cut.slice(0, -1) : cut;
+  for (const [ending, minLength] of endings) {
+    const root = stem.replace(ending, "");
+    if (root === stem || root.length < minLength || !/[aeiouy]/.test(root)) continue;
+    const doubled = /([bdgmnprt])\1$/.test(root);
+    stem = doubled ? root.slice(0, -1) : root;
     verb = !doubled && stem.endsWith("at");
     break;
   }
@@ -106,10 +106,10 @@ export function partsOf(goal: string): Term[][] {
 /** Synonyms of a word of the goal. Names that docs write as several words have none. */
 function alternativesOf(name: string, stem: string): Map<string, string> {
   const forms = new Map<string, string>();
-  const bare = [...synonyms.keys()].filter((key) => key === name || toStems(key).join(" ") === stem);
-  for (const other of bare.flatMap((key) => synonyms.get(key)!)) {
-    const [form, ...more] = toStems(other);
-    if (form !== undefined && more.length === 0 && form !== stem) forms.set(form, other);
+  const names = [...synonyms.keys()].filter((key) => key === name || toStems(key).join(" ") === stem);
+  for (const other of names.flatMap((key) => synonyms.get(key)!)) {
+    const [form, ...otherWords] = toStems(other);
+    if (form !== undefined && otherWords.length === 0 && form !== stem) forms.set(form, other);
   }
   return forms;
 }
@@ -119,20 +119,20 @@ function alternativesOf(name: string, stem: string): Map<string, string> {
  * only if they are the languages C and R.
  */
 export function toTerms(goal: string): Term[] {
-  const plain = goal.replace(/https?:\/\/\S+/gi, " ");
-  const terms = termsOf(plain.replace(asProof, " "));
-  return terms.length > 0 ? terms : termsOf(plain);
+  const text = goal.replace(/https?:\/\/\S+/gi, " ");
+  const terms = termsOf(text.replace(proofPhrase, " "));
+  return terms.length > 0 ? terms : termsOf(text);
 }
 
 /** How a result is proven, which docs don't say: "its ID was printed". */
-const asProof = /\b(is|are|was|were|been) (then |also )?(printed|displayed|shown)\b/gi;
+const proofPhrase = /\b(is|are|was|were|been) (then |also )?(printed|displayed|shown)\b/gi;
 
 function termsOf(text: string): Term[] {
   const terms = new Map<string, Term>();
   const letters = new Set(text.match(/(?<=\S\s)[CR]\b(?![-'’])/g)?.map((letter) => letter.toLowerCase()));
   for (const part of splitPhrases(text)) {
     if (terms.size >= maxTerms) break;
-    if (apart.includes(part)) {
+    if (multiWordPhrases.includes(part)) {
       const alternatives = alternativesOf(part, "");
       const [stem = part] = alternatives.keys();
       if (!terms.has(stem)) terms.set(stem, { word: part, stem, alternatives });
@@ -151,22 +151,25 @@ function termsOf(text: string): Term[] {
 
 /** Words in a row may be one word in the docs: "file upload" and "fileupload". */
 function withCompounds(terms: Term[]): Term[] {
-  const compounds = terms.map((term, at) => {
-    const next = terms[at + 1];
+  const compounds = terms.map((term, index) => {
+    const next = terms[index + 1];
     return next && [term, next].every(({ word }) => /^[a-z]{3,}$/.test(word)) ? term.stem + next.stem : null;
   });
-  return terms.map((term, at) => {
-    const own = [compounds[at - 1], compounds[at]].flatMap((form) => form ?? []);
-    return { ...term, alternatives: new Map([...term.alternatives, ...own.map((form) => [form, form] as const)]) };
+  return terms.map((term, index) => {
+    const compoundForms = [compounds[index - 1], compounds[index]].flatMap((form) => form ?? []);
+    return {
+      ...term,
+      alternatives: new Map([...term.alternatives, ...compoundForms.map((form) => [form, form] as const)]),
+    };
   });
 }
 
 /** Phrasal verbs stay as they are; only names that `toWords` would split are kept apart. */
-const apart = phrases.filter((phrase) => toWords(phrase).length > 1);
-const namePattern = new RegExp(`\\b(${apart.join("|")})\\b`, "i");
+const multiWordPhrases = phrases.filter((phrase) => toWords(phrase).length > 1);
+const phrasePattern = new RegExp(`\\b(${multiWordPhrases.join("|")})\\b`, "i");
 
 const splitPhrases = (text: string): string[] =>
   text
     .normalize("NFKC")
-    .split(namePattern)
-    .map((part) => (apart.includes(part.toLowerCase()) ? part.toLowerCase() : part));
+    .split(phrasePattern)
+    .map((part) => (multiWordPhrases.includes(part.toLowerCase()) ? part.toLowerCase() : part));

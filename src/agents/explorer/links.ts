@@ -1,12 +1,12 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { Check, Provenance } from "../agent.ts";
-import { linkEdits } from "../link-edits.ts";
+import { suggestLinkEdits } from "../link-edits.ts";
 import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
-import { type Health, judgeAnswer, judgeProblem } from "./page-health.ts";
+import { judgePage, judgeResponse, type PageProblem } from "./page-health.ts";
 import { pageIn } from "./reading.ts";
 import {
-  inOrder,
   type Listing,
+  mapInOrder,
   mayBePage,
   type ReadPage,
   type Session,
@@ -31,10 +31,10 @@ const exampleHosts =
   /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$|^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/i;
 
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
-type LinkSource = { url: string; markdown: string; by: "link" | Listing["by"] };
+type LinkSource = { url: string; markdown: string; by: "link" | Listing["kind"] };
 type Target = { url: string; foundOn: LinkSource; text: string; own: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
-type Finding = { target: Target; state: "alive" | "bad" | "unknown"; why: string; health?: Health };
+type Finding = { target: Target; state: "alive" | "bad" | "unknown"; why: string; health?: PageProblem };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
 export async function* checkLinks(session: Session, from: ReadPage[], tested: Set<string>): Steps {
@@ -57,9 +57,13 @@ export async function* checkLinks(session: Session, from: ReadPage[], tested: Se
 
 /** Tests the targets of entries in llms.txt files and sitemaps. */
 export async function* checkLists(session: Session, tested: Set<string>): Steps {
-  for (const { at, by, text, links } of session.listed) {
-    const entries = links.map(({ url, text: name }) => ({ url, text: name, foundOn: { url: at, markdown: text, by } }));
-    yield* useTool(session, "check_links", { list: at }, async (log) => {
+  for (const { url: listUrl, kind, text, links } of session.listings) {
+    const entries = links.map(({ url, text: name }) => ({
+      url,
+      text: name,
+      foundOn: { url: listUrl, markdown: text, by: kind },
+    }));
+    yield* useTool(session, "check_links", { list: listUrl }, async (log) => {
       const { checks, output } = await testAll(session, entries, tested, 0, log);
       return { ok: true, output, checks, value: undefined };
     });
@@ -69,10 +73,10 @@ export async function* checkLists(session: Session, tested: Set<string>): Steps 
 async function testAll(session: Session, links: Omit<Target, "own">[], tested: Set<string>, foreign: number, log: Log) {
   const { targets, left } = collect(session, links, tested, foreign);
   const [own, elsewhere] = [targets.filter((target) => target.own), targets.filter((target) => !target.own)];
-  const answers = await inOrder(own, atOnce, log, (target, part) => test(session, target, part));
+  const answers = await mapInOrder(own, atOnce, log, (target, part) => test(session, target, part));
   const hosts = [...Map.groupBy(elsewhere, ({ url }) => new URL(url).host).values()];
   const untilMs = session.context.now() + elsewhereMs;
-  const ofOthers = await inOrder(hosts, atOnce, log, (host, part) => testHost(session, host, untilMs, part));
+  const ofOthers = await mapInOrder(hosts, atOnce, log, (host, part) => testHost(session, host, untilMs, part));
   const findings = [...answers.map(toFinding), ...ofOthers.flat()];
   const cutOff = findings.filter(({ why }) => why === "cut").length;
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
@@ -141,9 +145,9 @@ export const isPrivate = ({ url, text }: { url: string; text: string }): boolean
  * dead only if a GET request confirms it. An unreachable host proves nothing, unless it is the site's own.
  */
 async function test(session: Session, target: Target, log: Log): Promise<Answer> {
-  const { fetching, origins } = session;
+  const { fetcher, origins } = session;
   const ownByName = origins.has(new URL(target.url).origin);
-  const refusal = ownByName ? await findRefusal(fetching, target.url, log) : null;
+  const refusal = ownByName ? await findRefusal(fetcher, target.url, log) : null;
   if (refusal) return { target, fetchResult: refusal };
   const request = {
     url: target.url,
@@ -154,12 +158,12 @@ async function test(session: Session, target: Target, log: Log): Promise<Answer>
     ...(!target.own && { timeoutMs: elsewhereRequestMs }),
   };
   if (target.own && mayBePage(target.url, origins))
-    return { target, fetchResult: await fetchUrl(fetching, request, log) };
-  const head = await fetchUrl(fetching, { ...request, method: "HEAD" }, log);
+    return { target, fetchResult: await fetchUrl(fetcher, request, log) };
+  const head = await fetchUrl(fetcher, { ...request, method: "HEAD" }, log);
   const isUnclear = head.ok
     ? head.response.status >= 400
     : head.kind === "protocol" || (target.own && (head.kind === "timeout" || head.kind === "unreachable"));
-  return { target, fetchResult: isUnclear ? await fetchUrl(fetching, request, log) : head };
+  return { target, fetchResult: isUnclear ? await fetchUrl(fetcher, request, log) : head };
 }
 
 /** Parses pages, so it runs after all requests: otherwise their response times would include it. */
@@ -168,14 +172,14 @@ const toFinding = ({ target, fetchResult }: Answer): Finding => ({ target, ...ju
 function judge(target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {
     const page = target.own ? pageIn(fetchResult) : null;
-    const health = target.own ? (judgeAnswer(target.url, fetchResult) ?? (page && judgeProblem(page))) : null;
+    const health = target.own ? (judgeResponse(target.url, fetchResult) ?? (page && judgePage(page))) : null;
     return health === null ? { state: "alive", why: "" } : { state: "bad", why: health.id, health };
   }
   if (!fetchResult.ok && fetchResult.kind === "too_large") return { state: "alive", why: "" };
   const why = fetchResult.ok ? `status ${fetchResult.response.status}` : fetchResult.kind;
   const doesNotExist = fetchResult.ok && (fetchResult.response.status === 404 || fetchResult.response.status === 410);
   // How another site treats strangers, or that it is down, says nothing about these docs.
-  const health = target.own || doesNotExist ? judgeAnswer(target.url, fetchResult) : null;
+  const health = target.own || doesNotExist ? judgeResponse(target.url, fetchResult) : null;
   return health === null ? { state: "unknown", why } : { state: "bad", why, health };
 }
 
@@ -199,7 +203,7 @@ const lists: Partial<Record<Provenance, { id: string; message: string }>> = {
 };
 
 /** A problem of a page as a problem of the llms.txt or sitemap entry that lists it. */
-export function ofEntry(health: Health, by: Provenance): Health {
+export function ofEntry(health: PageProblem, by: Provenance): PageProblem {
   const list = lists[by];
   return list && health.id === "link-resolves"
     ? { ...health, id: list.id, message: list.message + health.message }
@@ -222,10 +226,10 @@ function toBad({ target: { url, foundOn, text }, health }: Finding): Check[] {
 }
 
 /** Reports how to correct the dead links, as far as the pages that were read show it. */
-export async function* correctLinks({ fetching, pages, surveyed, listed }: Session): Steps {
+export async function* correctLinks({ fetcher, pages, surveyed, listings }: Session): Steps {
   const readablePages = [...pages, ...surveyed].filter(({ problem }) => problem === null);
-  const lists = listed.map(({ at, text }) => ({ url: at, title: "", markdown: text }));
-  const edits = linkEdits([...fetching.deadLinks.values()], readablePages, lists);
+  const lists = listings.map(({ url, text }) => ({ url, title: "", markdown: text }));
+  const edits = suggestLinkEdits([...fetcher.deadLinks.values()], readablePages, lists);
   if (edits.length > 0) yield { type: "milestone", name: "dead_links", detail: { edits } };
 }
 

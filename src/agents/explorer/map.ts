@@ -2,11 +2,11 @@ import { parse as parsePath } from "node:path/posix";
 import { readPage } from "../page.ts";
 import { fetchUrl, findRefusal, type Log, listSitemaps } from "./fetching.ts";
 import type { PageLink } from "./frontier.ts";
-import { inOrder, type Session, type Steps, useTool } from "./session.ts";
+import { mapInOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** What a host publishes about its pages, known before any of them is opened. */
-export type SiteMap = { fromLlmsTxt: List[]; fromSitemap: List[] };
-type List = { at: string; text: string; links: PageLink[] };
+export type SiteListings = { fromLlmsTxt: ListingFile[]; fromSitemap: ListingFile[] };
+type ListingFile = { url: string; text: string; links: PageLink[] };
 
 /** Maximum number of sitemaps per host, including indexes, and of URLs from all of them. */
 const maxSitemaps = 5;
@@ -16,59 +16,59 @@ const maxSitemapLinks = 2000;
  * Requests robots.txt, llms.txt, sitemaps and a Markdown version of the first start URL, and reports what exists and
  * what is dead.
  */
-export async function* readMap(session: Session, origin: string, start: string): Steps<SiteMap> {
+export async function* readSiteListings(session: Session, origin: string, start: string): Steps<SiteListings> {
   return yield* useTool(session, "read_map", { origin }, async (log) => {
-    const { fetching } = session;
-    const robotsText = await fetchUrl(fetching, toCheck(`${origin}/robots.txt`), log);
+    const { fetcher } = session;
+    const robotsText = await fetchUrl(fetcher, checkRequest(`${origin}/robots.txt`), log);
     const folder = folderOf(start);
-    const places = [...new Set([`${origin}/llms.txt`, `${folder}llms.txt`])];
-    const twin = twinOf(start);
+    const llmsTxtUrls = [...new Set([`${origin}/llms.txt`, `${folder}llms.txt`])];
+    const markdownUrl = markdownUrlOf(start);
     const [llms, markdown] = [
-      await inOrder(places, 2, log, (url, own) => readLlmsTxt(session, url, own)),
-      await isMarkdown(session, twin, log),
+      await mapInOrder(llmsTxtUrls, 2, log, (url, own) => readLlmsTxt(session, url, own)),
+      await isMarkdown(session, markdownUrl, log),
     ];
     const sitemaps = await readSitemaps(session, origin, log);
     const fromLlmsTxt = llms.filter((file) => file !== null);
     const output = {
       origin,
       robotsTxt: robotsText.ok ? robotsText.response.status : robotsText.kind,
-      llmsTxt: fromLlmsTxt.map(({ at, links }) => ({ url: at, links: links.length })),
-      sitemaps: sitemaps.map(({ at, links }) => ({ url: at, links: links.length })),
-      markdownTwin: twin === null ? null : { url: twin, served: markdown },
+      llmsTxt: fromLlmsTxt.map(({ url, links }) => ({ url, links: links.length })),
+      sitemaps: sitemaps.map(({ url, links }) => ({ url, links: links.length })),
+      markdownTwin: markdownUrl === null ? null : { url: markdownUrl, served: markdown },
     };
     return { ok: true, output, value: { fromLlmsTxt, fromSitemap: sitemaps } };
   });
 }
 
-const toCheck = (url: string, foundOn: string | null = null) => ({
+const checkRequest = (url: string, foundOn: string | null = null) => ({
   url,
   provenance: "guessed" as const,
   foundOn,
   purpose: "check" as const,
 });
 
-async function readLlmsTxt(session: Session, url: string, log: Log): Promise<List | null> {
-  const fetchResult = await fetchUrl(session.fetching, toCheck(url), log);
+async function readLlmsTxt(session: Session, url: string, log: Log): Promise<ListingFile | null> {
+  const fetchResult = await fetchUrl(session.fetcher, checkRequest(url), log);
   if (!fetchResult.ok || fetchResult.response.status !== 200) return null;
   const text = fetchResult.text();
   if (/^\s*<(!doctype|html)/i.test(text) || !/\]\(|^#\s/m.test(text)) return null;
   const page = readPage(fetchResult.response.url, "text/markdown", text);
   // The sentence after a link describes its page, which helps to choose.
-  const about = new Map<string, string>();
+  const descriptions = new Map<string, string>();
   for (const line of text.split("\n"))
     for (const match of line.slice(0, 1000).matchAll(/\[([^\][]{1,200})\]\(/g))
-      about.set(match[1]!, line.slice(0, 1000));
+      descriptions.set(match[1]!, line.slice(0, 1000));
   const links = page.links.map(({ url: address, text: name }) => ({
     url: address,
     text: name,
-    context: (about.get(name) ?? "").replace(/\([^()]*\)/g, " "),
+    context: (descriptions.get(name) ?? "").replace(/\([^()]*\)/g, " "),
   }));
-  return { at: fetchResult.response.url, text, links };
+  return { url: fetchResult.response.url, text, links };
 }
 
 async function isMarkdown(session: Session, url: string | null, log: Log): Promise<boolean> {
-  if (url === null || (await findRefusal(session.fetching, url, log))) return false;
-  const fetchResult = await fetchUrl(session.fetching, toCheck(url), log);
+  if (url === null || (await findRefusal(session.fetcher, url, log))) return false;
+  const fetchResult = await fetchUrl(session.fetcher, checkRequest(url), log);
   return (
     fetchResult.ok &&
     fetchResult.response.status === 200 &&
@@ -77,17 +77,17 @@ async function isMarkdown(session: Session, url: string | null, log: Log): Promi
   );
 }
 
-async function readSitemaps(session: Session, origin: string, log: Log): Promise<List[]> {
-  const listedUrls = await listSitemaps(session.fetching, `${origin}/`, log);
+async function readSitemaps(session: Session, origin: string, log: Log): Promise<ListingFile[]> {
+  const listedUrls = await listSitemaps(session.fetcher, `${origin}/`, log);
   const queue = listedUrls.length > 0 ? [...listedUrls] : [`${origin}/sitemap.xml`];
-  const sitemaps: List[] = [];
+  const sitemaps: ListingFile[] = [];
   let links = 0;
   for (let i = 0; i < queue.length && i < maxSitemaps; i++) {
     const url = queue[i]!;
     if (!URL.canParse(url) || !session.origins.has(new URL(url).origin) || /\.gz$/i.test(url)) continue;
     const fetchResult = await fetchUrl(
-      session.fetching,
-      toCheck(url, listedUrls.includes(url) ? `${origin}/robots.txt` : null),
+      session.fetcher,
+      checkRequest(url, listedUrls.includes(url) ? `${origin}/robots.txt` : null),
       log,
     );
     if (!fetchResult.ok || fetchResult.response.status !== 200) continue;
@@ -99,10 +99,10 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
       queue.push(...locations.filter((location) => !queue.includes(location)));
       continue;
     }
-    const usable = locations.filter((location) => URL.canParse(location)).slice(0, maxSitemapLinks - links);
-    links += usable.length;
-    if (usable.length > 0)
-      sitemaps.push({ at: url, text: xml, links: usable.map((location) => ({ url: location, text: "" })) });
+    const validUrls = locations.filter((location) => URL.canParse(location)).slice(0, maxSitemapLinks - links);
+    links += validUrls.length;
+    if (validUrls.length > 0)
+      sitemaps.push({ url, text: xml, links: validUrls.map((location) => ({ url: location, text: "" })) });
   }
   return sitemaps;
 }
@@ -116,7 +116,7 @@ function folderOf(address: string): string {
 }
 
 /** The common URL of a page's Markdown version: with `.md` appended; null if it is Markdown already. */
-function twinOf(address: string): string | null {
+function markdownUrlOf(address: string): string | null {
   const url = new URL(address);
   if (/\.(mdx?|txt)$/i.test(url.pathname)) return null;
   const path = url.pathname.replace(/\.html?$/i, "");

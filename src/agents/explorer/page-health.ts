@@ -5,30 +5,36 @@ import type { FetchResult } from "./fetching.ts";
 /** Pages that take at least this long are slow, in ms. */
 const slowMs = 3000;
 
-export type Health = { id: string; status: Check["status"]; share: number; message: string; fix: string };
+export type PageProblem = { id: string; status: Check["status"]; share: number; message: string; fix: string };
 
-const bad = (id: string, message: string, fix: string): Health => ({ id, status: "fail", share: 0, message, fix });
+const failure = (id: string, message: string, fix: string): PageProblem => ({
+  id,
+  status: "fail",
+  share: 0,
+  message,
+  fix,
+});
 
 /**
  * Why a page couldn't be read, by the response to its request; null if it could, or if the cause can't be determined
  * here.
  */
-export function judgeAnswer(url: string, fetchResult: FetchResult): Health | null {
+export function judgeResponse(url: string, fetchResult: FetchResult): PageProblem | null {
   if (!fetchResult.ok) {
     if (fetchResult.kind === "redirect")
-      return bad(
+      return failure(
         "redirect-ends",
         `${url} redirects endlessly: ${fetchResult.message}`,
         "Redirect the URL directly to the page.",
       );
     if (fetchResult.kind === "timeout")
-      return bad(
+      return failure(
         "answers-in-time",
         `${url} did not respond in time`,
         "Find out why the page is slow, or serve it from a cache.",
       );
     if (fetchResult.kind === "unreachable" || fetchResult.kind === "protocol")
-      return bad(
+      return failure(
         "link-resolves",
         `${url} cannot be reached: ${fetchResult.message}`,
         "Restore the page, or remove the links to it.",
@@ -37,19 +43,19 @@ export function judgeAnswer(url: string, fetchResult: FetchResult): Health | nul
   }
   const { status, ms } = fetchResult.response;
   if (status === 401 || status === 402 || status === 403 || status === 407)
-    return bad(
+    return failure(
       "open-access",
       `${url} returned status ${status}: it requires sign-in or blocks programs`,
       "Make the docs readable without signing in.",
     );
   if (status === 404 || status === 410)
-    return bad(
+    return failure(
       "link-resolves",
       `${url} does not exist (status ${status})`,
       "Link to the page's current URL, or redirect the old URL to it.",
     );
   if (status >= 500)
-    return bad("page-answers", `${url} returned status ${status}`, "Make the server return this page.");
+    return failure("page-answers", `${url} returned status ${status}`, "Make the server return this page.");
   if (status < 400 && ms > slowMs)
     return {
       id: "answers-in-time",
@@ -62,23 +68,23 @@ export function judgeAnswer(url: string, fetchResult: FetchResult): Health | nul
 }
 
 /** Why the text of a page with a success status couldn't be read; null if it could. */
-export function judgeProblem({ url, title, problem }: Page): Health | null {
+export function judgePage({ url, title, problem }: Page): PageProblem | null {
   if (problem === "empty")
-    return bad("has-text", `${url} has no text`, "Restore the content of the page, or remove the links to it.");
+    return failure("has-text", `${url} has no text`, "Restore the content of the page, or remove the links to it.");
   if (problem === "empty_shell")
-    return bad(
+    return failure(
       "text-without-scripts",
       `${url} has no text until its scripts have run`,
       "Include the text in the HTML that the server sends.",
     );
   if (problem === "soft_404")
-    return bad(
+    return failure(
       "missing-pages-say-so",
       `${url} says that it does not exist (“${title.slice(0, 100)}”), but returned a success status`,
       "Restore the page, or return status 404 and remove the links to it.",
     );
   if (problem === "sign_in")
-    return bad(
+    return failure(
       "open-access",
       `${url} shows a sign-in form instead of the page`,
       "Make the docs readable without signing in.",

@@ -2,14 +2,14 @@ import { pageKey } from "../../net/page-key.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
 import { isReadable, type Page, readPage } from "../page.ts";
-import { type FetchResult, fetchUrl, findRefusal, type MissKind, readerAccept } from "./fetching.ts";
-import { cut, error, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { type FetchFailureKind, type FetchResult, fetchUrl, findRefusal, readerAccept } from "./fetching.ts";
+import { cut, errorEvent, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Result of opening a URL. `page` is set if there was something to read, even with problems. */
 export type OpenResult =
   | { page: ReadPage; status: number; miss: null }
   | { page: null; status: number; miss: null; message: string; retryAfterMs?: number | null }
-  | { page: null; status: null; miss: MissKind; message: string };
+  | { page: null; status: null; miss: FetchFailureKind; message: string };
 
 const pages = new WeakMap<FetchResult, Page>();
 
@@ -30,8 +30,8 @@ export function pageIn(fetchResult: FetchResult): Page | null {
 
 const excerptLength = 2000;
 /** Not a failure: the URL must not be requested. */
-const ownChoice = new Set<MissKind>(["cut", "disallowed", "refused"]);
-const transient = new Set<MissKind>(["dns", "unreachable", "timeout", "tls", "protocol"]);
+const ownChoice = new Set<FetchFailureKind>(["cut", "disallowed", "refused"]);
+const transient = new Set<FetchFailureKind>(["dns", "unreachable", "timeout", "tls", "protocol"]);
 
 /** Opens a URL like an agent: prefers Markdown and accepts HTML. Adds pages to `session.pages`. */
 export async function* openPage(
@@ -40,17 +40,17 @@ export async function* openPage(
 ): Steps<OpenResult> {
   const { url, provenance } = request;
   return yield* useTool<OpenResult>(session, "fetch_page", { url }, async (log) => {
-    const { fetching } = session;
-    const refusal = provenance === "given" ? null : await findRefusal(fetching, url, log);
+    const { fetcher } = session;
+    const refusal = provenance === "given" ? null : await findRefusal(fetcher, url, log);
     const fetchResult =
-      refusal ?? (await fetchUrl(fetching, { ...request, accept: readerAccept, purpose: "task" }, log));
+      refusal ?? (await fetchUrl(fetcher, { ...request, accept: readerAccept, purpose: "task" }, log));
     if (!fetchResult.ok) {
       const { kind, message } = fetchResult;
-      const after = ownChoice.has(kind) ? [] : [error("fetch_page", message, url, transient.has(kind))];
+      const after = ownChoice.has(kind) ? [] : [errorEvent("fetch_page", message, url, transient.has(kind))];
       return {
         ok: false,
         output: { url, error: kind, message },
-        after,
+        laterEvents: after,
         value: { page: null, status: null, miss: kind, message },
       };
     }
@@ -59,7 +59,7 @@ export async function* openPage(
     if (status < 200 || status > 299) {
       const message = `${url} returned status ${status}`;
       const retryAfterMs = readRetryAfter(fetchResult.response.headers.get("retry-after"), session.context.now());
-      const after: AgentEvent[] = [error("fetch_page", message, url, status === 429 || status >= 500)];
+      const after: AgentEvent[] = [errorEvent("fetch_page", message, url, status === 429 || status >= 500)];
       if (status === 401 || status === 403)
         after.push({
           type: "interruption",
@@ -69,7 +69,7 @@ export async function* openPage(
       return {
         ok: false,
         output: { url, status },
-        after,
+        laterEvents: after,
         value: { page: null, status, miss: null, message, retryAfterMs },
       };
     }
@@ -104,18 +104,19 @@ function describe(url: string, page: ReadPage): { output: Record<string, unknown
     excerpt: cut(page.markdown.trim(), excerptLength),
     ...(page.problem && { problem: page.problem }),
   };
-  if (page.problem === "empty") return { output, after: [error("fetch_page", "The page has no text", url, false)] };
+  if (page.problem === "empty")
+    return { output, after: [errorEvent("fetch_page", "The page has no text", url, false)] };
   if (page.problem === "empty_shell") {
     const message = "The page has no text until its scripts have run, so readers without a browser see nothing";
-    return { output, after: [error("fetch_page", message, url, false)] };
+    return { output, after: [errorEvent("fetch_page", message, url, false)] };
   }
   if (page.problem === "soft_404") {
     const message = `The page says that it does not exist ("${cut(page.title, 100)}"), but its status indicates success`;
-    return { output, after: [error("fetch_page", message, url, false)] };
+    return { output, after: [errorEvent("fetch_page", message, url, false)] };
   }
   if (page.problem === "sign_in") {
     const question = "The page shows a sign-in form instead of its content";
-    return { output, after: [error("fetch_page", question, url, false), { type: "interruption", question, url }] };
+    return { output, after: [errorEvent("fetch_page", question, url, false), { type: "interruption", question, url }] };
   }
   const detail = { url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
   return { output, after: [{ type: "milestone", name: "page_read", detail }] };

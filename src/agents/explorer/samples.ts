@@ -1,6 +1,6 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
-import { bracketLanguages, judgeBrackets, lineAt, type Verdict, withoutPrompts } from "./bracket-samples.ts";
+import { bracketLanguages, judgeBrackets, lineAt, type ParseResult, withoutPrompts } from "./bracket-samples.ts";
 import { headingAbove, notation } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
@@ -43,7 +43,7 @@ const notMeantToParse =
 const removedLine = /^-\s/m;
 
 /** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading. */
-export async function judgeSample({ language, code, closed, isWrong }: CodeSample): Promise<Verdict> {
+export async function judgeSample({ language, code, closed, isWrong }: CodeSample): Promise<ParseResult> {
   const family = language === null ? undefined : familyOf.get(language);
   if (!family || !closed || isWrong || code.trim() === "" || code.length > maxCode || depthOf(code) > maxDepth)
     return null;
@@ -56,7 +56,7 @@ export async function judgeSample({ language, code, closed, isWrong }: CodeSampl
   return picked === code ? verdict : { ...verdict, line: 1 };
 }
 
-function parse(family: Family, code: string): Verdict | Promise<Verdict> {
+function parse(family: Family, code: string): ParseResult | Promise<ParseResult> {
   if (family === "script") return judgeScript(code);
   if (family === "json") return judgeJson(code);
   if (family === "yaml") return judgeYaml(code);
@@ -67,7 +67,7 @@ function parse(family: Family, code: string): Verdict | Promise<Verdict> {
   return judgeCommands(code);
 }
 
-const fine: Verdict = { broken: false };
+const fine: ParseResult = { broken: false };
 
 /**
  * Forms of a snippet in docs: a module, statements of a function, an expression, or members of an object, class, array
@@ -86,7 +86,7 @@ const frames: [string, string][] = [
   ["(\n", "\n= {})"],
 ];
 
-function judgeScript(code: string): Verdict {
+function judgeScript(code: string): ParseResult {
   const whole = readScript(code);
   if (!whole?.broken) return whole;
   // Statements followed by their output, or alternatives: each part is valid on its own.
@@ -109,7 +109,7 @@ function judgeScript(code: string): Verdict {
  */
 const beyondParser = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]/m;
 
-function readScript(code: string): Verdict {
+function readScript(code: string): ParseResult {
   let first: { message: string; line: number } | null = null;
   let onlyGrammar = true;
   const bare = code.trim().replace(/[;,]$/, "");
@@ -145,7 +145,7 @@ function syntaxProblem(transpiler: Bun.Transpiler, code: string): { message: str
   }
 }
 
-function judgeJson(code: string): Verdict {
+function judgeJson(code: string): ParseResult {
   const problem = jsonProblem(code);
   if (problem === null) return fine;
   const whole = code.trim().replace(/,$/, "");
@@ -169,7 +169,7 @@ function jsonProblem(code: string): string | null {
   }
 }
 
-function judgeYaml(code: string): Verdict {
+function judgeYaml(code: string): ParseResult {
   try {
     Bun.YAML.parse(code);
     return fine;
@@ -183,7 +183,7 @@ function judgeYaml(code: string): Verdict {
 }
 
 /** A key may be repeated in alternatives, so only syntax errors count. */
-function judgeToml(code: string): Verdict {
+function judgeToml(code: string): ParseResult {
   try {
     Bun.TOML.parse(code);
     return fine;

@@ -1,12 +1,12 @@
 import { type Term, toWords } from "./goal.ts";
 import type { ReadPage } from "./session.ts";
 
-const ofJapanese = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]";
+const japaneseScripts = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]";
 /** Scripts used together in one language count as one. Letters of other scripts than these are ignored. */
 const scripts =
   "Latin Cyrillic Han Hangul Arabic Hebrew Greek Devanagari Bengali Tamil Telugu Thai Khmer Lao Myanmar Georgian Armenian Ethiopic"
     .split(" ")
-    .map((name) => ({ name, letter: new RegExp(name === "Han" ? ofJapanese : `\\p{Script=${name}}`, "u") }));
+    .map((name) => ({ name, letter: new RegExp(name === "Han" ? japaneseScripts : `\\p{Script=${name}}`, "u") }));
 
 /** Characters of each page used to determine its script. */
 const sampleChars = 4000;
@@ -18,8 +18,10 @@ function mostCommonScript(words: Iterable<string>): string | null {
   for (const script of Iterator.from(words).map(scriptOf))
     if (script !== null) counts.set(script, (counts.get(script) ?? 0) + 1);
   return (
-    [...counts].reduce<[string, number] | null>((top, each) => (top && top[1] >= each[1] ? top : each), null)?.[0] ??
-    null
+    [...counts].reduce<[string, number] | null>(
+      (best, each) => (best && best[1] >= each[1] ? best : each),
+      null,
+    )?.[0] ?? null
   );
 }
 

@@ -1,21 +1,26 @@
 import type { AgentContext, AgentEvent, Check } from "../agent.ts";
 import type { Page } from "../page.ts";
 import type { Task } from "../task.ts";
-import type { Fetching, Log } from "./fetching.ts";
+import type { Fetcher, Log } from "./fetching.ts";
 import type { Term } from "./goal.ts";
 import type { LinkGraph } from "./link-graph.ts";
 
-/** A page that was read, and how its URL was found. */
+/** A page that was read. */
 export type ReadPage = Page & {
   /** All of its URLs: the requested one and the one that responded. */
   addresses: string[];
 };
 
 /** An llms.txt or a sitemap, with its text and entries. */
-export type Listing = { at: string; by: "llms.txt" | "sitemap"; text: string; links: { url: string; text: string }[] };
+export type Listing = {
+  url: string;
+  kind: "llms.txt" | "sitemap";
+  text: string;
+  links: { url: string; text: string }[];
+};
 
 /** What the tools of a session need. */
-export type ToolSession = { task: Task; context: AgentContext; fetching: Fetching; nextId(): string };
+export type ToolSession = { task: Task; context: AgentContext; fetcher: Fetcher; nextId(): string };
 
 /** State shared by the parts of one exploration. */
 export type Session = ToolSession & {
@@ -26,7 +31,7 @@ export type Session = ToolSession & {
   pages: ReadPage[];
   /** Pages read by the survey after the search; none of them is in `pages`. */
   surveyed: ReadPage[];
-  listed: Listing[];
+  listings: Listing[];
   graph: LinkGraph;
   /**
    * Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected.
@@ -35,7 +40,7 @@ export type Session = ToolSession & {
 };
 
 /** What ended the search for the answer. */
-export type Ended = "found" | "no_words" | "pages" | "requests" | "wall_clock" | "links";
+export type SearchEnd = "found" | "no_words" | "pages" | "requests" | "wall_clock" | "links";
 
 export type Steps<T = void> = AsyncGenerator<AgentEvent, T>;
 
@@ -44,7 +49,7 @@ export type ToolResult<T> = {
   ok: boolean;
   output: Record<string, unknown>;
   checks?: Check[];
-  after?: AgentEvent[];
+  laterEvents?: AgentEvent[];
   value: T;
 };
 
@@ -65,7 +70,7 @@ export const toCheck = (
 /** Maximum size of the checks in one event, in characters of JSON. */
 const maxChecks = 16_000;
 
-export const thought = (text: string): AgentEvent => ({ type: "thought", text, by: "rule" });
+export const thoughtEvent = (text: string): AgentEvent => ({ type: "thought", text, by: "rule" });
 
 /**
  * Runs a tool, and yields its call, the events of its work and its result. Checks that don't fit into one event are
@@ -80,20 +85,20 @@ export async function* useTool<T>(
   const id = session.nextId();
   yield { type: "tool_call", id, tool, input };
   const log: Log = { id, events: [] };
-  const { ok, output, checks = [], after = [], value } = await work(log);
+  const { ok, output, checks = [], laterEvents = [], value } = await work(log);
   yield* log.events;
-  const [first = [], ...rest] = toParts(checks.map(trimmed));
+  const [first = [], ...rest] = splitChecks(checks.map(trimCheck));
   yield { type: "tool_result", id, tool, ok, output, ...(first.length > 0 && { checks: first }) };
   for (const [index, part] of rest.entries()) {
     const partId = session.nextId();
     yield { type: "tool_call", id: partId, tool, input: { ...input, part: index + 2 } };
     yield { type: "tool_result", id: partId, tool, ok, output: { part: index + 2 }, checks: part };
   }
-  yield* after;
+  yield* laterEvents;
   return value;
 }
 
-function toParts(checks: Check[]): Check[][] {
+function splitChecks(checks: Check[]): Check[][] {
   const parts: Check[][] = [];
   let size = maxChecks;
   for (const check of checks) {
@@ -108,7 +113,7 @@ function toParts(checks: Check[]): Check[][] {
   return parts;
 }
 
-const trimmed = (check: Check): Check => ({
+const trimCheck = (check: Check): Check => ({
   ...check,
   message: cut(check.message, 500),
   fix: check.fix && cut(check.fix, 500),
@@ -121,7 +126,7 @@ const trimmed = (check: Check): Check => ({
 export const cut = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1).replace(/[\ud800-\udbff]$/, "")}…`;
 
-export const error = (where: string, message: string, url: string | null, retryable: boolean): AgentEvent => ({
+export const errorEvent = (where: string, message: string, url: string | null, retryable: boolean): AgentEvent => ({
   type: "error",
   where,
   message,
@@ -133,9 +138,9 @@ export const error = (where: string, message: string, url: string | null, retrya
  * Runs `work` on every item, at most `atOnce` at a time. Each gets its own log; the logs are returned in the order of
  * the items.
  */
-export async function inOrder<I, O>(
+export async function mapInOrder<I, O>(
   items: I[],
-  atOnce: number,
+  concurrency: number,
   log: Log,
   work: (item: I, log: Log) => Promise<O>,
 ): Promise<O[]> {
@@ -145,18 +150,18 @@ export async function inOrder<I, O>(
   const worker = async () => {
     for (let i = next++; i < items.length; i = next++) results[i] = await work(items[i]!, logs[i]!);
   };
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
-  for (const one of logs) log.events.push(...one.events);
+  await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, worker));
+  for (const itemLog of logs) log.events.push(...itemLog.events);
   return results;
 }
 
 /** Files that aren't pages: they are checked for existence, but not read. */
-const notPages =
+const nonPageFile =
   /\.(png|jpe?g|gif|svg|webp|avif|ico|bmp|css|m?js|map|json|ya?ml|toml|zip|t?gz|tar|bz2|xz|zst|7z|pdf|ps|epub|mp[34]|webm|mov|wav|woff2?|ttf|otf|eot|exe|msi|dmg|deb|rpm|jar|whl|so|dll|wasm|xml|rss|atom|csv|bin|iso|sig|asc|sha\d+)$/i;
 
 /** Whether a URL may be a page to read during the search. */
 export function mayBePage(address: string, origins: Set<string>): boolean {
   if (!URL.canParse(address)) return false;
   const url = new URL(address);
-  return /^https?:$/.test(url.protocol) && origins.has(url.origin) && !notPages.test(url.pathname);
+  return /^https?:$/.test(url.protocol) && origins.has(url.origin) && !nonPageFile.test(url.pathname);
 }

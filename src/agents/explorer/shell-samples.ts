@@ -1,13 +1,13 @@
-import { lineAt, type Verdict } from "./bracket-samples.ts";
+import { lineAt, type ParseResult } from "./bracket-samples.ts";
 
 /** Parses a script, or the commands of a terminal session in it. */
-export function judgeCommands(code: string): Promise<Verdict> {
+export function judgeCommands(code: string): Promise<ParseResult> {
   const commands = commandsOf(code);
   return judgeShell(commands ?? code, commands !== null);
 }
 
 /** A command may continue on lines without a prompt, so a session is broken only if it also is with those lines. */
-export async function judgeSession(code: string): Promise<Verdict> {
+export async function judgeSession(code: string): Promise<ParseResult> {
   const commands = commandsOf(code);
   if (commands === null) return null;
   const verdict = await judgeShell(commands, true);
@@ -32,7 +32,7 @@ export function commandsOf(code: string): string | null {
 }
 
 /** `picked`: the commands were extracted, so the parser's line numbers don't match the sample. */
-async function judgeShell(code: string, picked: boolean): Promise<Verdict> {
+async function judgeShell(code: string, picked: boolean): Promise<ParseResult> {
   const { parse } = await import("unbash");
   const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");
   let errors: readonly { message: string; pos: number }[];

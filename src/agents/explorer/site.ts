@@ -1,17 +1,17 @@
 import type { CheckContext, CheckResult } from "afdocs";
 import type { Check } from "../agent.ts";
 import { advice } from "./advice.ts";
-import { type Fetching, fetchUrl, findLimit, findRefusal, type Log } from "./fetching.ts";
+import { type Fetcher, fetchUrl, findLimit, findRefusal, type Log } from "./fetching.ts";
 import { isNestedTooDeeply, maxNesting } from "./nesting.ts";
-import { cut, inOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
+import { cut, mapInOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Maximum number of pages per site for static checks, and of llms.txt links that they follow. */
 const maxPages = 8;
 const maxLinks = 40;
-const atOnce = 4;
+const concurrency = 4;
 const maxSites = 2;
 /** Maximum characters of one page for afdocs, well above any size that it calls too large. */
-const maxText = 2_000_000;
+const maxPageChars = 2_000_000;
 
 /** Checks of how pages are discovered; all others are about the pages themselves. */
 const discovery = new Set([
@@ -30,9 +30,9 @@ export async function* checkSites(session: Session): Steps {
   for (const [origin, pages] of [...sites].slice(0, maxSites)) {
     const urls = pages.map(({ url }) => url).slice(0, maxPages);
     yield* useTool(session, "check_site", { origin, pages: urls.length }, async (log) => {
-      const afdocs = await openChecks(urls);
+      const afdocs = await createCheckContext(urls);
       if (afdocs === null) return { ok: false, output: { origin, message: blockedMessage(origin) }, value: undefined };
-      const checks = await runSite(session, afdocs, urls, log);
+      const checks = await runChecks(session, afdocs, urls, log);
       const count = (status: Check["status"]) => checks.filter((check) => check.status === status).length;
       const output = { origin, pass: count("pass"), warn: count("warn"), fail: count("fail"), skip: count("skip") };
       return { ok: true, output, checks, value: undefined };
@@ -44,12 +44,12 @@ const blockedMessage = (origin: string) =>
   `The site was not checked, because fetch blocks port ${new URL(origin).port}. Serve the docs on another port.`;
 
 /** null: fetch blocks the port of the site. */
-async function openChecks(urls: string[]): Promise<CheckContext | null> {
+async function createCheckContext(urls: string[]): Promise<CheckContext | null> {
   const { createContext } = await import("afdocs");
   try {
     return createContext(commonFolder(urls), {
       requestDelay: 0,
-      maxConcurrency: atOnce,
+      maxConcurrency: concurrency,
       maxLinksToTest: maxLinks,
       samplingStrategy: "curated",
       curatedPages: urls,
@@ -62,35 +62,37 @@ async function openChecks(urls: string[]): Promise<CheckContext | null> {
   }
 }
 
-async function runSite(session: Session, afdocs: CheckContext, urls: string[], log: Log): Promise<Check[]> {
+async function runChecks(session: Session, afdocs: CheckContext, urls: string[], log: Log): Promise<Check[]> {
   const { getChecksSorted } = await import("afdocs");
   const { getCheckProportion, CHECK_WEIGHTS } = await import("afdocs/scoring");
-  const { fetching, context } = session;
+  const { fetcher, context } = session;
   const base = commonFolder(urls);
-  const needless = (await allMarkdown(fetching, urls, log)) ? ofHtmlSites : new Set<string>();
+  const irrelevantChecks = (await servesMarkdown(fetcher, urls, log)) ? htmlSiteChecks : new Set<string>();
   const checks: Check[] = [];
-  const deep = new Set<string>();
+  const deepUrls = new Set<string>();
   for (const definition of getChecksSorted()) {
     context.signal.throwIfAborted();
     const weight = CHECK_WEIGHTS[definition.id];
     if (!weight) continue;
-    const plain = { id: definition.id, category: definition.category };
-    const own: Log = { id: log.id, events: [] };
+    const checkFields = { id: definition.id, category: definition.category };
+    const checkLog: Log = { id: log.id, events: [] };
     const missingResponses: MissingResponses = new Set();
-    afdocs.http = toHttp(fetching, afdocs, own, { missingResponses, deep });
-    const preventedBefore = fetching.preventedCount;
-    const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
-    const result = findLimit(fetching)
+    afdocs.http = toHttp(fetcher, afdocs, checkLog, { missingResponses, deepUrls });
+    const preventedBefore = fetcher.preventedCount;
+    const skip = (message: string): CheckResult => ({ ...checkFields, status: "skip", message });
+    const result = findLimit(fetcher)
       ? skip(limitMessage)
-      : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
+      : !areDependenciesMet([...toGroups(definition.dependsOn), ...(extraDependencies[definition.id] ?? [])], afdocs)
         ? skip("A check that this one depends on did not pass")
         : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
     context.signal.throwIfAborted();
     // Their order depends on timing, so sort them.
-    log.events.push(...own.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))));
+    log.events.push(
+      ...checkLog.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))),
+    );
     // A check reports a page as broken if its request wasn't sent, so that result is discarded.
     const finalResult =
-      fetching.preventedCount > preventedBefore
+      fetcher.preventedCount > preventedBefore
         ? skip(limitMessage)
         : missingResponses.size > 0
           ? skip(`Not tested: ${[...missingResponses].join(" and ")} a URL that this check needs`)
@@ -98,12 +100,12 @@ async function runSite(session: Session, afdocs: CheckContext, urls: string[], l
     afdocs.previousResults.set(definition.id, finalResult);
     const share = getCheckProportion(finalResult, weight);
     const reportedResult =
-      needless.has(definition.id) || share?.tested === 0 || nothingToSee(finalResult)
-        ? skip(needless.has(definition.id) ? "The pages are always Markdown" : finalResult.message)
+      irrelevantChecks.has(definition.id) || share?.tested === 0 || hasNothingToCheck(finalResult)
+        ? skip(irrelevantChecks.has(definition.id) ? "The pages are always Markdown" : finalResult.message)
         : finalResult;
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
-  return [...checks, ...urls.filter((url) => deep.has(url)).map(toDepthCheck)];
+  return [...checks, ...urls.filter((url) => deepUrls.has(url)).map(toDepthCheck)];
 }
 
 const sortKey = (event: Log["events"][number]) =>
@@ -112,7 +114,7 @@ const sortKey = (event: Log["events"][number]) =>
 const limitMessage = "Not fully tested: the run reached a limit";
 
 /** afdocs itself omits this: without an llms.txt nothing can link to it, and a missing one counts once. */
-const needs: Record<string, string[][]> = {
+const extraDependencies: Record<string, string[][]> = {
   "llms-txt-directive-html": [["llms-txt-exists"]],
   "llms-txt-directive-md": [["llms-txt-exists"]],
 };
@@ -121,7 +123,7 @@ const needs: Record<string, string[][]> = {
  * Checks that repeat other results for a site without HTML, or that test what it already does. They still run, because
  * others depend on them.
  */
-const ofHtmlSites = new Set([
+const htmlSiteChecks = new Set([
   "markdown-url-support",
   "content-negotiation",
   "page-size-html",
@@ -130,9 +132,11 @@ const ofHtmlSites = new Set([
 ]);
 
 /** Whether a client without an Accept header gets Markdown. */
-async function allMarkdown(fetching: Fetching, urls: string[], log: Log): Promise<boolean> {
+async function servesMarkdown(fetcher: Fetcher, urls: string[], log: Log): Promise<boolean> {
   const request = { provenance: "given" as const, foundOn: null, purpose: "check" as const };
-  const answers = await inOrder(urls, atOnce, log, (url, own) => fetchUrl(fetching, { ...request, url }, own));
+  const answers = await mapInOrder(urls, concurrency, log, (url, urlLog) =>
+    fetchUrl(fetcher, { ...request, url }, urlLog),
+  );
   return answers.every((answer) => answer.ok && /markdown|text\/plain/i.test(answer.contentType ?? ""));
 }
 
@@ -140,11 +144,11 @@ async function allMarkdown(fetching: Fetching, urls: string[], log: Log): Promis
 const toGroups = (dependsOn: string[] | string[][]) =>
   dependsOn.map((need) => (typeof need === "string" ? [need] : need));
 
-const met = (groups: string[][], { previousResults }: CheckContext) =>
+const areDependenciesMet = (groups: string[][], { previousResults }: CheckContext) =>
   groups.every((group) => group.some((id) => /^(pass|warn)$/.test(previousResults.get(id)?.status ?? "")));
 
 /** Checks of tabs pass if there are no tabs, which says nothing about the pages. */
-function nothingToSee({ id, status, details }: CheckResult): boolean {
+function hasNothingToCheck({ id, status, details }: CheckResult): boolean {
   if (status !== "pass" || (id !== "tabbed-content-serialization" && id !== "section-header-quality")) return false;
   const headings = details?.analyses;
   return id === "section-header-quality"
@@ -162,19 +166,19 @@ type MissingResponses = Set<
  * take too long to parse.
  */
 function toHttp(
-  fetching: Fetching,
+  fetcher: Fetcher,
   { fetchLedger }: CheckContext,
   log: Log,
-  { missingResponses, deep }: { missingResponses: MissingResponses; deep: Set<string> },
+  { missingResponses, deepUrls }: { missingResponses: MissingResponses; deepUrls: Set<string> },
 ): CheckContext["http"] {
   return {
     fetch: async (url, { method = "GET", headers = {}, redirect } = {}) => {
       const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
       const request = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
       const fetchResult =
-        (await findRefusal(fetching, url, log)) ??
+        (await findRefusal(fetcher, url, log)) ??
         (await fetchUrl(
-          fetching,
+          fetcher,
           {
             ...request,
             method: method === "HEAD" ? "HEAD" : "GET",
@@ -203,10 +207,10 @@ function toHttp(
         ...(status === 429 && retryAfter && { retryAfter }),
       };
       fetchLedger?.onRecord(kind);
-      const text = fetchResult.text().slice(0, maxText);
+      const text = fetchResult.text().slice(0, maxPageChars);
       if (isNestedTooDeeply(text)) {
         missingResponses.add("elements are nested too deeply at");
-        deep.add(url);
+        deepUrls.add(url);
         throw new Error(depthMessage(url));
       }
       fetchLedger?.onBody(kind, text, fetchResult.contentType ?? "");
@@ -234,7 +238,7 @@ function toSiteCheck(result: CheckResult, share: number, weight: number, base: s
     ...(status !== "pass" && status !== "skip" && { share, fix: advice[id] ?? null }),
     weight,
     subject: new URL(base).origin,
-    url: firstCulprit(result, urls) ?? base,
+    url: findWorstPage(result, urls) ?? base,
     message: cut(message, 400),
   });
 }
@@ -250,15 +254,15 @@ const toDepthCheck = (url: string): Check =>
   });
 
 /** The worst page, for a check that looks at several pages. */
-function firstCulprit({ details }: CheckResult, urls: string[]): string | null {
+function findWorstPage({ details }: CheckResult, urls: string[]): string | null {
   const results = (details?.pageResults ?? details?.tabbedPages) as
     | { url?: string; status?: string; supported?: boolean }[]
     | undefined;
   if (!Array.isArray(results)) return null;
-  const bad =
+  const worst =
     results.find(({ status, supported }) => status === "fail" || supported === false) ??
     results.find(({ status }) => status === "warn");
-  return bad?.url && urls.includes(bad.url) ? bad.url : null;
+  return worst?.url && urls.includes(worst.url) ? worst.url : null;
 }
 
 /** The deepest folder that contains all pages, without a trailing slash: where a site's own llms.txt would be. */

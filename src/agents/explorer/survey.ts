@@ -3,10 +3,10 @@ import type { AgentEvent, Check, Provenance } from "../agent.ts";
 import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
 import { isPrivate, lineOf, ofEntry } from "./links.ts";
-import { judgeAnswer, judgeProblem } from "./page-health.ts";
+import { judgePage, judgeResponse } from "./page-health.ts";
 import { pageIn } from "./reading.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
-import { cut, mayBePage, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
+import { cut, mayBePage, type ReadPage, type Session, type Steps, thoughtEvent, useTool } from "./session.ts";
 import { digest } from "./walk.ts";
 
 /** Maximum number of pages to read after the search. */
@@ -34,7 +34,7 @@ type Stop = { url: string; provenance: Provenance; foundOn: string; text: string
 export async function* survey(session: Session, frontier: Frontier, index: SectionIndex): Steps {
   const chosenKeys = new Set(session.pages.flatMap(({ addresses }) => addresses.map(pageKey)));
   let left = maxPages;
-  yield thought("Next, I check what the answer depends on, then other pages that the docs link to or list.");
+  yield thoughtEvent("Next, I check what the answer depends on, then other pages that the docs link to or list.");
   for (let isFirstRound = true; left > 0; isFirstRound = false) {
     const stops = chooseStops(session, frontier, index, chosenKeys, Math.min(left, perRound), isFirstRound);
     if (stops.length === 0) return;
@@ -98,8 +98,8 @@ function chooseStops(
   }
   const lists = [
     ...ordered.map((page) => page.links.map((link) => linkStop(page, link, false))),
-    ...session.listed.map(({ at, by, links }) =>
-      links.map(({ url, text }): Stop => ({ url, text, provenance: by, foundOn: at, needed: false })),
+    ...session.listings.map(({ url: listUrl, kind, links }) =>
+      links.map(({ url, text }): Stop => ({ url, text, provenance: kind, foundOn: listUrl, needed: false })),
     ),
   ];
   for (let at = 0; stops.length < maxStops && lists.some((list) => at < list.length); at++)
@@ -116,7 +116,7 @@ async function fetchAll(
   session: Session,
   stops: Stop[],
 ): Promise<{ fetchResult: FetchResult; events: Log["events"] }[]> {
-  const { fetching } = session;
+  const { fetcher } = session;
   const answers: { fetchResult: FetchResult; events: Log["events"] }[] = new Array(stops.length);
   let next = 0;
   const worker = async () => {
@@ -124,7 +124,7 @@ async function fetchAll(
       const { url, provenance, foundOn } = stops[at]!;
       const log: Log = { id: null, events: [] };
       const request = { url, provenance, foundOn, accept: readerAccept, purpose: "check" as const };
-      const fetchResult = (await findRefusal(fetching, url, log)) ?? (await fetchUrl(fetching, request, log));
+      const fetchResult = (await findRefusal(fetcher, url, log)) ?? (await fetchUrl(fetcher, request, log));
       answers[at] = { fetchResult, events: log.events };
     }
   };
@@ -141,13 +141,13 @@ async function* readStop(
   const { url, foundOn, needed } = stop;
   return yield* useTool<ReadPage | null>(session, "survey_page", { url, foundOn, needed }, async (log) => {
     log.events.push(...events.map((event) => (event.type === "http" ? { ...event, id: log.id } : event)));
-    const responseHealth = judgeAnswer(url, fetchResult);
+    const responseHealth = judgeResponse(url, fetchResult);
     const parsedPage = pageIn(fetchResult);
     const page: ReadPage | null =
       fetchResult.ok && parsedPage
         ? { ...parsedPage, addresses: [...new Set([url, ...fetchResult.response.redirects, fetchResult.response.url])] }
         : null;
-    const problem = page && judgeProblem(page);
+    const problem = page && judgePage(page);
     const checks = [responseHealth, problem]
       .filter((health) => health !== null)
       .map(
@@ -171,7 +171,7 @@ async function* readStop(
         ...(page && { title: cut(page.title, 200) }),
       },
       checks,
-      after: ok && detail ? [{ type: "milestone", name: "page_read", detail }] : [],
+      laterEvents: ok && detail ? [{ type: "milestone", name: "page_read", detail }] : [],
       value: ok ? page : null,
     };
   });
@@ -188,7 +188,7 @@ const readable = {
 /** The page or list that links to the stop, with the line of the link. */
 const subjectOf = (session: Session, { url, foundOn, text }: Stop) => {
   const page = [...session.pages, ...session.surveyed].find((each) => each.url === foundOn);
-  const list = session.listed.find(({ at }) => at === foundOn);
+  const list = session.listings.find((each) => each.url === foundOn);
   const markdown = page?.markdown ?? list?.text;
   return {
     group: "page" as const,

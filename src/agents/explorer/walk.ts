@@ -5,16 +5,16 @@ import { describeSection, wordsOf } from "./conclusion.ts";
 import { findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { addToGraph } from "./link-graph.ts";
-import { readMap } from "./map.ts";
+import { readSiteListings } from "./map.ts";
 import { type OpenResult, openPage, readBefore } from "./reading.ts";
 import { addPage, nearnessOf, type SectionIndex } from "./sections.ts";
-import { cut, type Ended, type ReadPage, type Session, type Steps, thought } from "./session.ts";
+import { cut, type ReadPage, type SearchEnd, type Session, type Steps, thoughtEvent } from "./session.ts";
 
 /** Maximum number of hosts whose robots.txt, llms.txt and sitemap are read. */
 const maxOrigins = 3;
 
 /** Reads from the start URLs until a section is likely to answer the goal, or a limit is reached. */
-export async function* walk(session: Session, frontier: Frontier, index: SectionIndex): Steps<Ended> {
+export async function* walk(session: Session, frontier: Frontier, index: SectionIndex): Steps<SearchEnd> {
   const starts = yield* openStarts(session, frontier, index);
   yield* readMaps(session, frontier);
   const ended = yield* follow(session, frontier, index);
@@ -91,25 +91,28 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
       if (!origins.has(origin)) origins.set(origin, address);
     }
   for (const [origin, start] of [...origins].slice(0, maxOrigins)) {
-    if (findLimit(session.fetching)) return;
-    const { fromLlmsTxt, fromSitemap } = yield* readMap(session, origin, start);
+    if (findLimit(session.fetcher)) return;
+    const { fromLlmsTxt, fromSitemap } = yield* readSiteListings(session, origin, start);
     for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
-      for (const { at, text, links } of lists) {
-        frontier.add(links, by, at);
-        session.listed.push({ at, by, text, links });
+      for (const { url, text, links } of lists) {
+        frontier.add(links, by, url);
+        session.listings.push({ url, kind: by, text, links });
         if (by === "llms.txt") {
-          addToGraph(session.graph, start, [{ url: at }]);
-          addToGraph(session.graph, at, links);
+          addToGraph(session.graph, start, [{ url }]);
+          addToGraph(session.graph, url, links);
         }
-        const urls = links.map(({ url }) => url);
-        yield pagesListed(by, at, urls);
+        yield pagesListed(
+          by,
+          url,
+          links.map((link) => link.url),
+        );
       }
     if (session.pages.length === 0) frontier.add([{ url: `${origin}/`, text: "start" }], "guessed", null);
   }
 }
 
-async function* follow(session: Session, frontier: Frontier, index: SectionIndex): Steps<Ended> {
-  const { task, fetching, pages } = session;
+async function* follow(session: Session, frontier: Frontier, index: SectionIndex): Steps<SearchEnd> {
+  const { task, fetcher, pages } = session;
   if (session.terms.length === 0) return "no_words";
   for (let best = 1; ; ) {
     // A page that barely matches the goal makes no answer likely.
@@ -117,11 +120,11 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();
     if (!next) return "links";
-    yield thought(why(next));
+    yield thoughtEvent(why(next));
     const { url, provenance, foundOn } = next;
     best = 0;
     const result = yield* openPage(session, { url, provenance, foundOn });
-    if (result.miss === "cut") return fetching.firstLimit?.limit ?? "requests";
+    if (result.miss === "cut") return fetcher.firstLimit?.limit ?? "requests";
     if (!result.page) continue;
     frontier.forget(result.page.url);
     if (readBefore(session, result.page)) {

@@ -119,10 +119,13 @@ function settleRefusal(
     countFailure(account, `returned ${status}: ${detail}`, retryAfter);
 }
 
-function settleAnswer(account: CallAccount, { reading, cut, left }: Exclude<Outcome, { kind: "refused" }>): void {
+function settleAnswer(
+  account: CallAccount,
+  { summary: reading, cutReason: cut, clientLeft: left }: Exclude<Outcome, { kind: "refused" }>,
+): void {
   const { run, spent } = account;
   const { model, onEvent } = run;
-  const { usage, whole, error } = reading;
+  const { usage, isComplete: whole, error } = reading;
   const name = reading.model ?? model.name;
   const costUsd = usage && whole ? priceOf(usage, reading.model, model) : null;
   const { input: inputTokens = 0, output: outputTokens = 0, cached: cachedTokens, reasoning } = usage ?? {};

@@ -1,18 +1,18 @@
 import { reasonOf } from "../../errors.ts";
 import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
-import { createMeter, keyHeader, type ModelRequest, type Reading } from "./wire.ts";
+import { createMeter, keyHeader, type ModelRequest, type ResponseSummary } from "./wire.ts";
 
-/** Result of a call: a response (complete, or `cut` with a reason), or none. `left`: the client disconnected. */
+/** Result of a call: a response (complete, or `cut` with a reason), or none. `clientLeft`: the client disconnected. */
 export type Outcome =
-  | { kind: "answered"; reading: Reading; cut: string | null; left: boolean }
+  | { kind: "answered"; summary: ResponseSummary; cutReason: string | null; clientLeft: boolean }
   | { kind: "refused"; status: number | null; detail: string; retryAfter: string | null };
 
-type Terms = {
+type CallOptions = {
   /** Client headers that are forwarded. */
   headers: Record<string, string>;
   /** Aborts when the client disconnects. */
-  gone: AbortSignal;
+  clientSignal: AbortSignal;
   /** Maximum time without data. */
   silenceMs: number;
   /** How long an abandoned response is still read, because its usage comes last. */
@@ -20,7 +20,7 @@ type Terms = {
   onEnd: (outcome: Outcome) => void;
 };
 
-const noReading: Reading = { model: null, usage: null, whole: false, error: null };
+const emptySummary: ResponseSummary = { model: null, usage: null, isComplete: false, error: null };
 const maxErrorBytes = 64 * 1024;
 const responseHeaders = [
   "content-type",
@@ -34,14 +34,14 @@ const responseHeaders = [
 /** A call in progress. */
 type Call = {
   access: ModelAccess;
-  terms: Terms;
+  options: CallOptions;
   /** Aborts the request to the provider. */
-  ending: AbortController;
+  controller: AbortController;
   silenceTimer: ReturnType<typeof setTimeout>;
   drainTimer: ReturnType<typeof setTimeout> | undefined;
   hasEnded: boolean;
   /** Whether the client has disconnected. */
-  left: boolean;
+  clientLeft: boolean;
   onDisconnect: () => void;
   /** Cuts the client's side of the response and reads the rest. */
   drain: () => void;
@@ -51,21 +51,26 @@ type Call = {
  * Sends a call to the provider with the real key and streams the response back unchanged. `onEnd` is called once with
  * the result.
  */
-export async function forward(request: ModelRequest, access: ModelAccess, terms: Terms): Promise<Response> {
-  const call = startCall(access, terms);
+export async function forward(request: ModelRequest, access: ModelAccess, options: CallOptions): Promise<Response> {
+  const call = startCall(access, options);
   let upstream: Response;
   try {
     upstream = await openUpstream(access.baseUrl + request.path, {
-      headers: { ...terms.headers, ...(access.key ? keyHeader(access.provider, access.key) : {}) },
+      headers: { ...options.headers, ...(access.key ? keyHeader(access.provider, access.key) : {}) },
       body: JSON.stringify(request.body),
-      signal: call.ending.signal,
+      signal: call.controller.signal,
       allow: access.allow,
     });
   } catch (error) {
     // A call that we aborted may still have reached the model and cost money.
-    if (call.ending.signal.aborted)
-      endCall(call, { kind: "answered", reading: noReading, cut: describe(call, error), left: call.left });
-    return refusal(502, `${access.provider} did not respond: ${endRefused(call, null, describe(call, error))}`);
+    if (call.controller.signal.aborted)
+      endCall(call, {
+        kind: "answered",
+        summary: emptySummary,
+        cutReason: describeError(call, error),
+        clientLeft: call.clientLeft,
+      });
+    return refusal(502, `${access.provider} did not respond: ${endRefused(call, null, describeError(call, error))}`);
   }
   call.silenceTimer.refresh();
   const headers = new Headers({ "cache-control": "no-store" });
@@ -77,25 +82,25 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
     upstream,
     createMeter(request.format, /^text\/event-stream/i.test(headers.get("content-type") ?? "")),
   );
-  if (call.left) call.drain();
+  if (call.clientLeft) call.drain();
   return new Response(body, { status: upstream.status, headers });
 }
 
-function startCall(access: ModelAccess, terms: Terms): Call {
-  const { gone, silenceMs, drainMs } = terms;
-  const ending = new AbortController();
-  const silenceTimer = setTimeout(() => ending.abort(`no data for ${silenceMs / 1000} seconds`), silenceMs);
+function startCall(access: ModelAccess, options: CallOptions): Call {
+  const { clientSignal, silenceMs, drainMs } = options;
+  const controller = new AbortController();
+  const silenceTimer = setTimeout(() => controller.abort(`no data for ${silenceMs / 1000} seconds`), silenceMs);
   const call: Call = {
-    ...{ access, terms, ending, silenceTimer, drainTimer: undefined, hasEnded: false, left: false },
+    ...{ access, options, controller, silenceTimer, drainTimer: undefined, hasEnded: false, clientLeft: false },
     onDisconnect() {
-      call.left = true;
-      call.drainTimer ??= setTimeout(() => ending.abort("the client disconnected"), drainMs);
+      call.clientLeft = true;
+      call.drainTimer ??= setTimeout(() => controller.abort("the client disconnected"), drainMs);
       call.drain();
     },
     drain: () => {},
   };
-  gone.addEventListener("abort", call.onDisconnect, { once: true });
-  if (gone.aborted) call.onDisconnect();
+  clientSignal.addEventListener("abort", call.onDisconnect, { once: true });
+  if (clientSignal.aborted) call.onDisconnect();
   return call;
 }
 
@@ -104,8 +109,8 @@ function endCall(call: Call, outcome: Outcome): void {
   call.hasEnded = true;
   clearTimeout(call.silenceTimer);
   clearTimeout(call.drainTimer);
-  call.terms.gone.removeEventListener("abort", call.onDisconnect);
-  call.terms.onEnd(outcome);
+  call.options.clientSignal.removeEventListener("abort", call.onDisconnect);
+  call.options.onEnd(outcome);
 }
 
 /** Ends a call that got no answer; returns the reason without the key. */
@@ -118,14 +123,16 @@ function endRefused(call: Call, status: number | null, text: string, retryAfter:
 const withoutKey = ({ access }: Call, text: string): string =>
   access.key ? text.replaceAll(access.key, "[redacted]") : text;
 
-const describe = ({ ending }: Call, error: unknown): string =>
-  ending.signal.aborted ? String(ending.signal.reason) : reasonOf(error).replace(/ For more information.*/s, "");
+const describeError = ({ controller }: Call, error: unknown): string =>
+  controller.signal.aborted
+    ? String(controller.signal.reason)
+    : reasonOf(error).replace(/ For more information.*/s, "");
 
 /** Passes on an error of the provider, without the key. */
 async function forwardError(call: Call, upstream: Response, headers: Headers): Promise<Response> {
   const { status } = upstream;
-  const text = await readStart(upstream).catch((error) => describe(call, error));
-  const detail = endRefused(call, status, describe(call, toMessage(text)), toRetryAfter(upstream.headers));
+  const text = await readStart(upstream).catch((error) => describeError(call, error));
+  const detail = endRefused(call, status, describeError(call, toMessage(text)), toRetryAfter(upstream.headers));
   if (status < 400) return refusal(502, `${call.access.provider} responded with a redirect, which is not followed`);
   return text.length > maxErrorBytes
     ? refusal(status, detail)
@@ -139,7 +146,7 @@ function toBody(call: Call, upstream: Response, meter: ReturnType<typeof createM
     start(stream) {
       call.drain = () => {
         call.drain = () => {};
-        cut(stream);
+        abortStream(stream);
         (async () => {
           while (await readNext(call, reader, meter));
         })().catch(() => {});
@@ -148,11 +155,11 @@ function toBody(call: Call, upstream: Response, meter: ReturnType<typeof createM
     async pull(stream) {
       try {
         const bytes = await readNext(call, reader, meter);
-        if (call.left) return;
+        if (call.clientLeft) return;
         if (bytes) stream.enqueue(bytes);
         else stream.close();
       } catch {
-        cut(stream);
+        abortStream(stream);
       }
     },
     cancel: call.onDisconnect,
@@ -166,20 +173,25 @@ async function readNext(
   meter: ReturnType<typeof createMeter>,
 ): Promise<Uint8Array | null> {
   try {
-    const part = await reader?.read();
+    const chunk = await reader?.read();
     call.silenceTimer.refresh();
-    if (part?.value) meter.push(part.value);
-    if (part?.value) return part.value;
-    endCall(call, { kind: "answered", reading: meter.end(), cut: null, left: call.left });
+    if (chunk?.value) meter.push(chunk.value);
+    if (chunk?.value) return chunk.value;
+    endCall(call, { kind: "answered", summary: meter.end(), cutReason: null, clientLeft: call.clientLeft });
     return null;
   } catch (error) {
-    endCall(call, { kind: "answered", reading: meter.end(), cut: describe(call, error), left: call.left });
+    endCall(call, {
+      kind: "answered",
+      summary: meter.end(),
+      cutReason: describeError(call, error),
+      clientLeft: call.clientLeft,
+    });
     throw error;
   }
 }
 
 /** Aborts a stream so that its reader sees it is incomplete. (Bun would print a reason.) */
-function cut(stream: ReadableStreamDefaultController): void {
+function abortStream(stream: ReadableStreamDefaultController): void {
   try {
     stream.error(undefined);
   } catch {

@@ -2,7 +2,7 @@ import { parseObject } from "../fields.ts";
 import { type CallAccount, countCall, leftUsd, settleCall } from "./call-account.ts";
 import { forward, refusal } from "./forward.ts";
 import { outputFor } from "./prices.ts";
-import { boundOutput, findEndpoint, findHosted, nearHeader, toModelRequest } from "./wire.ts";
+import { boundOutput, findEndpoint, findProviderTool, nearLimitHeader, toModelRequest } from "./wire.ts";
 
 /** The calls of one run to its one model. */
 export type ModelSession = {
@@ -32,36 +32,36 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   if (!body) return refusal(400, "the request must be a JSON object", "bad_request");
   const call = toModelRequest(endpoint, body);
   if (call.model !== model.name) return refusal(403, `this run may only call the model ${model.name}`, "forbidden");
-  const hosted = findHosted(call);
-  if (hosted) return refusal(403, `tools that run at the provider are not allowed: ${hosted}`, "forbidden");
+  const providerTool = findProviderTool(call);
+  if (providerTool) return refusal(403, `tools that run at the provider are not allowed: ${providerTool}`, "forbidden");
   if (account.failure) return refusal(403, `the run has ended: ${account.failure.detail}`, "run_ended");
   if (closing.signal.aborted) return refusal(401, "the run has ended", "unauthorized");
   if (activeCalls.size >= maxCallsAtOnce)
     return refusal(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
-  const over = countCall(account);
-  if (over) return refusal(402, over, "budget_exhausted");
+  const objection = countCall(account);
+  if (objection) return refusal(402, objection, "budget_exhausted");
 
   const headers: Record<string, string> = {};
   for (const header of forwardedHeaders) {
     const value = request.headers.get(header);
     if (value !== null) headers[header] = value;
   }
-  const settled = Promise.withResolvers<void>();
-  activeCalls.add(settled.promise);
+  const end = Promise.withResolvers<void>();
+  activeCalls.add(end.promise);
   // Input can't be limited beforehand; output is limited by the remaining budget.
   const bounded = boundOutput(call, Math.max(minOutputTokens, outputFor(leftUsd(account), model)));
   const response = await forward(bounded, model, {
     headers,
-    gone: AbortSignal.any([request.signal, closing.signal]),
+    clientSignal: AbortSignal.any([request.signal, closing.signal]),
     silenceMs,
     drainMs,
     onEnd(outcome) {
-      activeCalls.delete(settled.promise);
-      settled.resolve();
+      activeCalls.delete(end.promise);
+      end.resolve();
       settleCall(account, outcome);
     },
   });
-  if (account.near.size > 0) response.headers.set(nearHeader, [...account.near].join(","));
+  if (account.near.size > 0) response.headers.set(nearLimitHeader, [...account.near].join(","));
   return response;
 }
 

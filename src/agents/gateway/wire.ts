@@ -34,12 +34,12 @@ export function toModelRequest(
   body: Record<string, unknown>,
 ): ModelRequest {
   if (format === "gemini") return { format, path, model, body };
-  const named = typeof body.model === "string" ? body.model : null;
-  if (format !== "chat" || body.stream !== true) return { format, path, model: named, body };
+  const modelName = typeof body.model === "string" ? body.model : null;
+  if (format !== "chat" || body.stream !== true) return { format, path, model: modelName, body };
   return {
     format,
     path,
-    model: named,
+    model: modelName,
     body: { ...body, stream_options: { ...object(body.stream_options), include_usage: true } },
   };
 }
@@ -52,46 +52,46 @@ const outputBounds: Record<Format, string[]> = {
   gemini: ["maxOutputTokens"],
 };
 /** An output limit that every model accepts: providers reject values above a model's maximum. */
-const anyModelWrites = 8_192;
+const universalMaxOutput = 8_192;
 
 /**
  * The request with an output limit of at most this many tokens. Lowers an existing limit, and adds one if any model
  * accepts it.
  */
-export function boundOutput(request: ModelRequest, most: number): ModelRequest {
+export function boundOutput(request: ModelRequest, maxTokens: number): ModelRequest {
   const { format, body } = request;
   const fields = format === "gemini" ? object(body.generationConfig) : body;
   const names = outputBounds[format];
   const name = names.find((each) => fields[each] != null) ?? names[0]!;
-  if (most >= (typeof fields[name] === "number" ? fields[name] : anyModelWrites)) return request;
-  const bounded = { ...fields, [name]: most };
-  return { ...request, body: format === "gemini" ? { ...body, generationConfig: bounded } : bounded };
+  if (maxTokens >= (typeof fields[name] === "number" ? fields[name] : universalMaxOutput)) return request;
+  const boundedFields = { ...fields, [name]: maxTokens };
+  return { ...request, body: format === "gemini" ? { ...body, generationConfig: boundedFields } : boundedFields };
 }
 
 /** Kinds of tools that run on the client; all others run at the provider. */
-const ownTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
+const clientTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
   chat: ({ type }) => type === "function" || type === "custom",
   responses(tool) {
-    if (tool.type === "namespace") return list(tool.tools).map(object).every(ownTools.responses);
+    if (tool.type === "namespace") return list(tool.tools).map(object).every(clientTools.responses);
     if (tool.type === "tool_search") return tool.execution === "client";
     return ["function", "custom", "local_shell", "apply_patch"].includes(String(tool.type));
   },
   messages: ({ type }) => type === undefined || /^(custom$|bash_|text_editor_|memory_|computer_)/.test(String(type)),
   gemini: (tool) => Object.keys(tool).every((key) => /^function_?declarations$/i.test(key)),
 };
-const hostedFields = ["web_search_options", "plugins", "mcp_servers", "container"];
+const providerToolFields = ["web_search_options", "plugins", "mcp_servers", "container"];
 
 /**
  * The provider-side tools that a request uses (web search, code execution), which would bypass the run's network rules.
  * null: none.
  */
-export function findHosted({ format, body }: ModelRequest): string | null {
-  const field = hostedFields.find((name) => body[name] != null);
+export function findProviderTool({ format, body }: ModelRequest): string | null {
+  const field = providerToolFields.find((name) => body[name] != null);
   if (field) return field;
   // A conversation with the Responses API can add tools later.
-  const added = format === "responses" ? list(body.input).map(object) : [];
-  const later = added.flatMap(({ type, tools }) => (type === "additional_tools" ? list(tools) : []));
-  const tool = [...list(body.tools), ...later].map(object).find((each) => !ownTools[format](each));
+  const inputItems = format === "responses" ? list(body.input).map(object) : [];
+  const addedTools = inputItems.flatMap(({ type, tools }) => (type === "additional_tools" ? list(tools) : []));
+  const tool = [...list(body.tools), ...addedTools].map(object).find((each) => !clientTools[format](each));
   return tool ? String(tool.type ?? Object.keys(tool).join(", ")) : null;
 }
 
@@ -114,63 +114,63 @@ export type Usage = {
 };
 
 /**
- * What a response reported. `whole`: it is complete. The `usage` of an incomplete one is what it had reported so far.
+ * What a response reported. The `usage` of an incomplete one is what it had reported so far.
  */
-export type Reading = { model: string | null; usage: Usage | null; whole: boolean; error: string | null };
+export type ResponseSummary = { model: string | null; usage: Usage | null; isComplete: boolean; error: string | null };
 
-const maxUnreadChars = 32 * 1024 * 1024;
+const maxBufferChars = 32 * 1024 * 1024;
 
 /** Reads usage and other details from a response as its bytes pass through. */
 export function createMeter(format: Format, isStream: boolean) {
   const decoder = new TextDecoder();
-  const reading: Reading = { model: null, usage: null, whole: false, error: null };
-  let unread = "";
+  const summary: ResponseSummary = { model: null, usage: null, isComplete: false, error: null };
+  let buffer = "";
 
-  function take(text: string): void {
+  function readJson(text: string): void {
     let value: unknown;
     try {
       value = JSON.parse(text);
     } catch {
       return;
     }
-    for (const part of Array.isArray(value) ? value : [value]) readers[format](object(part), reading);
+    for (const part of Array.isArray(value) ? value : [value]) readers[format](object(part), summary);
   }
 
-  function takeLines(): void {
-    const lines = unread.split(/\r?\n/);
-    unread = lines.pop() ?? "";
+  function readLines(): void {
+    const lines = buffer.split(/\r?\n/);
+    buffer = lines.pop() ?? "";
     for (const line of lines) {
-      if (/^data: ?\[DONE\]/.test(line)) reading.whole = true;
-      else if (line.startsWith("data:")) take(line.slice(5));
+      if (/^data: ?\[DONE\]/.test(line)) summary.isComplete = true;
+      else if (line.startsWith("data:")) readJson(line.slice(5));
     }
   }
 
   return {
     push(bytes: Uint8Array): void {
-      if (unread.length > maxUnreadChars) return;
+      if (buffer.length > maxBufferChars) return;
       const text = decoder.decode(bytes, { stream: true });
-      unread += text;
-      if (isStream && text.includes("\n")) takeLines();
+      buffer += text;
+      if (isStream && text.includes("\n")) readLines();
     },
-    end(): Reading {
+    end(): ResponseSummary {
       if (isStream) {
-        unread += "\n";
-        takeLines();
-      } else take(unread);
-      return reading;
+        buffer += "\n";
+        readLines();
+      } else readJson(buffer);
+      return summary;
     },
   };
 }
 
 /** One function per format: reads an event of a stream, or a complete response. */
-const readers: Record<Format, (event: Fields, reading: Reading) => void> = {
-  chat(event, reading) {
-    takeModel(event.model, reading);
-    takeError(event.error, reading);
-    for (const choice of list(event.choices)) if (object(choice).finish_reason) reading.whole = true;
+const readers: Record<Format, (event: Fields, summary: ResponseSummary) => void> = {
+  chat(event, summary) {
+    setModel(event.model, summary);
+    setError(event.error, summary);
+    for (const choice of list(event.choices)) if (object(choice).finish_reason) summary.isComplete = true;
     if (!event.usage) return;
     const usage = object(event.usage);
-    reading.usage = toUsage({
+    summary.usage = toUsage({
       input: usage.prompt_tokens,
       cached: object(usage.prompt_tokens_details).cached_tokens,
       output: usage.completion_tokens,
@@ -178,14 +178,14 @@ const readers: Record<Format, (event: Fields, reading: Reading) => void> = {
     });
   },
 
-  responses(event, reading) {
+  responses(event, summary) {
     const response = event.object === "response" ? event : object(event.response);
-    takeModel(response.model, reading);
-    takeError(response.error ?? (event.type === "error" ? (event.error ?? event) : event.error), reading);
-    if (["completed", "incomplete", "failed"].includes(String(response.status))) reading.whole = true;
+    setModel(response.model, summary);
+    setError(response.error ?? (event.type === "error" ? (event.error ?? event) : event.error), summary);
+    if (["completed", "incomplete", "failed"].includes(String(response.status))) summary.isComplete = true;
     if (!response.usage) return;
     const usage = object(response.usage);
-    reading.usage = toUsage({
+    summary.usage = toUsage({
       input: usage.input_tokens,
       cached: object(usage.input_tokens_details).cached_tokens,
       output: usage.output_tokens,
@@ -193,36 +193,36 @@ const readers: Record<Format, (event: Fields, reading: Reading) => void> = {
     });
   },
 
-  messages(event, reading) {
+  messages(event, summary) {
     const message = event.type === "message_start" ? object(event.message) : event;
-    takeModel(message.model, reading);
-    takeError(event.error, reading);
-    if (object(event.delta).stop_reason || message.stop_reason) reading.whole = true;
+    setModel(message.model, summary);
+    setError(event.error, summary);
+    if (object(event.delta).stop_reason || message.stop_reason) summary.isComplete = true;
     if (!message.usage) return;
     // The end of a stream repeats only what has changed since its start.
     const usage = object(message.usage);
-    const before = reading.usage;
+    const previous = summary.usage;
     const creation = object(usage.cache_creation);
-    const cached = usage.cache_read_input_tokens ?? before?.cached;
-    const cacheWritten = usage.cache_creation_input_tokens ?? before?.cacheWritten;
-    const fresh = usage.input_tokens ?? (before ? before.input - before.cached - before.cacheWritten : 0);
-    reading.usage = toUsage({
-      input: number(fresh) + number(cached) + number(cacheWritten),
+    const cached = usage.cache_read_input_tokens ?? previous?.cached;
+    const cacheWritten = usage.cache_creation_input_tokens ?? previous?.cacheWritten;
+    const uncached = usage.input_tokens ?? (previous ? previous.input - previous.cached - previous.cacheWritten : 0);
+    summary.usage = toUsage({
+      input: number(uncached) + number(cached) + number(cacheWritten),
       cached,
       cacheWritten,
-      cacheWrittenForHour: creation.ephemeral_1h_input_tokens ?? before?.cacheWrittenForHour,
-      output: usage.output_tokens ?? before?.output,
+      cacheWrittenForHour: creation.ephemeral_1h_input_tokens ?? previous?.cacheWrittenForHour,
+      output: usage.output_tokens ?? previous?.output,
     });
   },
 
-  gemini(event, reading) {
-    takeModel(event.modelVersion, reading);
-    takeError(event.error, reading);
-    for (const candidate of list(event.candidates)) if (object(candidate).finishReason) reading.whole = true;
-    if (object(event.promptFeedback).blockReason) reading.whole = true;
+  gemini(event, summary) {
+    setModel(event.modelVersion, summary);
+    setError(event.error, summary);
+    for (const candidate of list(event.candidates)) if (object(candidate).finishReason) summary.isComplete = true;
+    if (object(event.promptFeedback).blockReason) summary.isComplete = true;
     if (!event.usageMetadata) return;
     const usage = object(event.usageMetadata);
-    reading.usage = toUsage({
+    summary.usage = toUsage({
       input: number(usage.promptTokenCount) + number(usage.toolUsePromptTokenCount),
       cached: usage.cachedContentTokenCount,
       output: number(usage.candidatesTokenCount) + number(usage.thoughtsTokenCount),
@@ -231,14 +231,14 @@ const readers: Record<Format, (event: Fields, reading: Reading) => void> = {
   },
 };
 
-function takeModel(value: unknown, reading: Reading): void {
-  if (typeof value === "string" && value !== "") reading.model ??= value.slice(0, 200);
+function setModel(value: unknown, summary: ResponseSummary): void {
+  if (typeof value === "string" && value !== "") summary.model ??= value.slice(0, 200);
 }
 
-function takeError(value: unknown, reading: Reading): void {
+function setError(value: unknown, summary: ResponseSummary): void {
   if (!value) return;
   const { message, type } = object(value);
-  reading.error ??= String(message ?? type ?? (typeof value === "string" ? value : "unknown error"));
+  summary.error ??= String(message ?? type ?? (typeof value === "string" ? value : "unknown error"));
 }
 
 /** null if a count isn't a non-negative integer. */
@@ -259,4 +259,4 @@ const number = (value: unknown): number =>
   value == null ? 0 : Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
 
 /** The response header that names a limit of the run that is near. */
-export const nearHeader = "x-evald-near-limit";
+export const nearLimitHeader = "x-evald-near-limit";

@@ -2,7 +2,7 @@ import type { Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { createMapping } from "../../net/mapping.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
 import { type ChromiumTerms, startChromium } from "../sandbox/chromium.ts";
-import { connect, noEffects, type PageEffects, prepare, type Watch } from "./browser-setup.ts";
+import { connect, noEffects, type PageEffects, preparePage, type Watch } from "./browser-setup.ts";
 
 type BrowsingTerms = ChromiumTerms & { urlMap: Record<string, string> };
 
@@ -96,7 +96,7 @@ async function open(options: ChromiumTerms, watch: Watch, isMapped?: (url: strin
   });
   const starting = setTimeout(lose, actionMs, "the browser did not start");
   try {
-    const prepared = prepare(await connect(chromium, messageMs), lose, watch, isMapped);
+    const prepared = preparePage(await connect(chromium, messageMs), lose, watch, isMapped);
     return { page: await Promise.race([prepared, loss.promise]), lose, closed, loss: loss.promise };
   } catch (error) {
     lose(`the browser did not start: ${error instanceof Error ? error.message : error}`);

@@ -20,7 +20,7 @@ export type PageEffects = {
 export type Watch = { effects: PageEffects; pending: Set<HTTPRequest> };
 
 /** Requests that stay open for as long as the page likes. */
-const lasting = new Set(["eventsource", "websocket", "media", "ping"]);
+const longLivedTypes = new Set(["eventsource", "websocket", "media", "ping"]);
 /** More dialogs, windows or navigations than this in one action are an endless loop. */
 const maxPerKind = 20;
 
@@ -36,8 +36,8 @@ export const noEffects = (): PageEffects => ({
 export async function connect(chromium: Chromium, messageMs: number): Promise<Browser> {
   const puppeteer = await import("puppeteer-core/internal/puppeteer-core-browser.js");
   // On a busy machine, the start may take longer than any later message.
-  await new Promise((answered) => {
-    chromium.hear = answered;
+  await new Promise((onAnswer) => {
+    chromium.hear = onAnswer;
     chromium.send(JSON.stringify({ id: 0, method: "Browser.getVersion" }));
   });
   const transport = {
@@ -55,37 +55,37 @@ export async function connect(chromium: Chromium, messageMs: number): Promise<Br
  * Restricts and observes everything that a page can do besides rendering. `isMapped`: whether the urlMap maps a URL;
  * omitted if there is no urlMap.
  */
-export async function prepare(
+export async function preparePage(
   browser: Browser,
-  lose: (reason: string) => void,
+  closeBrowser: (reason: string) => void,
   watch: Watch,
   isMapped?: (url: string) => boolean,
 ): Promise<Page> {
   const { pending } = watch;
   const [page] = await browser.pages();
   if (!page) throw new Error("the browser has no page");
-  const count = (list: unknown[], what: string) => {
-    if (list.length >= maxPerKind) lose(`the page opened too many ${what}, so the browser was closed`);
+  const checkCount = (list: unknown[], kind: string) => {
+    if (list.length >= maxPerKind) closeBrowser(`the page opened too many ${kind}, so the browser was closed`);
   };
   page.on("dialog", (dialog) => {
     const isQuestion = dialog.type() === "prompt";
     watch.effects.dialogs.push(
       `${dialog.type()} ${JSON.stringify(dialog.message().slice(0, 500))}, ${isQuestion ? "cancelled" : "accepted"}`,
     );
-    count(watch.effects.dialogs, "dialogs");
+    checkCount(watch.effects.dialogs, "dialogs");
     (isQuestion ? dialog.dismiss() : dialog.accept()).catch(() => {});
   });
-  page.on("error", () => lose("the page crashed, so the browser was closed"));
+  page.on("error", () => closeBrowser("the page crashed, so the browser was closed"));
   pending.clear();
   page.on("request", (request) => {
-    const isOfPage = request.isNavigationRequest() && request.frame() === page.mainFrame();
+    const isPageNavigation = request.isNavigationRequest() && request.frame() === page.mainFrame();
     // Pending requests of the previous page don't matter.
-    if (isOfPage) pending.clear();
-    if (/^http/.test(request.url()) && !lasting.has(request.resourceType())) pending.add(request);
-    if (!isOfPage) return;
+    if (isPageNavigation) pending.clear();
+    if (/^http/.test(request.url()) && !longLivedTypes.has(request.resourceType())) pending.add(request);
+    if (!isPageNavigation) return;
     watch.effects.navigation = { url: request.url(), response: null, failure: null };
     if (++watch.effects.navigations > maxPerKind)
-      lose("the page navigated in an endless loop, so the browser was closed");
+      closeBrowser("the page navigated in an endless loop, so the browser was closed");
   });
   page.on("response", (response) => {
     const { navigation } = watch.effects;
@@ -102,31 +102,31 @@ export async function prepare(
     if (target.type() === "page")
       await target
         .page()
-        .then((other) => other?.close())
+        .then((openedPage) => openedPage?.close())
         .catch(() => {});
   });
-  const ofPage = await page.createCDPSession();
-  ofPage.on("Page.windowOpen", ({ url }) => {
+  const pageSession = await page.createCDPSession();
+  pageSession.on("Page.windowOpen", ({ url }) => {
     watch.effects.windows.push(url);
-    count(watch.effects.windows, "windows");
+    checkCount(watch.effects.windows, "windows");
   });
-  await ofPage.send("Page.enable");
-  const whole = await browser.target().createCDPSession();
-  whole.on("Browser.downloadWillBegin", ({ url, suggestedFilename: name }) => {
+  await pageSession.send("Page.enable");
+  const browserSession = await browser.target().createCDPSession();
+  browserSession.on("Browser.downloadWillBegin", ({ url, suggestedFilename: name }) => {
     watch.effects.downloads.push({ url, name });
-    count(watch.effects.downloads, "downloads");
+    checkCount(watch.effects.downloads, "downloads");
   });
-  await whole.send("Browser.setDownloadBehavior", { behavior: "deny", eventsEnabled: true });
+  await browserSession.send("Browser.setDownloadBehavior", { behavior: "deny", eventsEnabled: true });
   if (!isMapped) return page;
   // A tunnel can't apply a urlMap, so mapped https requests of the page are sent as http with a header that says so.
-  whole.on("Fetch.requestPaused", ({ requestId, request: { url, headers } }) => {
-    const plain = {
+  browserSession.on("Fetch.requestPaused", ({ requestId, request: { url, headers } }) => {
+    const httpRequest = {
       url: url.replace(/^https:/, "http:"),
       headers: toHeaders({ ...headers, [schemeHeader]: "https" }),
     };
-    whole.send("Fetch.continueRequest", { requestId, ...(isMapped(url) && plain) }).catch(() => {});
+    browserSession.send("Fetch.continueRequest", { requestId, ...(isMapped(url) && httpRequest) }).catch(() => {});
   });
-  await whole.send("Fetch.enable", { patterns: [{ urlPattern: "https://*" }] });
+  await browserSession.send("Fetch.enable", { patterns: [{ urlPattern: "https://*" }] });
   return page;
 }
 

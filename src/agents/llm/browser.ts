@@ -8,7 +8,7 @@ import { addressesOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowsing } from "./browser-page.ts";
 import type { PageEffects } from "./browser-setup.ts";
 import { type PageText, toPageText } from "./browser-tree.ts";
-import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
+import { defineTool, maxUrlChars, shorten, type ToolCall, type ToolResult } from "./tool.ts";
 
 /** Limits of one snapshot. */
 const snapshotChars = 12_000;
@@ -20,15 +20,15 @@ const maxScreenshots = 20;
 type BrowserMeans = Means & { browser: Extract<Means["browser"], { program: string }> };
 
 /** A mistake in the call itself, reported without reading the page. */
-class Mistake extends Error {}
+class CallError extends Error {}
 
 /** The browser of a session, and the page that is open in it. */
 type Browser = {
   browsing: ReturnType<typeof createBrowsing>;
   hosts: HostList;
   signal: AbortSignal;
-  /** The elements of the page as the model got it last. */
-  last: PageText | null;
+  /** The elements of the page that the model got last. */
+  tree: PageText | null;
   screenshots: number;
 };
 
@@ -37,10 +37,10 @@ export function browserTools(task: Task, { browser: means, operatorHosts }: Brow
   const { urlMap, limits } = task;
   const browsing = createBrowsing({ ...means, memoryBytes: limits.memoryBytes, urlMap, signal });
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
-  const browser: Browser = { browsing, hosts, signal, last: null, screenshots: 0 };
+  const browser: Browser = { browsing, hosts, signal, tree: null, screenshots: 0 };
   return {
     tools: {
-      browse: spec({
+      browse: defineTool({
         description: `Use a browser, for pages that need scripts or forms. Actions: open {url}; click {ref}; type {ref, text, submit: true to press Enter} into a field, or choose an option by its text; read {from} to read the page again; screenshot to save an image for the readers of the report (you do not get it). Each action returns the accessibility tree of the page, at most ${snapshotChars} characters; [e12] after an element is its ref. Dialogs are accepted.`,
         input: z.object({
           action: z.enum(["open", "click", "type", "read", "screenshot"]),
@@ -50,7 +50,7 @@ export function browserTools(task: Task, { browser: means, operatorHosts }: Brow
           submit: z.boolean().optional(),
           from: z.number().int().min(0).optional(),
         }),
-        run: (input, call): Promise<Result> => actions[input.action](browser, input, call),
+        run: (input, call): Promise<ToolResult> => actions[input.action](browser, input, call),
       }),
     },
     [Symbol.asyncDispose]: browsing.close,
@@ -60,17 +60,17 @@ export function browserTools(task: Task, { browser: means, operatorHosts }: Brow
 type Input = { url?: string; ref?: string; text?: string; submit?: boolean; from?: number };
 
 const actions = {
-  async open(browser: Browser, { url = "" }: Input, call: Call): Promise<Result> {
+  async open(browser: Browser, { url = "" }: Input, call: ToolCall): Promise<ToolResult> {
     if (!isWeb(url)) return { ok: false, output: { url, message: "url is required: an absolute http or https URL" } };
     return act(browser, call, (page) => openUrl(page, url, browser.browsing.settle));
   },
-  click: (browser: Browser, { ref }: Input, call: Call) =>
+  click: (browser: Browser, { ref }: Input, call: ToolCall) =>
     act(browser, call, async () => {
       await (await elementOf(browser, ref)).click();
       await browser.browsing.settle();
       return null;
     }),
-  type: (browser: Browser, { ref, text = "", submit }: Input, call: Call) =>
+  type: (browser: Browser, { ref, text = "", submit }: Input, call: ToolCall) =>
     act(browser, call, async () => {
       const element = await elementOf(browser, ref);
       await fill(element, text);
@@ -78,14 +78,14 @@ const actions = {
       await browser.browsing.settle();
       return null;
     }),
-  read: (browser: Browser, { from = 0 }: Input, call: Call) => act(browser, call, async () => null, from),
-  async screenshot(browser: Browser, _: Input, call: Call): Promise<Result> {
+  read: (browser: Browser, { from = 0 }: Input, call: ToolCall) => act(browser, call, async () => null, from),
+  async screenshot(browser: Browser, _: Input, call: ToolCall): Promise<ToolResult> {
     if (browser.screenshots >= maxScreenshots)
       return { ok: false, output: { message: `the limit of ${maxScreenshots} screenshots per run is reached` } };
     try {
       const { value } = await browser.browsing.act(async (page) => {
-        if (!isWeb(page.url())) throw new Mistake("no page is open; open one first");
-        return { image: await pictureOf(page), url: page.url() };
+        if (!isWeb(page.url())) throw new CallError("no page is open; open one first");
+        return { image: await takeScreenshot(page), url: page.url() };
       });
       const { image, url } = value;
       const artifact = { name: `screenshot-${++browser.screenshots}.webp`, bytes: image.length };
@@ -100,35 +100,35 @@ const actions = {
 /** Performs one action and returns a snapshot of the page. */
 async function act(
   browser: Browser,
-  call: Call,
+  call: ToolCall,
   work: (page: Page) => Promise<string | null>,
   from = 0,
-): Promise<Result> {
+): Promise<ToolResult> {
   const { browsing } = browser;
   try {
     const { value, effects } = await browsing.act(async (page) => {
-      const problem = await work(page);
-      const { tree, ...snapshot } = await steadily(() => takeSnapshot(page, from), browsing.settle);
-      browser.last = tree;
+      const actionProblem = await work(page);
+      const { tree, ...snapshot } = await retryAfterNavigation(() => takeSnapshot(page, from), browsing.settle);
+      browser.tree = tree;
       if (!isWeb(snapshot.url) && snapshot.url !== "about:blank" && !isErrorPage(snapshot.url))
         await page.goto("about:blank");
-      return { problem, snapshot };
+      return { problem: actionProblem, snapshot };
     });
-    const { problem, snapshot } = value;
-    const fault = await faultOf(browser, effects, snapshot.url);
+    const { problem: actionProblem, snapshot } = value;
+    const pageProblem = await findPageProblem(browser, effects, snapshot.url);
     const { dialogs, navigation } = effects;
     const status = navigation?.response?.status();
     const page = isErrorPage(snapshot.url) && navigation ? { ...snapshot, url: navigation.url } : snapshot;
     const output = {
-      ...(fault ?? (problem === null ? {} : { message: problem })),
+      ...(pageProblem ?? (actionProblem === null ? {} : { message: actionProblem })),
       ...(status === undefined ? {} : { status }),
       ...(dialogs.length > 0 && { dialogs }),
       ...page,
     };
-    const ok = fault === null && problem === null;
+    const ok = pageProblem === null && actionProblem === null;
     if (ok && navigation && isWeb(snapshot.url)) {
       const { chars, title } = snapshot;
-      const detail = { url: plain(snapshot.url), chars, form: "html" as const, title };
+      const detail = { url: withoutFragment(snapshot.url), chars, form: "html" as const, title };
       call.report({ type: "milestone", name: "page_read", detail });
     }
     return { ok, output };
@@ -137,30 +137,34 @@ async function act(
   }
 }
 
-function toFailure(browser: Browser, error: unknown, { report }: Call): Result {
+function toFailure(browser: Browser, error: unknown, { report }: ToolCall): ToolResult {
   browser.signal.throwIfAborted();
   if (error instanceof BrowserLost) {
-    browser.last = null;
+    browser.tree = null;
     if (error.limit) report({ type: "limit", ...error.limit });
     return { ok: false, output: { message: `${error.message}; open a URL to continue` } };
   }
   return { ok: false, output: { message: reasonOf(error).slice(0, 500) } };
 }
 
-async function elementOf({ last }: Browser, ref: string | undefined): Promise<ElementHandle<Element>> {
-  if (!ref) throw new Mistake("ref is required: an element reference such as e12 from the result of open or read");
-  const element = await last?.find(ref.replace(/[[\]]/g, ""))?.elementHandle();
-  if (!element) throw new Mistake(`there is no element ${ref} on the page; use read to get current references`);
+async function elementOf({ tree }: Browser, ref: string | undefined): Promise<ElementHandle<Element>> {
+  if (!ref) throw new CallError("ref is required: an element reference such as e12 from the result of open or read");
+  const element = await tree?.find(ref.replace(/[[\]]/g, ""))?.elementHandle();
+  if (!element) throw new CallError(`there is no element ${ref} on the page; use read to get current references`);
   return element as ElementHandle<Element>;
 }
 
 const isWeb = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
 const isErrorPage = (url: string) => url.startsWith("chrome-error:");
-const plain = (url: string) => url.replace(/#.*$/s, "");
+const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
 /** Problems besides those of the action itself; null if none. */
-async function faultOf({ hosts, browsing }: Browser, { navigation, downloads, windows }: PageEffects, url: string) {
+async function findPageProblem(
+  { hosts, browsing }: Browser,
+  { navigation, downloads, windows }: PageEffects,
+  url: string,
+) {
   const [download] = downloads;
   if (download)
     return {
@@ -177,13 +181,13 @@ async function faultOf({ hosts, browsing }: Browser, { navigation, downloads, wi
     };
   const { response, failure } = navigation ?? {};
   const kind = response?.headers()[failureHeader];
-  if (kind) return { error: kind, message: shortened((await response?.text().catch(() => "")) ?? "", 500).trim() };
+  if (kind) return { error: kind, message: shorten((await response?.text().catch(() => "")) ?? "", 500).trim() };
   if (navigation && failure) {
     const { hostname } = new URL(navigation.url);
     if (!hosts.permits(hostname) && !browsing.isMapped(navigation.url))
       return { error: "refused", message: hosts.objection(hostname) };
-    const why = /TOO_MANY_REDIRECTS/.test(failure) ? "it redirects endlessly" : failure;
-    return { error: "network", message: `${navigation.url} could not be opened: ${why}` };
+    const reason = /TOO_MANY_REDIRECTS/.test(failure) ? "it redirects endlessly" : failure;
+    return { error: "network", message: `${navigation.url} could not be opened: ${reason}` };
   }
   const status = response?.status() ?? 200;
   return status < 400 ? null : { message: `${navigation?.url} returned status ${status}` };
@@ -224,16 +228,16 @@ async function takeSnapshot(page: Page, from: number) {
 }
 
 /** A screenshot as WebP, at lower quality if it would be too large. Throws a Mistake if it is still too large. */
-async function pictureOf(page: Page): Promise<Uint8Array> {
+async function takeScreenshot(page: Page): Promise<Uint8Array> {
   const take = (quality: number) => page.screenshot({ type: "webp", quality });
   const best = await take(80);
   const image = best.length <= maxImageBytes ? best : await take(20);
-  if (image.length > maxImageBytes) throw new Mistake(`the screenshot is larger than ${maxImageBytes / 1024} KiB`);
+  if (image.length > maxImageBytes) throw new CallError(`the screenshot is larger than ${maxImageBytes / 1024} KiB`);
   return image;
 }
 
 /** The page navigated meanwhile, so take the snapshot again. */
-async function steadily<T>(take: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
+async function retryAfterNavigation<T>(take: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
   for (let tries = 3; ; tries--) {
     try {
       return await take();
@@ -254,7 +258,7 @@ async function fill(element: ElementHandle<Element>, text: string): Promise<void
   if (options === null) return void (await element.asLocator().setTimeout(elementMs).fill(text));
   const option = options.find(({ label, value }) => label === text.trim() || value === text);
   if (!option)
-    throw new Mistake(
+    throw new CallError(
       `there is no such option; available options: ${options
         .slice(0, 50)
         .map(({ label }) => JSON.stringify(label))

@@ -1,14 +1,14 @@
 import type { LanguageModelV4Message } from "@ai-sdk/provider";
 
 /** Maximum characters of a conversation, about 100,000 tokens, unless the provider says that this is too long. */
-export const usualRoom = 400_000;
+export const defaultMaxChars = 400_000;
 const omission = { type: "text", value: "Omitted to save space. Call the tool again if you need it." } as const;
 
 const sizeOf = (value: unknown) => JSON.stringify(value)?.length ?? 0;
 const charsOf = (messages: LanguageModelV4Message[]) => messages.reduce((sum, { content }) => sum + sizeOf(content), 0);
 
 /** Removes the oldest tool results from a conversation longer than `maxChars`; messages and calls stay. */
-export function forget(messages: LanguageModelV4Message[], maxChars: number): void {
+export function removeOldResults(messages: LanguageModelV4Message[], maxChars: number): void {
   let chars = charsOf(messages);
   if (chars <= maxChars) return;
   // Removes more than needed, so that the provider's cache of the start stays valid for several steps.
@@ -24,9 +24,9 @@ export function forget(messages: LanguageModelV4Message[], maxChars: number): vo
 }
 
 /** A smaller limit for a model that rejected a conversation of this length; null if nothing is left to remove. */
-export function lessRoom(messages: LanguageModelV4Message[]): number | null {
+export function findSmallerLimit(messages: LanguageModelV4Message[]): number | null {
   const before = charsOf(messages);
-  const room = Math.floor(before * 0.8);
-  forget(messages, room);
-  return charsOf(messages) < before ? room : null;
+  const limit = Math.floor(before * 0.8);
+  removeOldResults(messages, limit);
+  return charsOf(messages) < before ? limit : null;
 }

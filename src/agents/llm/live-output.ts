@@ -10,13 +10,13 @@ const maxReports = 50;
  */
 export function createLiveOutput(onText: (text: string) => void) {
   const decoder = new TextDecoder();
-  let waiting = "";
+  let pending = "";
   let reports = 0;
   const timer = setInterval(() => {
-    const end = waiting.lastIndexOf("\n") + 1;
-    const openKey = /-----BEGIN [^-]*-----(?![\s\S]*-----END )/.exec(waiting.slice(0, end))?.index ?? end;
-    const text = waiting.slice(0, openKey);
-    waiting = waiting.slice(openKey);
+    const end = pending.lastIndexOf("\n") + 1;
+    const openKey = /-----BEGIN [^-]*-----(?![\s\S]*-----END )/.exec(pending.slice(0, end))?.index ?? end;
+    const text = pending.slice(0, openKey);
+    pending = pending.slice(openKey);
     if (text.trim() === "" || reports++ >= maxReports) return;
     const from = text.length > maxChars ? text.indexOf("\n", text.length - maxChars) + 1 : 0;
     if (from < text.length) onText(text.slice(from).trimEnd());
@@ -24,9 +24,9 @@ export function createLiveOutput(onText: (text: string) => void) {
 
   return {
     push(bytes: Uint8Array): void {
-      waiting += decoder.decode(bytes, { stream: true });
-      if (waiting.length > 16 * maxChars)
-        waiting = waiting.slice(waiting.indexOf("\n", waiting.length - 16 * maxChars) + 1);
+      pending += decoder.decode(bytes, { stream: true });
+      if (pending.length > 16 * maxChars)
+        pending = pending.slice(pending.indexOf("\n", pending.length - 16 * maxChars) + 1);
     },
     stop: () => clearInterval(timer),
   };

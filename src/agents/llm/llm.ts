@@ -8,7 +8,7 @@ import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
-import { forget, lessRoom, usualRoom } from "./context-window.ts";
+import { defaultMaxChars, findSmallerLimit, removeOldResults } from "./context-window.ts";
 import { skillsFolder, toFirstMessage, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
 import { selfTools } from "./self-tools.ts";
@@ -108,9 +108,9 @@ async function work(
   const { skills = [] } = prepared ?? {};
   await using mcp = sandbox && relay && (await openMcp({ task, sandbox, openRelay: relay.open, version, signal }));
   Object.assign(specs, mcp?.tools);
-  missing.push(...(mcp?.missing ?? []));
+  missing.push(...(mcp?.unavailable ?? []));
   if (prepared) {
-    const names = { skills: skills.map(({ name }) => name), mcpServers: mcp?.offered ?? [] };
+    const names = { skills: skills.map(({ name }) => name), mcpServers: mcp?.available ?? [] };
     const offered = { instructions: prepared.instructionChars > 0, ...names };
     report({ type: "milestone", name: "context_offered", detail: offered });
   }
@@ -121,7 +121,7 @@ async function work(
   const model = await toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
   const toolbox = await createToolbox(specs, { nextId, signal, report: count });
   const sent = new Set<string>();
-  let room = usualRoom;
+  let room = defaultMaxChars;
   let failures = 0;
   let silent = 0;
   let ending: Ending | null = null;
@@ -132,14 +132,14 @@ async function work(
       messages.push(fromUser(`The run has almost used up ${fresh.join(" and ")}. Wrap up now and call finish.`));
       for (const notice of fresh) sent.add(notice);
     }
-    forget(messages, room);
+    removeOldResults(messages, room);
     const prompt = [system, ...withCachePoint(messages)];
     const step: StepEnd = await takeStep(model, prompt, { toolbox, report: count, signal, maxTextChars });
     if (step.kind === "over_budget") {
       if (calls === 0) throw new AgentFailure("budget", `${step.message} before any work was done`);
       ending = { outcome: "goal_not_met", reason: `The run reached a limit: ${step.message}.` };
     } else if (step.kind === "failed") {
-      const less = step.isTooLong ? lessRoom(messages) : null;
+      const less = step.isTooLong ? findSmallerLimit(messages) : null;
       if (less !== null) {
         room = less;
         continue;

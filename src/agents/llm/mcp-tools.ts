@@ -12,7 +12,7 @@ import { tailOf } from "../lines.ts";
 import type { Relay } from "../relay/relay.ts";
 import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
 import type { McpServer, Task } from "../task.ts";
-import { type Result, shortened, spec, type ToolSpec } from "./tool.ts";
+import { defineTool, shorten, type ToolResult, type ToolSpec } from "./tool.ts";
 
 /** Package managers may download a server first. */
 const startMs = 60_000;
@@ -35,9 +35,9 @@ export type McpTools = {
   /** By the names that the model gets: `mcp__SERVER__TOOL`. */
   tools: Record<string, ToolSpec>;
   /** Servers whose tools are available. */
-  offered: string[];
+  available: string[];
   /** Servers that could not be used, each with the reason. */
-  missing: string[];
+  unavailable: string[];
   [Symbol.asyncDispose](): Promise<void>;
 };
 
@@ -47,28 +47,28 @@ export type McpTools = {
  */
 export async function openMcpTools(options: Options): Promise<McpTools> {
   const { task, signal } = options;
-  const open: Connection[] = [];
-  const mcp: Omit<McpTools, typeof Symbol.asyncDispose> = { tools: {}, offered: [], missing: [] };
+  const connections: Connection[] = [];
+  const mcp: Omit<McpTools, typeof Symbol.asyncDispose> = { tools: {}, available: [], unavailable: [] };
   /** Requests are recorded under the tool call that made them. */
-  const current: { id: string | null } = { id: null };
+  const currentCall: { id: string | null } = { id: null };
   for (const [name, server] of Object.entries(task.workspace?.mcpServers ?? {})) {
     try {
-      const { client, close } = await connect(server, options, () => current.id);
-      open.push({ client, close });
+      const { client, close } = await connect(server, options, () => currentCall.id);
+      connections.push({ client, close });
       for (const tool of await listTools(client)) {
         const id = `mcp__${name}__${tool.name}`.replaceAll(/[^\w-]/g, "_").slice(0, 64);
-        if (Object.keys(mcp.tools).length < maxTools) mcp.tools[id] ??= toSpec(client, tool, current);
+        if (Object.keys(mcp.tools).length < maxTools) mcp.tools[id] ??= toSpec(client, tool, currentCall);
       }
-      mcp.offered.push(name);
+      mcp.available.push(name);
     } catch (error) {
       signal.throwIfAborted();
-      mcp.missing.push(`the MCP server ${name} (${reasonOf(error).slice(0, 500)})`);
+      mcp.unavailable.push(`the MCP server ${name} (${reasonOf(error).slice(0, 500)})`);
     }
   }
   return {
     ...mcp,
     async [Symbol.asyncDispose]() {
-      await Promise.all(open.map(({ close }) => close()));
+      await Promise.all(connections.map(({ close }) => close()));
     },
   };
 }
@@ -88,25 +88,25 @@ async function listTools(client: Client): Promise<Tool[]> {
   return tools;
 }
 
-const toSpec = (client: Client, { name, description = "", inputSchema }: Tool, current: { id: string | null }) =>
-  spec<Record<string, unknown>>({
-    description: shortened(description, descriptionChars),
+const toSpec = (client: Client, { name, description = "", inputSchema }: Tool, currentCall: { id: string | null }) =>
+  defineTool<Record<string, unknown>>({
+    description: shorten(description, descriptionChars),
     input: jsonSchema(inputSchema),
-    async run(input, { id, signal }): Promise<Result> {
-      current.id = id;
+    async run(input, { id, signal }): Promise<ToolResult> {
+      currentCall.id = id;
       try {
         const request = { method: "tools/call" as const, params: { name, arguments: input } };
         const result = await client.request(request, CallToolResultSchema, { signal, timeout: callMs });
         const { content, structuredContent, isError } = result;
         const texts = content.map((part) => (part.type === "text" ? part.text : JSON.stringify(part)));
         const text = texts.length > 0 ? texts.join("\n") : JSON.stringify(structuredContent ?? null);
-        const output = shortened(text, resultChars);
+        const output = shorten(text, resultChars);
         return isError === true ? { ok: false, output: { message: output } } : { ok: true, output: { text: output } };
       } catch (error) {
         signal.throwIfAborted();
         return { ok: false, output: { message: reasonOf(error).slice(0, 500) } };
       } finally {
-        current.id = null;
+        currentCall.id = null;
       }
     },
   });
@@ -115,8 +115,8 @@ async function connect(server: McpServer, options: Options, callId: () => string
   const client = new Client({ name: "evald", version: options.version });
   const { transport, stderr } =
     server.url === undefined
-      ? await startLocal(server, options)
-      : { transport: toRemote(server.url, options.sandbox.egress, callId), stderr: () => "" };
+      ? await startLocalServer(server, options)
+      : { transport: createRemoteTransport(server.url, options.sandbox.egress, callId), stderr: () => "" };
   const close = () => client.close().catch(() => {});
   try {
     await client.connect(transport, { timeout: startMs, signal: options.signal });
@@ -129,7 +129,11 @@ async function connect(server: McpServer, options: Options, callId: () => string
 }
 
 /** A server on the network. The egress proxy decides whether it may be reached, and records the requests. */
-const toRemote = (url: string, { path, token }: SandboxMeans["egress"], callId: () => string | null): Transport =>
+const createRemoteTransport = (
+  url: string,
+  { path, token }: SandboxMeans["egress"],
+  callId: () => string | null,
+): Transport =>
   new StreamableHTTPClientTransport(new URL(url), {
     fetch: (address, { method = "GET", headers, body, signal } = {}) =>
       new Promise<Response>((resolve, reject) => {
@@ -162,7 +166,7 @@ const toRemote = (url: string, { path, token }: SandboxMeans["egress"], callId: 
   }) as Transport;
 
 /** A command that speaks MCP over stdio, in a sandbox with the workspace. It runs until the session ends. */
-async function startLocal({ command = "", args = [], env = {} }: McpServer, options: Options) {
+async function startLocalServer({ command = "", args = [], env = {} }: McpServer, options: Options) {
   const { task, sandbox, openRelay, signal } = options;
   const box = runSandboxed({
     argv: ["sh", "-c", 'mkdir -p "$HOME" && exec "$@"', "sh", command, ...args],
@@ -172,11 +176,11 @@ async function startLocal({ command = "", args = [], env = {} }: McpServer, opti
     limits: task.limits,
     signal,
   });
-  return { transport: toTransport(box), stderr: tailOf(box.stderr, stderrChars).text };
+  return { transport: createStdioTransport(box), stderr: tailOf(box.stderr, stderrChars).text };
 }
 
 /** Messages over the stdio of a command. Servers may also print other lines, which are reported as errors. */
-function toTransport(box: Sandboxed): Transport {
+function createStdioTransport(box: Sandboxed): Transport {
   const lines = new ReadBuffer();
   const read = async () => {
     for await (const bytes of box.stdout) {

@@ -1,7 +1,7 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { viaSocket } from "../../net/upstream.ts";
 import type { Means } from "../agent.ts";
-import { nearHeader } from "../gateway/wire.ts";
+import { nearLimitHeader } from "../gateway/wire.ts";
 
 /** OpenAI models that predate the Responses API. */
 const beforeResponses = /^gpt-(3\.5|4)(-|$)/;
@@ -18,7 +18,7 @@ export async function toModel(
   const settings = {
     apiKey: token,
     fetch: viaSocket(socketPath, ({ headers }) => {
-      const near = headers.get(nearHeader);
+      const near = headers.get(nearLimitHeader);
       for (const limit of near?.split(",") ?? []) onNear(limit);
     }),
   };

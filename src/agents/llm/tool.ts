@@ -9,29 +9,23 @@ import type { z } from "zod";
 import type { AgentEvent, Artifact } from "../agent.ts";
 
 /** Result of a tool. `output` is sent to the model and stored in the session. */
-export type Result = { ok: boolean; output: Record<string, unknown>; artifact?: Artifact };
+export type ToolResult = { ok: boolean; output: Record<string, unknown>; artifact?: Artifact };
 
 /** The context of a tool call: `report` sends events under its ID. */
-export type Call = { id: string; signal: AbortSignal; report: (event: AgentEvent) => void };
+export type ToolCall = { id: string; signal: AbortSignal; report: (event: AgentEvent) => void };
 
 /** A tool of the model. `run` doesn't throw for mistakes of the model or failures of the target. */
 export type ToolSpec<I = unknown> = {
   description: string;
   input: z.ZodType<I> | Schema<I>;
-  run: (input: I, call: Call) => Promise<Result>;
+  run: (input: I, call: ToolCall) => Promise<ToolResult>;
 };
 
 /** Ties the input type of a schema to its function. */
-export const spec = <I>(of: ToolSpec<I>): ToolSpec => of as unknown as ToolSpec;
+export const defineTool = <I>(toolSpec: ToolSpec<I>): ToolSpec => toolSpec as unknown as ToolSpec;
 
-type Terms = {
-  nextId: () => string;
-  signal: AbortSignal;
-  report: (event: AgentEvent) => void;
-};
-
-/** A call as the model is reminded of it, and its result. */
-type CallEnd = { call: LanguageModelV4ToolCallPart; result: LanguageModelV4ToolResultPart };
+/** A call as it stays in the conversation, and its result. */
+type CallResult = { call: LanguageModelV4ToolCallPart; result: LanguageModelV4ToolResultPart };
 
 export type Toolbox = {
   /** The tools as they are sent to the model. */
@@ -40,13 +34,13 @@ export type Toolbox = {
    * Runs a call of the model and reports its start and its end. A call of an unknown tool or with invalid input gets an error as its
    * result. Throws what a tool throws: a bug on our side, never friction.
    */
-  run: (call: LanguageModelV4ToolCall) => Promise<CallEnd>;
+  run: (call: LanguageModelV4ToolCall) => Promise<CallResult>;
 };
 
 /** The tools of one session. */
 export async function createToolbox(
   specs: Record<string, ToolSpec>,
-  { nextId, signal, report }: Terms,
+  { nextId, signal, report }: Omit<ToolCall, "id"> & { nextId: () => string },
 ): Promise<Toolbox> {
   const definitions = Object.entries(specs).map(async ([name, { description, input }]) => {
     return { type: "function" as const, name, description, inputSchema: await asSchema(input).jsonSchema };
@@ -59,7 +53,7 @@ export async function createToolbox(
       const id = nextId();
       const tool = toolName.slice(0, 200);
       const fields = typeof input === "object" && input !== null ? { ...input } : { input };
-      report({ type: "tool_call", id, tool, input: bounded(fields) });
+      report({ type: "tool_call", id, tool, input: boundFields(fields) });
       const part = { toolCallId, toolName, ...(providerOptions && { providerOptions }) };
       const call = { ...part, type: "tool-call" as const, input: fields };
       if (!spec || problem !== null) {
@@ -70,8 +64,8 @@ export async function createToolbox(
         report({ type: "tool_result", id, tool, ok: false, output: { message } });
         return { call, result: { ...part, type: "tool-result", output: { type: "error-text", value: message } } };
       }
-      const { ok, output: whole, artifact } = await spec.run(input, { id, signal, report });
-      const output = bounded(whole);
+      const { ok, output: fullOutput, artifact } = await spec.run(input, { id, signal, report });
+      const output = boundFields(fullOutput);
       report({ type: "tool_result", id, tool, ok, output, ...(artifact && { artifact }) });
       const value = JSON.parse(JSON.stringify(ok ? output : { failed: true, ...output }));
       return { call, result: { ...part, type: "tool-result", output: { type: "json", value } } };
@@ -84,10 +78,10 @@ async function parseInput(json: string, spec?: ToolSpec): Promise<{ input: unkno
   const parsed = await safeParseJSON({ text: json.trim() || "{}" });
   if (!parsed.success) return { input: json, problem: `the input is not valid JSON: ${causeOf(parsed.error).message}` };
   if (!spec) return { input: parsed.value, problem: null };
-  const checked = await safeValidateTypes({ value: parsed.value, schema: spec.input });
-  return checked.success
-    ? { input: checked.value, problem: null }
-    : { input: parsed.value, problem: issuesIn(causeOf(checked.error)) };
+  const validated = await safeValidateTypes({ value: parsed.value, schema: spec.input });
+  return validated.success
+    ? { input: validated.value, problem: null }
+    : { input: parsed.value, problem: issuesIn(causeOf(validated.error)) };
 }
 
 /** The SDK's own messages repeat the whole input. */
@@ -106,20 +100,20 @@ export const maxUrlChars = 8_000;
 const maxEventChars = 120_000;
 
 /** The fields of an event, bounded: if too large, with shortened texts, or else as a single text. */
-export function bounded(fields: Record<string, unknown>): Record<string, unknown> {
+export function boundFields(fields: Record<string, unknown>): Record<string, unknown> {
   const json = JSON.stringify(fields);
   if (json.length <= maxEventChars) return fields;
-  const short = Object.entries(fields).map(([name, value]) => [
+  const shortFields = Object.entries(fields).map(([name, value]) => [
     name,
-    typeof value === "string" ? shortened(value, 20_000) : value,
+    typeof value === "string" ? shorten(value, 20_000) : value,
   ]);
-  const cut = Object.fromEntries(short);
-  return JSON.stringify(cut).length <= maxEventChars ? cut : { cut: shortened(json, 20_000) };
+  const shortenedFields = Object.fromEntries(shortFields);
+  return JSON.stringify(shortenedFields).length <= maxEventChars ? shortenedFields : { cut: shorten(json, 20_000) };
 }
 
 /** The start and end of a long text, with a note on how much was left out. */
-export function shortened(text: string, most: number): string {
-  if (text.length <= most) return text;
-  const head = Math.floor(most * 0.6);
-  return `${text.slice(0, head)}\n… ${text.length - most} characters omitted …\n${text.slice(text.length - (most - head))}`;
+export function shorten(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const head = Math.floor(maxChars * 0.6);
+  return `${text.slice(0, head)}\n… ${text.length - maxChars} characters omitted …\n${text.slice(text.length - (maxChars - head))}`;
 }

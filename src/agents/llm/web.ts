@@ -4,10 +4,10 @@ import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } fr
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import type { AgentContext, Means } from "../agent.ts";
-import { addListed, searchLibrary } from "../library.ts";
+import { addListedUrl, searchLibrary } from "../library.ts";
 import { pageRead, type Reader } from "../reader.ts";
 import { addressesOf, type Task } from "../task.ts";
-import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
+import { defineTool, maxUrlChars, shorten, type ToolCall, type ToolResult } from "./tool.ts";
 
 const pageChars = 20_000;
 const bodyChars = 8_000;
@@ -48,7 +48,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
   /** The llms.txt files that a search has requested. */
   const requested = new Set<string>();
 
-  async function send(url: string, options: RequestOptions, { id, signal, report }: Call): Promise<Outcome> {
+  async function send(url: string, options: RequestOptions, { id, signal, report }: ToolCall): Promise<Outcome> {
     const { provenance, foundOn } = sourceOf(url);
     const method = options.method ?? "GET";
     const event = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "task" as const };
@@ -82,7 +82,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
   }
 
   /** Reads a page, adds its sections to the library and records its links. */
-  async function open(url: string, call: Call) {
+  async function open(url: string, call: ToolCall) {
     const outcome = await send(url, { headers: { accept: readerAccept } }, call);
     if (!outcome.ok) return { miss: { url, error: outcome.kind, message: outcome.message } };
     const { status, url: finalUrl } = outcome.response;
@@ -94,16 +94,16 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       const message = `${url} has the content type ${outcome.type}, which is not text`;
       return { miss: { url, status, contentType: outcome.type, message } };
     }
-    const miss = { url, status, message: `${url} returned status ${status}`, text: shortened(page.markdown, 2000) };
+    const miss = { url, status, message: `${url} returned status ${status}`, text: shorten(page.markdown, 2000) };
     if (status < 200 || status > 299) return { miss };
     return { page, status };
   }
 
   const tools = {
-    fetch_page: spec({
+    fetch_page: defineTool({
       description: `Read a page of the docs as Markdown, at most ${pageChars} characters per call; set from to continue in a longer page.`,
       input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
-      async run({ url, from = 0 }, call): Promise<Result> {
+      async run({ url, from = 0 }, call): Promise<ToolResult> {
         const earlier = from > 0 ? library.pages.get(plain(url)) : null;
         const result = earlier ? { page: earlier, status: 200 } : await open(url, call);
         if (!result.page) return { ok: false, output: result.miss };
@@ -120,24 +120,24 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
         };
       },
     }),
-    search_docs: spec({
+    search_docs: defineTool({
       description:
         "Search the pages read so far, and the pages listed in the llms.txt of the docs, by keywords. Returns sections with their URLs.",
       input: z.object({ query: z.string() }),
-      async run({ query }, call): Promise<Result> {
+      async run({ query }, call): Promise<ToolResult> {
         for (const origin of new Set(task.startUrls.map((url) => new URL(url).origin))) {
           const url = `${origin}/llms.txt`;
           if (requested.has(url)) continue;
           requested.add(url);
           const { page } = await open(url, call);
-          for (const { url: address, text } of page?.links ?? []) addListed(library, address, text);
+          for (const { url: address, text } of page?.links ?? []) addListedUrl(library, address, text);
         }
         const sections = searchLibrary(library, query);
         for (const { url } of sections) learn(url, { provenance: "search", foundOn: null });
         return { ok: true, output: { found: sections } };
       },
     }),
-    http_request: spec({
+    http_request: defineTool({
       description: `Send an HTTP request to the product, such as its API. Returns status, headers and up to ${bodyChars} characters of the body. Redirects are not followed.`,
       input: z.object({
         url: z.string(),
@@ -145,7 +145,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
         headers: z.record(z.string(), z.string()).optional(),
         body: z.string().optional(),
       }),
-      async run({ url, method, headers = {}, body }, call): Promise<Result> {
+      async run({ url, method, headers = {}, body }, call): Promise<ToolResult> {
         const objection = objectionTo(headers);
         if (objection !== null) return { ok: false, output: { url, message: objection } };
         const outcome = await send(url, { method, headers, body, followRedirects: false }, call);
@@ -154,7 +154,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
         const response = {
           status,
           headers: Object.fromEntries([...outcome.response.headers].slice(0, 40)),
-          body: shortened(guard.text(outcome.response), bodyChars),
+          body: shorten(guard.text(outcome.response), bodyChars),
         };
         return {
           ok: status < 400,

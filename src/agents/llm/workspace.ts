@@ -4,7 +4,7 @@ import type { Relay } from "../relay/relay.ts";
 import { runCommand, stopReason } from "../sandbox/command.ts";
 import type { Task } from "../task.ts";
 import { createLiveOutput } from "./live-output.ts";
-import { type Call, type Result, shortened, spec } from "./tool.ts";
+import { defineTool, shorten, type ToolCall, type ToolResult } from "./tool.ts";
 
 const outputChars = 12_000;
 const fileChars = 20_000;
@@ -13,10 +13,10 @@ const maxSeconds = 240;
 
 type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isStreamed?: boolean };
 /** `stopped`: why it was stopped. */
-type Done = { exitCode: number; out: string; err: string; stopped: string | null };
+type JobResult = { exitCode: number; stdout: string; stderr: string; stopCause: string | null };
 
 /** A path below /workspace; null if it is invalid or leads out of it. */
-function inside(path: string): string | null {
+function toWorkspacePath(path: string): string | null {
   if (path.length > 4096 || path.includes("\0")) return null;
   const parts: string[] = [];
   for (const part of path.replace(/^\/workspace(?=\/|$)/, "").split("/")) {
@@ -28,8 +28,8 @@ function inside(path: string): string | null {
 }
 
 /** Rejects symbolic links that lead out of the workspace; `$1` is the path, `$2` the part of it that must exist. */
-const checked = (then: string) =>
-  `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a symbolic link points outside /workspace" >&2; exit 9;; esac; ${then}`;
+const withPathCheck = (command: string) =>
+  `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a symbolic link points outside /workspace" >&2; exit 9;; esac; ${command}`;
 
 /** Linux rejects arguments of 128 KiB or more, and ones with a null byte. */
 const maxCommandBytes = 120_000;
@@ -41,7 +41,7 @@ function objectionTo(command: string): string | null {
   return `the command has ${bytes} bytes, more than the limit of ${maxCommandBytes}; put it in a file with write_file and run that`;
 }
 
-const outside = (path: string): Result => {
+const toPathError = (path: string): ToolResult => {
   const short = path.slice(0, 200);
   return { ok: false, output: { path: short, message: `${short} is not a path in /workspace` } };
 };
@@ -59,83 +59,85 @@ type Execution = {
 export function workspaceTools(workspace: () => Workspace, openRelay: () => Promise<Relay>, task: Task) {
   const execution: Execution = { workspace, openRelay, task, isNearlyFull: false };
   return {
-    run_command: spec({
+    run_command: defineTool({
       description: `Run a command with sh in /workspace. Returns its exit code and output. Commands are stopped after ${defaultSeconds} seconds unless you set a longer timeout (at most ${maxSeconds}).`,
       input: z.object({ command: z.string(), seconds: z.number().int().min(1).max(maxSeconds).optional() }),
-      async run({ command, seconds = defaultSeconds }, call): Promise<Result> {
+      async run({ command, seconds = defaultSeconds }, call): Promise<ToolResult> {
         const objection = objectionTo(command);
         if (objection !== null) return { ok: false, output: { message: objection } };
         const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
-        const { exitCode, out, err, stopped } = await runJob(
+        const { exitCode, stdout, stderr, stopCause } = await runJob(
           execution,
           { argv: ["sh", "-c", script, "sh", command], seconds, online: true, isStreamed: true },
           call,
         );
-        const message = stopped ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
+        const message = stopCause ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
         const ok = message === null;
-        const result = { exitCode, stdout: shortened(out, outputChars), stderr: shortened(err, outputChars / 2) };
+        const result = { exitCode, stdout: shorten(stdout, outputChars), stderr: shorten(stderr, outputChars / 2) };
         return {
           ok,
-          output: ok ? result : { message: [message, lastLine(err || out)].filter(Boolean).join(": "), ...result },
+          output: ok
+            ? result
+            : { message: [message, lastLine(stderr || stdout)].filter(Boolean).join(": "), ...result },
         };
       },
     }),
-    read_file: spec({
+    read_file: defineTool({
       description: "Read a text file in /workspace.",
       input: z.object({ path: z.string() }),
-      async run({ path }, call): Promise<Result> {
-        const real = inside(path);
-        if (!real) return outside(path);
-        const script = checked(
+      async run({ path }, call): Promise<ToolResult> {
+        const workspacePath = toWorkspacePath(path);
+        if (!workspacePath) return toPathError(path);
+        const script = withPathCheck(
           `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileChars * 4} -- "$real"`,
         );
-        const result = await runJob(execution, { argv: ["sh", "-c", script, "sh", real] }, call);
+        const result = await runJob(execution, { argv: ["sh", "-c", script, "sh", workspacePath] }, call);
         const message = problemOf(result);
         if (message) return { ok: false, output: { path, message } };
-        return { ok: true, output: { path, text: shortened(result.out, fileChars) } };
+        return { ok: true, output: { path, text: shorten(result.stdout, fileChars) } };
       },
     }),
-    write_file: spec({
+    write_file: defineTool({
       description: "Write a text file in /workspace, creating its directories.",
       input: z.object({ path: z.string(), text: z.string() }),
-      async run({ path, text }, call): Promise<Result> {
-        const real = inside(path);
-        if (!real) return outside(path);
-        const script = checked('mkdir -p -- "$(dirname -- "$real")" && cat > "$real"');
+      async run({ path, text }, call): Promise<ToolResult> {
+        const workspacePath = toWorkspacePath(path);
+        if (!workspacePath) return toPathError(path);
+        const script = withPathCheck('mkdir -p -- "$(dirname -- "$real")" && cat > "$real"');
         const message = problemOf(
-          await runJob(execution, { argv: ["sh", "-c", script, "sh", real], stdin: text }, call),
+          await runJob(execution, { argv: ["sh", "-c", script, "sh", workspacePath], stdin: text }, call),
         );
         return message
           ? { ok: false, output: { path, message } }
           : { ok: true, output: { path, bytes: Buffer.byteLength(text) } };
       },
     }),
-    list_files: spec({
+    list_files: defineTool({
       description: "List the files in a directory of /workspace recursively, with their sizes.",
       input: z.object({ path: z.string().default("/workspace") }),
-      async run({ path }, call): Promise<Result> {
-        const real = inside(path);
-        if (!real) return outside(path);
+      async run({ path }, call): Promise<ToolResult> {
+        const workspacePath = toWorkspacePath(path);
+        if (!workspacePath) return toPathError(path);
         const find = `find "$real" -mindepth 1 \\( -name node_modules -o -name .git -o -path /workspace/.home \\) -prune -o -printf '%P %s %y\\n' | head -500`;
-        const result = await runJob(execution, { argv: ["sh", "-c", checked(find), "sh", real] }, call);
+        const result = await runJob(execution, { argv: ["sh", "-c", withPathCheck(find), "sh", workspacePath] }, call);
         const message = problemOf(result);
         if (message) return { ok: false, output: { path, message } };
-        return { ok: true, output: { path, files: result.out.trim().split("\n").filter(Boolean) } };
+        return { ok: true, output: { path, files: result.stdout.trim().split("\n").filter(Boolean) } };
       },
     }),
   };
 }
 
-const problemOf = ({ exitCode, err, stopped }: Done): string | null =>
-  stopped ?? (exitCode === 0 ? null : lastLine(err) || `exit code ${exitCode}`);
+const problemOf = ({ exitCode, stderr, stopCause }: JobResult): string | null =>
+  stopCause ?? (exitCode === 0 ? null : lastLine(stderr) || `exit code ${exitCode}`);
 
 const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
 
 async function runJob(
   execution: Execution,
   { argv, stdin = "", seconds = 30, online = false, isStreamed = false }: Job,
-  { id, signal, report }: Call,
-): Promise<Done> {
+  { id, signal, report }: ToolCall,
+): Promise<JobResult> {
   const { limits, workspace: setup } = execution.task;
   const onText = (text: string) => report({ type: "message", text, id });
   const live = isStreamed ? { stdout: createLiveOutput(onText), stderr: createLiveOutput(onText) } : null;
@@ -156,8 +158,8 @@ async function runJob(
       signal,
     });
     if (result.limit) report({ type: "limit", ...result.limit });
-    const { exitCode, stdout: out, stderr: err } = result;
-    return { exitCode, out, err, stopped: stopReason(result, seconds) };
+    const { exitCode, stdout, stderr } = result;
+    return { exitCode, stdout, stderr, stopCause: stopReason(result, seconds) };
   } finally {
     live?.stdout.stop();
     live?.stderr.stop();

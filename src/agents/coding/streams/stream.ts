@@ -1,6 +1,6 @@
 import type { AgentEvent } from "../../agent.ts";
 import { type Fields, list, object, text } from "../../fields.ts";
-import { bounded, shortened } from "../../llm/tool.ts";
+import { boundFields, shorten } from "../../llm/tool.ts";
 
 /** How an agent reports its end. `error`: what ended it early; `status`: that of the model's response, if reported. */
 export type StreamEnd = {
@@ -88,7 +88,7 @@ const ownName = (name: string, tool: string) => (tool === name ? {} : { ownName:
 /** A tool call by the agent's name for it. `tool`: evald's name, if the agent reports the kind of tool. */
 export function toCall(id: string, name: string, input: unknown, tool = toolOf(name)): AgentEvent {
   const fields = typeof input === "string" ? { input } : object(input);
-  return { type: "tool_call", id, tool, input: bounded(inputOf(tool, fields)), ...ownName(name, tool) };
+  return { type: "tool_call", id, tool, input: boundFields(inputOf(tool, fields)), ...ownName(name, tool) };
 }
 
 function inputOf(tool: string, input: Fields): Fields {
@@ -127,7 +127,7 @@ export function toResult(
     output: {
       ...(hasSucceeded ? {} : { message: [reason, lastLine].filter(Boolean).join(": ") }),
       ...(exitCode === null ? {} : { exitCode }),
-      text: shortened(output, maxOutputChars),
+      text: shorten(output, maxOutputChars),
     },
     ...ownName(name, tool),
   };
