@@ -6,7 +6,7 @@ export async function runThread(): Promise<void> {
   lowerThreadPriority();
   const data = threadData<{ work: "grade"; file: string } | { work: "export"; file: string; baseUrl: string }>();
   if (data.work === "grade") {
-    const { createGradingAnswers } = await import("../reports/grader.ts");
+    const { createTaskRunner: createGradingAnswers } = await import("../reports/grader.ts");
     serveOrders(() => createGradingAnswers(data.file));
   } else {
     const { createExportAnswers } = await import("../exchange/export-thread.ts");

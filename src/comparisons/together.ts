@@ -1,4 +1,4 @@
-import { type Difference, differencesOf, differenceWords, isOfAgents } from "../reports/differences.ts";
+import { type Difference, describeDifference, differencesOf, isAgentDifference } from "../reports/differences.ts";
 import type { Side } from "./sides.ts";
 import { judgeSides } from "./verdict.ts";
 
@@ -19,8 +19,8 @@ export function judgeTogether(sides: Side[], earlier: Difference[], { acrossAgen
   const isPair = before && after && sides.length === 2;
   const graded = sides.map(({ runs }) => runs.filter(({ report }) => report !== null));
   const all = earlier.length > 0 || !isPair ? earlier : differencesOf(graded);
-  const differences = all.map(differenceWords);
-  const blocking = all.filter((each) => !(acrossAgents && isOfAgents(each))).map(differenceWords);
+  const differences = all.map(describeDifference);
+  const blocking = all.filter((each) => !(acrossAgents && isAgentDifference(each))).map(describeDifference);
   return {
     comparability: { same: differences.length === 0, differences },
     judged: isPair ? judgeSides(before, after, blocking, level) : null,

@@ -11,9 +11,9 @@ export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[],
 /** `isAgentsOwn`: the agent itself requested this URL, rather than a tool on its own. */
 export type Http = EventOf<"http"> & { isAgentsOwn?: boolean };
 
-export const failed = (http: Http) => http.status === null || http.status >= 400;
+export const hasFailed = (http: Http) => http.status === null || http.status >= 400;
 
-export const isHop = ({ status }: Http) => status !== null && status >= 300 && status < 400;
+export const isRedirect = ({ status }: Http) => status !== null && status >= 300 && status < 400;
 
 /** Probes for a convention of a site. The discovery checks grade the result, so a missing file costs nothing more. */
 export function isProbe(http: Http): boolean {
@@ -23,7 +23,7 @@ export function isProbe(http: Http): boolean {
 }
 
 /** Whether a tool call succeeded. The exit code or status takes precedence over the agent's own result. */
-export function hasWorked({ ok, output }: EventOf<"tool_result">): boolean {
+export function hasSucceeded({ ok, output }: EventOf<"tool_result">): boolean {
   const { exitCode, status } = output ?? {};
   const hasFailed = (typeof exitCode === "number" && exitCode !== 0) || (typeof status === "number" && status >= 400);
   return ok && !hasFailed;

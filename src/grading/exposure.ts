@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { pageKey } from "../net/page-key.ts";
-import { failed, isProbe, milestonesOf } from "./events.ts";
+import { hasFailed, isProbe, milestonesOf } from "./events.ts";
 import type { Facts } from "./facts.ts";
 import type { Exposure, Grounds, Listed, Visit } from "./grade.ts";
 import { normalizeAddress } from "./text.ts";
@@ -33,7 +33,7 @@ export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
     ...(facts.goalAnswer ? ["goal"] : []),
     ...checks.map(checkOf),
     ...facts.results.map(({ tool }) => `tool ${tool}`),
-    ...facts.surveyed.map(({ url }) => testedOn(url)),
+    ...facts.surveyedPages.map(({ url }) => testedOn(url)),
   ];
   return { visits: visitsOf(facts), listed: listedBy(facts, events), done: [...new Set(done)], ...base };
 }
@@ -48,7 +48,7 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
   };
   for (const http of taskRequests.filter((each) => !isProbe(each))) {
     const visit = at(http.url);
-    if (!failed(http)) visit.found[http.provenance] = (visit.found[http.provenance] ?? 0) + 1;
+    if (!hasFailed(http)) visit.found[http.provenance] = (visit.found[http.provenance] ?? 0) + 1;
     else {
       visit.misses++;
       if (http.provenance === "guessed") visit.guesses++;
@@ -64,12 +64,12 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
 }
 
 /** Pages on the hosts of the start URLs. */
-function listedBy({ starts, tests }: Facts, events: SessionEvent[]): Listed[] {
+function listedBy({ startUrls: starts, tests }: Facts, events: SessionEvent[]): Listed[] {
   const origins = new Set(starts.flatMap((start) => URL.parse(start)?.origin ?? []));
   const listings = [
     ...milestonesOf(events, "pages_listed").flatMap(({ detail: { by, urls } }) => urls.map((url) => ({ url, by }))),
     ...tests
-      .filter((http) => http.provenance === "link" && http.foundOn !== null && !failed(http))
+      .filter((http) => http.provenance === "link" && http.foundOn !== null && !hasFailed(http))
       .map(({ url }) => ({ url, by: "link" as const })),
   ];
   const listed = new Map<string, Listed>();

@@ -1,8 +1,16 @@
 import type { Check, Outcome, SessionEvent } from "../agents/agent.ts";
 import type { LinkEdit } from "../agents/milestones.ts";
 import { pageKey } from "../net/page-key.ts";
-import { attemptOf, isRealWork } from "./attempts.ts";
-import { type EventOf, failed, type Http, hasWorked, isHop, type MilestoneOf, milestonesOf } from "./events.ts";
+import { actionsOf, isRealWork } from "./call-actions.ts";
+import {
+  type EventOf,
+  type Http,
+  hasFailed,
+  hasSucceeded,
+  isRedirect,
+  type MilestoneOf,
+  milestonesOf,
+} from "./events.ts";
 import { type Failure, failuresOf } from "./failures.ts";
 import { type GoalAnswer, goalAnswerOf } from "./goal-answer.ts";
 import type { Scope } from "./grade.ts";
@@ -13,12 +21,12 @@ import { clamp } from "./methodology.ts";
 import { line, lineOrNull, normalizeAddress } from "./text.ts";
 
 /** The latest result of a check, with its event. */
-export type SeenCheck = Check & {
+export type CheckResult = Check & {
   key: string;
   seq: number;
   toolId: string;
   /** It is about a page on which the answer to the goal doesn't depend. */
-  elsewhere: boolean;
+  isOnUnrelatedPage: boolean;
   /** Its result before the agent started; null: not run then. */
   before?: Check["status"] | null;
 };
@@ -29,9 +37,9 @@ export type Facts = {
   kind: "rules" | "model" | null;
   model: string | null;
   goal: string | null;
-  starts: string[];
+  startUrls: string[];
   /** Tools that the agent didn't have, and why. */
-  missing: string[];
+  missingTools: string[];
   /** ID and version of a coding agent that evald was not tested with; null otherwise. */
   untestedAgent: string | null;
   /** The cost in USD that the agent itself reports; null if it doesn't. */
@@ -45,17 +53,17 @@ export type Facts = {
   endReason: string | null;
   endSeq: number | null;
   elapsedMs: number | null;
-  checks: SeenCheck[];
+  checks: CheckResult[];
   /** The checks that determine whether the goal was met. */
-  declared: SeenCheck[];
+  successChecks: CheckResult[];
   /** Requests of the agent, without redirect hops and successful tunnels, which stay open as long as a program likes. */
   taskRequests: Http[];
   tests: Http[];
   pages: PageRead[];
   /** Pages, by page key, whose text the agent had read at another URL. */
-  repeated: Set<string>;
+  repeatedPages: Set<string>;
   /** Pages read only by the survey. */
-  surveyed: PageRead[];
+  surveyedPages: PageRead[];
   goalTerms: string[];
   /** Pages, by page key, that contain words of the goal. */
   pagesWithTerms: Set<string>;
@@ -81,9 +89,9 @@ const idleTools = ["fetch_page", "search_docs", "read_file", "list_files", "writ
 const speakingTools = ["ask_human", "report_friction", "finish"];
 
 /** A call that does something, rather than read, write a file or report. */
-function isAct(call: EventOf<"tool_call">, hosts: Hosts): boolean {
+function isAction(call: EventOf<"tool_call">, hosts: Hosts): boolean {
   if (call.tool === declaredTool || idleTools.includes(call.tool) || speakingTools.includes(call.tool)) return false;
-  return isRealWork(attemptOf(call, []), hosts.isProduct);
+  return isRealWork(actionsOf(call, []), hosts.isProduct);
 }
 
 /** The tool name under which the service reports the results of success checks. */
@@ -97,7 +105,7 @@ function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
     }),
   );
   return events.map((event) => {
-    if (event.type === "tool_result" && event.tool !== declaredTool) return { ...event, ok: hasWorked(event) };
+    if (event.type === "tool_result" && event.tool !== declaredTool) return { ...event, ok: hasSucceeded(event) };
     const isAgentsOwn =
       event.type === "http" && event.id !== null && urlOfCall.get(event.id) === normalizeAddress(event.url);
     return isAgentsOwn ? { ...event, isAgentsOwn } : event;
@@ -105,38 +113,43 @@ function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
 }
 
 /** The facts in the events of a session; `judgement` is the judge's result. */
-export function factsOf(unordered: SessionEvent[], judgement: Judgement | null = null): Facts {
-  const ordered = unordered.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
+export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | null = null): Facts {
+  const ordered = sessionEvents.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
   const milestones = ordered.filter(({ type }) => type === "milestone");
   const started = milestonesOf(milestones, "started").at(-1)?.detail;
   const kind = started?.kind ?? null;
   const isModel = kind === "model";
   const events = isModel ? correctModelEvents(ordered) : ordered;
-  const of = <T extends SessionEvent["type"]>(type: T) => events.filter((e): e is EventOf<T> => e.type === type);
-  const end = of("end").at(-1);
+  const eventsOfType = <T extends SessionEvent["type"]>(type: T) =>
+    events.filter((e): e is EventOf<T> => e.type === type);
+  const end = eventsOfType("end").at(-1);
   const claimedUsd = milestonesOf(milestones, "agent_usage").at(-1)?.detail.costUsd ?? 0;
-  const http = of("http");
-  const checks = lastChecks(of("tool_result"));
+  const http = eventsOfType("http");
+  const checks = lastChecks(eventsOfType("tool_result"));
   const pagesRead = Map.groupBy(milestonesOf(milestones, "page_read"), ({ phase }) => phase ?? "task");
   const pages = (pagesRead.get("task") ?? []).map(toPageRead);
   const goalAnswer = milestonesOf(milestones, "goal_answer").at(-1);
-  const taskRequests = http.filter((e) => e.purpose === "task" && !isHop(e) && (e.method !== "CONNECT" || failed(e)));
+  const taskRequests = http.filter(
+    (e) => e.purpose === "task" && !isRedirect(e) && (e.method !== "CONNECT" || hasFailed(e)),
+  );
   const { starts = [], product = null } = started ?? {};
   const hosts = hostsOf(starts, product, taskRequests);
   const failures = failuresOf(events, hosts, isModel);
-  const declared = countedChecks(checks, kind);
-  const outcome = honestOutcome(end?.outcome ?? "excluded", kind, declared, judgement);
+  const declared = successChecksOf(checks, kind);
+  const outcome = verifiedOutcome(end?.outcome ?? "excluded", kind, declared, judgement);
   return {
     kind,
     model: started?.model ?? null,
     goal: started?.goal || null,
-    starts,
-    missing: started?.missing ?? [],
+    startUrls: starts,
+    missingTools: started?.missing ?? [],
     untestedAgent: started?.isTried === false ? line(`${started.agent} ${started.version}`, 100) : null,
     // Agents that know no price of their model report 0.
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,
-    hasActed: of("tool_call").some((call) => isAct(call, hosts) && !failures.some(({ id }) => id === call.id)),
+    hasActed: eventsOfType("tool_call").some(
+      (call) => isAction(call, hosts) && !failures.some(({ id }) => id === call.id),
+    ),
     outcome,
     scope: scopeOf(kind, outcome),
     judgement,
@@ -144,22 +157,22 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     endSeq: (end ?? events.at(-1))?.seq ?? null,
     elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)),
     checks,
-    declared,
+    successChecks: declared,
     taskRequests,
     tests: http.filter((e) => e.purpose === "check"),
     pages,
-    repeated: new Set(milestonesOf(milestones, "page_repeated").map(({ detail }) => pageKey(detail.url))),
-    surveyed: (pagesRead.get("survey") ?? []).map(toPageRead),
+    repeatedPages: new Set(milestonesOf(milestones, "page_repeated").map(({ detail }) => pageKey(detail.url))),
+    surveyedPages: (pagesRead.get("survey") ?? []).map(toPageRead),
     goalTerms: milestonesOf(milestones, "goal_terms").at(-1)?.detail.terms ?? [],
     pagesWithTerms: new Set(milestonesOf(milestones, "section_matched").map(({ detail }) => pageKey(detail.url))),
     goalAnswer: goalAnswer ? goalAnswerOf(goalAnswer) : null,
     linkEdits: linkEditsOf(events, isModel),
     failures,
-    calls: of("tool_call").filter(({ tool }) => !isModel || tool !== declaredTool),
-    results: of("tool_result").filter(({ tool }) => !isModel || tool !== declaredTool),
-    usage: of("usage"),
-    interruptions: of("interruption"),
-    limits: of("limit").filter(({ near }) => !near),
+    calls: eventsOfType("tool_call").filter(({ tool }) => !isModel || tool !== declaredTool),
+    results: eventsOfType("tool_result").filter(({ tool }) => !isModel || tool !== declaredTool),
+    usage: eventsOfType("usage"),
+    interruptions: eventsOfType("interruption"),
+    limits: eventsOfType("limit").filter(({ near }) => !near),
   };
 }
 
@@ -173,7 +186,7 @@ const toPageRead = ({ seq, detail: { url, title } }: MilestoneOf<"page_read">): 
  * Success checks that say something about the goal: those that failed before the agent started, and invariants.
  * Rule-based agents change nothing, so only invariants count for them. Checks that couldn't run before don't count.
  */
-function countedChecks(checks: SeenCheck[], kind: Facts["kind"]): SeenCheck[] {
+function successChecksOf(checks: CheckResult[], kind: Facts["kind"]): CheckResult[] {
   const declared = checks.filter((check) => check.group === "declared");
   return declared.filter((check) => check.invariant || (kind === "model" && check.before === "fail"));
 }
@@ -182,10 +195,10 @@ function countedChecks(checks: SeenCheck[], kind: Facts["kind"]): SeenCheck[] {
  * An agent's claim counts only against it: if it says that it failed, that outranks an undecided judge. Proof of
  * success requires success checks, which take precedence, or a judge whose claims the events confirm.
  */
-function honestOutcome(
+function verifiedOutcome(
   claimed: Outcome,
   kind: Facts["kind"],
-  declared: SeenCheck[],
+  declared: CheckResult[],
   judgement: Judgement | null,
 ): Outcome {
   if (claimed === "no_creds" || claimed === "excluded" || claimed === "scoring_failed") return claimed;
@@ -193,8 +206,8 @@ function honestOutcome(
   if (results.some(({ status }) => status !== "pass")) return "goal_not_met";
   if (results.length > 0 && results.length === declared.length) return "succeeded";
   if (kind !== "model") return "not_judged";
-  const judged = judgement?.verdict ? outcomeOf(judgement.verdict) : null;
-  if (judged && judged !== "not_judged") return judged;
+  const judgedOutcome = judgement?.verdict ? outcomeOf(judgement.verdict) : null;
+  if (judgedOutcome && judgedOutcome !== "not_judged") return judgedOutcome;
   if (claimed === "goal_not_met") return claimed;
   return judgement && !judgement.verdict ? "scoring_failed" : "not_judged";
 }
@@ -208,8 +221,8 @@ function scopeOf(kind: Facts["kind"], outcome: Outcome): Scope {
 /** Whether a check of a stored session has the numbers that its result is computed from. */
 const isMeasured = ({ share, weight }: Check): boolean => Number.isFinite(share) && Number.isFinite(weight);
 
-function lastChecks(results: EventOf<"tool_result">[]): SeenCheck[] {
-  const byKey = new Map<string, SeenCheck>();
+function lastChecks(results: EventOf<"tool_result">[]): CheckResult[] {
+  const byKey = new Map<string, CheckResult>();
   const before = new Map<string, Check["status"]>();
   for (const result of results) {
     // A stored list may be cut.
@@ -226,7 +239,7 @@ function lastChecks(results: EventOf<"tool_result">[]): SeenCheck[] {
         key,
         seq: result.seq,
         toolId: result.id,
-        elsewhere: result.phase === "survey" && check.needed !== true,
+        isOnUnrelatedPage: result.phase === "survey" && check.needed !== true,
       });
     }
   }

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../agents/agent.ts";
-import { type EventOf, failed, type Http, isProbe } from "./events.ts";
+import { type EventOf, type Http, hasFailed, isProbe } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
 import { line, lineOrNull, normalizeAddress } from "./text.ts";
 
@@ -41,7 +41,7 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
     events.flatMap((e) => (e.type === "http" && e.purpose === "check" && !isProbe(e) ? [e.id] : [])),
   );
   for (const event of events) {
-    if (event.type === "http" && event.purpose === "task" && failed(event) && !isProbe(event))
+    if (event.type === "http" && event.purpose === "task" && hasFailed(event) && !isProbe(event))
       addRequest(failures, event, hosts, isModel);
     if (event.type === "tool_result" && !event.ok) addResult(failures, event, calls, checkCallIds, hosts);
     // Failures between us and a model aren't the target's.

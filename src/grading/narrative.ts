@@ -62,7 +62,7 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): str
   const byRules = facts.kind !== "model";
   const goal = {
     succeeded:
-      byRules || facts.declared.some((check) => check.status === "pass")
+      byRules || facts.successChecks.some((check) => check.status === "pass")
         ? "The goal counts as reached because the success checks passed"
         : "The goal was reached: every part is proven",
     goal_not_met: `The goal was not reached, so the score is at most ${standardMethodology.notMetCap}`,
@@ -101,7 +101,7 @@ function describeSuccesses(facts: Facts, { dimensions }: Measured): string {
   );
 }
 
-function describeFailures(frictions: Friction[], { missing, untestedAgent }: Facts): string {
+function describeFailures(frictions: Friction[], { missingTools: missing, untestedAgent }: Facts): string {
   const missingNote =
     missing.length === 0 ? "" : ` Not available to the agent: ${list(missing.map((each) => line(each, 200)))}.`;
   const untestedNote =

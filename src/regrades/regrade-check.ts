@@ -22,8 +22,8 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
   if (since >= until) throw badRequest("Invalid since: must be before until and not in the future.");
   const promptId = input.promptId?.toLowerCase() ?? null;
   if (promptId !== null) {
-    const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
-    if (!db.select({ id: prompts.id }).from(prompts).where(own).get())
+    const isRequestedPrompt = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
+    if (!db.select({ id: prompts.id }).from(prompts).where(isRequestedPrompt).get())
       throw notFound(`No prompt has the ID ${input.promptId}.`);
   }
   const [current] = listMethodologies(config.methodology);
@@ -38,7 +38,7 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
       );
   }
   const counts = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
-  const end = { failureCause: null, failureDetail: null, createdAt, completedAt: null };
+  const endFields = { failureCause: null, failureDetail: null, createdAt, completedAt: null };
   const { hash } = regradeStampOf(methodology, judge);
   const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
   const row: RegradeRow = {
@@ -46,7 +46,7 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
     orgId: org,
     ...request,
     ...counts,
-    ...end,
+    ...endFields,
     status: "pending",
     batch: 1,
     cursor: "",
@@ -59,10 +59,10 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
 export function checkNoOverlap({ db }: Context, row: RegradeRow): void {
   if (row.judge === null) return;
   const { orgId, promptId, since, until, completedAt, hash } = regrades;
-  const overlaps = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
-  const samePrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
-  const own = and(overlaps, gt(until, row.since), samePrompt);
-  const other = db.select({ id: regrades.id }).from(regrades).where(own).get();
+  const sharesPeriodAndJudge = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
+  const sharesPrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
+  const isOverlapping = and(sharesPeriodAndJudge, gt(until, row.since), sharesPrompt);
+  const other = db.select({ id: regrades.id }).from(regrades).where(isOverlapping).get();
   if (other)
     throw conflict(
       `Regrade ${other.id} is already judging these sessions with the same judge. Wait for it to end, or cancel it.`,

@@ -6,7 +6,7 @@ import type { Scope } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
 import { mean, median, predictionInterval } from "../stats/estimates.ts";
 import { metricNames, round, rounded } from "../stats/repeats.ts";
-import { argsKey, type Comparand, comparedScope, differencesOf, differenceWords } from "./differences.ts";
+import { argsKey, type Comparand, comparedScope, describeDifference, differencesOf } from "./differences.ts";
 import type { PublishedRun, RunRow } from "./run-rows.ts";
 import { publishedRunRows, runRowsOfEvals } from "./run-rows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
@@ -100,7 +100,7 @@ function toReportBaseline(
     to: toIso(Math.max(...times)),
   };
   // Why the pinned baseline isn't comparable. The rolling window always is.
-  const differences = differencesOf([runs, [comparandOf(report)]]).map(differenceWords);
+  const differences = differencesOf([runs, [comparandOf(report)]]).map(describeDifference);
   if (differences.length > 0) return { ...description, differences, score: null, dimensions: [], metrics: [] };
   const { value, low, high } = rounded(predictionInterval(runs.flatMap((run) => run.report?.score ?? [])), 1);
   return {

@@ -29,12 +29,12 @@ const readers: Record<Difference["field"], (run: Comparand) => string | null> = 
   agentVersion: ({ agentVersion }) => agentVersion,
   model: ({ model }) => model ?? "none",
   context: ({ contextDigest }) => contextDigest ?? "none",
-  methodology: ({ methodology }) => methodology && methodologyWords(methodology),
+  methodology: ({ methodology }) => methodology && describeMethodology(methodology),
   scope: ({ scope }) => scope,
   templateArgs: ({ templateArgs }) => argsKey(templateArgs),
 };
 
-export const methodologyWords = ({ id, hash, judge }: { id: string; hash: string; judge: string | null }): string =>
+export const describeMethodology = ({ id, hash, judge }: { id: string; hash: string; judge: string | null }): string =>
   `${id} ${hash.slice(0, 8)}${judge ? ` ${judge}` : ""}`;
 
 /** Template arguments as text, independent of their order. */
@@ -53,19 +53,19 @@ export function differencesOf(groups: Comparand[][]): Difference[] {
   return fields.flatMap((field) => {
     const values = groups.map((runs) => valuesOf(field, runs));
     const isSame = new Set(values.flat()).size < 2;
-    const isEven = field === "templateArgs" && new Set(values.map((each) => String(each.toSorted()))).size === 1;
-    if (isSame || isEven || (isPaired && (field === "prompt" || field === "templateArgs"))) return [];
+    const hasSameArgs = field === "templateArgs" && new Set(values.map((each) => String(each.toSorted()))).size === 1;
+    if (isSame || hasSameArgs || (isPaired && (field === "prompt" || field === "templateArgs"))) return [];
     const [before = [], ...rest] = values;
     return [{ field, before, after: [...new Set(rest.flat())] }];
   });
 }
 
-const ofAgent: Difference["field"][] = ["agent", "agentVersion", "model", "context"];
+const agentFields: Difference["field"][] = ["agent", "agentVersion", "model", "context"];
 
 /** Whether a difference is only that each side has another agent, version, model or context than the other. */
-export const isOfAgents = ({ field, before, after }: Difference): boolean =>
-  ofAgent.includes(field) && before.length === 1 && after.length === 1;
+export const isAgentDifference = ({ field, before, after }: Difference): boolean =>
+  agentFields.includes(field) && before.length === 1 && after.length === 1;
 
 /** For example `model: openai/gpt-5 against anthropic/claude-opus-4-8`. */
-export const differenceWords = ({ field, before, after }: Difference): string =>
+export const describeDifference = ({ field, before, after }: Difference): string =>
   `${field}: ${[...new Set([...before, ...after])].join(" vs. ")}`;

@@ -10,23 +10,27 @@ import { createThread, hasThreads } from "../jobs/thread.ts";
 import { readSession, type SessionId } from "./session-events.ts";
 
 /** Work on a stored session. */
-type Order = { session: SessionId } & (
+type SessionTask = { session: SessionId } & (
   | { work: "grade"; judging: SessionEvent[] | null; methodology: Methodology }
   | { work: "askJudge"; text: string; goal: string }
   | { work: "checkAnswer"; output: unknown; goal: string }
 );
-type Result = Grade | JudgePrompt | ReturnType<typeof readAnswer>;
+type SessionTaskResult = Grade | JudgePrompt | ReturnType<typeof readAnswer>;
 
 /** A large session takes seconds. A hostile one must not take forever. */
 const timeoutMs = 120_000;
 
 /** Works on one session at a time, with a database connection of its own, so that no session delays a request. */
 const threadOf = perContext(({ db }) =>
-  createThread<Order, Result>({ data: { work: "grade", file: db.$client.filename }, what: "grading", timeoutMs }),
+  createThread<SessionTask, SessionTaskResult>({
+    data: { work: "grade", file: db.$client.filename },
+    what: "grading",
+    timeoutMs,
+  }),
 );
 
-const request = async (ctx: Context, order: Order): Promise<Result> =>
-  hasThreads() ? await threadOf(ctx).ask(order) : answerTo(ctx.db, order);
+const runTask = async (ctx: Context, task: SessionTask): Promise<SessionTaskResult> =>
+  hasThreads() ? await threadOf(ctx).ask(task) : runTaskHere(ctx.db, task);
 
 /**
  * Grades a stored session in the grading thread. `judging`: the events of another judge in place of the stored ones; null: those. Throws what
@@ -37,34 +41,34 @@ export const gradeStored = (
   session: SessionId,
   judging: SessionEvent[] | null,
   methodology: Methodology,
-): Promise<Grade> => request(ctx, { work: "grade", session, judging, methodology }) as Promise<Grade>;
+): Promise<Grade> => runTask(ctx, { work: "grade", session, judging, methodology }) as Promise<Grade>;
 
 /** What a judge is asked about a stored session. `text`, `goal`: of the task. Throws like `gradeStored`. */
 export const judgePromptFor = (ctx: Context, session: SessionId, text: string, goal: string): Promise<JudgePrompt> =>
-  request(ctx, { work: "askJudge", session, text, goal }) as Promise<JudgePrompt>;
+  runTask(ctx, { work: "askJudge", session, text, goal }) as Promise<JudgePrompt>;
 
 /** Checks the response of a judge against the stored session. Throws like `gradeStored`. */
 export const checkJudgeAnswer = (ctx: Context, session: SessionId, output: unknown, goal: string) =>
-  request(ctx, { work: "checkAnswer", session, output, goal }) as Promise<ReturnType<typeof readAnswer>>;
+  runTask(ctx, { work: "checkAnswer", session, output, goal }) as Promise<ReturnType<typeof readAnswer>>;
 
 /** Ends the grading thread. */
 export const closeGrader = (ctx: Context): Promise<void> => threadOf(ctx).end();
 
-function answerTo(db: Db, order: Order): Result {
-  const stored = readSession(db, order.session);
+function runTaskHere(db: Db, task: SessionTask): SessionTaskResult {
+  const stored = readSession(db, task.session);
   const { session } = splitJudging(stored);
-  switch (order.work) {
+  switch (task.work) {
     case "grade":
-      return gradeSession(order.judging === null ? stored : [...session, ...order.judging], order.methodology);
+      return gradeSession(task.judging === null ? stored : [...session, ...task.judging], task.methodology);
     case "askJudge":
-      return judgePromptOf(session, order);
+      return judgePromptOf(session, task);
     case "checkAnswer":
-      return readAnswer(order.output, order.goal, session);
+      return readAnswer(task.output, task.goal, session);
   }
 }
 
 /** In the grading thread: how it answers. */
-export function createGradingAnswers(file: string): (order: Order) => Result {
+export function createTaskRunner(file: string): (task: SessionTask) => SessionTaskResult {
   const db = openReader(file);
-  return (order) => answerTo(db, order);
+  return (task) => runTaskHere(db, task);
 }

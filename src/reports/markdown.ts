@@ -18,7 +18,7 @@ import type { Recommendation, Report } from "./schema.ts";
 
 /**
  * A report as Markdown that also reads well as plain text. Text from the target is escaped to single lines without control characters or
- * markup. `kept`: false for a report that is not stored and therefore has no URL.
+ * markup. `isStored`: false for a report that is not stored and therefore has no URL.
  */
 export function reportMarkdown(report: Report, { isStored = true } = {}): string {
   const { nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;

@@ -3,7 +3,7 @@ import type { Provenance, SessionEvent } from "../agents/agent.ts";
 import type { Context } from "../context.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { uselessPages } from "../grading/dimensions/useless-pages.ts";
-import { failed, type Http, isProbe } from "../grading/events.ts";
+import { type Http, hasFailed, isProbe } from "../grading/events.ts";
 import { factsOf } from "../grading/facts.ts";
 import { pageKey } from "../net/page-key.ts";
 import { toSessionEvent } from "./session-events.ts";
@@ -63,8 +63,8 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
     goalAnswer?.state === "likely" ? goalAnswer.sections.map(({ url }) => url !== null && pageKey(url)) : [],
   );
   const kindOf = (http: Http, page: string): StepKind =>
-    failed(http) ? "missed" : goal.has(page) ? "goal" : astray.has(page) ? "astray" : "read";
-  const requests = facts.taskRequests.filter((http) => !(isProbe(http) && failed(http)));
+    hasFailed(http) ? "missed" : goal.has(page) ? "goal" : astray.has(page) ? "astray" : "read";
+  const requests = facts.taskRequests.filter((http) => !(isProbe(http) && hasFailed(http)));
   const visits = Map.groupBy(requests, (http) => pageKey(http.url));
   const steps: Step[] = [];
   const positions = new Map<string, number>();

@@ -15,7 +15,7 @@ import { createRedaction } from "../redaction/redaction.ts";
 import { readSessionInTurns, type SessionId, toSessionEvent } from "../reports/session-events.ts";
 import { callJudge, type JudgeCall } from "./judge-call.ts";
 import type { RunRow } from "./run-row.ts";
-import { openSession, storable } from "./session.ts";
+import { openSession, toStoredFields } from "./session.ts";
 import { budgetOfRun } from "./spending.ts";
 
 // A model judges stored sessions. Its request, answer and cost are stored as session events, after the agent's own and with the source
@@ -106,7 +106,7 @@ export async function rejudgeSession(ctx: Context, rejudging: Rejudging): Promis
   const task = { ...toTask(run, (text) => clean(text)), usd: maxUsd, mustHavePrice: false };
   const events: SessionEvent[] = [];
   const add = ({ type, ...fields }: AgentEvent) => {
-    const { data } = storable(fields, clean);
+    const { data } = toStoredFields(fields, clean);
     const seq = last.seq + 1 + events.length;
     events.push(toSessionEvent({ seq, at: ctx.now(), tMs: last.tMs, type, source: "runner", data }));
   };

@@ -29,7 +29,7 @@ import {
 } from "./schema.ts";
 import { getSpending } from "./spending.ts";
 
-const idempotent = Type.Object({
+const idempotencyHeaders = Type.Object({
   "idempotency-key": Type.Optional(
     IdempotencyKey(
       "1 to 255 visible ASCII characters. Repeating a request with the same key within 24 hours returns the same run; using the key for a different request is a conflict.",
@@ -37,9 +37,9 @@ const idempotent = Type.Object({
   ),
 });
 
-const path = Type.Object({ runId: PathId("ID of the run") });
+const runPath = Type.Object({ runId: PathId("ID of the run") });
 
-const ended = "end";
+const streamEndId = "end";
 
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
 async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () => boolean) {
@@ -49,7 +49,11 @@ async function* toMessages(progress: ReturnType<typeof followRun>, mayRead: () =
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
       yield { event: "event", id: formatPosition({ ...position, seq: event.seq }), data };
     }
-    yield { event: "run", id: run.completedAt === null ? formatPosition(position) : ended, data: JSON.stringify(run) };
+    yield {
+      event: "run",
+      id: run.completedAt === null ? formatPosition(position) : streamEndId,
+      data: JSON.stringify(run),
+    };
   }
 }
 
@@ -86,7 +90,7 @@ const requestRoutes = (ctx: Context) =>
         return toRunResponse(ctx.baseUrl(), accepted);
       },
       {
-        headers: idempotent,
+        headers: idempotencyHeaders,
         params: Type.Object({ promptId: PathId("ID of the prompt") }),
         ...jsonBody(RunRequest),
         ...operation(
@@ -107,7 +111,7 @@ const requestRoutes = (ctx: Context) =>
         return getRun(ctx, orgOf(request, "run"), params.runId);
       },
       {
-        params: path,
+        params: runPath,
         ...operation(
           "Runs",
           "cancelRun",
@@ -133,8 +137,8 @@ const requestRoutes = (ctx: Context) =>
         return toRunResponse(ctx.baseUrl(), accepted);
       },
       {
-        headers: idempotent,
-        params: path,
+        headers: idempotencyHeaders,
+        params: runPath,
         ...operation(
           "Runs",
           "rerun",
@@ -166,7 +170,7 @@ const readRoutes = (ctx: Context) =>
       },
     )
     .get("/api/v1/runs/:runId", ({ request, params }) => getRun(ctx, orgOf(request), params.runId), {
-      params: path,
+      params: runPath,
       ...operation("Runs", "getRun", "Get a run, with its report once it is completed", {
         200: Run,
         ...errors(404),
@@ -178,22 +182,22 @@ const readRoutes = (ctx: Context) =>
         const { runId } = getRun(ctx, orgOf(request), params.runId);
         const last = headers["last-event-id"] ?? null;
         // Clients don't reconnect after this message, because the run has ended.
-        if (last === ended) return new Response(null, { status: 204 });
+        if (last === streamEndId) return new Response(null, { status: 204 });
         const org = orgOf(request);
-        return answerStream(ctx, org, (gone) =>
-          toMessages(followRun(ctx, org, runId, parsePosition(last), gone), () => mayStillRead(request)),
+        return answerStream(ctx, org, (closeSignal) =>
+          toMessages(followRun(ctx, org, runId, parsePosition(last), closeSignal), () => mayStillRead(request)),
         );
       },
       {
         headers: Type.Object({
           "last-event-id": Type.Optional(Type.String({ description: "ID of the last message received" })),
         }),
-        params: path,
+        params: runPath,
         ...followOperation,
       },
     )
     .get("/api/v1/runs/:runId/attempts", ({ request, params }) => listAttempts(ctx, orgOf(request), params.runId), {
-      params: path,
+      params: runPath,
       ...operation("Runs", "listAttempts", "List the attempts of a run, oldest first", {
         200: Type.Array(Attempt, { description: "Attempts, oldest first" }),
         ...errors(404),

@@ -39,7 +39,7 @@ const columns = {
     waitingFor: runs.waitingFor,
   },
   prompt: promptSummaryColumns,
-  rule: { successBar: prompts.successBar },
+  promptSettings: { successBar: prompts.successBar },
   report: runReportColumns,
 };
 
@@ -47,7 +47,10 @@ const org = bound("org");
 const page = { limit: bound("limit"), offset: bound("offset") };
 
 /** A report whose goal was not tested succeeds if its score passes the bar of its prompt. Without a score nothing passed. */
-function decided(report: RunReport, successBar: NonNullable<Run["report"]>["passedBar"]): NonNullable<Run["report"]> {
+function withSuccessBar(
+  report: RunReport,
+  successBar: NonNullable<Run["report"]>["passedBar"],
+): NonNullable<Run["report"]> {
   const { outcome, score, scope } = report;
   const isMeasured = outcome === "not_judged" && score !== null && scope === successBar?.scope;
   const passes = isMeasured && score >= successBar.minScore;
@@ -58,16 +61,16 @@ function decided(report: RunReport, successBar: NonNullable<Run["report"]>["pass
   return result;
 }
 
-const plans = perConnection((db: Db) => ({
-  all: pagePlan(db, { promptId: false, reportStatus: false }),
-  promptId: pagePlan(db, { promptId: true, reportStatus: false }),
-  reportStatus: pagePlan(db, { promptId: false, reportStatus: true }),
-  both: pagePlan(db, { promptId: true, reportStatus: true }),
+const pageQueries = perConnection((db: Db) => ({
+  all: preparePageQueries(db, { promptId: false, reportStatus: false }),
+  promptId: preparePageQueries(db, { promptId: true, reportStatus: false }),
+  reportStatus: preparePageQueries(db, { promptId: false, reportStatus: true }),
+  both: preparePageQueries(db, { promptId: true, reportStatus: true }),
 }));
 
-const runById = statement((db) => joined(db).where(and(eq(runs.orgId, org), eq(runs.id, bound("id")))));
+const runById = statement((db) => selectRuns(db).where(and(eq(runs.orgId, org), eq(runs.id, bound("id")))));
 
-type Row = ReturnType<ReturnType<typeof joined>["all"]>[number];
+type Row = ReturnType<ReturnType<typeof selectRuns>["all"]>[number];
 
 /** Throws not_found. */
 export function getRun(ctx: Context, org: OrgId, id: string): Run {
@@ -90,7 +93,7 @@ export function getRunFailure(ctx: Context, org: OrgId, id: string): StoredFailu
 
 /** The number of runs of a prompt, or in total. */
 export const countRuns = (ctx: Context, org: OrgId, promptId?: string): number =>
-  plans(ctx.db)[promptId ? "promptId" : "all"].total.get({ org, promptId, counted: "any" })?.n ?? 0;
+  pageQueries(ctx.db)[promptId ? "promptId" : "all"].total.get({ org, promptId, counted: "any" })?.n ?? 0;
 
 /** Newest first. */
 export function listRuns(
@@ -99,7 +102,9 @@ export function listRuns(
   { promptId, reportStatus }: RunFilter,
   { limit, offset }: Page,
 ): Paged<Run> {
-  const plan = plans(ctx.db)[promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"];
+  const queries = pageQueries(ctx.db)[
+    promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"
+  ];
   const values = {
     org,
     limit,
@@ -108,7 +113,7 @@ export function listRuns(
     reportStatus,
     counted: reportStatus ?? "any",
   };
-  return { items: plan.rows.all(values).map((each) => toRun(ctx, each)), total: plan.total.get(values)?.n ?? 0 };
+  return { items: queries.rows.all(values).map((each) => toRun(ctx, each)), total: queries.total.get(values)?.n ?? 0 };
 }
 
 /** The attempts of a run, oldest first. Throws not_found. */
@@ -138,7 +143,7 @@ export function listAttempts(ctx: Context, org: OrgId, id: string): Attempt[] {
     }));
 }
 
-const joined = (db: Db) =>
+const selectRuns = (db: Db) =>
   db
     .select(columns)
     .from(runs)
@@ -146,7 +151,7 @@ const joined = (db: Db) =>
     .leftJoin(reports, eq(reports.runId, runs.id));
 
 /** The IDs of a page are selected by one index alone; only those rows are then joined, however deep the page is. */
-function pagePlan(db: Db, { promptId, reportStatus }: { promptId: boolean; reportStatus: boolean }) {
+function preparePageQueries(db: Db, { promptId, reportStatus }: { promptId: boolean; reportStatus: boolean }) {
   const ids = reportStatus
     ? db
         .select({ id: reports.runId })
@@ -179,17 +184,18 @@ function pagePlan(db: Db, { promptId, reportStatus }: { promptId: boolean; repor
       ),
     );
   return {
-    rows: prepared(joined(db).where(inArray(runs.id, ids)).orderBy(desc(runs.id))),
+    rows: prepared(selectRuns(db).where(inArray(runs.id, ids)).orderBy(desc(runs.id))),
     total: prepared(total),
   };
 }
 
-function toRun(ctx: Context, { run, prompt, rule, report }: Row): Run {
+function toRun(ctx: Context, { run, prompt, promptSettings, report }: Row): Run {
   const { statusUrl, runUrl } = runUrls(ctx.baseUrl(), run.id);
   return {
     runId: run.id,
     status: run.status,
-    report: report && decided(toRunReport(report, reportUrl(ctx.baseUrl(), report.slug)), rule.successBar),
+    report:
+      report && withSuccessBar(toRunReport(report, reportUrl(ctx.baseUrl(), report.slug)), promptSettings.successBar),
     statusUrl,
     runUrl,
     completedAt: toIso(run.completedAt),

@@ -12,9 +12,9 @@ const batchRows = 100;
 const batchMs = 50;
 const maxPayloadBytes = 32 * 1024;
 /** Limits of buffering in memory while the disk is full or another process is writing. */
-const maxWaitingRows = 20_000;
-const maxWaitingBytes = 32 * 1024 * 1024;
-const maxWaitingMs = 60_000;
+const maxBufferedRows = 20_000;
+const maxBufferedBytes = 32 * 1024 * 1024;
+const maxBlockedMs = 60_000;
 const retryMs = 500;
 
 export type SessionWriter = {
@@ -39,24 +39,24 @@ export function openSession(
   { orgId, runId, attempt }: SessionId,
   mayWrite: () => boolean,
   onError: (error: unknown) => void,
-  after?: SessionEvent,
+  lastEvent?: SessionEvent,
 ): SessionWriter {
-  const startedAt = after ? after.at - after.tMs : now();
+  const startedAt = lastEvent ? lastEvent.at - lastEvent.tMs : now();
   const redaction = createRedaction(secrets);
-  let seq = after ? after.seq + 1 : 0;
-  let waiting: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
-  let waitingBytes = 0;
+  let seq = lastEvent ? lastEvent.seq + 1 : 0;
+  let buffered: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
+  let bufferedBytes = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   /** When the disk was found full or locked by another process, by the monotonic clock. */
-  let heldSince: number | null = null;
-  let failed: { error: unknown } | null = null;
+  let blockedSince: number | null = null;
+  let failure: { error: unknown } | null = null;
 
   /** Stores a batch. Keeps it in memory while that is not possible for now, within limits. Throws other errors. */
-  function store(): void {
+  function storeBatch(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (failed) throw failed.error;
-    const batch = waiting.slice(0, batchRows);
+    if (failure) throw failure.error;
+    const batch = buffered.slice(0, batchRows);
     if (batch.length === 0) return;
     try {
       withoutWaiting(db, () =>
@@ -69,16 +69,20 @@ export function openSession(
               if (type === "usage" && source !== "agent") pay(tx, orgId, at, data.costUsd as number | null);
         }),
       );
-      heldSince = null;
-      waiting = waiting.slice(batch.length);
-      for (const { bytes } of batch) waitingBytes -= bytes;
+      blockedSince = null;
+      buffered = buffered.slice(batch.length);
+      for (const { bytes } of batch) bufferedBytes -= bytes;
     } catch (error) {
-      heldSince ??= performance.now();
-      const bounded = waiting.length <= maxWaitingRows && waitingBytes <= maxWaitingBytes;
-      if ((diskFault(error) === "full" || isBusy(error)) && bounded && performance.now() - heldSince < maxWaitingMs)
+      blockedSince ??= performance.now();
+      const isWithinLimits = buffered.length <= maxBufferedRows && bufferedBytes <= maxBufferedBytes;
+      if (
+        (diskFault(error) === "full" || isBusy(error)) &&
+        isWithinLimits &&
+        performance.now() - blockedSince < maxBlockedMs
+      )
         return;
-      failed = { error };
-      waiting = [];
+      failure = { error };
+      buffered = [];
       onError(error);
       throw error;
     }
@@ -86,8 +90,8 @@ export function openSession(
 
   function storeInBackground(): void {
     try {
-      store();
-      if (waiting.length > 0) timer ??= setTimeout(storeInBackground, heldSince === null ? batchMs : retryMs);
+      storeBatch();
+      if (buffered.length > 0) timer ??= setTimeout(storeInBackground, blockedSince === null ? batchMs : retryMs);
     } catch {
       // Already passed to `onError`.
     }
@@ -97,52 +101,53 @@ export function openSession(
     hide: redaction.hide,
     clean: (text) => redaction.clean(text),
     append(event, source) {
-      if (failed) return;
+      if (failure) return;
       const at = now();
       const { type, ...fields } = event;
       // Output of a command that still runs arrives in several events, and a list of lines in several texts.
-      const of = `${source} ${type} ${"id" in event ? event.id : ""}`;
-      const { data, bytes } = storable(fields, (text, name) =>
-        redaction.clean(text, name, name === undefined ? name : `${of} ${name}`),
+      const textKey = `${source} ${type} ${"id" in event ? event.id : ""}`;
+      const { data, bytes } = toStoredFields(fields, (text, name) =>
+        redaction.clean(text, name, name === undefined ? name : `${textKey} ${name}`),
       );
       const tMs = Math.max(0, at - startedAt);
-      waiting.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
-      waitingBytes += bytes;
-      const tooMuch = waiting.length > maxWaitingRows || waitingBytes > maxWaitingBytes;
-      if (tooMuch || (heldSince === null && waiting.length >= batchRows)) storeInBackground();
+      buffered.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
+      bufferedBytes += bytes;
+      const isOverLimit = buffered.length > maxBufferedRows || bufferedBytes > maxBufferedBytes;
+      if (isOverLimit || (blockedSince === null && buffered.length >= batchRows)) storeInBackground();
       else timer ??= setTimeout(storeInBackground, batchMs);
     },
 
     async close(stop) {
       for (;;) {
-        store();
-        if (waiting.length === 0) return;
+        storeBatch();
+        if (buffered.length === 0) return;
         stop.throwIfAborted();
-        await Bun.sleep(heldSince === null ? 0 : retryMs);
+        await Bun.sleep(blockedSince === null ? 0 : retryMs);
       }
     },
   };
 }
 
 /** Steps to shrink a payload, mildest first: maximum characters per text and items per list. */
-const cuts = [
+const shrinkSteps = [
   ...[8192, 4096, 2048, 1024, 512, 256, 128, 64].map((chars) => ({ chars, items: Number.POSITIVE_INFINITY })),
   ...[512, 256, 128, 64, 32, 16, 8, 4, 2, 1].map((items) => ({ chars: 256, items })),
 ];
 
 /** Redacts an event and limits it to 32 KiB of JSON, by cutting texts and then lists; `cutBytes` is the number of bytes removed. */
-export function storable(
+export function toStoredFields(
   fields: Record<string, unknown>,
-  cleaned: (text: string, name?: string) => string,
+  redact: (text: string, name?: string) => string,
 ): { data: Record<string, unknown>; bytes: number } {
-  const clean = mapTexts(fields, cleaned, Number.POSITIVE_INFINITY, "", cleaned) as Record<string, unknown>;
+  const clean = mapTexts(fields, redact, Number.POSITIVE_INFINITY, "", redact) as Record<string, unknown>;
   const bytes = Buffer.byteLength(JSON.stringify(clean));
   if (bytes <= maxPayloadBytes) return { data: clean, bytes };
-  for (const { chars, items } of cuts) {
-    const shorter = (text: string) => (text.length > chars ? `${text.slice(0, chars).toWellFormed()}…` : text);
-    const cut = mapTexts(clean, shorter, items) as Record<string, unknown>;
-    const left = Buffer.byteLength(JSON.stringify(cut));
-    if (left <= maxPayloadBytes) return { data: { ...cut, cutBytes: bytes - left }, bytes: left };
+  for (const { chars, items } of shrinkSteps) {
+    const shorten = (text: string) => (text.length > chars ? `${text.slice(0, chars).toWellFormed()}…` : text);
+    const cut = mapTexts(clean, shorten, items) as Record<string, unknown>;
+    const remainingBytes = Buffer.byteLength(JSON.stringify(cut));
+    if (remainingBytes <= maxPayloadBytes)
+      return { data: { ...cut, cutBytes: bytes - remainingBytes }, bytes: remainingBytes };
   }
   return { data: { cutBytes: bytes }, bytes: 0 };
 }

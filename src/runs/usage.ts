@@ -9,23 +9,27 @@ import type { SessionId } from "../reports/session-events.ts";
 import type { Run } from "./schema.ts";
 
 /** Usage of a limit. `most` null: no limit. */
-export type Used = { name: string; unit: "seconds" | "usd" | "count"; used: number; most: number | null };
+export type LimitUsage = { name: string; unit: "seconds" | "usd" | "count"; used: number; limit: number | null };
 
 /** Usage of each limit in the last attempt of a run, most relevant first. */
-export function listUsed(
+export function listLimitUsage(
   { db, config, now }: Context,
   org: OrgId,
   { runId, startedAt, completedAt, agent }: Run,
   task: RunTask,
   attempt: number,
-): Used[] {
+): LimitUsage[] {
   const limits = decideLimits(task.limits, config);
-  const own = and(eq(sessionEvents.orgId, org), eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
-  const ofType = (type: string) => sql<number>`coalesce(sum(${sessionEvents.type} = ${type}), 0)`;
+  const isOfAttempt = and(
+    eq(sessionEvents.orgId, org),
+    eq(sessionEvents.runId, runId),
+    eq(sessionEvents.attempt, attempt),
+  );
+  const countOfType = (type: string) => sql<number>`coalesce(sum(${sessionEvents.type} = ${type}), 0)`;
   const count = db
-    .select({ tools: ofType("tool_call"), requests: ofType("http") })
+    .select({ tools: countOfType("tool_call"), requests: countOfType("http") })
     .from(sessionEvents)
-    .where(own)
+    .where(isOfAttempt)
     .get() ?? { tools: 0, requests: 0 };
   const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
   const model = db
@@ -35,26 +39,26 @@ export function listUsed(
       usd: sql<number>`coalesce(sum(${field("costUsd")}), 0)`,
     })
     .from(sessionEvents)
-    .where(and(own, eq(sessionEvents.type, "usage")))
+    .where(and(isOfAttempt, eq(sessionEvents.type, "usage")))
     .get() ?? { calls: 0, tokens: 0, usd: 0 };
   const seconds =
     startedAt === null ? 0 : ((completedAt === null ? now() : Date.parse(completedAt)) - Date.parse(startedAt)) / 1000;
   return [
-    { name: "Time", unit: "seconds", used: Math.max(0, seconds), most: limits.wallClockMs / 1000 },
-    { name: "Requests", unit: "count", used: count.requests, most: limits.maxRequests },
-    ...(agent.model === null ? [] : ofModel(limits, count.tools, model)),
+    { name: "Time", unit: "seconds", used: Math.max(0, seconds), limit: limits.wallClockMs / 1000 },
+    { name: "Requests", unit: "count", used: count.requests, limit: limits.maxRequests },
+    ...(agent.model === null ? [] : modelLimitUsage(limits, count.tools, model)),
   ];
 }
 
-const ofModel = (
+const modelLimitUsage = (
   { maxToolCalls, model: { calls, tokens, costUsd } }: Task["limits"],
   toolCalls: number,
   used: { calls: number; tokens: number; usd: number },
-): Used[] => [
-  { name: "Tool calls", unit: "count", used: toolCalls, most: maxToolCalls },
-  { name: "Model calls", unit: "count", used: used.calls, most: calls },
-  { name: "Tokens", unit: "count", used: used.tokens, most: tokens },
-  { name: "Cost", unit: "usd", used: used.usd, most: costUsd },
+): LimitUsage[] => [
+  { name: "Tool calls", unit: "count", used: toolCalls, limit: maxToolCalls },
+  { name: "Model calls", unit: "count", used: used.calls, limit: calls },
+  { name: "Tokens", unit: "count", used: used.tokens, limit: tokens },
+  { name: "Cost", unit: "usd", used: used.usd, limit: costUsd },
 ];
 
 const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
-import { methodologyWords } from "../reports/differences.ts";
+import { describeMethodology } from "../reports/differences.ts";
 import { readScoreDays, type ScoreDay } from "../reports/score-days.ts";
 import { Nullable, OneOf, Time, toIso } from "../schema.ts";
 import { type ChangePoint, changePoints } from "../stats/change-points.ts";
@@ -13,7 +13,7 @@ import { pWords, rounded } from "../stats/repeats.ts";
 /** Maximum number of scores to search for change points, the newest. */
 export const maxScores = 300;
 /** Maximum number of canary runs on each side of a change; both sides get the same number. */
-const canaryRuns = { most: 8, least: 5 };
+const canaryRuns = { max: 8, min: 5 };
 const alpha = 0.05;
 
 const bound = Nullable(Type.Number());
@@ -55,9 +55,9 @@ export function changesOf(context: ChangeContext, days: ScoreDay[], levels: Leve
       levels[points[i - 1]?.index ?? 0]?.at ?? 0,
       levels[points[i + 1]?.index ?? -1]?.at ?? Number.MAX_SAFE_INTEGER,
     ];
-    return scoreChange(point, at, canaryAt(context, days[0] as ScoreDay, at, span));
+    return scoreChange(point, at, canaryChangeAt(context, days[0] as ScoreDay, at, span));
   });
-  return [...marksOf(context, days), ...scores].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  return [...propertyChangesOf(context, days), ...scores].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 }
 
 function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, canary: Canary): Change {
@@ -78,9 +78,9 @@ function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, ca
 type Canary = { verdict: Change["canary"]; note: string };
 
 /** Whether canary prompts, whose docs never change, changed at the same time with the same agent, version, model and methodology. */
-function canaryAt(
+function canaryChangeAt(
   { ctx, org, promptId, dayOf }: ChangeContext,
-  line: ScoreDay,
+  series: ScoreDay,
   at: number,
   span: [number, number],
 ): Canary {
@@ -92,42 +92,42 @@ function canaryAt(
     .all()
     .map(({ id }) => id);
   const { days } = canaries.length === 0 ? { days: [] } : readScoreDays(ctx, org, canaries, span, dayOf);
-  const same = days.filter(
+  const sameSeries = days.filter(
     ({ agent, version, model, methodology, scope }) =>
-      agent === line.agent &&
-      version === line.version &&
-      model === line.model &&
-      scope === line.scope &&
-      methodology.hash === line.methodology.hash,
+      agent === series.agent &&
+      version === series.version &&
+      model === series.model &&
+      scope === series.scope &&
+      methodology.hash === series.methodology.hash,
   );
-  const byPrompt = Map.groupBy(same, ({ promptId }) => promptId);
-  const sides = [...byPrompt.values()].map((own) => {
-    const centre = mean(own.flatMap(({ scores }) => scores));
-    const on = (isAfter: boolean) =>
-      own
+  const byPrompt = Map.groupBy(sameSeries, ({ promptId }) => promptId);
+  const sides = [...byPrompt.values()].map((promptDays) => {
+    const promptMean = mean(promptDays.flatMap(({ scores }) => scores));
+    const levelsOnSide = (isAfter: boolean) =>
+      promptDays
         .filter(({ day }) => day >= at === isAfter)
-        .flatMap(({ day, scores }) => scores.map((score) => ({ at: day, value: score - centre })));
-    return [on(false), on(true)] as const;
+        .flatMap(({ day, scores }) => scores.map((score) => ({ at: day, value: score - promptMean })));
+    return [levelsOnSide(false), levelsOnSide(true)] as const;
   });
   const values = (side: Level[]) => side.map(({ value }) => value);
-  const inTime = (a: Level, b: Level) => a.at - b.at;
+  const byTime = (a: Level, b: Level) => a.at - b.at;
   const before = values(
     sides
       .flatMap(([side]) => side)
-      .sort(inTime)
-      .slice(-canaryRuns.most),
+      .sort(byTime)
+      .slice(-canaryRuns.max),
   );
   const after = values(
     sides
       .flatMap(([, side]) => side)
-      .sort(inTime)
-      .slice(0, canaryRuns.most),
+      .sort(byTime)
+      .slice(0, canaryRuns.max),
   );
   const runs = `${before.length} against ${after.length} runs`;
-  if (Math.min(before.length, after.length) < canaryRuns.least)
+  if (Math.min(before.length, after.length) < canaryRuns.min)
     return {
       verdict: null,
-      note: `too few canary runs to separate docs from model: ${runs}; at least ${canaryRuns.least} per side are needed`,
+      note: `too few canary runs to separate docs from model: ${runs}; at least ${canaryRuns.min} per side are needed`,
     };
   const { p } = permutationTest(before, after);
   const finding = `${signed(mean(after) - mean(before))} points, ${runs}, ${pWords(p)}`;
@@ -137,29 +137,36 @@ function canaryAt(
 }
 
 /** Marks where the agent's model, methodology, version or context changed. */
-function marksOf({ others, promptId }: ChangeContext, [shown]: ScoreDay[]): Change[] {
-  if (!shown) return [];
-  const mark = (at: number, what: Change["what"], from: string, to: string): Change[] =>
+function propertyChangesOf({ others, promptId }: ChangeContext, [series]: ScoreDay[]): Change[] {
+  if (!series) return [];
+  const changeIfDifferent = (at: number, what: Change["what"], from: string, to: string): Change[] =>
     from === to ? [] : [{ at: toIso(at), what, from, to, delta: null, p: null, canary: null, note: null }];
-  const own = others.filter(({ agent }) => agent === shown.agent);
-  const isOther = (day: ScoreDay) => day.model !== shown.model || day.methodology.hash !== shown.methodology.hash;
-  const first = own.find((day) => !isOther(day)) ?? shown;
-  const earlier = own.findLast((day) => isOther(day) && day.lastAt < first.lastAt);
-  const began = earlier
+  const sameAgentDays = others.filter(({ agent }) => agent === series.agent);
+  const isOther = (day: ScoreDay) => day.model !== series.model || day.methodology.hash !== series.methodology.hash;
+  const first = sameAgentDays.find((day) => !isOther(day)) ?? series;
+  const earlier = sameAgentDays.findLast((day) => isOther(day) && day.lastAt < first.lastAt);
+  const seriesChanges = earlier
     ? [
-        ...mark(first.day, "model", earlier.model || "none", first.model || "none"),
-        ...mark(first.day, "methodology", methodologyWords(earlier.methodology), methodologyWords(first.methodology)),
+        ...changeIfDifferent(first.day, "model", earlier.model || "none", first.model || "none"),
+        ...changeIfDifferent(
+          first.day,
+          "methodology",
+          describeMethodology(earlier.methodology),
+          describeMethodology(first.methodology),
+        ),
       ]
     : [];
-  const ofModel = own.filter(({ model, version }) => model === shown.model && version !== "");
-  const steps = ofModel.slice(1).map((day, i) => [ofModel[i] as ScoreDay, day] as const);
-  const versions = steps.flatMap(([before, { day, version }]) => mark(day, "agent version", before.version, version));
+  const versionedDays = sameAgentDays.filter(({ model, version }) => model === series.model && version !== "");
+  const steps = versionedDays.slice(1).map((day, i) => [versionedDays[i] as ScoreDay, day] as const);
+  const versions = steps.flatMap(([before, { day, version }]) =>
+    changeIfDifferent(day, "agent version", before.version, version),
+  );
   // Each prompt has its own context.
   const contexts =
     promptId === undefined
       ? []
       : steps.flatMap(([before, { day, contextDigest }]) =>
-          mark(day, "context", before.contextDigest || "none", contextDigest || "none"),
+          changeIfDifferent(day, "context", before.contextDigest || "none", contextDigest || "none"),
         );
-  return [...began, ...versions, ...contexts];
+  return [...seriesChanges, ...versions, ...contexts];
 }

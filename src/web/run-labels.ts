@@ -1,7 +1,7 @@
 import type { EndCause } from "../agents/failure.ts";
 import { dollars, duration, sentence } from "../grading/text.ts";
 import type { Attempt, EvalRequest, Run } from "../runs/schema.ts";
-import type { Used } from "../runs/usage.ts";
+import type { LimitUsage } from "../runs/usage.ts";
 
 type WaitingFor = NonNullable<Run["waitingFor"]>;
 
@@ -81,11 +81,11 @@ export function failureText(cause: EndCause, detail: string | null): { title: st
   return { ...causes[cause], detail: sentence(from) };
 }
 
-const amount = (value: number, unit: Used["unit"]): string =>
+const amount = (value: number, unit: LimitUsage["unit"]): string =>
   unit === "seconds" ? duration(value) : unit === "usd" ? dollars(value) : value.toLocaleString("en");
 
 /** "12 of 400", "0.8s of 10m 0s". */
-export const usageText = ({ used, most, unit }: Used): string =>
+export const usageText = ({ used, limit: most, unit }: LimitUsage): string =>
   most === null ? `${amount(used, unit)} (no limit)` : `${amount(used, unit)} of ${amount(most, unit)}`;
 
 type RunTimes = { startedAt: string | null; completedAt: string | null };

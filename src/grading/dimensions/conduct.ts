@@ -1,19 +1,22 @@
 import type { Facts } from "../facts.ts";
 import { standardMethodology } from "../methodology.ts";
-import { type Fate, recoveriesOf } from "../recoveries.ts";
+import { type Resolution, recoveriesOf } from "../recoveries.ts";
 import { linear, log } from "./curve.ts";
 import { type Part, scoreByCurve, withoutEvidence } from "./part.ts";
 
 /** How the errors that the agent had to fix were resolved. */
 export function recovery(facts: Facts): Part[] {
-  const fates = recoveriesOf(facts).map(({ fate }) => fate);
-  if (fates.length === 0) return [withoutEvidence("Recovery", 1)];
-  const of = (fate: Fate) => fates.filter((each) => each === fate).length;
+  const resolutions = recoveriesOf(facts).map(({ resolution }) => resolution);
+  if (resolutions.length === 0) return [withoutEvidence("Recovery", 1)];
+  const countOf = (resolution: Resolution) => resolutions.filter((each) => each === resolution).length;
   const counts = {
-    ...{ errors: fates.length, atOnce: of("fromMessage"), afterDocs: of("afterDocs") },
-    ...{ later: of("later"), never: of("notAtAll") },
+    ...{ errors: resolutions.length, atOnce: countOf("fromMessage"), afterDocs: countOf("afterDocs") },
+    ...{ later: countOf("later"), never: countOf("notAtAll") },
   };
-  const value = fates.reduce((sum, fate) => sum + standardMethodology.recovery[fate], 0) / fates.length / 100;
+  const value =
+    resolutions.reduce((sum, resolution) => sum + standardMethodology.recovery[resolution], 0) /
+    resolutions.length /
+    100;
   return [scoreByCurve("Recovery", 1, { value, unit: "share", curve: linear(1, 0), counts })];
 }
 

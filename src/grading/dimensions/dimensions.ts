@@ -1,8 +1,8 @@
 import type { CheckGroup } from "../../agents/agent.ts";
 import type { DimensionName } from "../../config/weights.ts";
 import { pageKey } from "../../net/page-key.ts";
-import { failed, type Http, isProbe } from "../events.ts";
-import type { Facts, SeenCheck } from "../facts.ts";
+import { type Http, hasFailed, isProbe } from "../events.ts";
+import type { CheckResult, Facts } from "../facts.ts";
 import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
 import { clamp, gradeLetter, type Methodology, round1, standardMethodology } from "../methodology.ts";
@@ -21,7 +21,7 @@ export type Measured = {
 };
 
 /** Every dimension with evidence, and their weighted mean. */
-export function measure(facts: Facts, { weights: all, notMetCap, metFloor }: Methodology): Measured {
+export function measure(facts: Facts, { weights: weightByName, notMetCap, metFloor }: Methodology): Measured {
   const measures = [
     goal(facts),
     discoverability(facts),
@@ -30,23 +30,35 @@ export function measure(facts: Facts, { weights: all, notMetCap, metFloor }: Met
     efficiency(facts),
     facts.kind === "model" ? dimension("Autonomy", autonomy(facts)) : null,
   ].filter((each) => each !== null);
-  const dimensions = measures.map(({ name, exact, parts, unmeasured: left }): Dimension => {
+  const dimensions = measures.map(({ name, exact, parts, unmeasured: unmeasuredParts }): Dimension => {
     const score = round1(exact);
-    return { name, weight: all[name] / 100, score, grade: gradeLetter(score), parts, unmeasured: left };
+    return {
+      name,
+      weight: weightByName[name] / 100,
+      score,
+      grade: gradeLetter(score),
+      parts,
+      unmeasured: unmeasuredParts,
+    };
   });
-  const weights = measures.reduce((sum, { name }) => sum + all[name], 0);
-  const points = dimensions.reduce((sum, each, i) => sum + each.score * all[measures[i]!.name], 0);
+  const weights = measures.reduce((sum, { name }) => sum + weightByName[name], 0);
+  const points = dimensions.reduce((sum, each, i) => sum + each.score * weightByName[measures[i]!.name], 0);
   const mean = weights === 0 ? null : round1(points / weights);
   return {
     dimensions,
     exact: Object.fromEntries(measures.map(({ name, exact }) => [name, exact])),
     coverage: weights / 100,
-    score: mean === null ? null : round1(bounded(mean, facts, notMetCap, metFloor)),
+    score: mean === null ? null : round1(withinGoalBounds(mean, facts, notMetCap, metFloor)),
   };
 }
 
 /** A session that missed its goal never scores above one that reached it, nor does one that claims success without doing anything. */
-function bounded(mean: number, { outcome, kind, hasActed }: Facts, notMetCap: number, metFloor: number): number {
+function withinGoalBounds(
+  mean: number,
+  { outcome, kind, hasActed }: Facts,
+  notMetCap: number,
+  metFloor: number,
+): number {
   if (outcome === "goal_not_met") return Math.min(mean, notMetCap);
   if (kind !== "model") return mean;
   if (outcome === "succeeded") return Math.max(mean, metFloor);
@@ -67,7 +79,7 @@ function dimension(name: DimensionName, all: Part[]): Measure | null {
 }
 
 /** The weighted share of checks that passed; skipped ones don't count. Null if there are none. */
-function passedShare(checks: SeenCheck[]): { share: number; total: number; counted: number } | null {
+function passedShare(checks: CheckResult[]): { share: number; total: number; counted: number } | null {
   const counted = checks.filter((check) => check.status !== "skip" && check.weight > 0);
   const total = counted.reduce((sum, check) => sum + check.weight, 0);
   if (total === 0) return null;
@@ -75,15 +87,15 @@ function passedShare(checks: SeenCheck[]): { share: number; total: number; count
   return { share, total, counted: counted.length };
 }
 
-function checkedPart(checks: SeenCheck[], name: PartName, weight: number, curve?: Curve): Part {
+function checksPart(checks: CheckResult[], name: PartName, weight: number, curve?: Curve): Part {
   const passed = passedShare(checks);
   return passed
     ? shareOf(name, weight, passed.share, { checks: passed.counted }, curve)
     : withoutEvidence(name, weight);
 }
 
-const checked = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
-  checkedPart(
+const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
+  checksPart(
     facts.checks.filter((check) => check.group === group),
     name,
     weight,
@@ -91,24 +103,29 @@ const checked = (facts: Facts, group: CheckGroup, name: PartName, weight: number
 
 /** Success checks take precedence over a judge. If a part of the goal couldn't be judged, the goal isn't measured. */
 function goal(facts: Facts): Measure | null {
-  const declared = checkedPart(facts.declared, "Success checks", 1);
+  const declared = checksPart(facts.successChecks, "Success checks", 1);
   const parts = facts.judgement?.verdict?.parts ?? [];
   if (declared.exact !== null) return dimension("Goal achievement", [declared]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
-  const isOwnWord = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
-  if (isOwnWord)
+  const isOnlyClaimed = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
+  if (isOnlyClaimed)
     return dimension("Goal achievement", [shareOf("Goal parts", 1, 0, { parts: Math.max(1, parts.length) })]);
   if (parts.length === 0) return null;
-  const of = (how: string) => parts.filter(({ met }) => met === how).length;
-  const counts = { parts: parts.length, met: of("yes"), missed: of("no"), unclear: of("unclear") };
+  const countParts = (verdict: string) => parts.filter(({ met }) => met === verdict).length;
+  const counts = {
+    parts: parts.length,
+    met: countParts("yes"),
+    missed: countParts("no"),
+    unclear: countParts("unclear"),
+  };
   return dimension("Goal achievement", [shareOf("Goal parts", 1, counts.met / counts.parts, counts)]);
 }
 
 function discoverability(facts: Facts): Measure | null {
   return dimension("Docs discoverability", [
     pathPart(facts),
-    missedPart(facts),
-    checked(facts, "discovery", "Site checks", standardMethodology.discoverability.checks.weight),
+    failedRequestsPart(facts),
+    groupPart(facts, "discovery", "Site checks", standardMethodology.discoverability.checks.weight),
   ]);
 }
 
@@ -116,7 +133,7 @@ function discoverability(facts: Facts): Measure | null {
 function pathPart({ goalAnswer, pages, taskRequests }: Facts): Part {
   const { weight, bestClicks, worstClicks, floor } = standardMethodology.discoverability.path;
   // If the docs are in another script, matching words says nothing.
-  const isReadable = pages.length > 0 && taskRequests.filter(failed).length <= pages.length;
+  const isReadable = pages.length > 0 && taskRequests.filter(hasFailed).length <= pages.length;
   if (goalAnswer === null || (goalAnswer.otherScript !== null && isReadable))
     return withoutEvidence("Path to the goal", weight);
   const { state, fit, clicks } = goalAnswer;
@@ -127,38 +144,46 @@ function pathPart({ goalAnswer, pages, taskRequests }: Facts): Part {
 }
 
 /** Requests for pages, and whether each returned one. Convention probes and requests to the product are left out. */
-function pageRequests({ taskRequests, hosts, failures }: Facts): { http: Http; brought: boolean }[] {
-  const barren = new Set(failures.filter(({ target }) => target === "docs").map(({ id }) => id));
+function pageRequests({ taskRequests, hosts, failures }: Facts): { http: Http; hasPage: boolean }[] {
+  const failedIds = new Set(failures.filter(({ target }) => target === "docs").map(({ id }) => id));
   return taskRequests
     .filter((http) => !isProbe(http) && !hosts.isProduct(http))
-    .map((http) => ({ http, brought: !failed(http) && (http.id === null || !barren.has(http.id)) }));
+    .map((http) => ({ http, hasPage: !hasFailed(http) && (http.id === null || !failedIds.has(http.id)) }));
 }
 
 /**
  * The share of page requests that failed: of all, or of those until the nearest page was read, whichever is worse.
  * Pages that an unsure agent reads afterwards found it no faster.
  */
-function missedPart(facts: Facts): Part {
+function failedRequestsPart(facts: Facts): Part {
   const { weight, guessFactor, zeroAtShare } = standardMethodology.discoverability.missed;
   const requests = pageRequests(facts);
   if (requests.length === 0) return withoutEvidence("Failed page requests", weight);
   const isGuess = ({ http }: (typeof requests)[number]) => http.provenance === "guessed";
-  const total = (of: typeof requests) => of.reduce((sum, each) => sum + (isGuess(each) ? guessFactor : 1), 0);
-  const missesOf = (of: typeof requests) => of.filter(({ brought }) => !brought);
-  const missedShare = (of: typeof requests) =>
+  const weightedCount = (group: typeof requests) =>
+    group.reduce((sum, each) => sum + (isGuess(each) ? guessFactor : 1), 0);
+  const withoutPage = (group: typeof requests) => group.filter(({ hasPage }) => !hasPage);
+  const missedShare = (group: typeof requests) =>
     facts.kind === "model"
-      ? missesOf(of).length / Math.max(facts.calls.length, of.length)
-      : total(missesOf(of)) / total(of);
+      ? withoutPage(group).length / Math.max(facts.calls.length, group.length)
+      : weightedCount(withoutPage(group)) / weightedCount(group);
   const nearest = facts.kind === "model" ? undefined : facts.goalAnswer?.nearest[0];
-  const at = nearest
+  const nearestIndex = nearest
     ? requests.findIndex(({ http }) => normalizeAddress(http.url) === normalizeAddress(nearest.url))
     : -1;
-  const until = requests.slice(0, at + 1);
-  const counted = until.length > 0 && missedShare(until) > missedShare(requests) ? until : requests;
-  const misses = missesOf(counted);
-  const counts = { requests: counted.length, failed: misses.length, guessed: misses.filter(isGuess).length };
+  const requestsUntilNearest = requests.slice(0, nearestIndex + 1);
+  const countedRequests =
+    requestsUntilNearest.length > 0 && missedShare(requestsUntilNearest) > missedShare(requests)
+      ? requestsUntilNearest
+      : requests;
+  const failedRequests = withoutPage(countedRequests);
+  const counts = {
+    requests: countedRequests.length,
+    failed: failedRequests.length,
+    guessed: failedRequests.filter(isGuess).length,
+  };
   return scoreByCurve("Failed page requests", weight, {
-    value: missedShare(counted),
+    value: missedShare(countedRequests),
     unit: "share",
     curve: linear(0, zeroAtShare),
     counts,
@@ -167,17 +192,17 @@ function missedPart(facts: Facts): Part {
 
 /** A followed link counts as much as a tested one. */
 function linksPart(facts: Facts): Part {
-  const followed = facts.taskRequests.filter((http) => http.provenance === "link" && !failed(http));
-  const good = new Set(followed.map((http) => normalizeAddress(http.url))).size;
+  const followed = facts.taskRequests.filter((http) => http.provenance === "link" && !hasFailed(http));
+  const followedPages = new Set(followed.map((http) => normalizeAddress(http.url))).size;
   const broken = pagesTried(facts).filter(({ share }) => share < 1);
-  const charged = new Set(broken.map(({ address }) => address));
-  const tested = passedShare(
-    facts.checks.filter(({ group, subject }) => group === "link" && !charged.has(normalizeAddress(subject))),
+  const countedElsewhere = new Set(broken.map(({ address }) => address));
+  const testedLinks = passedShare(
+    facts.checks.filter(({ group, subject }) => group === "link" && !countedElsewhere.has(normalizeAddress(subject))),
   );
   const { weight } = standardMethodology.quality.links;
-  if (tested === null) return withoutEvidence("Links", weight);
-  const share = (tested.share * tested.total + good) / (tested.total + good);
-  return shareOf("Links", weight, share, { tested: tested.total, followed: good }, mostlyFirst);
+  if (testedLinks === null) return withoutEvidence("Links", weight);
+  const share = (testedLinks.share * testedLinks.total + followedPages) / (testedLinks.total + followedPages);
+  return shareOf("Links", weight, share, { tested: testedLinks.total, followed: followedPages }, mostlyFirst);
 }
 
 /** Pages that a rule-based agent tried to read; `share` is 1 if it could. Pages that the answer depends on have a larger weight. */
@@ -187,8 +212,8 @@ function pagesTried(facts: Facts): { address: string; weight: number; share: num
     const address = normalizeAddress(url);
     pages.set(address, { address, weight, share });
   };
-  for (const { http, brought } of facts.kind === "rules" ? pageRequests(facts) : [])
-    if (http.provenance !== "guessed") add(http.url, 1, Number(brought));
+  for (const { http, hasPage } of facts.kind === "rules" ? pageRequests(facts) : [])
+    if (http.provenance !== "guessed") add(http.url, 1, Number(hasPage));
   for (const { group, id, subject, share, needed } of facts.checks)
     if (group === "page" && readingChecks.has(id))
       add(subject, needed ? standardMethodology.quality.pages.neededFactor : 1, share);
@@ -213,28 +238,28 @@ function pagesPart(facts: Facts): Part {
 function quality(facts: Facts): Measure | null {
   const { samplesParse, samplesLabelled, contract } = standardMethodology.quality;
   const samples = facts.checks.filter((check) => check.group === "sample");
-  const labels = (check: SeenCheck) => check.id === "sample-labelled";
+  const labels = (check: CheckResult) => check.id === "sample-labelled";
   return dimension("Docs quality", [
     pagesPart(facts),
     linksPart(facts),
-    checkedPart(
+    checksPart(
       samples.filter((check) => !labels(check)),
       "Code samples",
       samplesParse.weight,
       mostlyFirst,
     ),
-    checkedPart(samples.filter(labels), "Sample labels", samplesLabelled.weight),
-    checked(facts, "contract", "API description", contract.weight),
+    checksPart(samples.filter(labels), "Sample labels", samplesLabelled.weight),
+    groupPart(facts, "contract", "API description", contract.weight),
   ]);
 }
 
 function efficiency(facts: Facts): Measure | null {
   const isModel = facts.kind === "model";
   if (!isModel && facts.pages.length === 0) return null;
-  const answered = facts.taskRequests.filter((http) => !failed(http) && !isProbe(http)).map(({ ms }) => ms);
+  const responseTimes = facts.taskRequests.filter((http) => !hasFailed(http) && !isProbe(http)).map(({ ms }) => ms);
   return dimension("Efficiency", [
     isModel ? wastedCalls(facts) : wastedFetches(facts),
-    responseTime(answered),
+    responseTime(responseTimes),
     ...(isModel ? [cost(facts)] : []),
   ]);
 }
@@ -244,23 +269,23 @@ function wastedFetches(facts: Facts): Part {
   const { weight, zeroAtShare } = standardMethodology.efficiency.waste;
   const { goalAnswer } = facts;
   const addresses = new Set<string>();
-  const fetches = pageRequests(facts).map(({ http, brought }) => {
+  const fetches = pageRequests(facts).map(({ http, hasPage }) => {
     const address = `${http.method} ${pageKey(http.url)}`;
-    const again = addresses.has(address) || (brought && facts.repeated.has(pageKey(http.url)));
+    const isRepeat = addresses.has(address) || (hasPage && facts.repeatedPages.has(pageKey(http.url)));
     addresses.add(address);
-    return { brought, again };
+    return { hasPage, isRepeat };
   });
   if (fetches.length === 0) return withoutEvidence("Wasted requests", weight);
   const counts = {
     ...{
-      repeats: fetches.filter(({ again }) => again).length,
-      failed: fetches.filter(({ brought }) => !brought).length,
+      repeats: fetches.filter(({ isRepeat }) => isRepeat).length,
+      failed: fetches.filter(({ hasPage }) => !hasPage).length,
     },
     ...{ useless: uselessPages(facts).length, requests: fetches.length },
   };
   const wasted = (counts.repeats + counts.failed + counts.useless) / counts.requests;
-  const near = goalAnswer === null || goalAnswer.otherScript !== null ? 1 : goalAnswer.fit;
-  const value = 1 - Math.max(0, 1 - wasted) * near;
+  const goalFit = goalAnswer === null || goalAnswer.otherScript !== null ? 1 : goalAnswer.fit;
+  const value = 1 - Math.max(0, 1 - wasted) * goalFit;
   return scoreByCurve("Wasted requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
 }
 

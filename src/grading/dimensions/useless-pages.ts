@@ -30,7 +30,7 @@ function uselessForRules(facts: Facts): string[] {
   const useful = withPath(pagesWithTerms, facts, visited);
   const givenPages = givenPagesOf(facts);
   // Repeated pages are counted as such.
-  return visited.filter((page) => !useful.has(page) && !givenPages.has(page) && !facts.repeated.has(page));
+  return visited.filter((page) => !useful.has(page) && !givenPages.has(page) && !facts.repeatedPages.has(page));
 }
 
 const actingTools = ["run_command", "http_request", "browse", "write_file"];

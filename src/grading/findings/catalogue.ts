@@ -1,5 +1,5 @@
 import type { CheckGroup } from "../../agents/agent.ts";
-import type { SeenCheck } from "../facts.ts";
+import type { CheckResult } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 
 /** Conventions of a site that help agents, but whose absence blocks none. Together they are one low-severity finding per site. */
@@ -145,7 +145,7 @@ const oneStepMilder = { critical: "high", high: "medium", medium: "low", low: "l
  * doesn't depend. `everywhere` is the share that passed over all checks of this ID: a problem that is everywhere blocks
  * agents.
  */
-export function severityOf(check: SeenCheck, { severity }: CheckFriction, passedShare: number): Friction["severity"] {
+export function severityOf(check: CheckResult, { severity }: CheckFriction, passedShare: number): Friction["severity"] {
   const isSerious = severity === "critical" || severity === "high";
   const reduced =
     check.status === "warn" || check.share >= 0.75
@@ -155,5 +155,5 @@ export function severityOf(check: SeenCheck, { severity }: CheckFriction, passed
       : severity === "critical" && passedShare > 0.25
         ? "high"
         : severity;
-  return check.elsewhere ? oneStepMilder[reduced] : reduced;
+  return check.isOnUnrelatedPage ? oneStepMilder[reduced] : reduced;
 }

@@ -16,12 +16,12 @@ export function conductDrafts(facts: Facts): FindingDraft[] {
 }
 
 function draftOf(recovery: Recovery, facts: Facts): FindingDraft {
-  const { failure, fate, call } = recovery;
+  const { failure, resolution: fate, call } = recovery;
   const { target, tool, url, code } = failure;
   const message = sentence(failure.message);
   const cause = { ...noCause, failures: [failure.seqs[0]!] };
   const request = call && triedBy(call, facts).requests[0];
-  const name = request ? `${request.method.toUpperCase()} ${shortAddress(request.url, facts.starts[0])}` : tool;
+  const name = request ? `${request.method.toUpperCase()} ${shortAddress(request.url, facts.startUrls[0])}` : tool;
   const http = facts.taskRequests.find(({ seq }) => seq === failure.seqs[0]);
   const isDown = target === "product" && (code === "timeout" || (http !== undefined && (http.status ?? 500) >= 500));
   const common = { cause, events: failure.seqs, fix: null, phase: "execution" as const };

@@ -65,7 +65,7 @@ export function worstSeverity(severities: Friction["severity"][]): Friction["sev
 export function pageName(facts: Facts, url: string): string {
   const key = pageKey(url);
   return (
-    [...facts.pages, ...facts.surveyed].find((page) => pageKey(page.url) === key)?.title ??
-    shortAddress(url, facts.starts[0] ?? url)
+    [...facts.pages, ...facts.surveyedPages].find((page) => pageKey(page.url) === key)?.title ??
+    shortAddress(url, facts.startUrls[0] ?? url)
   );
 }

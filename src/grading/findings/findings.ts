@@ -1,7 +1,7 @@
 import { pageKey } from "../../net/page-key.ts";
-import { failed } from "../events.ts";
+import { hasFailed } from "../events.ts";
 import { checkOf, testedOn } from "../exposure.ts";
-import type { Facts, SeenCheck } from "../facts.ts";
+import type { CheckResult, Facts } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
 import { linkEvidence } from "../link-edits.ts";
@@ -51,7 +51,7 @@ function checkFindings(facts: Facts): Finding[] {
     (check) => check.id,
   );
   const bad = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
-  const labels = ({ id, share }: SeenCheck) =>
+  const labels = ({ id, share }: CheckResult) =>
     id !== "sample-labelled" || share <= standardMethodology.quality.samplesLabelled.frictionUpTo;
   return [
     ...bad
@@ -71,10 +71,10 @@ function checkFindings(facts: Facts): Finding[] {
   ];
 }
 
-const siteOf = ({ subject }: SeenCheck) => (URL.canParse(subject) ? new URL(subject).origin : subject);
+const siteOf = ({ subject }: CheckResult) => (URL.canParse(subject) ? new URL(subject).origin : subject);
 
 /** One list per site, regardless of the pages read: missing conventions that would help agents but block none. */
-function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
+function hygieneFinding(site: string, checks: CheckResult[]): Finding {
   const kinds = [...Map.groupBy(checks, ({ id }) => id)];
   const names = kinds.map(([id, of]) => {
     const pages = new Set(of.map(({ url }) => url)).size;
@@ -90,7 +90,7 @@ function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
     description: line(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
     quote: null,
     url: lineOrNull(site, 2000),
-    onPath: checks.some(({ elsewhere }) => !elsewhere),
+    onPath: checks.some(({ isOnUnrelatedPage: elsewhere }) => !elsewhere),
     events: sortedUnique(checks.map((check) => check.seq)),
     cause: { ...noCause, checks: checks.map((check) => check.key) },
     remedy: { key: `hygiene ${site}`, title: "Adopt conventions that help agents", kind: "check" },
@@ -102,7 +102,7 @@ function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
   };
 }
 
-function checkFinding(check: SeenCheck, entry: CheckFriction, severity: Friction["severity"], facts: Facts): Finding {
+function checkFinding(check: CheckResult, entry: CheckFriction, severity: Friction["severity"], facts: Facts): Finding {
   const isLink = check.group === "link";
   const keepFragment = isLink ? reached(check.subject, facts) : check.group !== "page" && check.group !== "discovery";
   // An unreadable page is one finding, whether it was found on the path, in the survey or by the link check.
@@ -119,10 +119,10 @@ function checkFinding(check: SeenCheck, entry: CheckFriction, severity: Friction
     phase: entry.phase,
     category: entry.category,
     title: line(title, 160),
-    description: `${sentence(line(check.message, 500) || entry.title)}${check.elsewhere ? " This doesn't affect the answer to the goal." : ""}`,
+    description: `${sentence(line(check.message, 500) || entry.title)}${check.isOnUnrelatedPage ? " This doesn't affect the answer to the goal." : ""}`,
     quote: lineOrNull(check.quote),
     url: lineOrNull(check.url, 2000),
-    onPath: !check.elsewhere,
+    onPath: !check.isOnUnrelatedPage,
     events: sortedUnique([check.seq, ...requests.map((http) => http.seq)]),
     cause: { ...noCause, checks: [check.key] },
     remedy: remedyOf(check, entry, facts),
@@ -137,7 +137,7 @@ function checkFinding(check: SeenCheck, entry: CheckFriction, severity: Friction
 const linkChecks = new Set(["link-resolves", "anchor-resolves"]);
 
 /** Where the problem is. The text of a link comes with its target, and code keeps its lines. */
-function evidenceOf({ id, url, line: at, quote, message, group, subject }: SeenCheck): Finding["evidence"] {
+function evidenceOf({ id, url, line: at, quote, message, group, subject }: CheckResult): Finding["evidence"] {
   const text =
     linkChecks.has(id) && quote !== null
       ? `[${line(quote)}](${shortAddress(subject, url)})`
@@ -153,10 +153,10 @@ function evidenceOf({ id, url, line: at, quote, message, group, subject }: SeenC
 /** The page exists, so the fragment is what distinguishes dead links. */
 function reached(address: string, { tests, taskRequests }: Facts): boolean {
   const page = normalizeAddress(address);
-  return [...tests, ...taskRequests].some((http) => !failed(http) && normalizeAddress(http.url) === page);
+  return [...tests, ...taskRequests].some((http) => !hasFailed(http) && normalizeAddress(http.url) === page);
 }
 
-function titleOf(check: SeenCheck, entry: CheckFriction, facts: Facts): { title: string; place: string } {
+function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { title: string; place: string } {
   const page = pageName(facts, check.url);
   const at = check.line === null ? "" : `, line ${check.line}`;
   const target = shortAddress(check.subject, check.url);
@@ -171,7 +171,7 @@ function titleOf(check: SeenCheck, entry: CheckFriction, facts: Facts): { title:
   if (check.group === "link" || readingChecks.has(check.id)) {
     const address = normalizeAddress(check.subject);
     const answer = [...facts.tests, ...facts.taskRequests].find(
-      (http) => normalizeAddress(http.url) === address && failed(http),
+      (http) => normalizeAddress(http.url) === address && hasFailed(http),
     );
     const status = answer?.status ? ` (${answer.status})` : "";
     const edit = linkEvidence(check.subject, check.url, facts);
@@ -182,7 +182,7 @@ function titleOf(check: SeenCheck, entry: CheckFriction, facts: Facts): { title:
   return { title: ofOnePage && check.group !== "discovery" ? `${entry.title}: ${page}` : entry.title, place: page };
 }
 
-function remedyOf(check: SeenCheck, entry: CheckFriction, facts: Facts): Finding["remedy"] {
+function remedyOf(check: CheckResult, entry: CheckFriction, facts: Facts): Finding["remedy"] {
   const page = pageName(facts, check.url);
   if (check.id === "link-resolves" || check.id === "anchor-resolves")
     return { key: `links ${pageKey(check.url)}`, title: `Fix broken links on ${page}`, kind: "links" };
@@ -194,7 +194,7 @@ function remedyOf(check: SeenCheck, entry: CheckFriction, facts: Facts): Finding
     return {
       key: check.key,
       // A command or file has no URL.
-      title: `${entry.remedy}: ${check.url === "" ? line(check.message, 100) : shortAddress(check.url, facts.starts[0])}`,
+      title: `${entry.remedy}: ${check.url === "" ? line(check.message, 100) : shortAddress(check.url, facts.startUrls[0])}`,
       kind: "check",
     };
   if (readingChecks.has(check.id) || check.group === "sample")

@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import { type Measured, measure } from "../dimensions/dimensions.ts";
-import { failed } from "../events.ts";
+import { hasFailed } from "../events.ts";
 import type { Facts } from "../facts.ts";
 import type { GoalAnswer } from "../goal-answer.ts";
 import type { LostPoints } from "../grade.ts";
@@ -57,7 +57,7 @@ function withPagesRead(cause: Cause, facts: Facts): Facts[] {
     ...better,
     taskRequests: [
       ...better.taskRequests,
-      ...unreadRequests.filter(failed).map((http) => ({ ...http, status: 200, error: null })),
+      ...unreadRequests.filter(hasFailed).map((http) => ({ ...http, status: 200, error: null })),
     ],
     pages: [...facts.pages, ...unreadRequests.map(({ seq, url }) => ({ seq, url, title: null }))],
   };
@@ -171,9 +171,9 @@ function without(cause: Cause, facts: Facts): Facts {
   return {
     ...facts,
     checks: facts.checks.map(pass),
-    declared: facts.declared.map(pass),
+    successChecks: facts.successChecks.map(pass),
     taskRequests: facts.taskRequests
-      .filter((http) => !requests.has(http.seq) || !failed(http))
+      .filter((http) => !requests.has(http.seq) || !hasFailed(http))
       .map((http) => (requests.has(http.seq) ? { ...http, ms: Math.min(http.ms, best) } : http)),
     results: facts.results.map((result) => (callIds.has(result.id) ? { ...result, ok: true } : result)),
     failures: facts.failures.filter((failure) => !cause.failures.includes(failure.seqs[0]!)),

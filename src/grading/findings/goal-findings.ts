@@ -71,7 +71,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     phase: "discovery" as const,
     category: "missing_docs" as const,
     subject: goalSubject(facts),
-    url: nearest[0]?.url ?? facts.starts[0] ?? null,
+    url: nearest[0]?.url ?? facts.startUrls[0] ?? null,
     cause: { ...noCause, goal: true },
     events: [answer.seq],
     grounds: ["goal"],
@@ -109,7 +109,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     // Other words may say the same, so only words that appear nowhere and a poor match make missing docs likely.
     severity: unseen.length > 0 && answer.fit < 0.5 ? "medium" : "low",
     title: `No page clearly answers the goal.${closest}`,
-    description: `${count(answer.pages + facts.surveyed.length, "page")} read.${closest}${apart}${never}${also}`,
+    description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${apart}${never}${also}`,
     fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${words(unseen)}.` : ""}`,
     remedy: ["goal", "Answer the goal in one section with a sample"],
   };

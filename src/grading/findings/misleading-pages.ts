@@ -93,7 +93,7 @@ function misleadingPageDraft(
   guesses: Recovery[],
   facts: Facts,
 ): FindingDraft {
-  const { failure, fate, call, fix } = recovery;
+  const { failure, resolution: fate, call, fix } = recovery;
   const { url, found, expected } = page;
   const kind = found.includes(" ") ? "command" : "path";
   const failures = [failure, ...guesses.map((each) => each.failure)];

@@ -1,5 +1,5 @@
 import { pageKey } from "../../net/page-key.ts";
-import { type EventOf, failed, type Http, isProbe } from "../events.ts";
+import { type EventOf, type Http, hasFailed, isProbe } from "../events.ts";
 import { askedFor, readOf } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
@@ -43,12 +43,12 @@ export function pathFindings(facts: Facts): Finding[] {
 }
 
 function failureDraft(failure: Failure, facts: Facts, blocked: boolean): FindingDraft | null {
-  const request = facts.taskRequests.find((http) => http.seq === failure.seqs[0] && failed(http));
+  const request = facts.taskRequests.find((http) => http.seq === failure.seqs[0] && hasFailed(http));
   const requests = facts.taskRequests.filter(
     (http) => http === request || (http.id !== null && http.id === failure.id),
   );
   const start =
-    failure.url !== null && facts.starts.some((each) => normalizeAddress(each) === normalizeAddress(failure.url!));
+    failure.url !== null && facts.startUrls.some((each) => normalizeAddress(each) === normalizeAddress(failure.url!));
   const blocks = blocked && start;
   // If nothing could be read, this is also why the goal was not found.
   const cause = {
@@ -73,7 +73,7 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Finding
       grounds: [failure.source === "tool" ? `tool ${failure.tool}` : "run"],
       remedy: [`tool ${failure.tool}`, `Fix the failure of ${failure.tool}`],
     };
-  const place = shortAddress(failure.url, facts.starts[0]);
+  const place = shortAddress(failure.url, facts.startUrls[0]);
   const robots = failure.code === "disallowed";
   if (failure.code === "sign_in")
     return {
@@ -107,7 +107,7 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Finding
 
 function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolean): FindingDraft {
   const answer = http.status === null ? "no answer" : String(http.status);
-  const place = `${shortAddress(http.url, facts.starts[0])} (${answer})`;
+  const place = `${shortAddress(http.url, facts.startUrls[0])} (${answer})`;
   const host = URL.parse(http.url)?.host ?? http.url;
   const from = http.foundOn === null ? "" : ` The link is on ${http.foundOn}.`;
   const description = `${http.method} ${http.url}: ${sentence(failure.message)}${from}`;
@@ -135,7 +135,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
       ...base,
       severity: blocks ? "critical" : "high",
       category: "dead_link",
-      title: `Redirect loop: ${shortAddress(http.url, facts.starts[0])}`,
+      title: `Redirect loop: ${shortAddress(http.url, facts.startUrls[0])}`,
       remedy: [`redirect ${normalizeAddress(http.url)}`, "Fix the redirect loop", "links"],
     };
   if (http.status === 429 || failure.code === "timeout")
@@ -183,7 +183,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
 function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): FindingDraft {
   const refused =
     url !== null &&
-    facts.taskRequests.find((http) => normalizeAddress(http.url) === normalizeAddress(url) && failed(http));
+    facts.taskRequests.find((http) => normalizeAddress(http.url) === normalizeAddress(url) && hasFailed(http));
   const failure = refused && facts.failures.find((each) => each.seqs[0] === refused.seq);
   const cause = { ...noCause, interruptions: [seq] };
   if (refused && failure) {
@@ -208,7 +208,7 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
 
 function slowDrafts(facts: Facts): FindingDraft[] {
   return facts.taskRequests
-    .filter((http) => !failed(http) && http.ms > slowPageMs)
+    .filter((http) => !hasFailed(http) && http.ms > slowPageMs)
     .map((http) => ({
       severity: http.ms > 10_000 ? "medium" : "low",
       phase: "discovery",
@@ -219,7 +219,7 @@ function slowDrafts(facts: Facts): FindingDraft[] {
       url: http.url,
       cause: { ...noCause, requests: [http.seq] },
       fix: `Respond to each page request within ${slowPageMs / 1000} s.`,
-      place: `${shortAddress(http.url, facts.starts[0])} (${duration(http.ms / 1000)})`,
+      place: `${shortAddress(http.url, facts.startUrls[0])} (${duration(http.ms / 1000)})`,
       events: [http.seq],
       grounds: [askedFor(http.url)],
       remedy: ["slow", "Make pages faster"],
@@ -249,20 +249,20 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
 }
 
 function nothingRead(facts: Facts): FindingDraft {
-  const starts = list(facts.starts.map((start) => line(start, 200)));
+  const starts = list(facts.startUrls.map((start) => line(start, 200)));
   return {
     severity: "critical",
     phase: "discovery",
     category: "unreadable_page",
-    subject: `start ${facts.starts
+    subject: `start ${facts.startUrls
       .map((start) => normalizeAddress(start))
       .sort()
       .join(" ")}`,
     title: "No page could be read at the start URLs",
     description: `${count(facts.taskRequests.length, "request")} returned no readable page. Start URLs: ${starts}.`,
-    url: facts.starts[0] ?? null,
+    url: facts.startUrls[0] ?? null,
     events: facts.taskRequests.map((http) => http.seq),
-    grounds: facts.starts.slice(0, 1).map(askedFor),
+    grounds: facts.startUrls.slice(0, 1).map(askedFor),
     remedy: ["unreadable", "Make pages readable"],
   };
 }

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../../agents/agent.ts";
-import { hasWorked } from "../events.ts";
+import { hasSucceeded } from "../events.ts";
 import { flat, line } from "../text.ts";
 
 /** Tools whose results come from the product or the machine. Those of other tools come from a page or the agent. */
@@ -85,7 +85,7 @@ function rankOf(event: SessionEvent, isLate: boolean): number {
     case "tool_call":
       return speakingTools.includes(event.tool) ? 0 : 1;
     case "tool_result":
-      return hasWorked(event) ? (provingTools.includes(event.tool) ? 1 : 2) : 0;
+      return hasSucceeded(event) ? (provingTools.includes(event.tool) ? 1 : 2) : 0;
     case "http":
       return event.status === null || event.status >= 400 ? 0 : 2;
     default:

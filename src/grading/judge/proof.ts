@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
-import { commandsOf } from "../attempts.ts";
-import { type EventOf, type Http, hasWorked, milestonesOf } from "../events.ts";
+import { commandsOf } from "../call-actions.ts";
+import { type EventOf, type Http, hasSucceeded, milestonesOf } from "../events.ts";
 import { hostsOf } from "../hosts.ts";
 
 /** The words of a text, without quotes, brackets and white space, which programs change. A space surrounds each word. */
@@ -103,7 +103,7 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
       const isQuoted = event.id !== null && isAnswer(event) && event.body !== undefined && contains(event.body, words);
       return isQuoted && !wasSaidFirstByAgent(words, event.seq);
     }
-    if (event.type !== "tool_result" || !actingTools.includes(event.tool) || !hasWorked(event)) return false;
+    if (event.type !== "tool_result" || !actingTools.includes(event.tool) || !hasSucceeded(event)) return false;
     if (wasSaidFirstByAgent(words, event.seq)) return false;
     const texts = textsIn([event.output?.stdout, event.output?.stderr, event.output?.body, event.output?.text]);
     if (!texts.some((text) => contains(text, words))) return false;

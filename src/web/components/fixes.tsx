@@ -1,4 +1,4 @@
-import { diffOf, fileOf } from "../../reports/fix-brief.ts";
+import { diffOf, fileNameOf } from "../../reports/fix-brief.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
 import { EvidenceLinks, toEventHref } from "./figures.tsx";
@@ -65,7 +65,7 @@ function FixCard({ fix, report, names, path, session, verifications, mayDismiss 
       <p class="where">
         {page && (
           <>
-            {fileOf(page)}
+            {fileNameOf(page)}
             {evidence?.line && <>, line {evidence.line}</>} · <Outside url={page} />
           </>
         )}

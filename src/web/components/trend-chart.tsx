@@ -1,4 +1,4 @@
-import { methodologyWords } from "../../reports/differences.ts";
+import { describeMethodology } from "../../reports/differences.ts";
 import type { Trends } from "../../trends/trends.ts";
 import { useDay } from "./when.tsx";
 
@@ -14,7 +14,7 @@ export const seriesLabel = ({ agentVersion, contextDigest, methodology }: Trends
   [
     ...(agentVersion ? [`version ${agentVersion}`] : []),
     ...(contextDigest ? [`context ${contextDigest}`] : []),
-    `methodology ${methodologyWords(methodology)}`,
+    `methodology ${describeMethodology(methodology)}`,
   ].join(", ");
 
 const scoredOf = (points: Trends["points"]) => points.filter((point): point is Scored => point.score !== null);

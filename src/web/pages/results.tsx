@@ -1,5 +1,5 @@
 import { count } from "../../grading/text.ts";
-import { methodologyWords } from "../../reports/differences.ts";
+import { describeMethodology } from "../../reports/differences.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { Sparkline } from "../components/charts.tsx";
@@ -88,7 +88,7 @@ const Result = ({
     </td>
     <td class="how">
       {agentLabel({ ...agent, contextDigest: null })}
-      <small class="soft">Methodology {methodologyWords(methodology)}</small>
+      <small class="soft">Methodology {describeMethodology(methodology)}</small>
     </td>
   </>
 );

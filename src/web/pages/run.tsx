@@ -5,7 +5,7 @@ import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { formatPosition, type getRunProgress } from "../../runs/follow.ts";
 import type { RequestedTask } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
-import type { Used } from "../../runs/usage.ts";
+import type { LimitUsage } from "../../runs/usage.ts";
 import { Meter } from "../components/charts.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
 import { ButtonForm, DangerZone } from "../components/form-parts.tsx";
@@ -21,7 +21,7 @@ type State = PageProps & {
   isPreview: boolean;
   run: Run;
   failure: StoredFailure;
-  used: Used[];
+  used: LimitUsage[];
   attempts: Attempt[];
   now: number;
 };
@@ -174,7 +174,7 @@ export function RunState({
           <li key={each.name}>
             <span>{each.name}</span>
             <span class="soft">{usageText(each)}</span>
-            <Meter share={each.most ? each.used / each.most : 0} label={`${each.name}: ${usageText(each)}`} />
+            <Meter share={each.limit ? each.used / each.limit : 0} label={`${each.name}: ${usageText(each)}`} />
           </li>
         ))}
       </ul>

@@ -1,5 +1,5 @@
 import { duration, line, percent } from "../../grading/text.ts";
-import { methodologyWords } from "../../reports/differences.ts";
+import { describeMethodology } from "../../reports/differences.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
 import { ScrollArea, summaryColumns, TableHead } from "../components/figures.tsx";
@@ -79,7 +79,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
           <>
             <p class="muted">
               Mean score of {what} with {[agent, agentVersion, model].filter(Boolean).join(" ")}
-              {methodology && `, methodology ${methodologyWords(methodology)}`}. The band is the 95% confidence
+              {methodology && `, methodology ${describeMethodology(methodology)}`}. The band is the 95% confidence
               interval. {query.interval === "eval" ? "Times are" : "Days begin at midnight"} in {viewer.timeZone}.
               {others.length > 0 &&
                 " Dashed lines are other versions, contexts or methodologies, which are not comparable."}

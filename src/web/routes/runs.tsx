@@ -12,7 +12,7 @@ import { followRun, formatPosition, getRunProgress, type Progress, parsePosition
 import { listNewestRuns, runColumns } from "../../runs/lists.ts";
 import { requestRerun } from "../../runs/requests.ts";
 import { countRuns, getRun, getRunFailure, getRunTask, listAttempts } from "../../runs/runs.ts";
-import { listUsed } from "../../runs/usage.ts";
+import { listLimitUsage } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import { toPart } from "../components/layout.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
@@ -50,7 +50,7 @@ const runListProps = (ctx: Context, viewer: Viewer, site: Site, query: Static<ty
 const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position }: Progress) => {
   const requested = getRunTask(ctx, viewer.org, run.runId);
   const failure = getRunFailure(ctx, viewer.org, run.runId);
-  const used = listUsed(ctx, viewer.org, run, requested.task, position.attempt);
+  const used = listLimitUsage(ctx, viewer.org, run, requested.task, position.attempt);
   const attempts = listAttempts(ctx, viewer.org, run.runId);
   const isPreview = Object.keys(requested.urlMap).length > 0;
   return {

@@ -6,10 +6,10 @@ type Request = { method: string; url: string };
 type Command = { path: string; program: string; verb: string; targets: string[] };
 
 /** What one call tried: its requests and commands, as far as known. */
-export type Attempt = { tool: string; requests: Request[]; commands: Command[]; target: string | null };
+export type CallActions = { tool: string; requests: Request[]; commands: Command[]; target: string | null };
 
 /** Programs that only inspect or prepare: their success fixes only their own failure. */
-const lookingAround = new Set(
+const inspectingPrograms = new Set(
   "cd ls echo printf cat pwd true false sleep mkdir touch export set head tail which env wc sort test".split(" "),
 );
 
@@ -36,52 +36,66 @@ export function commandsOf(line: string): Command[] {
     const [path = ""] = words;
     if (/^\w+=/.test(path)) return [];
     const rest = words.slice(1);
-    const plain = rest.filter((word) => !word.startsWith("-") && !/^[<>]|^\d?>/.test(word));
-    const at = rest.findIndex((word) => /^(-X|--request)$/.test(word));
+    const operands = rest.filter((word) => !word.startsWith("-") && !/^[<>]|^\d?>/.test(word));
+    const methodIndex = rest.findIndex((word) => /^(-X|--request)$/.test(word));
     const isCurl = isClient(path.replace(/^.*\//, ""));
     const sends = rest.some((word) => /^(-d|--data.*|--json|-F|--form)$/.test(word));
-    const verb = isCurl ? (at < 0 ? (sends ? "POST" : "GET") : (rest[at + 1] ?? "")) : (plain[0] ?? "");
-    const targets = isCurl ? rest.filter(isAddress) : plain.slice(1);
+    const verb = isCurl
+      ? methodIndex < 0
+        ? sends
+          ? "POST"
+          : "GET"
+        : (rest[methodIndex + 1] ?? "")
+      : (operands[0] ?? "");
+    const targets = isCurl ? rest.filter(isAddress) : operands.slice(1);
     return [{ path, program: path.replace(/^.*\//, ""), verb, targets }];
   });
 }
 
 /** What a call tried; `observed` are the requests seen during the call. */
-export function attemptOf({ tool, input }: EventOf<"tool_call">, observed: Request[]): Attempt {
+export function actionsOf({ tool, input }: EventOf<"tool_call">, observed: Request[]): CallActions {
   const text = (name: string) => (typeof input?.[name] === "string" ? (input[name] as string) : null);
   const commands = commandsOf(text("command") ?? "");
   const url = text("url");
-  const ofCommands = commands.flatMap(({ program, verb, targets }) =>
+  const commandRequests = commands.flatMap(({ program, verb, targets }) =>
     isClient(program) ? targets.map((target) => ({ method: verb, url: target })) : [],
   );
-  const ofTool = url === null ? [] : [{ method: (text("method") ?? "GET").toUpperCase(), url }];
-  return { tool, requests: [...observed, ...ofCommands, ...ofTool], commands, target: text("path") ?? text("ref") };
+  const toolRequest = url === null ? [] : [{ method: (text("method") ?? "GET").toUpperCase(), url }];
+  return {
+    tool,
+    requests: [...observed, ...commandRequests, ...toolRequest],
+    commands,
+    target: text("path") ?? text("ref"),
+  };
 }
 
 /** Whether two words may refer to the same thing: equal, contained in each other, with the same start, or both IDs. */
-function isNear(a: string, b: string): boolean {
+function isSimilar(a: string, b: string): boolean {
   if (a === b) return true;
   if (Math.min(a.length, b.length) >= 4 && (a.includes(b) || b.includes(a))) return true;
   if (/\d/.test(a) && /\d/.test(b) && !/^v\d+$/i.test(a) && !/^v\d+$/i.test(b)) return true;
-  const least = Math.min(a.length, b.length, 4);
-  return least >= 3 && a.slice(0, least).toLowerCase() === b.slice(0, least).toLowerCase();
+  const prefixLength = Math.min(a.length, b.length, 4);
+  return prefixLength >= 3 && a.slice(0, prefixLength).toLowerCase() === b.slice(0, prefixLength).toLowerCase();
 }
 
 /** Segments that only mount or version an API: agents that guess a path vary these. */
-const isMount = (segment: string) => /^(v\d+(\.\d+)?|api|rest)$/i.test(segment);
+const isApiPrefix = (segment: string) => /^(v\d+(\.\d+)?|api|rest)$/i.test(segment);
 
 /** The same method, host and path, apart from mounts; one segment may be similar rather than equal, or one may be added. */
 function isSameRequest(a: Request, b: Request): boolean {
-  const [one, two] = [URL.parse(a.url), URL.parse(b.url)];
-  if (one === null || two === null || one.host !== two.host) return false;
+  const [firstUrl, secondUrl] = [URL.parse(a.url), URL.parse(b.url)];
+  if (firstUrl === null || secondUrl === null || firstUrl.host !== secondUrl.host) return false;
   if (a.method.toUpperCase() !== b.method.toUpperCase()) return false;
-  const [these, those] = [one, two].map(({ pathname }) => pathname.split("/").filter(Boolean)) as [string[], string[]];
-  const [here, there] = [these, those].map((words) => words.filter((word) => !isMount(word)).join("/"));
-  if (here !== "" && here === there) return true;
-  const [long, short] = these.length >= those.length ? [these, those] : [those, these];
+  const [first, second] = [firstUrl, secondUrl].map(({ pathname }) => pathname.split("/").filter(Boolean)) as [
+    string[],
+    string[],
+  ];
+  const [firstPath, secondPath] = [first, second].map((words) => words.filter((word) => !isApiPrefix(word)).join("/"));
+  if (firstPath !== "" && firstPath === secondPath) return true;
+  const [long, short] = first.length >= second.length ? [first, second] : [second, first];
   if (long.length === short.length) {
     const different = long.flatMap((word, i) => (word === short[i] ? [] : [[word, short[i]!] as const]));
-    return different.length === 0 || (different.length === 1 && isNear(...different[0]!));
+    return different.length === 0 || (different.length === 1 && isSimilar(...different[0]!));
   }
   if (long.length !== short.length + 1 || short.length === 0) return false;
   return long.some((_, i) => long.toSpliced(i, 1).every((word, at) => word === short[at]));
@@ -90,28 +104,30 @@ function isSameRequest(a: Request, b: Request): boolean {
 /** The same program and subcommand, with the same target if there is one. */
 function isSameCommand(a: Command, b: Command): boolean {
   if (a.program !== b.program || isClient(a.program)) return false;
-  if (lookingAround.has(a.program)) return a.verb === b.verb && a.targets.join(" ") === b.targets.join(" ");
-  if (a.verb !== b.verb && !isNear(a.verb, b.verb)) return false;
-  const [these, those] = [a.targets, b.targets];
-  return these.length === 0 || those.length === 0 || these.some((x) => those.some((y) => isNear(x, y)));
+  if (inspectingPrograms.has(a.program)) return a.verb === b.verb && a.targets.join(" ") === b.targets.join(" ");
+  if (a.verb !== b.verb && !isSimilar(a.verb, b.verb)) return false;
+  const [first, second] = [a.targets, b.targets];
+  return first.length === 0 || second.length === 0 || first.some((x) => second.some((y) => isSimilar(x, y)));
 }
 
 /** Whether a later call retries what a failed call tried. */
-export function isSameAttempt(failed: Attempt, later: Attempt): boolean {
+export function isRetry(failed: CallActions, later: CallActions): boolean {
   if (failed.requests.length > 0) {
     if (failed.requests.some((x) => later.requests.some((y) => isSameRequest(x, y)))) return true;
     if (failed.commands.length === 0) return false;
   }
   if (failed.commands.length > 0) {
-    const real = failed.commands.filter(({ program }) => !lookingAround.has(program));
-    const commands = real.length > 0 ? real : failed.commands;
+    const realWork = failed.commands.filter(({ program }) => !inspectingPrograms.has(program));
+    const commands = realWork.length > 0 ? realWork : failed.commands;
     return commands.some((x) => later.commands.some((y) => isSameCommand(x, y)));
   }
   return failed.tool === later.tool && failed.target === later.target;
 }
 
 /** Whether a call does more than inspect, print or read docs, whichever program reads them. */
-export const isRealWork = ({ commands, requests }: Attempt, isProduct: (request: Request) => boolean): boolean =>
+export const isRealWork = ({ commands, requests }: CallActions, isProduct: (request: Request) => boolean): boolean =>
   commands.length + requests.length === 0 ||
   requests.some(isProduct) ||
-  commands.some(({ program, targets }) => !lookingAround.has(program) && !(isClient(program) && targets.length > 0));
+  commands.some(
+    ({ program, targets }) => !inspectingPrograms.has(program) && !(isClient(program) && targets.length > 0),
+  );
