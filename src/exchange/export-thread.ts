@@ -36,7 +36,7 @@ const exportThreadOf = perContext(({ db, baseUrl }) => {
  * turns. A piece is made when the last one was taken, so a slow reader uses no memory.
  */
 export function streamExport(ctx: Context, order: ExportOrder): ExportPieces {
-  if (!hasThreads()) return exportHere(ctx, order);
+  if (!hasThreads(ctx.db)) return exportHere(ctx, order);
   const state = exportThreadOf(ctx);
   const { thread, openExports } = state;
   const id = ++state.lastId;

@@ -1,5 +1,6 @@
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { codeOf } from "../db/fault.ts";
+import type { Db } from "../db/open.ts";
 import { reasonOf } from "../errors.ts";
 
 /** Memory of a thread is returned to the system when it ends. */
@@ -15,8 +16,9 @@ export function enableThreads(file: string | null): void {
   program = file;
 }
 
-/** Whether threads can start. */
-export const hasThreads = (): boolean => program !== null;
+/** Whether threads can start, and open this database: one in memory belongs to its thread. */
+export const hasThreads = ({ $client: { filename } }: Db): boolean =>
+  program !== null && filename !== ":memory:" && filename !== "";
 
 type Options = {
   /** The `workerData` of the thread. */

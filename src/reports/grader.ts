@@ -30,7 +30,7 @@ const threadOf = perContext(({ db }) =>
 );
 
 const runTask = async (ctx: Context, task: SessionTask): Promise<SessionTaskResult> =>
-  hasThreads() ? await threadOf(ctx).ask(task) : runTaskHere(ctx.db, task);
+  hasThreads(ctx.db) ? await threadOf(ctx).ask(task) : runTaskHere(ctx.db, task);
 
 /**
  * Grades a stored session in the grading thread. `judging`: the events of another judge in place of the stored ones; null: those. Throws what

@@ -414,7 +414,7 @@ describe("the explorer in the executable", () => {
     });
     expect(existsSync(join(cwd, "data"))).toBe(false);
     const run = await runOf(shell(`echo '{"agent":"nobody"}' | ${executable} __agent`));
-    expect(run.failureReason).toContain('this executable has no agent named "nobody"');
+    expect(run.failureReason).toContain('no agent named "nobody"');
   });
 });
 
