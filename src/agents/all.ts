@@ -17,24 +17,24 @@ type Env = Record<string, string | undefined>;
 
 /** The coding agents that evald knows, then those of EVALD_AGENTS. Throws ConfigError. */
 export function listPresets(env: Env): Preset[] {
-  const own = readCustomAgents(env).map(toPreset);
-  const duplicate = own.find(({ id }) => reserved.has(id));
+  const customPresets = readCustomAgents(env).map(toPreset);
+  const duplicate = customPresets.find(({ id }) => reservedIds.has(id));
   if (duplicate) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${duplicate.id} is used by a built-in agent.`);
-  return [...presets, ...own];
+  return [...presets, ...customPresets];
 }
 
 const readCustomAgents = ({ EVALD_AGENTS: value = "" }: Env) =>
   parseSetting({ name: "EVALD_AGENTS", parse: customAgentsSetting, isSecret: false }, value);
 
-const reserved = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
+const reservedIds = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
 
 /** All agents of this executable by ID, running in this process. Coding agents are searched for on the PATH of `env`. */
-export const ownAgents = (env: Env): Record<string, Agent> => ({
-  explorer: onDemand({ id: "explorer", version, model: null, kind: "rules", lacks: optionalParts }, async () => {
+export const inProcessAgents = (env: Env): Record<string, Agent> => ({
+  explorer: lazyAgent({ id: "explorer", version, model: null, kind: "rules", lacks: optionalParts }, async () => {
     const { createExplorer } = await import("./explorer/explorer.ts");
     return createExplorer({ version });
   }),
-  llm: onDemand({ id: "llm", version, model: null, kind: "model" }, async () => {
+  llm: lazyAgent({ id: "llm", version, model: null, kind: "model" }, async () => {
     const { createModelAgent } = await import("./llm/llm.ts");
     return createModelAgent({ version });
   }),
@@ -49,51 +49,55 @@ const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CE
 export type AgentStandby = ReturnType<typeof agentStandby>;
 
 /** What runs need, made ahead: the socket of the network proxy, and the folders of a run. */
-type Ahead = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
+type RunResources = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
 
 /** `programs`: what the process starts in further sandboxes; null if it starts none. */
-type Needs = Access & { programs: ProgramFiles | null };
+type ProcessNeeds = Access & { programs: ProgramFiles | null };
 
 /** One process waits for so many runs at once. */
 const runsPerStandby = 3;
 
 /** Starts the processes of agents, in sandboxes where that is possible. `env`: the service's environment, from which they get what they need. */
 export function agentStandby(env: Env) {
-  const passed = {
+  const passedEnv = {
     ...Object.fromEntries(passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
     // Not the path of a file: the processes have another working directory and don't see the data directory.
     ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(readCustomAgents(env)) }),
   };
-  const commandOf = (kind: "rules" | "model") => {
+  const createCommand = (kind: "rules" | "model") => {
     const findProblem = once(
-      () => testAgentSandbox(kind, passed),
+      () => testAgentSandbox(kind, passedEnv),
       (problem) => problem === null,
     );
-    return async ({ programs, ...access }: Needs) => {
-      const sandboxed = (await findProblem()) === null ? agentCommand(passed, programs, access) : null;
+    return async ({ programs, ...access }: ProcessNeeds) => {
+      const sandboxed = (await findProblem()) === null ? agentCommand(passedEnv, programs, access) : null;
       return sandboxed ?? { argv: ownCommand(), group: null };
     };
   };
   // Looked up each time: agents are installed and updated while the service runs.
   const listPrograms = () => programFilesOf(listPresets(env), env.PATH ?? "");
-  const ofRules = createStandby(commandOf("rules"), passed, "rules");
-  const withModel = createStandby(commandOf("model"), passed, "model");
+  const rulesStandby = createStandby(createCommand("rules"), passedEnv, "rules");
+  const modelStandby = createStandby(createCommand("model"), passedEnv, "model");
   return {
     take: (kind: "rules" | "model", access: Access) =>
       kind === "rules"
-        ? ofRules.take({ ...access, programs: null })
-        : withModel.take({ ...access, programs: listPrograms() }),
+        ? rulesStandby.take({ ...access, programs: null })
+        : modelStandby.take({ ...access, programs: listPrograms() }),
     /** Keeps processes waiting for the next runs, of which `concurrency` run at once. */
-    start({ openSocket, openFolders }: Ahead, concurrency: number) {
+    start({ openSocket, openFolders }: RunResources, concurrency: number) {
       const size = Math.max(1, Math.floor(concurrency / runsPerStandby));
-      ofRules.start(size, async () => ({ sockets: [await openSocket()], folders: [], programs: null }));
-      withModel.start(size, async (last) => {
-        if (!last) return null;
-        return { ...last, folders: last.folders.length > 0 ? await openFolders() : [], programs: listPrograms() };
+      rulesStandby.start(size, async () => ({ sockets: [await openSocket()], folders: [], programs: null }));
+      modelStandby.start(size, async (lastNeeds) => {
+        if (!lastNeeds) return null;
+        return {
+          ...lastNeeds,
+          folders: lastNeeds.folders.length > 0 ? await openFolders() : [],
+          programs: listPrograms(),
+        };
       });
     },
     async stop() {
-      await Promise.all([ofRules.stop(), withModel.stop()]);
+      await Promise.all([rulesStandby.stop(), modelStandby.stop()]);
     },
   };
 }
@@ -101,7 +105,7 @@ export function agentStandby(env: Env) {
 /** The same agents, each run in its own process. */
 export const allAgents = (env: Env, { take }: AgentStandby): Record<string, Agent> =>
   Object.fromEntries(
-    Object.entries(ownAgents(env)).map(([id, agent]) => [
+    Object.entries(inProcessAgents(env)).map(([id, agent]) => [
       id,
       createChildAgent(agent, { start: (access) => take(agent.describe().kind, access) }),
     ]),
@@ -112,7 +116,7 @@ export const loadAgents = (kind: "rules" | "model"): Promise<unknown> =>
   kind === "model" ? import("./llm/llm.ts") : import("./explorer/explorer.ts");
 
 /** An agent whose code is loaded when it runs. The service itself only needs its description. */
-function onDemand(description: ReturnType<Agent["describe"]>, load: () => Promise<Agent>): Agent {
+function lazyAgent(description: ReturnType<Agent["describe"]>, load: () => Promise<Agent>): Agent {
   return {
     describe: () => description,
     preflight: () => [],

@@ -41,7 +41,7 @@ type Options = {
  * the last one. One per processor would get less than half of the CPU time beside the service and many sessions in progress, because Linux
  * divides it by process.
  */
-const starts = createSlots(2 * availableParallelism());
+const startSlots = createSlots(2 * availableParallelism());
 
 /**
  * Runs an agent in its own process per run. The process gets only its order. It is killed, with everything it started, when `run`
@@ -55,7 +55,7 @@ export function createChildAgent(
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
     async *run(task, { signal, now: _, openEgress, ...rest }) {
-      const leave = await starts.take("", () => new Error("not aborted"));
+      const releaseSlot = await startSlots.take("", () => new Error("not aborted"));
       let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
       let child: AgentProcess | undefined;
       /** Until then its priority is normal, so that a new run does not wait for those in progress. */
@@ -64,7 +64,7 @@ export function createChildAgent(
         clearTimeout(timer);
         timer = undefined;
         child?.lowerPriority();
-        leave();
+        releaseSlot();
       };
       let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(onStarted, maxStartMs);
       try {
@@ -73,7 +73,7 @@ export function createChildAgent(
         const access = accessOf(egress ?? null, rest.means);
         child = await requireStep("the agent's process could not be started", () => start(access));
         const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
-        yield* converse(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onStarted });
+        yield* runOrder(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onStarted });
       } finally {
         onStarted();
         egress?.close();
@@ -90,15 +90,15 @@ function accessOf(egress: EgressSocket | null, means: Means | null): Access {
 }
 
 /** Sends the order and yields the events until the process exits. Lines are read on demand, so a full pipe slows the process down. */
-async function* converse(
+async function* runOrder(
   child: AgentProcess,
   order: Order,
   { signal, silentCpuMs, onStarted }: { signal: AbortSignal; silentCpuMs: number; onStarted: () => void },
 ): AsyncGenerator<AgentEvent, void> {
   const reader = child.stdout.getReader();
-  const stopped = new AbortController();
+  const stopController = new AbortController();
   const stop = (reason: unknown) => {
-    stopped.abort(reason);
+    stopController.abort(reason);
     reader.cancel().catch(() => {});
   };
   const abort = () => stop(signal.reason);
@@ -106,7 +106,7 @@ async function* converse(
   const { memoryBytes } = order.task.limits;
   /** CPU time at the last event. */
   let cpuMs = 0;
-  const watch = setInterval(() => {
+  const watchTimer = setInterval(() => {
     const problem =
       (child.memory() ?? 0) > memoryBytes
         ? `used more than ${Math.round(memoryBytes / mib)} MiB of memory`
@@ -115,27 +115,27 @@ async function* converse(
           : null;
     if (problem === null) return;
     child.kill();
-    stop(overrun(problem));
+    stop(toLimitFailure(problem));
   }, watchMs);
   try {
     child.write(`${JSON.stringify(order)}\n`);
-    let isDone = false;
+    let hasEnded = false;
     for await (const line of linesOf(reader)) {
       onStarted();
-      stopped.signal.throwIfAborted();
+      stopController.signal.throwIfAborted();
       const answer = parse(line);
       if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer);
       yield answer;
       cpuMs = child.cpuMs() ?? cpuMs;
-      isDone = answer.type === "end";
-      if (isDone) break;
+      hasEnded = answer.type === "end";
+      if (hasEnded) break;
     }
-    stopped.signal.throwIfAborted();
-    const ended = await child.end("wait");
-    stopped.signal.throwIfAborted();
-    if (!isDone || (ended !== null && ended !== "exited with code 0")) throw crashed(ended, child.stderrTail());
+    stopController.signal.throwIfAborted();
+    const exit = await child.end("wait");
+    stopController.signal.throwIfAborted();
+    if (!hasEnded || (exit !== null && exit !== "exited with code 0")) throw toCrashFailure(exit, child.stderrTail());
   } finally {
-    clearInterval(watch);
+    clearInterval(watchTimer);
     signal.removeEventListener("abort", abort);
     reader.cancel().catch(() => {});
     await child.end("ask");
@@ -151,19 +151,19 @@ async function* linesOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncG
     const { done, value } = await reader.read();
     if (done) return;
     total += value.length;
-    if (total > maxBytes) throw overrun(`sent more than ${maxBytes / mib} MiB of events`);
+    if (total > maxBytes) throw toLimitFailure(`sent more than ${maxBytes / mib} MiB of events`);
     let from = 0;
-    for (let at = value.indexOf(10); at >= 0; at = value.indexOf(10, from)) {
-      const line = Buffer.concat([...partial, value.subarray(from, at)]);
+    for (let newline = value.indexOf(10); newline >= 0; newline = value.indexOf(10, from)) {
+      const line = Buffer.concat([...partial, value.subarray(from, newline)]);
       partial = [];
-      from = at + 1;
-      if (line.length > maxLineBytes) throw tooLong();
-      if (++lines > maxEvents) throw overrun(`sent more than ${maxEvents} events`);
+      from = newline + 1;
+      if (line.length > maxLineBytes) throw toLineFailure();
+      if (++lines > maxEvents) throw toLimitFailure(`sent more than ${maxEvents} events`);
       if (lines % linesAtOnce === 0) await new Promise(setImmediate);
       yield line.toString();
     }
     partial.push(value.subarray(from));
-    if (partial.reduce((bytes, { length }) => bytes + length, 0) > maxLineBytes) throw tooLong();
+    if (partial.reduce((bytes, { length }) => bytes + length, 0) > maxLineBytes) throw toLineFailure();
   }
 }
 
@@ -178,7 +178,7 @@ function parse(line: string): Answer {
 }
 
 function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answer {
-  const isOneOf = (list: readonly string[], item: unknown) => list.some((known) => known === item);
+  const isOneOf = (list: readonly string[], item: unknown) => list.some((each) => each === item);
   if (value?.type === "failure")
     return (
       isOneOf(failureCauses, value.cause) &&
@@ -188,11 +188,11 @@ function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answ
   return isOneOf(eventTypes, value?.type) && (value?.type !== "end" || isOneOf(outcomes, value.outcome));
 }
 
-const tooLong = () =>
+const toLineFailure = () =>
   new AgentFailure("agent_crashed", `its process wrote a line longer than ${maxLineBytes / mib} MiB`);
-const overrun = (what: string) => new AgentFailure("budget", `the agent ${what} and was stopped`);
+const toLimitFailure = (problem: string) => new AgentFailure("budget", `the agent ${problem} and was stopped`);
 
-function crashed(ended: string | null, stderr: string): AgentFailure {
-  const how = ended === null ? "stopped responding and was killed" : `${ended} without a result`;
-  return new AgentFailure("agent_crashed", `its process ${how}${stderr && `; stderr: ${stderr}`}`);
+function toCrashFailure(exit: string | null, stderr: string): AgentFailure {
+  const ending = exit === null ? "stopped responding and was killed" : `${exit} without a result`;
+  return new AgentFailure("agent_crashed", `its process ${ending}${stderr && `; stderr: ${stderr}`}`);
 }

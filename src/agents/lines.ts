@@ -10,22 +10,22 @@ export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerat
     if (size > maxLineBytes) parts = [];
     else parts.push(part);
   };
-  const line = () => {
-    const whole = size > maxLineBytes ? null : Buffer.concat(parts).toString();
+  const endLine = () => {
+    const text = size > maxLineBytes ? null : Buffer.concat(parts).toString();
     parts = [];
     size = 0;
-    return whole;
+    return text;
   };
   for await (const chunk of stream) {
     let from = 0;
-    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
-      add(chunk.subarray(from, at));
-      from = at + 1;
-      yield line();
+    for (let newline = chunk.indexOf(10); newline >= 0; newline = chunk.indexOf(10, from)) {
+      add(chunk.subarray(from, newline));
+      from = newline + 1;
+      yield endLine();
     }
     add(chunk.subarray(from));
   }
-  if (size > 0) yield line();
+  if (size > 0) yield endLine();
 }
 
 /** Reads a stream to its end and keeps the last characters. */

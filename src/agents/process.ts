@@ -9,7 +9,7 @@ const stderrChars = 4096;
 /** Time to exit after SIGTERM, or after the last line, before SIGKILL. */
 const graceMs = 3_000;
 /** Environment variable inherited by all child processes, by which they are found. */
-const markName = "AGENT_PROCESS";
+const markVariable = "AGENT_PROCESS";
 
 export type AgentProcess = {
   stdout: ReadableStream<Uint8Array>;
@@ -30,7 +30,7 @@ export type AgentProcess = {
    * Waits for it to exit, after SIGTERM with `ask`, and kills it after a grace period, with everything that it started.
    * Resolves to how it exited; null if it was killed.
    */
-  end(how: "wait" | "ask"): Promise<string | null>;
+  end(method: "wait" | "ask"): Promise<string | null>;
 };
 
 /** The command that runs this executable, even after its file was replaced by a newer version. */
@@ -53,7 +53,7 @@ export function startProcess(
   const child = Bun.spawn(command, {
     cwd: "/",
     // Makes Bun exit with its parent; on Linux the kernel enforces it, even for a busy process.
-    env: { ...env, BUN_FEATURE_FLAG_NO_ORPHANS: "1", [markName]: id },
+    env: { ...env, BUN_FEATURE_FLAG_NO_ORPHANS: "1", [markVariable]: id },
     detached: true,
     stdin: "pipe",
     stdout: "pipe",
@@ -67,27 +67,27 @@ export function startProcess(
       // Already exited.
     }
   };
-  async function finish(how: "wait" | "ask"): Promise<string | null> {
-    if (how === "ask") signalGroup("SIGTERM");
-    const timely = await within(graceMs, child.exited);
+  async function finish(method: "wait" | "ask"): Promise<string | null> {
+    if (method === "ask") signalGroup("SIGTERM");
+    const isInTime = await settlesWithin(graceMs, child.exited);
     signalGroup("SIGKILL");
-    await killMarked(`${markName}=${id}`);
+    await killMarked(`${markVariable}=${id}`);
     await child.exited;
-    await within(graceMs, stderr.ended);
+    await settlesWithin(graceMs, stderr.ended);
     await cgroup?.remove();
-    if (!timely) return null;
+    if (!isInTime) return null;
     return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;
   }
-  let inner: number | null = null;
+  let innermostPid: number | null = null;
   /** The process itself, inside of its sandbox. Kept once it has started. */
-  function own(): number {
-    if (inner !== null) return inner;
-    const { pid, isStarted } = innermost(child.pid);
-    if (isStarted) inner = pid;
+  function programPid(): number {
+    if (innermostPid !== null) return innermostPid;
+    const { pid, isStarted } = findInnermost(child.pid);
+    if (isStarted) innermostPid = pid;
     return pid;
   }
   let ending: Promise<string | null> | undefined;
-  const end = (how: "wait" | "ask") => (ending ??= finish(how));
+  const end = (method: "wait" | "ask") => (ending ??= finish(method));
   // A surviving child may keep stdout open forever.
   child.exited.then(() => end("wait"));
 
@@ -102,11 +102,11 @@ export function startProcess(
       }
     },
     stderrTail: stderr.text,
-    memory: () => memoryOf(own()),
-    cpuMs: () => cpuMsOf(own()),
+    memory: () => memoryOf(programPid()),
+    cpuMs: () => cpuMsOf(programPid()),
     isRunning: () => child.exitCode === null && child.signalCode === null,
     lowerPriority() {
-      if (!cgroup?.lowerPriority()) chainFrom(child.pid).forEach(lowerPriority);
+      if (!cgroup?.lowerPriority()) listSandboxChain(child.pid).forEach(lowerPriority);
     },
     kill: () => signalGroup("SIGKILL"),
     end,
@@ -114,12 +114,12 @@ export function startProcess(
 }
 
 /** Whether a promise settles in time. */
-async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, ms, false)));
-  const timely = await Promise.race([promise.then(() => true), late]);
+  const timeout = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, ms, false)));
+  const isInTime = await Promise.race([promise.then(() => true), timeout]);
   clearTimeout(timer);
-  return timely;
+  return isInTime;
 }
 
 /** Whether a process is part of a sandbox, or has not started its program yet. */
@@ -127,19 +127,19 @@ const isSandbox = (pid: number): boolean =>
   /^\d+ \((sh|bwrap|setpriv)\) /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
 
 /** A process and, below it, those that its sandbox consists of, down to the one that the sandbox was started for. */
-function chainFrom(pid: number): number[] {
+function listSandboxChain(pid: number): number[] {
   try {
     if (!isSandbox(pid)) return [pid];
     const [child] = childrenOf(pid);
-    return child ? [pid, ...chainFrom(child)] : [pid];
+    return child ? [pid, ...listSandboxChain(child)] : [pid];
   } catch {
     return [pid];
   }
 }
 
 /** The last of the chain. `isStarted`: its program runs. */
-function innermost(from: number): { pid: number; isStarted: boolean } {
-  const pid = chainFrom(from).at(-1) ?? from;
+function findInnermost(from: number): { pid: number; isStarted: boolean } {
+  const pid = listSandboxChain(from).at(-1) ?? from;
   try {
     return { pid, isStarted: !isSandbox(pid) };
   } catch {
@@ -169,42 +169,42 @@ function cpuMsOf(pid: number): number | null {
   }
 }
 
-const maxLooks = 10;
-const turn = () => new Promise((resolve) => setImmediate(resolve));
+const maxScans = 10;
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 /** Marks of the processes to kill. */
-const sought = new Set<string>();
+const marksToKill = new Set<string>();
 /** A scan that has not started yet serves all waiting callers, since many runs may end at once. */
-let nextLook: Promise<Set<string>> | null = null;
-let lastLook: Promise<unknown> = Promise.resolve();
+let nextScan: Promise<Set<string>> | null = null;
+let lastScan: Promise<unknown> = Promise.resolve();
 /** Processes without an environment at the last scan. */
-let bare = new Set<number>();
+let withoutEnvironment = new Set<number>();
 const execMs = 2;
 
 /** Kills every process with the mark in its environment, including those that left the group. Rescans until none is left. */
 async function killMarked(mark: string): Promise<void> {
-  sought.add(mark);
+  marksToKill.add(mark);
   try {
-    for (let looks = 0; looks < maxLooks; looks++) {
-      nextLook ??= lastLook.then(turn, turn).then(killSought);
-      lastLook = nextLook;
-      if (!(await nextLook).has(mark)) return;
+    for (let scans = 0; scans < maxScans; scans++) {
+      nextScan ??= lastScan.then(nextTurn, nextTurn).then(scanAndKill);
+      lastScan = nextScan;
+      if (!(await nextScan).has(mark)) return;
     }
   } finally {
-    sought.delete(mark);
+    marksToKill.delete(mark);
   }
 }
 
 /** Scans all processes once; returns the marks found. */
-async function killSought(): Promise<Set<string>> {
-  nextLook = null;
+async function scanAndKill(): Promise<Set<string>> {
+  nextScan = null;
   const foundMarks = new Set<string>();
-  const bareNow = new Set<number>();
+  const nowWithoutEnvironment = new Set<number>();
   for (const [index, pid] of listProcesses().entries()) {
     // Takes microseconds per process, too little to yield, but a machine may have thousands.
-    if (index % 25 === 24) await turn();
+    if (index % 25 === 24) await nextTurn();
     const environment = environmentOf(pid);
-    if (environment.length === 1 && environment[0] === "" && isProgram(pid)) bareNow.add(pid);
-    const mark = environment.find((entry) => sought.has(entry));
+    if (environment.length === 1 && environment[0] === "" && isProgram(pid)) nowWithoutEnvironment.add(pid);
+    const mark = environment.find((entry) => marksToKill.has(entry));
     if (mark === undefined) continue;
     foundMarks.add(mark);
     try {
@@ -214,11 +214,11 @@ async function killSought(): Promise<Set<string>> {
     }
   }
   // A process that is executing another program has no environment for a moment: it may be one of those to kill.
-  if ([...bareNow].some((pid) => !bare.has(pid))) {
-    for (const mark of sought) foundMarks.add(mark);
+  if ([...nowWithoutEnvironment].some((pid) => !withoutEnvironment.has(pid))) {
+    for (const mark of marksToKill) foundMarks.add(mark);
     await Bun.sleep(execMs);
   }
-  bare = bareNow;
+  withoutEnvironment = nowWithoutEnvironment;
   return foundMarks;
 }
 

@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { max } from "drizzle-orm";
 import type { Agent } from "../agents/agent.ts";
-import { listPresets, ownAgents } from "../agents/all.ts";
+import { inProcessAgents, listPresets } from "../agents/all.ts";
 import { objectionTo } from "../agents/choice.ts";
 import { findInstalled, type InstalledAgent } from "../agents/coding/program.ts";
 import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
@@ -47,7 +47,7 @@ export function addDoctor(
         {
           what: "agents",
           state: "ok",
-          detail: Object.entries(ownAgents(env))
+          detail: Object.entries(inProcessAgents(env))
             .filter(([id]) => !codingAgents.some((each) => each.id === id))
             .map((each) => toAgent(each, config.agentModel))
             .join(", "),

@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Agent, type AgentEvent, AgentFailure, type Means } from "../agents/agent.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
-import { detectBrowser, type FoundBrowser } from "../agents/sandbox/chromium.ts";
+import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox } from "../agents/sandbox/sandbox.ts";
 import { makeSocketFolder, sweepSockets } from "../agents/sockets.ts";
 import { addressesOf, mcpUrlsOf } from "../agents/task.ts";
@@ -158,7 +158,7 @@ async function openResources(machine: Machine, order: SessionOrder, hooks: Sessi
 
 async function openSandbox(
   machine: Machine,
-  browser: FoundBrowser,
+  browser: BrowserStatus,
   { task, archive, skillsArchive, allow }: SessionOrder,
   { hide, onEgress }: SessionHooks,
 ): Promise<Resources> {

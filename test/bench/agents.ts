@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { filesOf, settingsOf } from "../../src/agents/coding/mcp-servers.ts";
+import { presetFilesOf, settingsOf } from "../../src/agents/coding/mcp-servers.ts";
 import { toText } from "../../src/agents/coding/preset.ts";
 import { presets } from "../../src/agents/coding/presets.ts";
 import { findProgram } from "../../src/agents/coding/program.ts";
@@ -53,7 +53,7 @@ function createBare(modelUrl: string, folder: () => string) {
   return (model: string) => {
     const home = folder();
     const values = { gateway: modelUrl, token: "none", model, provider: "openai", home };
-    for (const [path, content] of Object.entries(filesOf(preset, values, {}, []))) {
+    for (const [path, content] of Object.entries(presetFilesOf(preset, values, {}, []))) {
       mkdirSync(join(home, dirname(path)), { recursive: true });
       writeFileSync(join(home, path), content.replace(`${modelUrl}/openai/v1`, `${modelUrl}/v1`));
     }

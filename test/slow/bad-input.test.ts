@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import { ownAgents } from "../../src/agents/all.ts";
+import { inProcessAgents } from "../../src/agents/all.ts";
 import { testApp } from "../support/app.ts";
 import { type SiteRoute, serveSite } from "../support/site.ts";
 
-const agent = ownAgents({}).explorer;
+const agent = inProcessAgents({}).explorer;
 const stops: (() => void)[] = [];
 afterAll(() => {
   for (const stop of stops) stop();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Egress, startEgress } from "../../src/agents/egress/egress.ts";
-import { inAgentSandbox, testAgentSandbox } from "../../src/agents/sandbox/agent-command.ts";
+import { testAgentSandbox, toSandboxCommand } from "../../src/agents/sandbox/agent-command.ts";
 import { nobody } from "../../src/agents/sandbox/bubblewrap.ts";
 import { createOwnCgroup } from "../../src/agents/sandbox/control-group.ts";
 import { compiledProgram, detectSandbox, ownProgram } from "../../src/agents/sandbox/sandbox.ts";
@@ -130,7 +130,7 @@ describe.each(kinds)("in place of the process of an agent (%s)", (kind) => {
       const { argv, binds } = programs[form]();
       const access = kind === "model" ? { sockets: [socket], folders: [own] } : { sockets: [socket], folders: [] };
       const nesting = kind === "model" ? { programs: { files: [], links: [] }, group: null } : null;
-      const command = inAgentSandbox([...argv, "-e", `(${probe})()`, input], {}, nesting, access, binds) ?? [];
+      const command = toSandboxCommand([...argv, "-e", `(${probe})()`, input], {}, nesting, access, binds) ?? [];
       const child = Bun.spawn(command, {
         cwd: "/",
         env: { PATH: process.env.PATH ?? "" },
@@ -189,7 +189,7 @@ test.if(problems.model === null)(
     const nesting = { programs: { files: [], links: [] }, group };
     const access = { sockets: [], folders: [] };
     const { binds } = ownProgram();
-    const command = inAgentSandbox(["/run/evald/bun", "-e", code, ...places], {}, nesting, access, binds) ?? [];
+    const command = toSandboxCommand(["/run/evald/bun", "-e", code, ...places], {}, nesting, access, binds) ?? [];
     const child = Bun.spawn(command, {
       cwd: "/",
       env: { PATH: process.env.PATH ?? "" },
@@ -220,7 +220,7 @@ test.if(problems.model === null)(
       bwrap --unshare-user --unshare-pid --unshare-net --ro-bind / / cat /proc/self/cgroup
     `;
     const nesting = { programs: { files: [], links: [] }, group };
-    const command = inAgentSandbox(["/bin/sh", "-c", script], {}, nesting, { sockets: [], folders: [] }, []) ?? [];
+    const command = toSandboxCommand(["/bin/sh", "-c", script], {}, nesting, { sockets: [], folders: [] }, []) ?? [];
     const env = { PATH: process.env.PATH ?? "" };
     const child = Bun.spawn(command, { cwd: "/", env, stdio: ["pipe", "pipe", "inherit"] });
     const isLower = group?.lowerPriority() ?? false;

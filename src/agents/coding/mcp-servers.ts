@@ -7,7 +7,7 @@ type Servers = Record<string, McpServer>;
 /** Whether the agent can be given MCP servers. */
 export const canUseMcp = ({ mcp, stream }: Preset): boolean => mcp !== null || stream === "acp";
 
-const ofEach = (servers: Servers, toConfig: (server: McpServer) => object) =>
+const mapServers = (servers: Servers, toConfig: (server: McpServer) => object) =>
   Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, toConfig(server)]));
 
 /** How long Qwen Code waits for an MCP server. After its own limit of 5 seconds, a session on a busy machine continues without it. */
@@ -16,44 +16,44 @@ const discoveryTimeoutMs = 60_000;
 /** The settings of MCP servers, as each agent reads them. */
 const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers) => object> = {
   claude: (servers) => ({
-    mcpServers: ofEach(servers, ({ url, ...local }) => (url === undefined ? local : { type: "http", url })),
+    mcpServers: mapServers(servers, ({ url, ...local }) => (url === undefined ? local : { type: "http", url })),
   }),
   gemini: (servers) => ({
-    mcpServers: ofEach(servers, ({ url, ...local }) => ({
+    mcpServers: mapServers(servers, ({ url, ...local }) => ({
       ...(url === undefined ? local : { httpUrl: url }),
       trust: true,
     })),
   }),
   qwen: (servers) => ({
-    mcpServers: ofEach(servers, ({ url, ...local }) => ({
+    mcpServers: mapServers(servers, ({ url, ...local }) => ({
       ...(url === undefined ? local : { httpUrl: url }),
       trust: true,
       discoveryTimeoutMs,
     })),
   }),
   opencode: (servers) => ({
-    mcp: ofEach(servers, ({ url, command = "", args = [], env = {} }) =>
+    mcp: mapServers(servers, ({ url, command = "", args = [], env = {} }) =>
       url === undefined
         ? { type: "local", command: [command, ...args], environment: env, enabled: true }
         : { type: "remote", url, oauth: false, enabled: true },
     ),
   }),
   copilot: (servers) => ({
-    mcpServers: ofEach(servers, ({ url, ...local }) =>
+    mcpServers: mapServers(servers, ({ url, ...local }) =>
       url === undefined ? { type: "local", args: [], ...local, tools: ["*"] } : { type: "http", url, tools: ["*"] },
     ),
   }),
 };
 
 /** Tables of a TOML file. JSON texts without control characters are TOML texts. `inherited`: variables that servers inherit. */
-function toToml(servers: Servers, inherited: string[]): string {
+function toToml(servers: Servers, inheritedVariables: string[]): string {
   const tables = Object.entries(servers).map(([name, { url, command, args = [], env }]) => {
     const lines =
       url === undefined
         ? [
             `command = ${JSON.stringify(command)}`,
             `args = ${JSON.stringify(args)}`,
-            `env_vars = ${JSON.stringify(inherited)}`,
+            `env_vars = ${JSON.stringify(inheritedVariables)}`,
           ]
         : [`url = ${JSON.stringify(url)}`];
     const variables = Object.entries(env ?? {}).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
@@ -70,7 +70,7 @@ const networkVariables =
   );
 
 /** The files of a preset for one run, by path, with its MCP servers. `variables`: names of the run's own variables. */
-export function filesOf(
+export function presetFilesOf(
   preset: Preset,
   values: TemplateValues,
   servers: Servers,
@@ -79,10 +79,10 @@ export function filesOf(
   const files = Object.fromEntries(Object.entries(preset.files).map(([path, text]) => [path, toText(text, values)]));
   const { mcp } = preset;
   if (!mcp || Object.keys(servers).length === 0) return files;
-  const own = files[mcp.file];
+  const presetFile = files[mcp.file];
   if (mcp.format === "codex")
-    return { ...files, [mcp.file]: (own ?? "") + toToml(servers, [...networkVariables, ...variables]) };
-  const settings = { ...JSON.parse(own ?? "{}"), ...formats[mcp.format](servers) };
+    return { ...files, [mcp.file]: (presetFile ?? "") + toToml(servers, [...networkVariables, ...variables]) };
+  const settings = { ...JSON.parse(presetFile ?? "{}"), ...formats[mcp.format](servers) };
   return { ...files, [mcp.file]: JSON.stringify(settings) };
 }
 
@@ -101,7 +101,7 @@ export const toAcpServers = (servers: Servers): AcpServer[] =>
   );
 
 /** Agents replace the characters that their models don't accept. */
-export const plain = (name: string) => name.replaceAll("-", "_");
+export const toAcceptedName = (name: string) => name.replaceAll("-", "_");
 
 /** How the agent's names for the tools of an MCP server begin. */
 export type McpPrefix = { server: string; prefix: string };
@@ -111,7 +111,7 @@ export function mcpPrefixesOf({ mcp }: Preset, servers: Servers): McpPrefix[] {
     ? [mcp.toolPrefix]
     : ["mcp__{server}__", "mcp_{server}_", "{server}_", "{server}-", "{server}."];
   return Object.keys(servers).flatMap((server) =>
-    templates.map((template) => ({ server, prefix: plain(template.replace("{server}", server)) })),
+    templates.map((template) => ({ server, prefix: toAcceptedName(template.replace("{server}", server)) })),
   );
 }
 
@@ -120,6 +120,6 @@ export function mcpPrefixesOf({ mcp }: Preset, servers: Servers): McpPrefix[] {
  * `mcp__SERVER__TOOL`, the form that most agents use.
  */
 export function findMcpTool(prefixes: McpPrefix[], name: string): { server: string; tool: string } | null {
-  const match = prefixes.find(({ prefix }) => plain(name).startsWith(prefix));
+  const match = prefixes.find(({ prefix }) => toAcceptedName(name).startsWith(prefix));
   return match ? { server: match.server, tool: `mcp__${match.server}__${name.slice(match.prefix.length)}` } : null;
 }

@@ -7,8 +7,8 @@ import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { type Outcome, readOutput } from "./agent-output.ts";
-import { filesOf, mcpPrefixesOf, settingsOf } from "./mcp-servers.ts";
-import { createOffered } from "./offered.ts";
+import { createContextDetector } from "./context-detector.ts";
+import { mcpPrefixesOf, presetFilesOf, settingsOf } from "./mcp-servers.ts";
 import { isTried, type Preset, type TemplateValues, toText } from "./preset.ts";
 import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
 import { type ModelRecord, startRecord } from "./record.ts";
@@ -52,7 +52,7 @@ export async function runSession(
 
   const setup = task.workspace ?? {};
   const mcpPrefixes = mcpPrefixesOf(preset, setup.mcpServers ?? {});
-  const onRequest = prepared ? createOffered(setup, prepared.skills, mcpPrefixes, send) : () => {};
+  const onRequest = prepared ? createContextDetector(setup, prepared.skills, mcpPrefixes, send) : () => {};
   const reporter = startReporter(preset, mcpPrefixes, send);
   const record = startRecord(model.socketPath, { ...reportModelCalls(reporter), onRequest });
   try {
@@ -141,7 +141,7 @@ function toSandboxRun(
   { workspace = {} }: Task,
 ) {
   const { mcpServers = {}, env: variables = {} } = workspace;
-  const files = Object.entries(filesOf(preset, values, mcpServers, Object.keys(variables))).flat();
+  const files = Object.entries(presetFilesOf(preset, values, mcpServers, Object.keys(variables))).flat();
   const settings = settingsOf(preset, mcpServers);
   const args = settings.args.map((arg) => toText(arg, values));
   const env = Object.fromEntries(Object.entries(settings.env).map(([name, value]) => [name, toText(value, values)]));

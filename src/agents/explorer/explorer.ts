@@ -14,7 +14,7 @@ import { checkSamples } from "./samples.ts";
 import { createSectionIndex, rarityOf } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, thoughtEvent } from "./session.ts";
 import { checkSites } from "./site.ts";
-import { survey } from "./survey.ts";
+import { surveySite } from "./survey.ts";
 import { walk } from "./walk.ts";
 
 /**
@@ -72,7 +72,7 @@ async function* explore(
   const testedKeys = new Set<string>();
   yield* checkPages(session, session.pages, testedKeys);
   yield* checkSites(session);
-  yield* ofSurvey(survey(session, frontier, index));
+  yield* ofSurvey(surveySite(session, frontier, index));
   yield* conclude(session, index, ended);
   yield* ofSurvey(checkPages(session, session.surveyed, testedKeys));
   yield* ofSurvey(checkLists(session, testedKeys));

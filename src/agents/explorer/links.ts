@@ -17,13 +17,13 @@ import {
 
 /** Maximum number of link targets to test in one run, and how many of them may be on other sites. */
 const maxTargets = 150;
-const maxElsewhere = 30;
+const maxOtherSiteTargets = 30;
 const atOnce = 4;
 /** Timeout of one request to another site, and for how long new requests to other sites may start, in ms. */
-const elsewhereRequestMs = 4000;
-const elsewhereMs = 6000;
+const otherSiteRequestMs = 4000;
+const otherSitesMs = 6000;
 /** Pages that need sign-in or are only meant for maintainers, so their status says nothing. */
-const privatePlaces =
+const privatePath =
   /\/(login|signin|sign-in|signup|sign-up|account|settings|edit|issues\/new|new\/choose|compare|dashboard)(\/|$)/i;
 const signInText = /^(sign|log)[ -]?(in|up|on)$/i;
 /** Reserved example names (RFC 2606), and addresses of the reader's own machine. */
@@ -31,10 +31,10 @@ const exampleHosts =
   /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$|^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/i;
 
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
-type LinkSource = { url: string; markdown: string; by: "link" | Listing["kind"] };
-type Target = { url: string; foundOn: LinkSource; text: string; own: boolean };
+type LinkSource = { url: string; markdown: string; provenance: "link" | Listing["kind"] };
+type Target = { url: string; foundOn: LinkSource; text: string; isOwnSite: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
-type Finding = { target: Target; state: "alive" | "bad" | "unknown"; why: string; health?: PageProblem };
+type Finding = { target: Target; state: "alive" | "bad" | "unknown"; reason: string; pageProblem?: PageProblem };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
 export async function* checkLinks(session: Session, from: ReadPage[], tested: Set<string>): Steps {
@@ -44,13 +44,13 @@ export async function* checkLinks(session: Session, from: ReadPage[], tested: Se
     page.links.map(({ url, text }) => ({
       url,
       text,
-      foundOn: { url: page.url, markdown: page.markdown, by: "link" as const },
+      foundOn: { url: page.url, markdown: page.markdown, provenance: "link" as const },
     })),
   );
   yield* useTool(session, "check_links", { pages: pages.length }, async (log) => {
     // Links from survey pages to other sites aren't worth the wait.
-    const foreign = from === session.pages ? maxElsewhere : 0;
-    const { checks, output } = await testAll(session, links, tested, foreign, log);
+    const maxOthers = from === session.pages ? maxOtherSiteTargets : 0;
+    const { checks, output } = await testLinks(session, links, tested, maxOthers, log);
     return { ok: true, output, checks: [...checks, ...checkAnchors(session, pages)], value: undefined };
   });
 }
@@ -61,56 +61,69 @@ export async function* checkLists(session: Session, tested: Set<string>): Steps 
     const entries = links.map(({ url, text: name }) => ({
       url,
       text: name,
-      foundOn: { url: listUrl, markdown: text, by: kind },
+      foundOn: { url: listUrl, markdown: text, provenance: kind },
     }));
     yield* useTool(session, "check_links", { list: listUrl }, async (log) => {
-      const { checks, output } = await testAll(session, entries, tested, 0, log);
+      const { checks, output } = await testLinks(session, entries, tested, 0, log);
       return { ok: true, output, checks, value: undefined };
     });
   }
 }
 
-async function testAll(session: Session, links: Omit<Target, "own">[], tested: Set<string>, foreign: number, log: Log) {
-  const { targets, left } = collect(session, links, tested, foreign);
-  const [own, elsewhere] = [targets.filter((target) => target.own), targets.filter((target) => !target.own)];
-  const answers = await mapInOrder(own, atOnce, log, (target, part) => test(session, target, part));
-  const hosts = [...Map.groupBy(elsewhere, ({ url }) => new URL(url).host).values()];
-  const untilMs = session.context.now() + elsewhereMs;
-  const ofOthers = await mapInOrder(hosts, atOnce, log, (host, part) => testHost(session, host, untilMs, part));
-  const findings = [...answers.map(toFinding), ...ofOthers.flat()];
-  const cutOff = findings.filter(({ why }) => why === "cut").length;
+async function testLinks(
+  session: Session,
+  links: Omit<Target, "isOwnSite">[],
+  tested: Set<string>,
+  maxOthers: number,
+  log: Log,
+) {
+  const { targets, untestedCount } = collectTargets(session, links, tested, maxOthers);
+  const [ownTargets, otherTargets] = [
+    targets.filter((target) => target.isOwnSite),
+    targets.filter((target) => !target.isOwnSite),
+  ];
+  const answers = await mapInOrder(ownTargets, atOnce, log, (target, targetLog) =>
+    testTarget(session, target, targetLog),
+  );
+  const hosts = [...Map.groupBy(otherTargets, ({ url }) => new URL(url).host).values()];
+  const untilMs = session.context.now() + otherSitesMs;
+  const otherFindings = await mapInOrder(hosts, atOnce, log, (host, targetLog) =>
+    testHost(session, host, untilMs, targetLog),
+  );
+  const findings = [...answers.map(toFinding), ...otherFindings.flat()];
+  const cutCount = findings.filter(({ reason }) => reason === "cut").length;
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
   const output = {
     targets: targets.length,
     alive: count("alive"),
-    dead: findings.filter(({ health }) => health?.status === "fail").length,
+    dead: findings.filter(({ pageProblem }) => pageProblem?.status === "fail").length,
     notJudged: count("unknown"),
-    notTried: left + cutOff,
+    notTried: untestedCount + cutCount,
   };
   return { checks: toChecks(findings), output };
 }
 
-function collect(
+function collectTargets(
   session: Session,
-  links: Omit<Target, "own">[],
+  links: Omit<Target, "isOwnSite">[],
   tested: Set<string>,
-  foreign: number,
-): { targets: Target[]; left: number } {
+  maxOthers: number,
+): { targets: Target[]; untestedCount: number } {
   const seenKeys = new Set([...session.pages, ...session.surveyed].flatMap(({ addresses }) => addresses.map(pageKey)));
-  const own: Target[] = [];
-  const elsewhere: Target[] = [];
+  const ownTargets: Target[] = [];
+  const otherTargets: Target[] = [];
   for (const link of links) {
     if (!URL.canParse(link.url)) continue;
     const url = link.url.replace(/#.*$/s, "");
     const isOwn = session.origins.has(new URL(url).origin);
     if (!mayBeTested(url, isOwn) || isPrivate(link) || seenKeys.has(pageKey(url)) || tested.has(pageKey(url))) continue;
     seenKeys.add(pageKey(url));
-    (isOwn ? own : elsewhere).push({ ...link, url, own: isOwn });
+    (isOwn ? ownTargets : otherTargets).push({ ...link, url, isOwnSite: isOwn });
   }
-  const others = elsewhere.slice(0, foreign);
-  const targets = [...own.slice(0, Math.max(0, maxTargets - tested.size - others.length)), ...others];
+  const others = otherTargets.slice(0, maxOthers);
+  const targets = [...ownTargets.slice(0, Math.max(0, maxTargets - tested.size - others.length)), ...others];
   for (const { url } of targets) tested.add(pageKey(url));
-  return { targets, left: own.length + elsewhere.length - targets.length };
+  return { targets, untestedCount: ownTargets.length + otherTargets.length - targets.length };
 }
 
 /** Tests links to one other host, one after another. A host that doesn't respond once is skipped. */
@@ -120,49 +133,49 @@ async function testHost(session: Session, targets: Target[], untilMs: number, lo
   for (const target of targets) {
     const isCut = isSilent || session.context.now() >= untilMs;
     const finding: Finding = isCut
-      ? { target, state: "unknown", why: "cut" }
-      : toFinding(await test(session, target, log));
-    isSilent ||= noAnswer.has(finding.why);
+      ? { target, state: "unknown", reason: "cut" }
+      : toFinding(await testTarget(session, target, log));
+    isSilent ||= silentKinds.has(finding.reason);
     findings.push(finding);
   }
   return findings;
 }
 
-const noAnswer = new Set(["dns", "unreachable", "timeout", "tls", "refused"]);
+const silentKinds = new Set(["dns", "unreachable", "timeout", "tls", "refused"]);
 
-function mayBeTested(address: string, own: boolean): boolean {
+function mayBeTested(address: string, isOwnSite: boolean): boolean {
   if (!/^https?:\/\//i.test(address) || /[<>{}$]|%7B|%3C/i.test(address)) return false;
   const { hostname, username } = new URL(address);
-  return username === "" && (own || !exampleHosts.test(hostname));
+  return username === "" && (isOwnSite || !exampleHosts.test(hostname));
 }
 
 /** Whether a link leads to the product's sign-in or to a place behind it, and not to docs. */
 export const isPrivate = ({ url, text }: { url: string; text: string }): boolean =>
-  privatePlaces.test(new URL(url).pathname) || signInText.test(text.trim());
+  privatePath.test(new URL(url).pathname) || signInText.test(text.trim());
 
 /**
  * Pages of the site are read, which also finds those that can't be. For others, a HEAD request comes first; a target is
  * dead only if a GET request confirms it. An unreachable host proves nothing, unless it is the site's own.
  */
-async function test(session: Session, target: Target, log: Log): Promise<Answer> {
+async function testTarget(session: Session, target: Target, log: Log): Promise<Answer> {
   const { fetcher, origins } = session;
-  const ownByName = origins.has(new URL(target.url).origin);
-  const refusal = ownByName ? await findRefusal(fetcher, target.url, log) : null;
+  const hasOwnOrigin = origins.has(new URL(target.url).origin);
+  const refusal = hasOwnOrigin ? await findRefusal(fetcher, target.url, log) : null;
   if (refusal) return { target, fetchResult: refusal };
   const request = {
     url: target.url,
-    provenance: target.foundOn.by,
+    provenance: target.foundOn.provenance,
     foundOn: target.foundOn.url,
     purpose: "check" as const,
     accept: readerAccept,
-    ...(!target.own && { timeoutMs: elsewhereRequestMs }),
+    ...(!target.isOwnSite && { timeoutMs: otherSiteRequestMs }),
   };
-  if (target.own && mayBePage(target.url, origins))
+  if (target.isOwnSite && mayBePage(target.url, origins))
     return { target, fetchResult: await fetchUrl(fetcher, request, log) };
   const head = await fetchUrl(fetcher, { ...request, method: "HEAD" }, log);
   const isUnclear = head.ok
     ? head.response.status >= 400
-    : head.kind === "protocol" || (target.own && (head.kind === "timeout" || head.kind === "unreachable"));
+    : head.kind === "protocol" || (target.isOwnSite && (head.kind === "timeout" || head.kind === "unreachable"));
   return { target, fetchResult: isUnclear ? await fetchUrl(fetcher, request, log) : head };
 }
 
@@ -171,20 +184,22 @@ const toFinding = ({ target, fetchResult }: Answer): Finding => ({ target, ...ju
 
 function judge(target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {
-    const page = target.own ? pageIn(fetchResult) : null;
-    const health = target.own ? (judgeResponse(target.url, fetchResult) ?? (page && judgePage(page))) : null;
-    return health === null ? { state: "alive", why: "" } : { state: "bad", why: health.id, health };
+    const page = target.isOwnSite ? pageIn(fetchResult) : null;
+    const pageProblem = target.isOwnSite ? (judgeResponse(target.url, fetchResult) ?? (page && judgePage(page))) : null;
+    return pageProblem === null
+      ? { state: "alive", reason: "" }
+      : { state: "bad", reason: pageProblem.id, pageProblem };
   }
-  if (!fetchResult.ok && fetchResult.kind === "too_large") return { state: "alive", why: "" };
-  const why = fetchResult.ok ? `status ${fetchResult.response.status}` : fetchResult.kind;
+  if (!fetchResult.ok && fetchResult.kind === "too_large") return { state: "alive", reason: "" };
+  const reason = fetchResult.ok ? `status ${fetchResult.response.status}` : fetchResult.kind;
   const doesNotExist = fetchResult.ok && (fetchResult.response.status === 404 || fetchResult.response.status === 410);
   // How another site treats strangers, or that it is down, says nothing about these docs.
-  const health = target.own || doesNotExist ? judgeResponse(target.url, fetchResult) : null;
-  return health === null ? { state: "unknown", why } : { state: "bad", why, health };
+  const pageProblem = target.isOwnSite || doesNotExist ? judgeResponse(target.url, fetchResult) : null;
+  return pageProblem === null ? { state: "unknown", reason } : { state: "bad", reason, pageProblem };
 }
 
 function toChecks(findings: Finding[]): Check[] {
-  const bad = findings.flatMap(toBad);
+  const failures = findings.flatMap(toFailedChecks);
   const alive = Map.groupBy(
     findings.filter(({ state }) => state === "alive"),
     ({ target }) => target.foundOn.url,
@@ -194,27 +209,27 @@ function toChecks(findings: Finding[]): Check[] {
     const message = `${links} to a page that exists`;
     return toCheck({ id: "link-resolves", group: "link", status: "pass", weight, subject: url, message });
   });
-  return [...bad, ...passes];
+  return [...failures, ...passes];
 }
 
-const lists: Partial<Record<Provenance, { id: string; message: string }>> = {
+const entryChecks: Partial<Record<Provenance, { id: string; message: string }>> = {
   "llms.txt": { id: "llms-entry-resolves", message: "An entry of llms.txt is dead: " },
   sitemap: { id: "sitemap-entry-resolves", message: "An entry of the sitemap is dead: " },
 };
 
 /** A problem of a page as a problem of the llms.txt or sitemap entry that lists it. */
-export function ofEntry(health: PageProblem, by: Provenance): PageProblem {
-  const list = lists[by];
-  return list && health.id === "link-resolves"
-    ? { ...health, id: list.id, message: list.message + health.message }
-    : health;
+export function toEntryProblem(pageProblem: PageProblem, provenance: Provenance): PageProblem {
+  const list = entryChecks[provenance];
+  return list && pageProblem.id === "link-resolves"
+    ? { ...pageProblem, id: list.id, message: list.message + pageProblem.message }
+    : pageProblem;
 }
 
-function toBad({ target: { url, foundOn, text }, health }: Finding): Check[] {
-  if (!health) return [];
+function toFailedChecks({ target: { url, foundOn, text }, pageProblem }: Finding): Check[] {
+  if (!pageProblem) return [];
   return [
     {
-      ...ofEntry(health, foundOn.by),
+      ...toEntryProblem(pageProblem, foundOn.provenance),
       group: "link",
       weight: 1,
       subject: url,
@@ -252,19 +267,19 @@ function checkAnchors(session: Session, pages: ReadPage[]): Check[] {
   const checks: Check[] = [];
   for (const page of pages)
     for (const link of page.links) {
-      const at = link.url.indexOf("#");
-      if (at < 0 || seenUrls.has(link.url)) continue;
+      const hashIndex = link.url.indexOf("#");
+      if (hashIndex < 0 || seenUrls.has(link.url)) continue;
       seenUrls.add(link.url);
-      const fragment = link.url.slice(at + 1);
-      const target = byKey.get(pageKey(link.url.slice(0, at)));
+      const fragment = link.url.slice(hashIndex + 1);
+      const target = byKey.get(pageKey(link.url.slice(0, hashIndex)));
       if (!target?.anchors || !/^[\w%.:@~()$,*+-]+$/.test(fragment) || /^(top|L\d+|:~:)/i.test(fragment)) continue;
-      if (target.anchors.has(fragment) || target.anchors.has(decoded(fragment))) continue;
+      if (target.anchors.has(fragment) || target.anchors.has(decodeFragment(fragment))) continue;
       if (!session.origins.has(new URL(link.url).origin)) continue;
       checks.push(
         toCheck({
           ...{ id: "anchor-resolves", group: "link", status: "warn", share: 0.5, subject: link.url, url: page.url },
           line: lineOf(page.markdown, link.url),
-          message: `A link points to "#${decoded(fragment)}" on ${target.url}, but no element on that page has this ID`,
+          message: `A link points to "#${decodeFragment(fragment)}" on ${target.url}, but no element on that page has this ID`,
           fix: "Add this ID to the element, or fix the link.",
           quote: link.text || link.url,
         }),
@@ -273,7 +288,7 @@ function checkAnchors(session: Session, pages: ReadPage[]): Check[] {
   return checks;
 }
 
-function decoded(fragment: string): string {
+function decodeFragment(fragment: string): string {
   try {
     return decodeURIComponent(fragment);
   } catch {

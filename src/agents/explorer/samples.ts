@@ -1,13 +1,13 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
 import { bracketLanguages, judgeBrackets, lineAt, type ParseResult, withoutPrompts } from "./bracket-samples.ts";
-import { headingAbove, notation } from "./sections.ts";
+import { headingAbove, synopsisHeading } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 
 /** Samples that are longer or more deeply nested are not parsed. */
-const maxCode = 10_000;
+const maxSampleChars = 10_000;
 const maxDepth = 200;
 /** Maximum number of parts of a sample to try separately. */
 const maxPieces = 40;
@@ -37,7 +37,7 @@ const familyOf = new Map(
  * Marks of a sample that is shortened, a template, a diff or intentionally wrong. Only punctuation counts, not the
  * words of the sample.
  */
-const notMeantToParse =
+const nonCodeMark =
   /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^\+\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d/im;
 /** A removed line of a diff. In YAML, it is a list item. */
 const removedLine = /^-\s/m;
@@ -45,15 +45,15 @@ const removedLine = /^-\s/m;
 /** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading. */
 export async function judgeSample({ language, code, closed, isWrong }: CodeSample): Promise<ParseResult> {
   const family = language === null ? undefined : familyOf.get(language);
-  if (!family || !closed || isWrong || code.trim() === "" || code.length > maxCode || depthOf(code) > maxDepth)
+  if (!family || !closed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
     return null;
-  const picked = family === "python" ? withoutPrompts(code) : code;
-  const verdict = await parse(family, picked);
-  if (!verdict?.broken) return verdict;
+  const input = family === "python" ? withoutPrompts(code) : code;
+  const result = await parse(family, input);
+  if (!result?.broken) return result;
   // The prompts and the output of a terminal session say nothing about its commands.
-  const written = family === "session" ? (commandsOf(code) ?? code) : picked;
-  if (notMeantToParse.test(written) || (family !== "yaml" && removedLine.test(written))) return null;
-  return picked === code ? verdict : { ...verdict, line: 1 };
+  const source = family === "session" ? (commandsOf(code) ?? code) : input;
+  if (nonCodeMark.test(source) || (family !== "yaml" && removedLine.test(source))) return null;
+  return input === code ? result : { ...result, line: 1 };
 }
 
 function parse(family: Family, code: string): ParseResult | Promise<ParseResult> {
@@ -67,13 +67,13 @@ function parse(family: Family, code: string): ParseResult | Promise<ParseResult>
   return judgeCommands(code);
 }
 
-const fine: ParseResult = { broken: false };
+const validResult: ParseResult = { broken: false };
 
 /**
  * Forms of a snippet in docs: a module, statements of a function, an expression, or members of an object, class, array
  * or type.
  */
-const frames: [string, string][] = [
+const wrappers: [string, string][] = [
   ["", ""],
   ["async function* f() {\n", "\n}"],
   ["(\n", "\n)"],
@@ -87,20 +87,20 @@ const frames: [string, string][] = [
 ];
 
 function judgeScript(code: string): ParseResult {
-  const whole = readScript(code);
-  if (!whole?.broken) return whole;
+  const fullResult = readScript(code);
+  if (!fullResult?.broken) return fullResult;
   // Statements followed by their output, or alternatives: each part is valid on its own.
   const parts = code.split(/\n[ \t]*\n|\n(?=\{)|^[ \t]*\/\/.*$/m).filter((part) => part.trim() !== "");
   const lines = code.split("\n").filter((line) => line.trim() !== "");
   if (
     [parts, lines].some(
-      (some) => some.length > 1 && some.length <= maxPieces && some.every((part) => !readScript(part)?.broken),
+      (pieces) => pieces.length > 1 && pieces.length <= maxPieces && pieces.every((part) => !readScript(part)?.broken),
     )
   )
     return null;
   // A single line may be a signature rather than code.
   if (lines.length < 2 || signature.test(code) || beyondParser.test(code)) return null;
-  return whole;
+  return fullResult;
 }
 
 /**
@@ -111,21 +111,21 @@ const beyondParser = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]/m;
 
 function readScript(code: string): ParseResult {
   let first: { message: string; line: number } | null = null;
-  let onlyGrammar = true;
-  const bare = code.trim().replace(/[;,]$/, "");
+  let hasOnlySyntaxErrors = true;
+  const trimmedCode = code.trim().replace(/[;,]$/, "");
   // Almost anything is valid as children of an element, so this is tried only for code that starts like an element.
-  const tried = bare.startsWith("<") ? [...frames, ["<>\n", "\n</>"] as const] : frames;
+  const wrappersToTry = trimmedCode.startsWith("<") ? [...wrappers, ["<>\n", "\n</>"] as const] : wrappers;
   for (const loader of ["ts", "tsx"] as const) {
     const transpiler = new Bun.Transpiler({ loader });
-    for (const [before, after] of tried) {
-      const problem = syntaxProblem(transpiler, before === "" ? code : before + bare + after);
-      if (problem === null) return fine;
+    for (const [prefix, suffix] of wrappersToTry) {
+      const problem = syntaxProblem(transpiler, prefix === "" ? code : prefix + trimmedCode + suffix);
+      if (problem === null) return validResult;
       // What remains aren't syntax errors: a name declared twice, an await in an unusual place.
-      onlyGrammar &&= /^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(problem.message);
+      hasOnlySyntaxErrors &&= /^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(problem.message);
       first ??= problem;
     }
   }
-  return first && onlyGrammar ? { broken: true, ...first } : null;
+  return first && hasOnlySyntaxErrors ? { broken: true, ...first } : null;
 }
 
 /** `listen(port: number, done?: () => void): Server`: a signature for readers, not a program. */
@@ -137,24 +137,24 @@ function syntaxProblem(transpiler: Bun.Transpiler, code: string): { message: str
     transpiler.scan(code);
     return null;
   } catch (caught) {
-    const one = (caught instanceof AggregateError ? caught.errors[0] : caught) as {
+    const error = (caught instanceof AggregateError ? caught.errors[0] : caught) as {
       message?: unknown;
       position?: { line?: number };
     };
-    return { message: String(one?.message ?? caught), line: one?.position?.line ?? 1 };
+    return { message: String(error?.message ?? caught), line: error?.position?.line ?? 1 };
   }
 }
 
 function judgeJson(code: string): ParseResult {
   const problem = jsonProblem(code);
-  if (problem === null) return fine;
-  const whole = code.trim().replace(/,$/, "");
-  if ([`{${whole}}`, `[${whole}]`].some((framed) => jsonProblem(framed) === null)) return fine;
-  if (whole.split(/\n(?=\S)/).every((line) => jsonProblem(line) === null)) return fine;
-  const withoutText = whole.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
-  const relaxed =
+  if (problem === null) return validResult;
+  const value = code.trim().replace(/,$/, "");
+  if ([`{${value}}`, `[${value}]`].some((framed) => jsonProblem(framed) === null)) return validResult;
+  if (value.split(/\n(?=\S)/).every((line) => jsonProblem(line) === null)) return validResult;
+  const withoutStrings = value.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
+  const looseSyntax =
     /\/\/|\/\*|^[ \t]*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
-  if (relaxed.test(withoutText) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
+  if (looseSyntax.test(withoutStrings) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
   const comma = /,(\s*)[}\]]/.exec(code);
   if (!comma) return { broken: true, message: problem, line: 1 };
   return { broken: true, message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };
@@ -172,7 +172,7 @@ function jsonProblem(code: string): string | null {
 function judgeYaml(code: string): ParseResult {
   try {
     Bun.YAML.parse(code);
-    return fine;
+    return validResult;
   } catch (caught) {
     // Block scalars, tags, anchors and multi-line flow are skipped: the parser may be wrong about them.
     if (/[|>][+-]?[ \t]*$|(^|\s)[&*!]\w|[{[][ \t]*$|<<:|^%/m.test(code)) return null;
@@ -186,7 +186,7 @@ function judgeYaml(code: string): ParseResult {
 function judgeToml(code: string): ParseResult {
   try {
     Bun.TOML.parse(code);
-    return fine;
+    return validResult;
   } catch (caught) {
     const { message = String(caught), position } = caught as { message?: string; position?: { line?: number } };
     return /redefin|duplicate|already/i.test(message)
@@ -219,7 +219,7 @@ export async function* checkSamples(session: Session, pages: ReadPage[]): Steps 
   }
 }
 
-async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
+async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: number) {
   const samples = page.samples.filter(({ code }) => code.trim() !== "");
   const checks: Check[] = [];
   let parsed = 0;
@@ -227,12 +227,12 @@ async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
   for (const sample of samples) {
     const digest = new Bun.CryptoHasher("sha256").update(sample.code).digest("hex").slice(0, 12);
     const subject = `${page.url}#${digest}`;
-    if (seen.has(subject)) continue;
-    seen.add(subject);
-    const verdict = isShownAsWrong(page, sample) ? null : await judgeSample(sample);
-    if (!verdict) continue;
-    if (!verdict.broken) parsed++;
-    else if (broken++ < left) checks.push(toBroken(page, sample, subject, verdict));
+    if (seenSubjects.has(subject)) continue;
+    seenSubjects.add(subject);
+    const result = isShownAsWrong(page, sample) ? null : await judgeSample(sample);
+    if (!result) continue;
+    if (!result.broken) parsed++;
+    else if (broken++ < remaining) checks.push(toBrokenCheck(page, sample, subject, result));
   }
   if (parsed > 0)
     checks.unshift(
@@ -241,35 +241,35 @@ async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
         message: `${parsed} of the code samples on this page ${parsed === 1 ? "is" : "are"} valid`,
       }),
     );
-  const code = samples.filter((sample) => !sample.isPlain && !notation.test(headingAbove(page, sample)));
+  const code = samples.filter((sample) => !sample.isPlain && !synopsisHeading.test(headingAbove(page, sample)));
   const labelled = code.filter(({ language }) => language !== null).length;
-  const bare = code.find(({ language }) => language === null);
+  const unlabelled = code.find(({ language }) => language === null);
   if (code.length > 0)
     checks.unshift({
       ...{ id: "sample-labelled", group: "sample", subject: page.url, url: page.url },
-      status: bare ? (labelled > 0 ? "warn" : "fail") : "pass",
+      status: unlabelled ? (labelled > 0 ? "warn" : "fail") : "pass",
       share: labelled / code.length,
       weight: code.length,
-      line: bare?.line ?? null,
+      line: unlabelled?.line ?? null,
       message: `${labelled} of ${code.length} code samples name their language`,
-      fix: bare
+      fix: unlabelled
         ? "Label every code block with its language, so that readers know whether it is a command, code, configuration or output."
         : null,
-      quote: bare ? cut(bare.code.trim(), 200) : null,
+      quote: unlabelled ? cut(unlabelled.code.trim(), 200) : null,
     });
   return { checks, broken, output: { url: page.url, samples: code.length, labelled, parsed, broken } };
 }
 
-const toBroken = (
+const toBrokenCheck = (
   page: ReadPage,
   sample: CodeSample,
   subject: string,
-  verdict: { message: string; line: number },
+  result: { message: string; line: number },
 ): Check =>
   toCheck({
     ...{ id: "sample-parses", group: "sample", status: "fail", subject, url: page.url },
-    line: sample.line + (page.form === "markdown" ? verdict.line : verdict.line - 1),
-    message: `The sample is labeled ${sample.language}, but does not parse as such: ${verdict.message}`,
+    line: sample.line + (page.form === "markdown" ? result.line : result.line - 1),
+    message: `The sample is labeled ${sample.language}, but does not parse as such: ${result.message}`,
     fix: "Fix the sample or its label. Anyone who copies it gets a syntax error.",
     quote: cut(sample.code.trim(), 300),
   });

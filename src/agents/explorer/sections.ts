@@ -59,7 +59,7 @@ const evenWeight = { unseen: 3, withSynonyms: 0.6 };
 const meritWeight = { name: 0.25, fit: 0.25, sample: 0.1 };
 
 /** Headings of sections for other readers, without samples to copy. */
-export const notation = /^(\d+\.)*\s*synopsis$/i;
+export const synopsisHeading = /^(\d+\.)*\s*synopsis$/i;
 
 /** The heading above a sample; "" above the first heading. */
 export const headingAbove = ({ headings }: ReadPage, { line }: { line: number }): string =>
@@ -72,12 +72,12 @@ function toSections(page: ReadPage): Section[] {
   const lines = page.markdown.split("\n");
   const bounds = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
   const sections: Section[] = [];
-  const above: { level: number; text: string }[] = [];
+  const ancestors: { level: number; text: string }[] = [];
   for (const [index, heading] of bounds.entries()) {
     const end = bounds[index + 1]?.line ?? lines.length + 1;
-    while (above.length > 0 && above.at(-1)!.level >= heading.level) above.pop();
-    above.push(heading);
-    const path = above.map(({ text }) => text);
+    while (ancestors.length > 0 && ancestors.at(-1)!.level >= heading.level) ancestors.pop();
+    ancestors.push(heading);
+    const path = ancestors.map(({ text }) => text);
     let start = heading.line;
     while (start < end) {
       let stop = start;
@@ -86,7 +86,7 @@ function toSections(page: ReadPage): Section[] {
         size += lines[stop++ - 1]!.length + 1;
       const text = lines.slice(start - 1, stop - 1).join("\n");
       const hasSample =
-        !notation.test(heading.text) &&
+        !synopsisHeading.test(heading.text) &&
         page.samples.some(
           ({ line, code }) => line >= start && line < Math.min(end, stop + sampleLines) && code.trim().length > 2,
         );
@@ -94,7 +94,7 @@ function toSections(page: ReadPage): Section[] {
         sections.push({
           url: page.url,
           heading: heading.text,
-          path: path.filter((part, at) => part && part !== path[at - 1]),
+          path: path.filter((part, index) => part && part !== path[index - 1]),
           line: start,
           text,
           hasSample,
@@ -118,7 +118,7 @@ type IndexedSection = {
   /** Terms in its own heading. */
   name: TermSet;
   /** Terms that occur literally. */
-  exact: TermSet;
+  literalTerms: TermSet;
   /** Word forms of the goal's terms that occur in it. */
   forms: Set<string>;
 };
@@ -192,13 +192,13 @@ export const rankSections = (index: SectionIndex): Match[] =>
     .sort((a, b) => meritOf(b) - meritOf(a));
 
 /** How well each section of a page matches, by heading: its bm25 score relative to the best of all pages. */
-export function nearnessOf(index: SectionIndex, page: ReadPage): Map<string, number> {
-  const near = new Map<string, number>();
+export function fitByHeading(index: SectionIndex, page: ReadPage): Map<string, number> {
+  const fits = new Map<string, number>();
   for (const { indexed, fit } of scoreAll(index)) {
     const { url, heading } = indexed.section;
-    if (url === page.url) near.set(heading, Math.max(near.get(heading) ?? 0, fit));
+    if (url === page.url) fits.set(heading, Math.max(fits.get(heading) ?? 0, fit));
   }
-  return near;
+  return fits;
 }
 
 /** Terms that occur in no section. */
@@ -229,7 +229,7 @@ function toIndexed(section: Section, { termsOfForm, exactTermsOfForm }: SectionI
     passages: passagesOf(setsInBody, headings),
     headings,
     name: unionOf(toStems(section.heading), termsOfForm),
-    exact: unionOf(forms, exactTermsOfForm),
+    literalTerms: unionOf(forms, exactTermsOfForm),
     forms: new Set(forms.filter((form) => termsOfForm.has(form))),
   };
   const termsInSection = unionOf(forms, termsOfForm);
@@ -239,10 +239,10 @@ function toIndexed(section: Section, { termsOfForm, exactTermsOfForm }: SectionI
 /** Counts the terms of a page, each once. */
 function countTerms(page: ReadPage, sections: { termsInSection: TermSet }[], index: SectionIndex): void {
   const { terms, inPages, inTitles } = index;
-  const onPage = sections.reduce((set, { termsInSection }) => set | termsInSection, 0);
+  const pageTerms = sections.reduce((set, { termsInSection }) => set | termsInSection, 0);
   const title = new Set(toStems(page.title));
   index.pageCount++;
-  for (const { stem } of termsIn(onPage, index)) inPages.set(stem, inPages.get(stem)! + 1);
+  for (const { stem } of termsIn(pageTerms, index)) inPages.set(stem, inPages.get(stem)! + 1);
   for (const { stem } of terms) if (title.has(stem)) inTitles.set(stem, inTitles.get(stem)! + 1);
 }
 
@@ -264,30 +264,33 @@ const nameFactor = ({ stem }: Term, { pageCount, inTitles }: SectionIndex): numb
     : 1;
 
 function toMatch(
-  { section, passages, headings, name, exact, forms }: IndexedSection,
+  { section, passages, headings, name, literalTerms, forms }: IndexedSection,
   fit: number,
   index: SectionIndex,
 ): Match {
-  const byRarity = toWeights(
+  const rarityWeights = toWeights(
     index.terms.map((term) => rarityOf(term, index)),
-    exact,
+    literalTerms,
   );
-  const evenly = toWeights(
+  const evenWeights = toWeights(
     index.terms.map((term) => evenWeightOf(term, index)),
-    exact,
+    literalTerms,
   );
-  const best = bestOf(passages, byRarity);
+  const best = bestPassage(passages, rarityWeights);
   return {
     section,
-    share: shareOf(best, byRarity),
-    headingShare: shareOf(headings, byRarity),
-    nameShare: shareOf(name, byRarity),
+    share: shareOf(best, rarityWeights),
+    headingShare: shareOf(headings, rarityWeights),
+    nameShare: shareOf(name, rarityWeights),
     fit,
-    even: { share: shareOf(bestOf(passages, evenly), evenly), headingShare: shareOf(headings, evenly) },
+    even: {
+      share: shareOf(bestPassage(passages, evenWeights), evenWeights),
+      headingShare: shareOf(headings, evenWeights),
+    },
     terms: termsIn(best, index),
     named: termsIn(headings, index),
     missing: termsIn(~best, index),
-    synonyms: termsIn(best & ~exact, index).flatMap(({ word, alternatives }) => {
+    synonyms: termsIn(best & ~literalTerms, index).flatMap(({ word, alternatives }) => {
       const synonym = alternatives.entries().find(([form]) => forms.has(form))?.[1];
       return synonym === undefined ? [] : [{ word, synonym }];
     }),
@@ -295,24 +298,24 @@ function toMatch(
 }
 
 /** What each term of the goal contributes to a share, and what all of them contribute without synonyms. */
-type Weights = { ofTerms: number[]; total: number };
+type Weights = { perTerm: number[]; total: number };
 
 /** `exact`: the terms that occur literally; the others occur as a synonym. */
-const toWeights = (weights: number[], exact: TermSet): Weights => ({
-  ofTerms: weights.map((weight, index) => weight * (exact & (1 << index) ? 1 : synonymWeight)),
+const toWeights = (weights: number[], literalTerms: TermSet): Weights => ({
+  perTerm: weights.map((weight, index) => weight * (literalTerms & (1 << index) ? 1 : synonymWeight)),
   total: weights.reduce((sum, weight) => sum + weight, 0) || 1,
 });
 
 /** The share of the goal that a set of terms covers, 0 to 1. */
-const shareOf = (set: TermSet, { ofTerms, total }: Weights): number =>
-  ofTerms.reduce((sum, weight, index) => sum + (set & (1 << index) ? weight : 0), 0) / total;
+const shareOf = (set: TermSet, { perTerm, total }: Weights): number =>
+  perTerm.reduce((sum, weight, index) => sum + (set & (1 << index) ? weight : 0), 0) / total;
 
-const bestOf = (sets: TermSet[], weights: Weights): TermSet =>
+const bestPassage = (sets: TermSet[], weights: Weights): TermSet =>
   sets.reduce((best, set) => (shareOf(set, weights) > shareOf(best, weights) ? set : best), sets[0] ?? 0);
 
 /** The best section of each page, from sections in order of merit. */
-export const bestOfPages = (ranked: Match[]): Match[] => [
-  ...Map.groupBy(ranked, ({ section }) => section.url)
+export const bestOfPages = (matches: Match[]): Match[] => [
+  ...Map.groupBy(matches, ({ section }) => section.url)
     .values()
     .map(([best]) => best!),
 ];

@@ -10,10 +10,10 @@ export function judgeCommands(code: string): Promise<ParseResult> {
 export async function judgeSession(code: string): Promise<ParseResult> {
   const commands = commandsOf(code);
   if (commands === null) return null;
-  const verdict = await judgeShell(commands, true);
-  if (!verdict?.broken) return verdict;
-  const whole = await judgeShell(code.replace(prompt, ""), true);
-  return whole?.broken ? verdict : null;
+  const result = await judgeShell(commands, true);
+  if (!result?.broken) return result;
+  const fullResult = await judgeShell(code.replace(prompt, ""), true);
+  return fullResult?.broken ? result : null;
 }
 
 const prompt = /^\s*(?:[\w.-]+@[\w.-]+[^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯]\s+/gm;
@@ -21,18 +21,19 @@ const prompt = /^\s*(?:[\w.-]+@[\w.-]+[^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?
 /** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
 export function commandsOf(code: string): string | null {
   const commandLines: string[] = [];
-  let more = false;
+  let isContinued = false;
   for (const line of code.split("\n")) {
-    const typed = line.replace(prompt, "");
-    const command: string | null = typed !== line ? typed : more ? line.replace(/^> ?/, "") : null;
-    more = command?.endsWith("\\") ?? false;
+    const withoutPrompt = line.replace(prompt, "");
+    const command: string | null =
+      withoutPrompt !== line ? withoutPrompt : isContinued ? line.replace(/^> ?/, "") : null;
+    isContinued = command?.endsWith("\\") ?? false;
     if (command !== null) commandLines.push(command);
   }
   return commandLines.length > 0 ? commandLines.join("\n") : null;
 }
 
 /** `picked`: the commands were extracted, so the parser's line numbers don't match the sample. */
-async function judgeShell(code: string, picked: boolean): Promise<ParseResult> {
+async function judgeShell(code: string, isExtracted: boolean): Promise<ParseResult> {
   const { parse } = await import("unbash");
   const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");
   let errors: readonly { message: string; pos: number }[];
@@ -41,12 +42,12 @@ async function judgeShell(code: string, picked: boolean): Promise<ParseResult> {
   } catch {
     return null;
   }
-  const certain = errors.find(({ message }) =>
+  const certainError = errors.find(({ message }) =>
     /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'/.test(message),
   );
-  if (!certain) return errors.length === 0 ? { broken: false } : null;
+  if (!certainError) return errors.length === 0 ? { broken: false } : null;
   // Output mixed with commands, other shells, and words with an apostrophe are not judged.
   if (/\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
-  const line = picked ? 1 : lineAt(commands, certain.pos);
-  return { broken: true, message: certain.message, line };
+  const line = isExtracted ? 1 : lineAt(commands, certainError.pos);
+  return { broken: true, message: certainError.message, line };
 }

@@ -7,7 +7,7 @@ import type { Candidate, Frontier } from "./frontier.ts";
 import { addToGraph } from "./link-graph.ts";
 import { readSiteListings } from "./map.ts";
 import { type OpenResult, openPage, readBefore } from "./reading.ts";
-import { addPage, nearnessOf, type SectionIndex } from "./sections.ts";
+import { addPage, fitByHeading, type SectionIndex } from "./sections.ts";
 import { cut, type ReadPage, type SearchEnd, type Session, type Steps, thoughtEvent } from "./session.ts";
 
 /** Maximum number of hosts whose robots.txt, llms.txt and sitemap are read. */
@@ -164,7 +164,7 @@ export async function* digest(
   }
   if (page.problem !== null) return 0;
   const matches = addPage(index, page);
-  const near = nearnessOf(index, page);
+  const near = fitByHeading(index, page);
   const links = page.links.map((link) => ({ ...link, near: near.get(link.heading) ?? 0 }));
   frontier.add(links, "link", page.url);
   const best = matches[0];

@@ -1,7 +1,7 @@
 import { parseObject } from "../fields.ts";
 import { type CallAccount, countCall, leftUsd, settleCall } from "./call-account.ts";
 import { forward, refusal } from "./forward.ts";
-import { outputFor } from "./prices.ts";
+import { affordableOutput } from "./prices.ts";
 import { boundOutput, findEndpoint, findProviderTool, nearLimitHeader, toModelRequest } from "./wire.ts";
 
 /** The calls of one run to its one model. */
@@ -49,7 +49,7 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   const end = Promise.withResolvers<void>();
   activeCalls.add(end.promise);
   // Input can't be limited beforehand; output is limited by the remaining budget.
-  const bounded = boundOutput(call, Math.max(minOutputTokens, outputFor(leftUsd(account), model)));
+  const bounded = boundOutput(call, Math.max(minOutputTokens, affordableOutput(leftUsd(account), model)));
   const response = await forward(bounded, model, {
     headers,
     clientSignal: AbortSignal.any([request.signal, closing.signal]),

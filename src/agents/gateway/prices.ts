@@ -23,11 +23,11 @@ const priceList = (): typeof import("@pydantic/genai-prices") => require("@pydan
  * The cost of a call in USD, by the model that answered; null if unknown. Configured prices take precedence, for the
  * model that answered or the one requested.
  */
-export function priceOf(usage: Usage, answered: string | null, access: ModelAccess): number | null {
-  const stated = access.prices[`${access.provider}/${answered}`] ?? access.prices[access.id];
-  if (stated) {
+export function priceOf(usage: Usage, answeringModel: string | null, access: ModelAccess): number | null {
+  const configured = access.prices[`${access.provider}/${answeringModel}`] ?? access.prices[access.id];
+  if (configured) {
     const { input, cached, output } = usage;
-    return ((input - cached) * stated.in + cached * stated.cached + output * stated.out) / 1e6;
+    return ((input - cached) * configured.in + cached * configured.cached + output * configured.out) / 1e6;
   }
   const provider = pricedProvider(access);
   if (!provider) return null;
@@ -40,7 +40,7 @@ export function priceOf(usage: Usage, answered: string | null, access: ModelAcce
         ...(usage.cacheWrittenForHour > 0 ? { cache_write_1h_tokens: usage.cacheWrittenForHour } : {}),
         output_tokens: usage.output,
       },
-      answered ?? access.name,
+      answeringModel ?? access.name,
       { provider },
     );
     return price?.total_price ?? null;
@@ -56,7 +56,7 @@ const oneToken: Usage = { input: 1, cached: 0, cacheWritten: 0, cacheWrittenForH
 export const hasPrice = (access: ModelAccess): boolean => priceOf(oneToken, null, access) !== null;
 
 /** How many output tokens an amount of USD pays for; Infinity if they are free or their price is unknown. */
-export function outputFor(usd: number, access: ModelAccess): number {
+export function affordableOutput(usd: number, access: ModelAccess): number {
   const tokens = 1000;
   const price = priceOf({ ...oneToken, input: 0, output: tokens }, null, access);
   return price ? Math.floor((usd / price) * tokens) : Number.POSITIVE_INFINITY;

@@ -1,10 +1,10 @@
 import type { Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { createMapping } from "../../net/mapping.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
-import { type ChromiumTerms, startChromium } from "../sandbox/chromium.ts";
+import { type ChromiumOptions, startChromium } from "../sandbox/chromium.ts";
 import { connect, noEffects, type PageEffects, preparePage, type Watch } from "./browser-setup.ts";
 
-type BrowsingTerms = ChromiumTerms & { urlMap: Record<string, string> };
+type BrowsingTerms = ChromiumOptions & { urlMap: Record<string, string> };
 
 /** The browser exited, and its page is lost; the next action starts a new one. */
 export class BrowserLost extends Error {
@@ -82,7 +82,7 @@ export function createBrowsing({ urlMap, signal, ...options }: BrowsingTerms) {
 }
 
 /** Starts a browser. `isMapped`: whether the urlMap maps a URL, if there is one. */
-async function open(options: ChromiumTerms, watch: Watch, isMapped?: (url: string) => boolean) {
+async function open(options: ChromiumOptions, watch: Watch, isMapped?: (url: string) => boolean) {
   const chromium = startChromium(options);
   const loss = Promise.withResolvers<never>();
   loss.promise.catch(() => {});
@@ -91,7 +91,7 @@ async function open(options: ChromiumTerms, watch: Watch, isMapped?: (url: strin
     why ??= reason;
     chromium.kill();
   };
-  const closed = chromium.ended.then(({ why: end, limit }) => {
+  const closed = chromium.ended.then(({ reason: end, limit }) => {
     loss.reject(new BrowserLost(why ?? `the browser exited: ${end}`, limit));
   });
   const starting = setTimeout(lose, actionMs, "the browser did not start");

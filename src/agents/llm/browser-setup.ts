@@ -37,7 +37,7 @@ export async function connect(chromium: Chromium, messageMs: number): Promise<Br
   const puppeteer = await import("puppeteer-core/internal/puppeteer-core-browser.js");
   // On a busy machine, the start may take longer than any later message.
   await new Promise((onAnswer) => {
-    chromium.hear = onAnswer;
+    chromium.onMessage = onAnswer;
     chromium.send(JSON.stringify({ id: 0, method: "Browser.getVersion" }));
   });
   const transport = {
@@ -46,7 +46,7 @@ export async function connect(chromium: Chromium, messageMs: number): Promise<Br
     onmessage: (_: string) => {},
     onclose: () => {},
   };
-  chromium.hear = (message) => transport.onmessage(message);
+  chromium.onMessage = (message) => transport.onmessage(message);
   chromium.ended.then(() => transport.onclose());
   return puppeteer.connect({ transport, defaultViewport: null, protocolTimeout: messageMs });
 }

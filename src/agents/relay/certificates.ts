@@ -12,8 +12,8 @@ export async function writeCertificates(folder: string, certificate: string): Pr
   const system = await readFile(systemCertificates, "utf8").catch(() => "");
   const bundle = `${system.trimEnd()}\n${certificate}\n`.trimStart();
   await writeFile(paths.pem, bundle, { mode: 0o644 });
-  const all = bundle.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
-  await writeFile(paths.java, toKeyStore(all.map(toDer)), { mode: 0o644 });
+  const pems = bundle.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+  await writeFile(paths.java, toKeyStore(pems.map(toDer)), { mode: 0o644 });
   return paths;
 }
 
@@ -24,18 +24,18 @@ const keyStorePassword = "changeit";
 
 /** A key store in the JKS format, version 2, with a trusted entry for each certificate (in DER). */
 function toKeyStore(certificates: Buffer[]): Buffer {
-  const u4 = (value: number) => {
+  const uint32 = (value: number) => {
     const bytes = Buffer.alloc(4);
     bytes.writeUInt32BE(value);
     return bytes;
   };
-  const text = (value: string) => Buffer.concat([u4(Buffer.byteLength(value)).subarray(2), Buffer.from(value)]);
-  const trusted = 2;
-  const created = Buffer.alloc(8);
+  const text = (value: string) => Buffer.concat([uint32(Buffer.byteLength(value)).subarray(2), Buffer.from(value)]);
+  const trustedEntry = 2;
+  const creationDate = Buffer.alloc(8);
   const entries = certificates.map((der, i) =>
-    Buffer.concat([u4(trusted), text(`ca-${i}`), created, text("X.509"), u4(der.length), der]),
+    Buffer.concat([uint32(trustedEntry), text(`ca-${i}`), creationDate, text("X.509"), uint32(der.length), der]),
   );
-  const content = Buffer.concat([u4(0xfeedfeed), u4(2), u4(entries.length), ...entries]);
+  const content = Buffer.concat([uint32(0xfeedfeed), uint32(2), uint32(entries.length), ...entries]);
   const salt = Buffer.from(keyStorePassword, "utf16le").swap16();
   const digest = createHash("sha1").update(salt).update("Mighty Aphrodite").update(content).digest();
   return Buffer.concat([content, digest]);

@@ -23,19 +23,19 @@ const decoders: Record<string, (raw: Buffer) => Promise<Buffer>> = {
 export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader, report: (event: AgentEvent) => void) {
   const groupOf = createUrlGroups(startUrls, productUrl);
 
-  return (method: string, url: string, answer: http.IncomingMessage): void => {
-    const status = answer.statusCode ?? 0;
+  return (method: string, url: string, response: http.IncomingMessage): void => {
+    const status = response.statusCode ?? 0;
     const group = groupOf(new URL(url));
-    const decode = decoders[(answer.headers["content-encoding"] ?? "identity").trim().toLowerCase()];
+    const decode = decoders[(response.headers["content-encoding"] ?? "identity").trim().toLowerCase()];
     if (method !== "GET" || status < 200 || status > 299 || !decode || (group !== "docs" && group !== "shared")) return;
-    const contentType = answer.headers["content-type"] ?? null;
+    const contentType = response.headers["content-type"] ?? null;
     const chunks: Buffer[] = [];
     let size = 0;
-    answer.on("data", (chunk: Buffer) => {
+    response.on("data", (chunk: Buffer) => {
       size += chunk.length;
       if (size <= maxBytes) chunks.push(chunk);
     });
-    answer.on("end", async () => {
+    response.on("end", async () => {
       if (size > maxBytes) return;
       try {
         const text = decodeText(await decode(Buffer.concat(chunks)), contentType);

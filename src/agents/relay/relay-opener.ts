@@ -1,8 +1,8 @@
 import { requireStep, type SandboxMeans } from "../agent.ts";
-import type { Relay, RelayTerms } from "./relay.ts";
+import type { Relay, RelayRun } from "./relay.ts";
 
 /** The relay of a run, which is opened when it is first needed, because many runs need none. */
-export function createRelayOpener(sandbox: SandboxMeans, terms: RelayTerms) {
+export function createRelayOpener(sandbox: SandboxMeans, terms: RelayRun) {
   let relay: Promise<Relay> | undefined;
   const start = async () => {
     const { openRelay } = await import("./relay.ts");

@@ -14,7 +14,7 @@ import { runHostsOf } from "./run-hosts.ts";
 import { callOf, openTunnel, type Tunnels } from "./tunnels.ts";
 
 /** Data of the run for its relay. */
-export type RelayTerms = {
+export type RelayRun = {
   task: Task;
   /** What the agent has read. Docs pages that programs fetch are added to it, and the URLs that they request are looked up in it. */
   reader: Reader;
@@ -23,7 +23,7 @@ export type RelayTerms = {
   now: () => number;
 };
 
-type Options = RelayTerms & {
+type Options = RelayRun & {
   /** Private to the run. The relay writes its socket and the certificates to it; its owner removes it. */
   folder: string;
   /** The run's session at the egress proxy. */
@@ -50,12 +50,12 @@ export type Relay = {
  */
 export async function openRelay(options: Options): Promise<Relay> {
   const { folder, egress, task, reader, report, now, openCall = async () => null } = options;
-  const home = mkdtempSync(join(folder, "relay-"));
-  const socketPath = join(home, "socket");
+  const relayFolder = mkdtempSync(join(folder, "relay-"));
+  const socketPath = join(relayFolder, "socket");
   const authority = await createAuthority(now);
-  const certificates = await writeCertificates(home, authority.certificate);
+  const certificates = await writeCertificates(relayFolder, authority.certificate);
   const hosts = runHostsOf(task);
-  const forwarding = {
+  const forwardOptions = {
     egressPath: egress.path,
     sourceOf: reader.sourceOf,
     onResponse: createPageWatch(task, reader, report),
@@ -71,7 +71,7 @@ export async function openRelay(options: Options): Promise<Relay> {
     return { ...call, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
   };
   const server = await serveProxy(socketPath, {
-    onRequest: async (client) => forwardToEgress(await identify(client.request), client, forwarding),
+    onRequest: async (client) => forwardToEgress(await identify(client.request), client, forwardOptions),
     onTunnel: (request, socket, head) => openTunnel(tunnels, request, socket, head),
   });
 

@@ -33,25 +33,25 @@ const nestingNamespaces = "--unshare-user --unshare-net --unshare-pid --unshare-
  * `own` and what its run needs, has no network, and writes only to the folders of its run and to memory. `nesting`: null if it starts no
  * further sandboxes. Null without bubblewrap.
  */
-export function inAgentSandbox(
+export function toSandboxCommand(
   argv: string[],
   env: Env,
   nesting: Nesting | null,
   { sockets, folders }: Access,
-  own: Bind[] = ownProgram().binds,
+  executableBinds: Bind[] = ownProgram().binds,
 ): string[] | null {
   const bwrap = Bun.which("bwrap");
   if (!bwrap) return null;
   const asRoot = process.getuid?.() === 0;
   const { files, links } = nesting?.programs ?? noPrograms;
   const { folders: groups = [], entrances = [] } = nesting?.group ?? {};
-  const trusted = certificates.flatMap((name) => {
+  const certificateFiles = certificates.flatMap((name) => {
     const path = env[name];
     return path !== undefined && existsSync(path) ? [{ name, path }] : [];
   });
   const binds: Bind[] = [
-    ...own,
-    ...trusted.map(({ path }) => ({ from: realpathSync(path), to: path })),
+    ...executableBinds,
+    ...certificateFiles.map(({ path }) => ({ from: realpathSync(path), to: path })),
     ...[...files, ...sockets].map((path) => ({ from: path, to: path })),
     ...folders.map((path) => ({ from: path, to: path, writable: true })),
   ];
@@ -66,33 +66,33 @@ export function inAgentSandbox(
     // Groups of others are read-only: a process that could change them could kill what is in them.
     ...(groups.length > 0 ? ["--ro-bind", "/sys/fs/cgroup", "/sys/fs/cgroup"] : []),
     ...groups.flatMap((path) => ["--bind", path, path]),
-    ...trusted.flatMap(({ name, path }) => ["--setenv", name, path]),
+    ...certificateFiles.flatMap(({ name, path }) => ["--setenv", name, path]),
     ...["--unsetenv", "BUN_FEATURE_FLAG_NO_ORPHANS", "--remount-ro", "/", "--chdir", "/"],
   ];
-  return prepared(entrances, (seccomp) => {
-    const inner = [bwrap, ...options, ...seccomp, "--", ...argv];
-    return asRoot ? [...asNobody(bwrap, binds), ...inner] : inner;
+  return withGroupsAndFilter(entrances, (seccomp) => {
+    const sandboxCommand = [bwrap, ...options, ...seccomp, "--", ...argv];
+    return asRoot ? [...asNobody(bwrap, binds), ...sandboxCommand] : sandboxCommand;
   });
 }
 
 /** The command that runs an agent in such a sandbox; null without one. `programs`: null if it starts no further sandboxes. */
 export function agentCommand(env: Env, programs: ProgramFiles | null, access: Access): AgentCommand | null {
   const group = programs && createOwnCgroup(process.getuid?.() === 0 ? nobody : null);
-  const argv = inAgentSandbox([...ownProgram().argv, "__agent"], env, programs && { programs, group }, access);
+  const argv = toSandboxCommand([...ownProgram().argv, "__agent"], env, programs && { programs, group }, access);
   return argv && { argv, group };
 }
 
 /** A command that first joins control groups, with the options by which bubblewrap sets the filter. */
-function prepared(entrances: string[], toCommand: (seccomp: string[]) => string[]): string[] {
+function withGroupsAndFilter(entrances: string[], toCommand: (seccomp: string[]) => string[]): string[] {
   const filter = seccompFilter();
-  const join = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; unset PWD';
+  const joinScript = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; unset PWD';
   const file = filter ? filterFile(filter) : "/dev/null";
-  const script = `${join}; exec 3<"$0" "$@"`;
+  const script = `${joinScript}; exec 3<"$0" "$@"`;
   return ["/bin/sh", "-c", script, file, ...entrances, "--", ...toCommand(filter ? ["--seccomp", "3"] : [])];
 }
 
 /** A sandbox as the process of an agent with a model starts it. */
-const nested = "bwrap --unshare-all --unshare-user --disable-userns --ro-bind / / --proc /proc true".split(" ");
+const nestedCommand = "bwrap --unshare-all --unshare-user --disable-userns --ro-bind / / --proc /proc true".split(" ");
 
 /**
  * Finds out whether this machine allows such a sandbox, by running this executable in it, or another sandbox. Resolves to null, or to the
@@ -100,11 +100,11 @@ const nested = "bwrap --unshare-all --unshare-user --disable-userns --ro-bind / 
  */
 export async function testAgentSandbox(kind: "rules" | "model", env: Env): Promise<string | null> {
   const { PATH = "/usr/sbin:/usr/bin:/sbin:/bin" } = env;
-  const nothing = { sockets: [], folders: [] };
+  const noAccess = { sockets: [], folders: [] };
   const command =
     kind === "model"
-      ? inAgentSandbox(nested, env, { programs: noPrograms, group: null }, nothing)
-      : inAgentSandbox([...ownProgram().argv, "--version"], env, null, nothing);
+      ? toSandboxCommand(nestedCommand, env, { programs: noPrograms, group: null }, noAccess)
+      : toSandboxCommand([...ownProgram().argv, "--version"], env, null, noAccess);
   if (command === null) return "bubblewrap is not installed";
   const child = Bun.spawn(command, { cwd: "/", env: { PATH }, stdio: ["ignore", "ignore", "pipe"] });
   const [code, output] = await Promise.all([child.exited, new Response(child.stderr).text()]);

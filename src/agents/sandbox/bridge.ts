@@ -38,8 +38,8 @@ export async function runBridge(argv: string[], variables: Record<string, string
   lowerPriority(process.pid);
   const { [bridgeVariable]: encoded = "[]", ...env } = variables;
   const ports = JSON.parse(encoded) as BridgePort[];
-  const servers = await Promise.all(ports.map(open));
-  const proxied = ports.some(({ port }) => port === bridgePorts.egress);
+  const servers = await Promise.all(ports.map(openPort));
+  const hasProxy = ports.some(({ port }) => port === bridgePorts.egress);
   let child: Bun.Subprocess | undefined;
   // Before the command starts, so that an early signal doesn't end the bridge instead.
   for (const signal of forwardedSignals) process.on(signal, () => child?.kill(signal));
@@ -47,7 +47,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
     child = Bun.spawn(argv, {
       cwd: "/workspace",
       env: {
-        ...(proxied && proxyVariables(bridgePorts.egress)),
+        ...(hasProxy && proxyVariables(bridgePorts.egress)),
         ...env,
         ...nodeVariables(ports, env),
         PWD: "/workspace",
@@ -66,7 +66,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
 }
 
 /** Returns a function that closes the port and its connections, because the bridge ends with its command. */
-async function open(bridgePort: BridgePort): Promise<() => void> {
+async function openPort(bridgePort: BridgePort): Promise<() => void> {
   const { port, hostname } = bridgePort;
   const connections = new Set<net.Socket>();
   const server = net.createServer({ allowHalfOpen: true }, (client) => {
@@ -137,7 +137,7 @@ function nodeVariables(ports: BridgePort[], { NODE_OPTIONS = "" }: Record<string
 /** The variables in which programs look for a proxy; Java tools have none of their own. */
 function proxyVariables(port: number): Record<string, string> {
   const url = `http://127.0.0.1:${port}`;
-  const own = "localhost,127.0.0.1,::1";
+  const loopbackHosts = "localhost,127.0.0.1,::1";
   const java = ["http", "https"].map((kind) => `-D${kind}.proxyHost=127.0.0.1 -D${kind}.proxyPort=${port}`).join(" ");
   const proxies = [
     "HTTP_PROXY",
@@ -149,9 +149,9 @@ function proxyVariables(port: number): Record<string, string> {
   ];
   return {
     ...Object.fromEntries(proxies.map((name) => [name, url])),
-    NO_PROXY: own,
-    no_proxy: own,
-    npm_config_noproxy: own,
+    NO_PROXY: loopbackHosts,
+    no_proxy: loopbackHosts,
+    npm_config_noproxy: loopbackHosts,
     NODE_USE_ENV_PROXY: "1",
     MAVEN_OPTS: java,
     GRADLE_OPTS: java,

@@ -2,9 +2,9 @@ import type { LimitHit } from "./bounds.ts";
 import { runSandboxed, type Sandbox } from "./sandbox.ts";
 
 /** The command that starts this machine's browser in a sandbox, or what is missing and how to fix it. */
-export type FoundBrowser = { program: string; detail: string } | { missing: string };
+export type BrowserStatus = { program: string; detail: string } | { missing: string };
 
-export type ChromiumTerms = {
+export type ChromiumOptions = {
   program: string;
   egress: { path: string; token: string };
   memoryBytes: number;
@@ -17,15 +17,15 @@ export type Chromium = {
   /** Messages to a browser that has exited are lost. */
   send(message: string): void;
   /** Set it before the first message is sent. */
-  hear: (message: string) => void;
+  onMessage: (message: string) => void;
   kill(): void;
   /** Resolves after all its processes are gone, with the reason and the limit that it reached, if any. */
-  ended: Promise<{ why: string; limit: LimitHit | null }>;
+  ended: Promise<{ reason: string; limit: LimitHit | null }>;
 };
 
 const maxMessageBytes = 32 * 1024 * 1024;
 const cacheBytes = 32 * 1024 * 1024;
-const processes = 512;
+const maxProcesses = 512;
 
 const switches = [
   "--headless=new --no-sandbox --no-zygote --disable-gpu --mute-audio --hide-scrollbars --window-size=1280,800",
@@ -44,7 +44,7 @@ const switches = [
   "--disable-site-isolation-trials --renderer-process-limit=2",
 ].flatMap((line) => line.split(" "));
 
-const withoutFeatures = [
+const disabledFeatures = [
   "Translate,MediaRouter,DialMediaRouteProvider,GlobalMediaControls,OptimizationHints,AutofillServerCommunication",
   "CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,NetworkTimeServiceQuerying,AsyncDns",
   "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,IsolateOrigins,site-per-process",
@@ -59,10 +59,10 @@ const preferences = JSON.stringify({
 });
 
 /** Detects it by starting it in a sandbox, because a snap or flatpak browser doesn't work there. */
-export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
+export async function detectBrowser(sandbox: Sandbox): Promise<BrowserStatus> {
   const program = ["chromium", "chromium-browser"].find((name) => Bun.which(name));
-  const remedy = "install it (apt-get install chromium)";
-  if (!program) return { missing: `chromium is not installed; ${remedy}` };
+  const installHint = "install it (apt-get install chromium)";
+  if (!program) return { missing: `chromium is not installed; ${installHint}` };
   if (sandbox.level === "none") return { missing: `the sandbox is not available: ${sandbox.detail}` };
   const probe = runSandboxed({ argv: [program, "--no-sandbox", "--version"] });
   const [{ exitCode }, version, output] = await Promise.all([
@@ -71,9 +71,9 @@ export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
     new Response(probe.stderr).text(),
   ]);
   if (exitCode === 0) return { program, detail: `${Bun.which(program)}, ${version.trim()}` };
-  const why = output.trim().split("\n").at(-1)?.slice(0, 200) || `it exited with code ${exitCode}`;
+  const reason = output.trim().split("\n").at(-1)?.slice(0, 200) || `it exited with code ${exitCode}`;
   return {
-    missing: `${program} does not run in the sandbox (${why}); snap and flatpak packages are not supported, ${remedy}`,
+    missing: `${program} does not run in the sandbox (${reason}); snap and flatpak packages are not supported, ${installHint}`,
   };
 }
 
@@ -81,20 +81,20 @@ export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
  * Starts a browser in its own sandbox, with nothing but the network proxy: no files of the run, no listening port, and
  * a profile in memory.
  */
-export function startChromium({ program, egress, memoryBytes, signal }: ChromiumTerms): Chromium {
+export function startChromium({ program, egress, memoryBytes, signal }: ChromiumOptions): Chromium {
   // It uses descriptors 3 and 4; a sandbox uses the first two.
   const script =
     'mkdir -p /tmp/profile/Default; printf %s "$1" >/tmp/profile/Default/Preferences; shift; exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; exec "$@"';
-  const browser = [program, ...switches, `--disable-features=${withoutFeatures}`, "--remote-debugging-pipe"];
+  const browser = [program, ...switches, `--disable-features=${disabledFeatures}`, "--remote-debugging-pipe"];
   const { stdin, stdout, stderr, kill, ended } = runSandboxed({
     argv: ["sh", "-c", script, "sh", preferences, ...browser, "about:blank"],
     sockets: { egress },
-    limits: { memoryBytes, processes },
+    limits: { memoryBytes, processes: maxProcesses },
     signal,
   });
-  let stopped: string | null = null;
-  const stop = (why: string) => {
-    stopped ??= why;
+  let stopReason: string | null = null;
+  const stop = (reason: string) => {
+    stopReason ??= reason;
     kill();
   };
   const chromium: Chromium = {
@@ -106,35 +106,41 @@ export function startChromium({ program, egress, memoryBytes, signal }: Chromium
         // `ended` reports it.
       }
     },
-    hear: () => {},
+    onMessage: () => {},
     kill,
-    ended: Promise.all([ended, new Response(stderr).text(), listen(stdout, (text) => chromium.hear(text), stop)]).then(
-      ([{ exitCode, limit }, output]) => {
-        const reached = limit && `it reached the limit of ${limit.value} ${limit.unit} (${limit.limit})`;
-        const why = stopped ?? reached ?? (output.trim() || `it exited with code ${exitCode}`);
-        return { why: why.slice(0, 300), limit };
-      },
-    ),
+    ended: Promise.all([
+      ended,
+      new Response(stderr).text(),
+      readMessages(stdout, (text) => chromium.onMessage(text), stop),
+    ]).then(([{ exitCode, limit }, output]) => {
+      const limitReason = limit && `it reached the limit of ${limit.value} ${limit.unit} (${limit.limit})`;
+      const reason = stopReason ?? limitReason ?? (output.trim() || `it exited with code ${exitCode}`);
+      return { reason: reason.slice(0, 300), limit };
+    }),
   };
   return chromium;
 }
 
 /** Messages end with a null byte. */
-async function listen(stream: ReadableStream<Uint8Array>, hear: (text: string) => void, stop: (why: string) => void) {
+async function readMessages(
+  stream: ReadableStream<Uint8Array>,
+  onMessage: (text: string) => void,
+  stop: (reason: string) => void,
+) {
   let partial: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream) {
     let from = 0;
-    for (let at = chunk.indexOf(0); at >= 0; at = chunk.indexOf(0, from)) {
-      const text = Buffer.concat([...partial, chunk.subarray(from, at)]).toString();
+    for (let end = chunk.indexOf(0); end >= 0; end = chunk.indexOf(0, from)) {
+      const text = Buffer.concat([...partial, chunk.subarray(from, end)]).toString();
       try {
-        hear(text);
+        onMessage(text);
       } catch {
         stop("it sent an invalid message");
       }
       partial = [];
       bytes = 0;
-      from = at + 1;
+      from = end + 1;
     }
     partial.push(chunk.slice(from));
     bytes += chunk.length - from;

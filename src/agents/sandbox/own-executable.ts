@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, realpathSync, rmSync, statSync } from "node:fs";
 import { makeSocketFolder } from "../sockets.ts";
 
-const running = "/proc/self/exe";
+const selfPath = "/proc/self/exe";
 let copy: string | null = null;
 
 /**
@@ -13,7 +13,7 @@ export function ownExecutable(): string {
   if (copy === null || !existsSync(copy)) {
     const { folder } = makeSocketFolder("program");
     copy = `${folder}/evald`;
-    copyFileSync(running, copy);
+    copyFileSync(selfPath, copy);
     // The next start of the service removes what a killed process leaves.
     process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   }
@@ -21,7 +21,7 @@ export function ownExecutable(): string {
 }
 
 function isRunning(path: string): boolean {
-  const own = statSync(running, { throwIfNoEntry: false });
-  const now = statSync(path, { throwIfNoEntry: false });
-  return own === undefined || (own.ino === now?.ino && own.dev === now.dev);
+  const runningFile = statSync(selfPath, { throwIfNoEntry: false });
+  const currentFile = statSync(path, { throwIfNoEntry: false });
+  return runningFile === undefined || (runningFile.ino === currentFile?.ino && runningFile.dev === currentFile.dev);
 }

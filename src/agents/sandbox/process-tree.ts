@@ -5,9 +5,10 @@ import { readFileSync } from "node:fs";
  * has just started doesn't die with it yet.
  */
 export function killTree(pid: number): void {
-  const below = (parent: number): number[] => childrenOf(parent).flatMap((child) => [child, ...below(child)]);
+  const descendantsOf = (parent: number): number[] =>
+    childrenOf(parent).flatMap((child) => [child, ...descendantsOf(child)]);
   signal(pid, "SIGSTOP");
-  const descendants = below(pid);
+  const descendants = descendantsOf(pid);
   for (const each of [pid, ...descendants]) signal(each, "SIGKILL");
 }
 
@@ -22,10 +23,10 @@ export function childrenOf(pid: number): number[] {
 
 /** Sends a signal to the process that is this many levels below another one, following the first child of each. */
 export function signalBelow(pid: number, depth: number, name: NodeJS.Signals): void {
-  let at = pid;
-  for (let i = 0; i < depth; i++) at = childrenOf(at)[0] ?? 0;
+  let current = pid;
+  for (let i = 0; i < depth; i++) current = childrenOf(current)[0] ?? 0;
   // Otherwise it has exited, or has not started yet.
-  if (at > 0) signal(at, name);
+  if (current > 0) signal(current, name);
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {

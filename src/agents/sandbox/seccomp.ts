@@ -40,7 +40,7 @@ const RETURN = 0x06;
 const ALLOW = 0x7fff0000;
 const errno = (code: number) => 0x00050000 | code;
 /** Offsets in `struct seccomp_data`. */
-const at = { call: 0, machine: 4, firstArgument: 16 };
+const offsets = { call: 0, machine: 4, firstArgument: 16 };
 
 /**
  * A seccomp filter as bubblewrap reads it. It denies the keyrings of the kernel, which sandboxes share, io_uring, socket families other
@@ -51,13 +51,13 @@ export function seccompFilter(architecture: NodeJS.Architecture = process.arch):
   if (!machine) return null;
   const program: [code: number, ifTrue: number, ifFalse: number, value: number][] = [];
   const deny = (call: number, code: number) => program.push([JUMP_EQUAL, 0, 1, call], [RETURN, 0, 0, errno(code)]);
-  program.push([LOAD, 0, 0, at.machine], [JUMP_EQUAL, 1, 0, machine.audit], [RETURN, 0, 0, errno(ENOSYS)]);
-  program.push([LOAD, 0, 0, at.call]);
+  program.push([LOAD, 0, 0, offsets.machine], [JUMP_EQUAL, 1, 0, machine.audit], [RETURN, 0, 0, errno(ENOSYS)]);
+  program.push([LOAD, 0, 0, offsets.call]);
   // The x32 calls of x64 have other numbers.
   program.push([JUMP_AT_LEAST, 0, 1, 0x40000000], [RETURN, 0, 0, errno(ENOSYS)]);
   for (const call of Object.values(machine.denied)) deny(call, EPERM);
   for (const call of ioUring) deny(call, ENOSYS);
-  program.push([JUMP_EQUAL, 1, 0, machine.socket], [RETURN, 0, 0, ALLOW], [LOAD, 0, 0, at.firstArgument]);
+  program.push([JUMP_EQUAL, 1, 0, machine.socket], [RETURN, 0, 0, ALLOW], [LOAD, 0, 0, offsets.firstArgument]);
   for (const family of families) program.push([JUMP_EQUAL, 0, 1, family], [RETURN, 0, 0, ALLOW]);
   program.push([RETURN, 0, 0, errno(EAFNOSUPPORT)]);
 

@@ -2,14 +2,14 @@ import type { AgentEvent } from "../agent.ts";
 import type { Fields } from "../fields.ts";
 import type { Skill } from "../sandbox/skills.ts";
 import type { WorkspaceSetup } from "../task.ts";
-import { findMcpTool, type McpPrefix, plain } from "./mcp-servers.ts";
+import { findMcpTool, type McpPrefix, toAcceptedName } from "./mcp-servers.ts";
 
 /** Agents load tools and skills while they start. */
 const maxRequests = 8;
 const probeChars = 300;
 
 /** Finds out from the requests to a model which parts of the context it receives, and reports them with the first request and when there are more. */
-export function createOffered(
+export function createContextDetector(
   { instructions = "", mcpServers = {} }: WorkspaceSetup,
   skills: Skill[],
   mcpPrefixes: McpPrefix[],
@@ -27,26 +27,28 @@ export function createOffered(
   for (const name of servers)
     probes.set(
       `server ${name}`,
-      (text) => findMcpTool(mcpPrefixes, text)?.server === name || plain(text).includes(`mcp__${plain(name)}`),
+      (text) =>
+        findMcpTool(mcpPrefixes, text)?.server === name ||
+        toAcceptedName(text).includes(`mcp__${toAcceptedName(name)}`),
     );
-  const offered = new Set<string>();
+  const receivedParts = new Set<string>();
   let requests = 0;
 
   function search(value: unknown): void {
     if (typeof value === "string") {
-      for (const [what, matches] of probes) if (!offered.has(what) && matches(value)) offered.add(what);
+      for (const [part, matches] of probes) if (!receivedParts.has(part) && matches(value)) receivedParts.add(part);
     } else if (value !== null && typeof value === "object") for (const item of Object.values(value)) search(item);
   }
 
   return (body: Fields): void => {
-    if (requests >= maxRequests || (requests > 0 && offered.size === probes.size)) return;
-    const before = offered.size;
+    if (requests >= maxRequests || (requests > 0 && receivedParts.size === probes.size)) return;
+    const previousCount = receivedParts.size;
     search(body);
-    if (requests++ > 0 && offered.size === before) return;
+    if (requests++ > 0 && receivedParts.size === previousCount) return;
     const detail = {
-      instructions: offered.has("instructions"),
-      skills: skills.flatMap(({ name }) => (offered.has(`skill ${name}`) ? [name] : [])),
-      mcpServers: servers.filter((name) => offered.has(`server ${name}`)),
+      instructions: receivedParts.has("instructions"),
+      skills: skills.flatMap(({ name }) => (receivedParts.has(`skill ${name}`) ? [name] : [])),
+      mcpServers: servers.filter((name) => receivedParts.has(`server ${name}`)),
     };
     report({ type: "milestone", name: "context_offered", detail });
   };
