@@ -51,7 +51,7 @@ async function write(file: string, pieces: AsyncIterable<Uint8Array>): Promise<n
   try {
     const descriptor = openSync(unfinished, "w", 0o600);
     for await (const piece of pieces) {
-      for (let at = 0; at < piece.length; ) at += writeSync(descriptor, piece, at);
+      for (let written = 0; written < piece.length; ) written += writeSync(descriptor, piece, written);
       bytes += piece.length;
     }
     fsyncSync(descriptor);

@@ -35,8 +35,8 @@ export function checkNewFile(dataDir: string, file: string, force: boolean): voi
 /** Throws bad_request for a file that the service uses itself. */
 export function refuseOwnFile(dataDir: string, file: string): void {
   const folder = dirname(resolve(file));
-  const own = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
-  if (own && /^evald\.(db|lock|secret|last-backup|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
+  const isDataFolder = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
+  if (isDataFolder && /^evald\.(db|lock|secret|last-backup|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
     throw badRequest(`${file} is a file of the data directory. Choose another file name.`);
 }
 

@@ -66,9 +66,9 @@ export function addModel(program: Command, configOf: () => Config): void {
     .option("--org <name>", "Organization (required if there are several)")
     .option("--json", "Print the result as JSON")
     .addHelpText("after", "\nExample:\n  evald model test anthropic/claude-opus-4-8")
-    .action(async (named: string | undefined, { org, json }: Options) => {
+    .action(async (model: string | undefined, { org, json }: Options) => {
       const config = configOf();
-      const id = named ?? config.agentModel;
+      const id = model ?? config.agentModel;
       if (!id)
         throw badRequest(
           "No model given. Pass one, such as evald model test anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.",

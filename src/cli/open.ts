@@ -14,13 +14,13 @@ export function addOpen(program: Command, connection: Connection, useApi: UseApi
     .option("--json", "Print the URL as JSON");
   addServiceOptions(command)
     .addHelpText("after", "\nExamples:\n  evald open\n  evald open first-query-7f3a91c2")
-    .action(async (what: string | undefined, options: ServiceAddress & { print?: boolean; json?: boolean }) => {
+    .action(async (target: string | undefined, options: ServiceAddress & { print?: boolean; json?: boolean }) => {
       const { print: printsOnly, json, ...address } = options;
       const config = connection.configOf();
       const base = toServiceUrl(address, connection) ?? findRunning(config.dataDir);
       if (base === null)
         throw unavailable("No service is running on the data directory. Start it with evald serve, or pass --url.");
-      const path = what === undefined ? "/" : await useApi(address, (api) => findPath(api, what));
+      const path = target === undefined ? "/" : await useApi(address, (api) => findPath(api, target));
       const page = base + path;
       print(json ? JSON.stringify({ url: page }) : page);
       if (!printsOnly && !show(page)) say("No browser was found. Open the URL yourself.");
@@ -28,16 +28,16 @@ export function addOpen(program: Command, connection: Connection, useApi: UseApi
 }
 
 /** The path of the page with this slug, ID or title. Throws not_found, and bad_request for a title that several prompts have. */
-async function findPath(api: Api, what: string): Promise<string> {
+async function findPath(api: Api, target: string): Promise<string> {
   const pagesById = [
-    ["runs", () => api.request("GET /runs/{runId}", { path: { runId: what } })],
-    ["gates", () => api.request("GET /gates/{gateId}", { path: { gateId: what } })],
-    ["prompts", () => api.request("GET /prompts/{promptId}", { path: { promptId: what } })],
+    ["runs", () => api.request("GET /runs/{runId}", { path: { runId: target } })],
+    ["gates", () => api.request("GET /gates/{gateId}", { path: { gateId: target } })],
+    ["prompts", () => api.request("GET /prompts/{promptId}", { path: { promptId: target } })],
   ] as const;
-  const pagesBySlug = [["reports", () => api.request("GET /reports/{slug}", { path: { slug: what } })]] as const;
-  for (const [path, get] of isId(what) ? pagesById : pagesBySlug)
-    if (await exists(get)) return `/${path}/${encodeURIComponent(what)}`;
-  return `/prompts/${await findPromptId(api, what, { archived: true })}`;
+  const pagesBySlug = [["reports", () => api.request("GET /reports/{slug}", { path: { slug: target } })]] as const;
+  for (const [path, get] of isId(target) ? pagesById : pagesBySlug)
+    if (await exists(get)) return `/${path}/${encodeURIComponent(target)}`;
+  return `/prompts/${await findPromptId(api, target, { archived: true })}`;
 }
 
 async function exists(get: () => Promise<unknown>): Promise<boolean> {

@@ -149,9 +149,9 @@ export function orgOf({ ctx }: Service, name: string | undefined): OrgId {
 
 /** Parses `name=value` and adds it to the pairs given before. */
 export function pair(value: string, all: Record<string, string> = {}): Record<string, string> {
-  const at = value.indexOf("=");
-  if (at < 1) throw new InvalidArgumentError("Must be NAME=VALUE.");
-  return { ...all, [value.slice(0, at)]: value.slice(at + 1) };
+  const separator = value.indexOf("=");
+  if (separator < 1) throw new InvalidArgumentError("Must be NAME=VALUE.");
+  return { ...all, [value.slice(0, separator)]: value.slice(separator + 1) };
 }
 
 /** Parses a whole number. */

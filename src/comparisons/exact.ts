@@ -36,7 +36,7 @@ export function judgeExact(
 /** The means of both sides; each prompt counts equally. */
 function differenceOf(samples: Sample[]): { before: number; after: number } {
   const prompts = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
-  const of = (side: "before" | "after") =>
-    mean(prompts.map((own) => mean(own.map(({ [side]: values }) => mean(values)))));
-  return { before: of("before"), after: of("after") };
+  const meanOf = (side: "before" | "after") =>
+    mean(prompts.map((samples) => mean(samples.map(({ [side]: values }) => mean(values)))));
+  return { before: meanOf("before"), after: meanOf("after") };
 }

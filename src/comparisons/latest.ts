@@ -49,8 +49,8 @@ type LatestChange = {
 
 /** Reports of the comparable evaluation before an evaluation, and of itself; null if one of them is not among the points. */
 export function findStep(latest: Latest | null, evalRequestId: string): [before: string, after: string] | null {
-  const at = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
-  const [before, after] = at < 1 ? [] : (latest?.points.slice(at - 1, at + 1) ?? []);
+  const index = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
+  const [before, after] = index < 1 ? [] : (latest?.points.slice(index - 1, index + 1) ?? []);
   return before && after ? [before.slug, after.slug] : null;
 }
 
@@ -62,8 +62,8 @@ function lastLevel(points: Point[]): LatestChange | null {
   const last = changePoints(values.map(({ score }) => score)).at(-1);
   if (!last) return null;
   // If runs of one evaluation are on both sides, it counts as after the change.
-  const at = Math.max(1, values[last.index]?.i ?? 1);
-  const [before, after] = [points[at - 1], points[at]];
+  const index = Math.max(1, values[last.index]?.i ?? 1);
+  const [before, after] = [points[index - 1], points[index]];
   const delta = last.to - last.from;
   const verdict = delta > 0 ? "improved" : "regressed";
   return before && after ? { verdict, delta, at: after.at, slugs: [before.slug, after.slug] } : null;
@@ -128,11 +128,21 @@ function lastStep(
 }
 
 /** `points`: oldest first, at least the last two. */
-function changeOf(ctx: Context, org: OrgId, promptId: string, of: PublishedRun, points: Point[]): LatestChange | null {
-  const basis = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(" ");
+function changeOf(
+  ctx: Context,
+  org: OrgId,
+  promptId: string,
+  latestRun: PublishedRun,
+  points: Point[],
+): LatestChange | null {
+  const basis = [
+    ...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`),
+    latestRun.agent,
+    latestRun.model,
+  ].join(" ");
   const lastChange = lastChanges(ctx).get(promptId);
   if (lastChange?.basis === basis) return lastChange.change;
-  const step = lastStep(ctx, org, of, points.at(-2), points.at(-1));
+  const step = lastStep(ctx, org, latestRun, points.at(-2), points.at(-1));
   const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
   const change = isClear ? step : (lastLevel(points) ?? step);
   if (lastChanges(ctx).size >= maxKept) lastChanges(ctx).clear();

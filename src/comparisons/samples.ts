@@ -46,8 +46,8 @@ export function samplesOf(pairs: Pair[], read: (run: SideRun) => number | null):
  */
 export function testSamples(samples: Sample[], level: number): Tested {
   const byPrompt = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
-  const strata = byPrompt.flatMap((own) =>
-    own.map(({ before, after }) => ({ a: before, b: after, weight: 1 / (byPrompt.length * own.length) })),
+  const strata = byPrompt.flatMap((samples) =>
+    samples.map(({ before, after }) => ({ a: before, b: after, weight: 1 / (byPrompt.length * samples.length) })),
   );
   const within = stratifiedPermutationTest(strata);
   const common = {
@@ -57,7 +57,7 @@ export function testSamples(samples: Sample[], level: number): Tested {
     after: strata.reduce((sum, { b, weight }) => sum + weight * mean(b), 0),
   };
   if (byPrompt.length === 1) return { ...common, ...within, design: "runs", delta: stratifiedWelch(strata, level) };
-  const differences = byPrompt.map((own) => mean(own.map(({ before, after }) => mean(after) - mean(before))));
+  const differences = byPrompt.map((samples) => mean(samples.map(({ before, after }) => mean(after) - mean(before))));
   const delta = pairedInterval(differences, level);
   const flipped = signFlipTest(differences);
   if (flipped.smallest < level) return { ...common, ...flipped, design: "prompts", delta };

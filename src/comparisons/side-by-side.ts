@@ -101,8 +101,8 @@ export function compareReports(ctx: Context, org: OrgId, slugs: string[], terms:
   };
 }
 
-function frictionBetween(compared: Report[]): ReportsComparison["friction"] {
-  const groups = compared.map(({ slug, frictionPoints }) => ({
+function frictionBetween(reports: Report[]): ReportsComparison["friction"] {
+  const groups = reports.map(({ slug, frictionPoints }) => ({
     points: frictionPoints.map(({ fingerprint, severity, category, title, url }) => ({
       name: { fingerprint, severity, category, title, url },
       report: slug,
@@ -110,8 +110,8 @@ function frictionBetween(compared: Report[]): ReportsComparison["friction"] {
   }));
   const all = mergeFriction(groups).map(({ seenIn, ...point }) => ({ ...point, slugs: seenIn.flat() }));
   return {
-    shared: all.filter(({ slugs }) => slugs.length === compared.length).map(({ slugs: _, ...point }) => point),
-    only: all.filter(({ slugs }) => slugs.length < compared.length),
+    shared: all.filter(({ slugs }) => slugs.length === reports.length).map(({ slugs: _, ...point }) => point),
+    only: all.filter(({ slugs }) => slugs.length < reports.length),
     total: all.length,
   };
 }

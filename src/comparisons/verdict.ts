@@ -151,8 +151,8 @@ function lackOf(samples: Sample[], { smallest, prompts }: Tested, level: number)
   if (prompts === 1 && Math.min(a, b) < minRuns)
     return `${a} against ${b} runs; at least ${minRuns} per side are needed to tell a change from chance`;
   if (smallest < level) return null;
-  const of = prompts === 1 ? "" : ` of ${prompts} prompts`;
-  return `${a} against ${b} runs${of} are too few for a p below ${level}; add runs`;
+  const suffix = prompts === 1 ? "" : ` of ${prompts} prompts`;
+  return `${a} against ${b} runs${suffix} are too few for a p below ${level}; add runs`;
 }
 
 /** How many runs an inconclusive comparison would need. */

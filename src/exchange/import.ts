@@ -143,29 +143,29 @@ function* bundlesOf(file: string): Generator<Bundle> {
   let bytes = 0;
   for (const line of linesOf(file)) {
     const { n, type, row } = line;
-    const bad = (why: string) => badRequest(`Line ${n}: ${why}.`);
+    const invalidLine = (reason: string) => badRequest(`Line ${n}: ${reason}.`);
     const before = bundle.at(-1);
     if (before && rowTypes.indexOf(type) < rowTypes.indexOf(before.type) && type !== "run")
-      throw bad(`${labelOf(type)} rows must come before ${labelOf(before.type)} rows`);
+      throw invalidLine(`${labelOf(type)} rows must come before ${labelOf(before.type)} rows`);
     if (rowTypes.indexOf(type) <= rowTypes.indexOf("run")) {
       checkBundle(bundle);
       if (before) yield bundle;
       bundle = [line];
       bytes = 0;
     } else {
-      if (bundle[0]?.type !== "run") throw bad(`${labelOf(type)} rows must come after their run`);
+      if (bundle[0]?.type !== "run") throw invalidLine(`${labelOf(type)} rows must come after their run`);
       bundle.push(line);
     }
     for (const key of keysOf(line)) {
-      if (keys.has(`${type} ${key}`)) throw bad(`the ${labelOf(type)} ${key} appears twice`);
+      if (keys.has(`${type} ${key}`)) throw invalidLine(`the ${labelOf(type)} ${key} appears twice`);
       keys.add(`${type} ${key}`);
     }
     bytes += line.bytes;
-    if (bytes > maxBundleBytes) throw bad(`the run is larger than ${maxBundleBytes / 1024 / 1024} MiB`);
+    if (bytes > maxBundleBytes) throw invalidLine(`the run is larger than ${maxBundleBytes / 1024 / 1024} MiB`);
     if (type === "event" && before?.type === "event") {
       const attempts = Number(row.attempt) - Number(before.row.attempt);
       if (attempts < 0 || (attempts === 0 && Number(row.seq) <= Number(before.row.seq)))
-        throw bad("the events of a run must be in order");
+        throw invalidLine("the events of a run must be in order");
     }
     checkReferences(line, keys);
     if (type === "prompt" && row.baselineRequestId != null) baselines.push([n, row.baselineRequestId]);
@@ -188,10 +188,10 @@ function keysOf({ type, row }: Line): unknown[] {
 
 /** Checks a row and its references to earlier rows. Throws bad_request with the line number. */
 function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
-  const bad = (why: string) => badRequest(`Line ${n}: ${why}.`);
-  const needs = (what: RowType, id: unknown) => {
-    if (id !== null && !keys.has(`${what} ${id}`))
-      throw bad(`its ${labelOf(what)} ${id} must come earlier in the file`);
+  const invalidLine = (reason: string) => badRequest(`Line ${n}: ${reason}.`);
+  const needs = (rowType: RowType, id: unknown) => {
+    if (id !== null && !keys.has(`${rowType} ${id}`))
+      throw invalidLine(`its ${labelOf(rowType)} ${id} must come earlier in the file`);
   };
   if (type === "prompt") {
     needs("provider", row.targetProviderId ?? null);
@@ -199,17 +199,17 @@ function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
     needs("archive", archive);
     needs("archive", skills?.archive ?? null);
     const problem = typeof row.frequency === "string" ? frequencyProblem(row.frequency) : null;
-    if (problem !== null) throw bad(`frequency: ${problem}`);
+    if (problem !== null) throw invalidLine(`frequency: ${problem}`);
     const vars = templateVarsOf(String(row.text), (row.endGoal ?? null) as string | null);
     if (!Bun.deepEquals(vars, row.templateVars ?? null))
-      throw bad("templateVars must match the variables in text and endGoal");
+      throw invalidLine("templateVars must match the variables in text and endGoal");
   }
   if (type === "artifact" && String(row.name).endsWith(".webp") && !String(row.data).startsWith("UklGR"))
-    throw bad("data must be a WebP image");
+    throw invalidLine("data must be a WebP image");
   if (type === "archive") {
     const content = Buffer.from(String(row.data), "base64");
     if (content.length !== row.bytes || new Bun.CryptoHasher("sha256").update(content).digest("hex") !== row.digest)
-      throw bad("bytes and digest must match the data");
+      throw invalidLine("bytes and digest must match the data");
   }
   if ("promptId" in row) needs("prompt", row.promptId);
   if (type === "gate")
@@ -223,32 +223,34 @@ function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
   if (type === "run" || type === "regrade") {
     const mustHave = ["failed", "superseded", "cancelled"].includes(String(row.status));
     if ((row.failureCause != null) !== mustHave || (row.failureDetail != null) !== mustHave)
-      throw bad(`a ${row.status} ${labelOf(type)} must ${mustHave ? "" : "not "}have failureCause and failureDetail`);
+      throw invalidLine(
+        `a ${row.status} ${labelOf(type)} must ${mustHave ? "" : "not "}have failureCause and failureDetail`,
+      );
   }
   if (["run", "gate", "regrade"].includes(type) && row.completedAt == null)
-    throw bad(`an unfinished ${labelOf(type)} cannot be imported`);
-  if (type === "gate" && row.reason == null) throw bad("a gate must have a reason");
+    throw invalidLine(`an unfinished ${labelOf(type)} cannot be imported`);
+  if (type === "gate" && row.reason == null) throw invalidLine("a gate must have a reason");
   const reserved = type === "event" ? findReservedField(row) : undefined;
-  if (reserved !== undefined) throw bad(`${reserved} is not allowed in the data of an event`);
+  if (reserved !== undefined) throw invalidLine(`${reserved} is not allowed in the data of an event`);
   const { costUsd = null } = row.type === "usage" ? (row.data as { costUsd?: unknown }) : {};
   if (costUsd !== null && !(typeof costUsd === "number" && costUsd >= 0))
-    throw bad("costUsd must be a number of 0 or more");
+    throw invalidLine("costUsd must be a number of 0 or more");
   if (type === "report" && (row.score == null) !== (row.nullNotice != null))
-    throw bad("set nullNotice exactly when score is null");
+    throw invalidLine("set nullNotice exactly when score is null");
   if (type === "grading" && row.hash !== (row.grade as { methodology: { hash: string } }).methodology.hash)
-    throw bad("hash must match the methodology in its grade");
+    throw invalidLine("hash must match the methodology in its grade");
 }
 
 /** Checks that the rows of a run are consistent with each other. Throws bad_request with the line number. */
 function checkBundle(bundle: Bundle): void {
   const [head] = bundle;
   if (head?.type !== "run") return;
-  const of = (rowType: RowType) => bundle.filter(({ type }) => type === rowType);
-  const [report, second] = of("report");
-  const bad = ({ n }: Line, why: string) => badRequest(`Line ${n}: ${why}.`);
-  if (second) throw bad(second, "the run has more than one report");
+  const rowsOfType = (rowType: RowType) => bundle.filter(({ type }) => type === rowType);
+  const [report, second] = rowsOfType("report");
+  const invalidLine = ({ n }: Line, reason: string) => badRequest(`Line ${n}: ${reason}.`);
+  if (second) throw invalidLine(second, "the run has more than one report");
   if ((head.row.status === "completed") !== (report !== undefined))
-    throw bad(head, "only a completed run has a report, and it must have one");
+    throw invalidLine(head, "only a completed run has a report, and it must have one");
   const expected: Record<string, unknown> = {
     runId: head.row.id,
     promptId: head.row.promptId,
@@ -256,14 +258,14 @@ function checkBundle(bundle: Bundle): void {
   };
   for (const line of bundle.slice(1))
     for (const [name, value] of Object.entries(expected))
-      if (name in line.row && line.row[name] !== value) throw bad(line, `${name} must match the rows above it`);
-  const points = new Set(of("friction_point").map(({ row }) => row.id));
-  for (const line of of("recommendation"))
+      if (name in line.row && line.row[name] !== value) throw invalidLine(line, `${name} must match the rows above it`);
+  const points = new Set(rowsOfType("friction_point").map(({ row }) => row.id));
+  for (const line of rowsOfType("recommendation"))
     for (const id of line.row.frictionIds as string[])
-      if (!points.has(id)) throw bad(line, `its friction point ${id} is missing`);
-  const all = of("grading");
+      if (!points.has(id)) throw invalidLine(line, `its friction point ${id} is missing`);
+  const all = rowsOfType("grading");
   if (report?.row.gradingId != null && !all.some(({ row }) => row.id === report.row.gradingId))
-    throw bad(report, `its grading ${report.row.gradingId} is missing`);
+    throw invalidLine(report, `its grading ${report.row.gradingId} is missing`);
   const keys: [RowType, (row: Row) => unknown][] = [
     ["friction_point", ({ fingerprint }) => fingerprint],
     ["recommendation", ({ priority }) => priority],
@@ -271,9 +273,9 @@ function checkBundle(bundle: Bundle): void {
   ];
   for (const [type, keyOf] of keys) {
     const earlier = new Set<unknown>();
-    for (const line of of(type)) {
+    for (const line of rowsOfType(type)) {
       const key = keyOf(line.row);
-      if (earlier.has(key)) throw bad(line, `the ${labelOf(type)} ${key} appears twice`);
+      if (earlier.has(key)) throw invalidLine(line, `the ${labelOf(type)} ${key} appears twice`);
       earlier.add(key);
     }
   }

@@ -23,13 +23,13 @@ function checkOf(type: RowType): TypeCheck<TSchema> {
 export function* linesOf(file: string): Generator<Line> {
   const hash = createHash("sha256");
   let rows = 0;
-  let ended = false;
+  let hasEnded = false;
   let n = 0;
   for (const { text, isWhole } of textLinesOf(file)) {
     n++;
-    const bad = (why: string) => badRequest(`Line ${n}: ${why}`);
-    if (ended) throw bad("there is data after the end of the export. Export it again.");
-    if (!isWhole) throw bad("the file is truncated here. Copy it again, or export it again.");
+    const invalidLine = (reason: string) => badRequest(`Line ${n}: ${reason}`);
+    if (hasEnded) throw invalidLine("there is data after the end of the export. Export it again.");
+    if (!isWhole) throw invalidLine("the file is truncated here. Copy it again, or export it again.");
     if (n === 1) {
       checkHeader(text);
       continue;
@@ -38,35 +38,37 @@ export function* linesOf(file: string): Generator<Line> {
     const { type, row, ...rest } = value;
     if (type === "end") {
       if (rest.rows !== rows || rest.sha256 !== hash.digest("hex"))
-        throw bad(`the checksum of the ${rows} rows above does not match. The file is damaged; export it again.`);
-      ended = true;
+        throw invalidLine(
+          `the checksum of the ${rows} rows above does not match. The file is damaged; export it again.`,
+        );
+      hasEnded = true;
       continue;
     }
     const rowType = rowTypes.find((each) => each === type);
     if (!rowType)
-      throw bad(
+      throw invalidLine(
         `${JSON.stringify(type ?? null).slice(0, 100)} is not a known row type. The file is damaged; export it again.`,
       );
     const check = checkOf(rowType);
-    const wrong = check.Check(row) ? null : check.Errors(row).First();
-    if (wrong) throw bad(`${labelOf(rowType)}: ${invalidInput(wrong, "row").detail}`);
+    const fault = check.Check(row) ? null : check.Errors(row).First();
+    if (fault) throw invalidLine(`${labelOf(rowType)}: ${invalidInput(fault, "row").detail}`);
     hash.update(`${text}\n`);
     rows++;
     yield { n, type: rowType, row: row as Row, bytes: text.length };
   }
-  if (!ended) throw badRequest(`Line ${n + 1}: the file is truncated here. Copy it again, or export it again.`);
+  if (!hasEnded) throw badRequest(`Line ${n + 1}: the file is truncated here. Copy it again, or export it again.`);
 }
 
 function parse(text: string, n: number): Record<string, unknown> {
   try {
     return (parseJson(text, "JSON") ?? {}) as Record<string, unknown>;
   } catch (error) {
-    const why = error instanceof AppError ? error.detail : "the JSON is nested too deeply.";
-    throw badRequest(`Line ${n}: ${why} The file is damaged; export it again.`);
+    const reason = error instanceof AppError ? error.detail : "the JSON is nested too deeply.";
+    throw badRequest(`Line ${n}: ${reason} The file is damaged; export it again.`);
   }
 }
 
-const foreign = () =>
+const notAnExport = () =>
   badRequest("Line 1: this is not an evald export. Pass a file created by evald export, uncompressed.");
 
 function checkHeader(text: string): void {
@@ -74,10 +76,10 @@ function checkHeader(text: string): void {
   try {
     header = parseJson(text, "JSON");
   } catch {
-    throw foreign();
+    throw notAnExport();
   }
   const { type, version, evald } = (header ?? {}) as Record<string, unknown>;
-  if (type !== "evald export" || !Number.isInteger(version)) throw foreign();
+  if (type !== "evald export" || !Number.isInteger(version)) throw notAnExport();
   if (Number(version) > formatVersion)
     throw badRequest(
       `Line 1: the file has format ${version}, written by evald ${String(evald).slice(0, 40)}, but this version reads formats up to ${formatVersion}. Import it with that version.`,
@@ -97,7 +99,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
       return decoder.decode(bytes);
     } catch {
       throw n === 1
-        ? foreign()
+        ? notAnExport()
         : badRequest(`Line ${n}: the line is not valid UTF-8. The file is damaged; export it again.`);
     }
   };
@@ -106,9 +108,9 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
       const read = readChunk(file, () => readSync(descriptor, chunk));
       if (read === 0) break;
       let from = 0;
-      for (let at = chunk.indexOf(10); at >= 0 && at < read; at = chunk.indexOf(10, from)) {
-        yield { text: decode(Buffer.concat([...partial, chunk.subarray(from, at)])), isWhole: true };
-        from = at + 1;
+      for (let newline = chunk.indexOf(10); newline >= 0 && newline < read; newline = chunk.indexOf(10, from)) {
+        yield { text: decode(Buffer.concat([...partial, chunk.subarray(from, newline)])), isWhole: true };
+        from = newline + 1;
         partial = [];
         length = 0;
         n++;
@@ -130,7 +132,7 @@ function readChunk(file: string, read: () => number): number {
   try {
     return read();
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw badRequest(`${file} cannot be read (${why}). Pass a file created by evald export.`);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw badRequest(`${file} cannot be read (${reason}). Pass a file created by evald export.`);
   }
 }

@@ -137,12 +137,12 @@ function listRows(db: Db, type: ListedType, span: Span): Generator<ExportedRow> 
 /** Pages that the docs linked to in the runs of a prompt. */
 function listNamedPages(db: Db, { org, promptId: only }: Span): Generator<ExportedRow> {
   const { orgId, promptId, page } = namedPages;
-  const own = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
+  const isInScope = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
   const read = (last: Row) =>
     db
       .select()
       .from(namedPages)
-      .where(and(own, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
+      .where(and(isInScope, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
       .orderBy(asc(promptId), asc(page))
       .limit(pageRowsOf("named_page"))
       .all();

@@ -68,13 +68,13 @@ export function changeFieldFriction(
   { state, reason = null }: FieldFrictionChange,
   by: string,
 ): Friction {
-  const why = line(reason ?? "", 2000) || null;
-  if (state === "dismissed" && why === null) throw invalidField("reason", "must say why it is not a problem");
+  const note = line(reason ?? "", 2000) || null;
+  if (state === "dismissed" && note === null) throw invalidField("reason", "must say why it is not a problem");
   getFriction(ctx, org, id);
   ctx.db
     .update(fieldFriction)
-    .set({ state, reason: state === "open" ? null : why, changedBy: by, changedAt: ctx.now() })
-    .where(own(org, id))
+    .set({ state, reason: state === "open" ? null : note, changedBy: by, changedAt: ctx.now() })
+    .where(isFriction(org, id))
     .run();
   return getFriction(ctx, org, id);
 }
@@ -92,7 +92,8 @@ export function fieldFrictionAt(ctx: Context, org: OrgId, fingerprint: string) {
   return rows.map(toFriction).map(({ id, title, reports, lastReportedAt }) => ({ id, title, reports, lastReportedAt }));
 }
 
-const own = (org: OrgId, id: string) => and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, id.toLowerCase()));
+const isFriction = (org: OrgId, id: string) =>
+  and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, id.toLowerCase()));
 
 function toFriction({ row, fingerprints }: { row: Row; fingerprints: string }): Friction {
   const { id, title, category, place, state, reports, reason, changedBy } = row;
@@ -107,7 +108,7 @@ function toFriction({ row, fingerprints }: { row: Row; fingerprints: string }): 
 
 /** Throws not_found. */
 function getFriction(ctx: Context, org: OrgId, id: string): Friction {
-  const row = ctx.db.select(columns).from(fieldFriction).where(own(org, id)).get();
+  const row = ctx.db.select(columns).from(fieldFriction).where(isFriction(org, id)).get();
   if (!row) throw notFound(`No friction from the field has the ID ${id}.`);
   return toFriction(row);
 }

@@ -120,13 +120,13 @@ function makeDocsMap(
   const unreached = namedOf(db, org, ids, since)
     .filter(({ page }) => !reached.has(page))
     .sort(order);
-  const shown = read.slice(0, limit);
-  const friction = frictionOn(db, org, ids, new Set(shown.map(({ page }) => page)));
+  const page = read.slice(0, limit);
+  const friction = frictionOn(db, org, ids, new Set(page.map(({ page }) => page)));
   return {
     since: toIso(since),
     until: toIso(until),
     runs: rows.find(({ page }) => page === "")?.runs ?? 0,
-    pages: shown.map((row) => ({
+    pages: page.map((row) => ({
       url: row.url,
       runs: row.runs,
       reads: row.reads,

@@ -47,7 +47,7 @@ export function toFix(ctx: Context, row: Row): Fix {
   const sideOf = (evalRequestId: string, side: Ended[]) => ({
     evalRequestId,
     runs: side.length,
-    met: side.filter((one) => hasMet(one, row.fingerprints)).length,
+    met: side.filter((run) => hasMet(run, row.fingerprints)).length,
     score: scores(side).length === 0 ? null : Number(mean(scores(side)).toFixed(1)),
   });
   const isRepeated = Math.min(scores(before).length, scores(after).length) > 1;
@@ -84,8 +84,9 @@ type FixVerdict = { status: Fix["status"]; reason: string };
 
 /** The first rule that applies decides. */
 function verdictOf(ctx: Context, row: Row, before: Ended[], after: Ended[]): FixVerdict {
-  const left = after.filter(({ run }) => run.completedAt === null).length;
-  if (left > 0) return { status: "running", reason: `${left} of ${count(after.length, "run")} still in progress` };
+  const unfinished = after.filter(({ run }) => run.completedAt === null).length;
+  if (unfinished > 0)
+    return { status: "running", reason: `${unfinished} of ${count(after.length, "run")} still in progress` };
   const reported = after.filter(({ report }) => report !== null);
   const lost = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
   if (reported.length === 0) return { status: "undecided", reason: `no run succeeded${lost ? `: ${lost}` : ""}` };

@@ -1,19 +1,26 @@
 import type { Context, OrgId } from "../context.ts";
 import { cachedResult } from "../db/cache.ts";
 import type { Db } from "../db/open.ts";
-import { perConnection } from "../db/per-connection.ts";
 import type { frictionPoints } from "../db/tables/friction.ts";
 import { notFound } from "../errors.ts";
 import { fieldFrictionAt } from "../field/field.ts";
 import { severities } from "../grading/kinds.ts";
-import type { Page, Paged } from "../http/paging.ts";
+import { type Page, type Paged, paginate } from "../http/paging.ts";
 import { columnOf, isDescending, type Sort, sorted } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
 import { currentStateOf } from "../stats/lifecycle.ts";
 import type { Dismissal } from "./dismissals.ts";
 import { activeDismissals } from "./dismissals.ts";
 import { agentsOf, previewOf } from "./lifecycle-rows.ts";
-import { type ListedLifecycle, prepareFriction } from "./queries.ts";
+import {
+  historyOf,
+  type ListedLifecycle,
+  lifecyclesOfPoint,
+  liveLifecycles,
+  pointInReport,
+  pointsOfReport,
+  previewLifecycles,
+} from "./queries.ts";
 import type { FrictionDetail, FrictionFilter, FrictionPoint, FrictionThing, Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
@@ -37,8 +44,6 @@ const sum = (values: (number | null)[], digits: number) => {
   return numbers.length === 0 ? null : Number(numbers.reduce((a, b) => a + b, 0).toFixed(digits));
 };
 
-const frictionQueries = perConnection((db: Db) => prepareFriction(db));
-
 /** The friction points of a report, worst first, each with its current status. In a draft, those without a published report are new. */
 export function frictionOfReport(
   ctx: Context,
@@ -47,8 +52,8 @@ export function frictionOfReport(
   urlMap: Record<string, string>,
 ): FrictionPoint[] {
   const dismissed = activeDismissals(ctx, org);
-  return frictionQueries(ctx.db)
-    .ofReport.all({ report: id, preview: previewOf(urlMap) })
+  return pointsOfReport(ctx.db)
+    .all({ report: id, preview: previewOf(urlMap) })
     .map(({ point, state, met, reached }) => ({
       ...toPoint(point),
       seenIn: { runs: met ?? 1, of: reached ?? 1 },
@@ -59,7 +64,7 @@ export function frictionOfReport(
 
 /**
  * The friction points in the published reports of a prompt or of a provider's prompts, without duplicates, worst
- * and most frequent first unless sorted. Those found only on previews come last. Dismissed ones only on request.
+ * and most frequent first unless sorted. Friction found only on previews comes last. Dismissed friction is listed only on request.
  */
 export function listFriction(
   ctx: Context,
@@ -79,7 +84,7 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
   const [thing] = rows ? toThings(ctx.db, [rows], activeDismissals(ctx, org)) : [];
   if (!rows || !thing) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
   const lifecycles = rows.flatMap(({ promptId, preview }) => {
-    const row = frictionQueries(ctx.db).life.get({ org, prompt: promptId, preview, fingerprint });
+    const row = historyOf(ctx.db).get({ org, prompt: promptId, preview, fingerprint });
     return row ? [{ promptId, life: row.life }] : [];
   });
   return {
@@ -114,8 +119,8 @@ function thingsOf(
 ): [ListedLifecycle, ...ListedLifecycle[]][] {
   const lifecycles = promptsWithin(ctx, org, scope).flatMap((prompt) =>
     fingerprint === undefined
-      ? [...frictionQueries(ctx.db).live.all({ org, prompt }), ...frictionQueries(ctx.db).previews.all({ org, prompt })]
-      : frictionQueries(ctx.db).one.all({ org, prompt, fingerprint }),
+      ? [...liveLifecycles(ctx.db).all({ org, prompt }), ...previewLifecycles(ctx.db).all({ org, prompt })]
+      : lifecyclesOfPoint(ctx.db).all({ org, prompt, fingerprint }),
   );
   const live = lifecycles.filter(({ preview }) => preview === "");
   const previews = lifecycles.filter(({ preview }) => preview !== "").sort((a, b) => b.lastSeenAt - a.lastSeenAt);
@@ -131,13 +136,13 @@ function thingsOf(
 function toThings(db: Db, things: [ListedLifecycle, ...ListedLifecycle[]][], dismissed: Dismissed): FrictionThing[] {
   return things.flatMap((rows) => {
     const [first] = rows;
-    const newest = frictionQueries(db).newest.get({ report: first.reportId, fingerprint: first.fingerprint });
+    const newest = pointInReport(db).get({ report: first.reportId, fingerprint: first.fingerprint });
     if (!newest) return [];
     const fixedAt = Math.max(...rows.map((row) => row.fixedAt ?? 0));
     const state = stateOf(rows);
     return {
       ...toPoint(newest.point),
-      seenIn: { runs: total(rows, "met"), of: total(rows, "reached") },
+      seenIn: { runs: sumOf(rows, "met"), of: sumOf(rows, "reached") },
       state,
       slug: newest.slug,
       isPreview: first.preview !== "",
@@ -175,14 +180,15 @@ function makeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter, {
       rows,
       rank: severities.indexOf(rows[0].severity) + (rows[0].preview === "" ? 0 : severities.length),
       state: stateOf(rows),
-      met: total(rows, "met"),
+      met: sumOf(rows, "met"),
     }))
     .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
     .filter((thing) => (state ?? thing.state) === thing.state)
     .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
   const ordered = sort ? sorted(matching, sortValues[columnOf(sort)], isDescending(sort)) : matching;
-  const shown = ordered.slice(offset, offset + limit).map(({ rows }) => rows);
-  return { items: toThings(ctx.db, shown, dismissals), total: matching.length };
+  const { items, total } = paginate(ordered, { limit, offset });
+  const rows = items.map((thing) => thing.rows);
+  return { items: toThings(ctx.db, rows, dismissals), total };
 }
 
 type Sortable = { rows: [ListedLifecycle, ...ListedLifecycle[]]; rank: number; state: State; met: number };
@@ -201,7 +207,7 @@ const sortValues: Record<(typeof frictionColumns)[number], (thing: Sortable) => 
   seen: ({ rows: [first] }) => first.lastSeenAt,
 };
 
-const total = (rows: ListedLifecycle[], name: "met" | "reached") => rows.reduce((all, row) => all + row[name], 0);
+const sumOf = (rows: ListedLifecycle[], name: "met" | "reached") => rows.reduce((all, row) => all + row[name], 0);
 
 /** Over several prompts, the worst of their statuses. If it is new in one after it was fixed in another, it has regressed. */
 function stateOf(rows: ListedLifecycle[]): State {

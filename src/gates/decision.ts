@@ -91,9 +91,10 @@ const isSplit = ({ evidence: { delta, p, withinP, level } }: Comparison): boolea
 
 /** New friction on the path to the goal, of medium severity or higher, that a rule-based agent found on the head; null: none. */
 function newFindings(comparison: Comparison | null): string | null {
-  const least = severities.indexOf("medium");
+  const minSeverity = severities.indexOf("medium");
   const points =
-    comparison?.friction.new.filter(({ severity, onPath }) => onPath && severities.indexOf(severity) <= least) ?? [];
+    comparison?.friction.new.filter(({ severity, onPath }) => onPath && severities.indexOf(severity) <= minSeverity) ??
+    [];
   const [first] = points;
   if (!first) return null;
   const rest = points.length === 1 ? "" : ` and ${points.length - 1} more`;

@@ -43,8 +43,8 @@ const alpha = 0.05;
 
 /** Throws not_found. */
 export function getGate(ctx: Context, org: OrgId, id: string): Gate {
-  const own = and(eq(gates.orgId, org), eq(gates.id, id.toLowerCase()));
-  const row = ctx.db.select().from(gates).where(own).get();
+  const isGate = and(eq(gates.orgId, org), eq(gates.id, id.toLowerCase()));
+  const row = ctx.db.select().from(gates).where(isGate).get();
   if (!row) throw notFound(`No gate has the ID ${id}.`);
   return toGate(ctx, row);
 }
@@ -139,8 +139,8 @@ function warningsOf(gate: GateRow, titles: (string | null)[], groups: GateAgentG
   const words = (runs: number, what: string) =>
     `${runs} ${runs === 1 ? "run" : "runs"} ${what}: too few for a verdict, so this gate can fail only because of minScore.`;
   const baselines = targets.flatMap(({ promptId, baseRunIds }, i) => {
-    const of = targets.length === 1 ? "" : ` of ${titles[i] ?? promptId}`;
-    return baseRunIds && baseRunIds.length < minRuns ? [words(baseRunIds.length, `in the baseline${of}`)] : [];
+    const suffix = targets.length === 1 ? "" : ` of ${titles[i] ?? promptId}`;
+    return baseRunIds && baseRunIds.length < minRuns ? [words(baseRunIds.length, `in the baseline${suffix}`)] : [];
   });
   return [...(gate.runs < minRuns ? [words(gate.runs, "per side")] : []), ...baselines];
 }

@@ -71,8 +71,8 @@ function acceptGate(
 
   const [firstId = "", ...otherIds] = promptIds;
   const firstHead = requestRuns(firstId, { urlMap, idempotencyKey });
-  const own = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
-  const earlier = tx.select({ id: gates.id }).from(gates).where(own).get();
+  const isOfHead = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
+  const earlier = tx.select({ id: gates.id }).from(gates).where(isOfHead).get();
   if (earlier) return earlier.id;
   const hasBase = Object.keys(urlMap).length > 0;
   const targetOf = (promptId: string, head: AcceptedEval): Target => {

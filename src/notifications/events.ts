@@ -230,5 +230,5 @@ export const payloadOf = ({ type, createdAt, data }: { type: string; createdAt: 
   JSON.stringify({ type, timestamp: new Date(createdAt).toISOString(), data });
 
 /** A text of at most `most` characters, for events and messages. */
-export const cut = (text: string, most: number): string =>
-  text.length <= most ? text : `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…`;
+export const cut = (text: string, maxLength: number): string =>
+  text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, "")}…`;

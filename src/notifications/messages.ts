@@ -19,7 +19,7 @@ type Words<T extends EventType> = (data: EventData<T>, context: Context) => Mess
 
 const dollars = (usd: number) => `$${usd.toFixed(2)}`;
 const signed = (value: number) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
-const plural = (n: number, one: string) => `${n} ${one}${n === 1 ? "" : "s"}`;
+const plural = (n: number, singular: string) => `${n} ${singular}${n === 1 ? "" : "s"}`;
 const pointsOf = (delta: number) => `${signed(delta)} points`;
 
 const outcomeWords: Record<EventData<"run.completed">["report"]["outcome"], string> = {

@@ -5,7 +5,7 @@ import { deliveryStatuses } from "../db/tables/notifications.ts";
 import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
-import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { listAnswer, pageOf, pageQuery, paginate } from "../http/paging.ts";
 import { OneOf, PathId } from "../schema.ts";
 import { getDelivery, listDeliveries, replayDelivery, testDestination } from "./deliveries.ts";
 import {
@@ -29,10 +29,8 @@ export const notificationRoutes = (ctx: Context) =>
     .get(
       "/api/v1/destinations",
       ({ request, query, set }) => {
-        const { limit, offset } = pageOf(query);
-        // An organization has few of them.
-        const all = listDestinations(ctx, orgOf(request));
-        return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
+        // An organization has few destinations.
+        return listAnswer(set, paginate(listDestinations(ctx, orgOf(request)), pageOf(query)));
       },
       {
         query: Type.Object(pageQuery),

@@ -6,8 +6,8 @@ const prefix = "whsec_";
 export const newSecret = (): string => prefix + randomBytes(32).toString("base64");
 
 /** The headers of Standard Webhooks 1.0.0, with a signature for each secret. `at`: epoch milliseconds. */
-export function signedHeaders(secrets: string[], id: string, at: number, body: string): Record<string, string> {
-  const timestamp = String(Math.floor(at / 1000));
+export function signedHeaders(secrets: string[], id: string, sentAt: number, body: string): Record<string, string> {
+  const timestamp = String(Math.floor(sentAt / 1000));
   const sign = (secret: string) =>
     createHmac("sha256", Buffer.from(secret.slice(prefix.length), "base64"))
       .update(`${id}.${timestamp}.${body}`)

@@ -25,14 +25,14 @@ export function toSlack({ title, url, parts }: Message): { text: string; blocks:
   const last = section(`<${url}|Open in evald>`);
   const more = section("…");
   const blocks: Block[] = [{ type: "header", text: { type: "plain_text", text: heading } }];
-  let left = limits.message - 2 * heading.length - last.text.text.length - 1;
+  let remaining = limits.message - 2 * heading.length - last.text.text.length - 1;
   for (const text of parts.flatMap(sectionsOf)) {
-    if (blocks.length + 2 >= limits.blocks || text.length > left) {
+    if (blocks.length + 2 >= limits.blocks || text.length > remaining) {
       blocks.push(more);
       break;
     }
     blocks.push(section(text));
-    left -= text.length;
+    remaining -= text.length;
   }
   return { text: escaped(heading), blocks: [...blocks, last] };
 }

@@ -92,9 +92,9 @@ export function createTrust(ctx: Context, org: OrgId, input: TrustInput, created
 
 /** Deletes a trust and revokes its API keys. Throws not_found. */
 export function deleteTrust(ctx: Context, org: OrgId, id: string): Trust {
-  const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
+  const isTrust = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
   const row = transaction(ctx.db, (tx) => {
-    const deleted = tx.delete(trusts).where(own).returning().get();
+    const deleted = tx.delete(trusts).where(isTrust).returning().get();
     if (!deleted) throw notFound(`No trust has the ID ${id}.`);
     revokeKeysOfTrust(ctx, org, deleted.id);
     return deleted;
@@ -128,8 +128,8 @@ export async function exchangeToken(
     tx.delete(usedTokens)
       .where(lt(usedTokens.expiresAt, at - minuteMs))
       .run();
-    const used = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
-    if (tx.insert(usedTokens).values(used).onConflictDoNothing().returning().all().length === 0)
+    const usedToken = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
+    if (tx.insert(usedTokens).values(usedToken).onConflictDoNothing().returning().all().length === 0)
       throw refused("The ID token was used before. Request a new one for each exchange.");
     const { repositoryId } = jobOf[trust.provider](claims);
     if (trust.repositoryId === null && repositoryId !== null)
@@ -158,25 +158,25 @@ const rowsOf = (ctx: Context, org: OrgId) =>
   ctx.db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
 
 /** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
-function orgOf(ctx: Context, named: string | undefined): OrgId {
+function orgOf(ctx: Context, idOrName: string | undefined): OrgId {
   const all = listOrgs(ctx);
   const matches =
-    named === undefined ? all : all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
+    idOrName === undefined ? all : all.filter(({ id, name }) => id === idOrName.toLowerCase() || name === idOrName);
   const [only] = matches;
   if (only && matches.length === 1) return only.id;
-  throw named === undefined
+  throw idOrName === undefined
     ? badRequest("Pass organization: this server has several organizations, or none.")
-    : refused(`No trust of an organization ${JSON.stringify(named)} matches the ID token.`);
+    : refused(`No trust of an organization ${JSON.stringify(idOrName)} matches the ID token.`);
 }
 
 const nameOf = ({ repository }: Row, { ref }: Job): string =>
   `CI of ${repository}${ref === null ? "" : ` at ${ref}`}`.replaceAll(/\p{Cc}/gu, " ").slice(0, 200);
 
-/** `named`: a trust that covers the name of the repository, but not its ID. */
-const reasonAgainst = (named: Row | undefined, job: Job): string =>
-  named === undefined
+/** `trust`: a trust that covers the name of the repository, but not its ID. */
+const reasonAgainst = (trust: Row | undefined, job: Job): string =>
+  trust === undefined
     ? `No trust matches ${describe(job)}.`
-    : `The trusted repository ${named.repository} has the ID ${named.repositoryId}, but the ID token is of ${job.repository} with ${job.repositoryId === null ? "no ID" : `the ID ${job.repositoryId}`}. If the repository was created anew, an owner can remove the trust and add it again.`;
+    : `The trusted repository ${trust.repository} has the ID ${trust.repositoryId}, but the ID token is of ${job.repository} with ${job.repositoryId === null ? "no ID" : `the ID ${job.repositoryId}`}. If the repository was created anew, an owner can remove the trust and add it again.`;
 
 const describe = ({ repository, ref, environment }: Job): string =>
   `the repository ${repository}, the ref ${ref} and ${environment === null ? "no environment" : `the environment ${environment}`} of the ID token`;

@@ -8,7 +8,7 @@ const form = dialog?.querySelector("form");
 const input = dialog?.querySelector("input");
 const list = dialog?.querySelector<HTMLElement>("#palette-hits");
 
-let asked = 0;
+let lastRequest = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 const options = () => [...(list?.querySelectorAll("a") ?? [])];
@@ -23,14 +23,14 @@ function select(option: HTMLAnchorElement | undefined): void {
 
 async function load(): Promise<void> {
   if (!form || !input || !list) return;
-  const mine = ++asked;
+  const mine = ++lastRequest;
   const text = input.value.trim();
   const answer = await window.fetch(text === "" ? form.action : `${form.action}?${new URLSearchParams({ q: text })}`, {
     headers: { "hx-request": "true" },
   });
   const html = await answer.text();
   // A slow response must not replace the response to a later input.
-  if (mine !== asked) return;
+  if (mine !== lastRequest) return;
   list.innerHTML = html;
   for (const each of list.querySelectorAll("ul, li")) each.setAttribute("role", "presentation");
   for (const [i, each] of options().entries()) {
@@ -57,9 +57,9 @@ input?.addEventListener("input", () => {
 
 input?.addEventListener("keydown", (event) => {
   const all = options();
-  const at = all.indexOf(selected() as HTMLAnchorElement);
-  if (event.key === "ArrowDown") select(all[(at + 1) % all.length]);
-  else if (event.key === "ArrowUp") select(all.at(at <= 0 ? -1 : at - 1));
+  const index = all.indexOf(selected() as HTMLAnchorElement);
+  if (event.key === "ArrowDown") select(all[(index + 1) % all.length]);
+  else if (event.key === "ArrowUp") select(all.at(index <= 0 ? -1 : index - 1));
   else return;
   event.preventDefault();
 });

@@ -136,9 +136,9 @@ document.addEventListener("input", ({ target }) => {
 // Buttons over a list with checkboxes work for as many as `data-select` allows, such as 2-10.
 const countAllSelected = () => {
   for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-select]")) {
-    const [least = 0, most = 0] = (button.dataset.select ?? "").split("-").map(Number);
+    const [min = 0, max = 0] = (button.dataset.select ?? "").split("-").map(Number);
     const count = button.form?.querySelectorAll("input[type=checkbox]:checked").length ?? 0;
-    button.disabled = count < least || count > most;
+    button.disabled = count < min || count > max;
   }
 };
 document.addEventListener("change", countAllSelected);

@@ -4,14 +4,14 @@ import type { Site } from "./site.ts";
 
 export const summary = "evald measures how well AI agents can use a developer tool: its documentation and its product.";
 
-const listed = (site: Site, { slug, title, description }: Doc) =>
+const toListItem = (site: Site, { slug, title, description }: Doc) =>
   `- [${title}](${site.baseUrl}${toDocPath(slug)}.md): ${description}`;
 
 /** The list of pages for agents, in the format of llmstxt.org. */
 export function llmsTxt(site: Site): string {
   const sections = Map.groupBy(docs, ({ section }) => section);
   const lists = [...sections].map(
-    ([section, pages]) => `## ${section}\n\n${pages.map((doc) => listed(site, doc)).join("\n")}`,
+    ([section, pages]) => `## ${section}\n\n${pages.map((doc) => toListItem(site, doc)).join("\n")}`,
   );
   return `# evald
 

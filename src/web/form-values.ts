@@ -126,8 +126,10 @@ function readField(schema: TSchema, form: URLSearchParams, name: string, formats
 /** The members of an object or a map that were filled in; undefined: none. */
 function readMembers(schema: TSchema, form: URLSearchParams, name: string, formats: Formats): object | undefined {
   const prefix = `${name}.`;
-  const sent = [...form.keys()].filter((each) => each.startsWith(prefix)).map((each) => each.slice(prefix.length));
-  const members = Object.keys(innerOf(schema).properties ?? Object.fromEntries(sent.map((key) => [key, key])))
+  const sentFields = [...form.keys()]
+    .filter((each) => each.startsWith(prefix))
+    .map((each) => each.slice(prefix.length));
+  const members = Object.keys(innerOf(schema).properties ?? Object.fromEntries(sentFields.map((key) => [key, key])))
     .map((key) => [key, readField(memberOf(schema, key), form, prefix + key, formats)])
     .filter(([, value]) => value !== undefined && value !== null && value !== "");
   return members.length === 0 ? undefined : Object.fromEntries(members);

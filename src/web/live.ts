@@ -24,19 +24,21 @@ export async function* followPart(
   ctx: Context,
   key: string,
   render: () => string,
-  gone: AbortSignal,
+  signal: AbortSignal,
 ): AsyncGenerator<Message> {
   const part = liveParts(ctx).open.get(key) ?? openPart(ctx, key, render);
   part.readers++;
-  const left = new Promise<void>((resolve) => gone.addEventListener("abort", () => resolve(), { once: true }));
-  let shown: string | null = null;
+  const disconnected = new Promise<void>((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
+  let lastHtml: string | null = null;
   try {
-    while (!gone.aborted) {
-      if (part.html !== shown) {
-        shown = part.html;
-        yield { data: shown ?? "" };
+    while (!signal.aborted) {
+      if (part.html !== lastHtml) {
+        lastHtml = part.html;
+        yield { data: lastHtml ?? "" };
       } else if (part.over.signal.aborted) return;
-      else await Promise.race([part.changed.promise, left]);
+      else await Promise.race([part.changed.promise, disconnected]);
     }
   } finally {
     part.readers--;

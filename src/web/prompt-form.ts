@@ -51,7 +51,7 @@ type Row<T extends Table> = Record<(typeof tables)[T]["columns"][number], string
 
 /** The rows that were filled in. */
 export function rowsOf<T extends Table>(form: URLSearchParams, table: T): Row<T>[] {
-  const { columns, field, most } = tables[table];
+  const { columns, field, most: maxRows } = tables[table];
   const values = columns.map((column) => form.getAll(`${table}.${column}`));
   const rows = (values[0] ?? []).flatMap((first, i) =>
     first.trim() === ""
@@ -59,7 +59,7 @@ export function rowsOf<T extends Table>(form: URLSearchParams, table: T): Row<T>
       : [Object.fromEntries(columns.map((column, j) => [column, (values[j]?.[i] ?? "").trim()]))],
   );
   // With one more, the form shows the error.
-  if (rows.length > most + 1) throw invalidField(field, `must not have more than ${most} items`);
+  if (rows.length > maxRows + 1) throw invalidField(field, `must not have more than ${maxRows} items`);
   return rows as Row<T>[];
 }
 

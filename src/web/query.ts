@@ -22,7 +22,7 @@ export const queryOf = <T extends TProperties>(properties: T) => ({
   query: Type.Object(properties),
 });
 
-/** The IDs of agents to filter by. `chosen`: one that may no longer exist. */
-export const agentChoices = (ctx: Context, chosen: string | undefined): string[] => [
-  ...new Set([...listAgents(ctx).map(({ id }) => id), ...(chosen ? [chosen] : [])]),
+/** The IDs of agents to filter by. `selected`: one that may no longer exist. */
+export const agentChoices = (ctx: Context, selected: string | undefined): string[] => [
+  ...new Set([...listAgents(ctx).map(({ id }) => id), ...(selected ? [selected] : [])]),
 ];

@@ -64,14 +64,14 @@ async function receive(
 }
 
 function checkOrigin(request: Request, baseUrl: string): void {
-  const own = new URL(baseUrl);
-  const sent = URL.parse(request.headers.get("origin") ?? "");
+  const ownOrigin = new URL(baseUrl);
+  const sentOrigin = URL.parse(request.headers.get("origin") ?? "");
   // Allows another name of this server, such as localhost for 127.0.0.1. Browsers send both headers, and pages can forge neither.
-  const host = request.headers.get("host") ?? own.host;
-  if (sent?.protocol !== own.protocol || ![own.host, host].includes(sent.host))
+  const host = request.headers.get("host") ?? ownOrigin.host;
+  if (sentOrigin?.protocol !== ownOrigin.protocol || ![ownOrigin.host, host].includes(sentOrigin.host))
     throw new AppError(
       "forbidden",
-      `This form was not sent from ${own.origin}. Open evald there and try again (EVALD_BASE_URL sets the public address of this server).`,
+      `This form was not sent from ${ownOrigin.origin}. Open evald there and try again (EVALD_BASE_URL sets the public address of this server).`,
     );
 }
 
@@ -103,6 +103,11 @@ function checkCount(fields: number): void {
 function countIn(bytes: Uint8Array<ArrayBuffer>, text: string): number {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   let count = 0;
-  for (let at = all.indexOf(text); at >= 0 && count <= maxFields + 1; at = all.indexOf(text, at + text.length)) count++;
+  for (
+    let index = all.indexOf(text);
+    index >= 0 && count <= maxFields + 1;
+    index = all.indexOf(text, index + text.length)
+  )
+    count++;
   return count;
 }

@@ -25,7 +25,7 @@ export type Viewer = {
 export type PageProps = { site: Site; viewer: Viewer };
 
 /** Minimum role for each action, as documented in `/docs/people`. Every role may read; a viewer may do nothing else. */
-const takes = {
+const minimumRoles = {
   write: "member",
   run: "member",
   publish: "admin",
@@ -39,10 +39,10 @@ const takes = {
   share: "owner",
 } as const satisfies Record<string, Role>;
 
-export type Act = keyof typeof takes;
+export type Act = keyof typeof minimumRoles;
 
-export const roleFor = (act: Act): Role => takes[act];
+export const roleFor = (act: Act): Role => minimumRoles[act];
 
 /** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */
 export const may = (viewer: Viewer | undefined, act: Act): boolean =>
-  viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(takes[act]);
+  viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(minimumRoles[act]);

@@ -1,11 +1,11 @@
 /** Scores from 0 to 100 as a line without axes. `label`: the text for screen readers. */
 export function Sparkline({ scores, label }: { scores: number[]; label: string }) {
   const [width, height, edge] = [96, 24, 3];
-  const least = Math.min(...scores);
-  const span = Math.max(...scores) - least;
+  const lowest = Math.min(...scores);
+  const span = Math.max(...scores) - lowest;
   // The scale spans at least 20 points, so that a small change does not look large.
   const range = Math.max(span, 20);
-  const from = least - (range - span) / 2;
+  const from = lowest - (range - span) / 2;
   const x = (i: number) => (scores.length === 1 ? width - edge : edge + (i * (width - 2 * edge)) / (scores.length - 1));
   const y = (score: number) => height - edge - ((score - from) / range) * (height - 2 * edge);
   const points = scores.map((score, i) => `${x(i).toFixed(1)},${y(score).toFixed(1)}`);

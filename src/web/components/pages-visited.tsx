@@ -23,10 +23,10 @@ const provenanceLabels: Record<Step["provenance"], string> = {
 const [row, indent, maxDepth] = [32, 16, 6];
 const column = (depth: number) => 10 + Math.min(depth, maxDepth) * indent;
 
-type Props = { visited: PagesVisited; session: string | null };
+type Props = { pagesVisited: PagesVisited; session: string | null };
 
 /** The docs as the agent met them: each page in the order of the visits, under the page that led there. `session`: the page with its events. */
-export function VisitedPages({ visited: { steps, left }, session }: Props) {
+export function VisitedPages({ pagesVisited: { steps, left }, session }: Props) {
   if (steps.length === 0) return null;
   const counted = Map.groupBy(steps, ({ kind }) => kind);
   const width = column(Math.max(...steps.map(({ depth }) => depth))) + 10;

@@ -4,7 +4,7 @@ import { type Limits, limitNames } from "../../config/limits.ts";
 import type { AgentInfo } from "../../prompts/agent-schema.ts";
 import { checkKinds, rowsOf } from "../prompt-form.ts";
 import { Field } from "./field.tsx";
-import { FieldError, SchemaField, useForm, wrongAt } from "./schema-form.tsx";
+import { errorAt, FieldError, SchemaField, useForm } from "./schema-form.tsx";
 import { useTime } from "./when.tsx";
 
 /** Preview of a prompt: its variables and next runs. */
@@ -100,7 +100,7 @@ export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const form = useForm();
   const rows = rowsOf(form.values, "also");
   return (
-    <details open={rows.length > 0 || wrongAt(form, "agents") !== undefined}>
+    <details open={rows.length > 0 || errorAt(form, "agents") !== undefined}>
       <summary>Evaluate more agents</summary>
       <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
       {[...rows, { agent: "", model: "" }].map(({ agent, model }, i) => (
@@ -200,7 +200,7 @@ export const limitLabels: Record<keyof Limits, string> = {
 function useIsFilled(group: string): boolean {
   const form = useForm();
   const isFilled = [...form.values].some(([name, value]) => name.startsWith(`${group}.`) && value !== "");
-  return isFilled || wrongAt(form, group) !== undefined;
+  return isFilled || errorAt(form, group) !== undefined;
 }
 
 /** The limits of one run. */
@@ -276,7 +276,7 @@ type ArchiveProps = { name: string; label: string; hint: string; archives: Archi
 function ArchiveFields({ name, label, hint, archives }: ArchiveProps) {
   const toTime = useTime();
   const value = useForm().values.get(`workspace.${name}`) ?? "";
-  const known = archives.map(
+  const archiveChoices = archives.map(
     ({ id, files, createdAt }) => [id, `${files} files, ${toTime(createdAt)} (${id.slice(-6)})`] as const,
   );
   const unknown = value === "" || archives.some(({ id }) => id === value) ? [] : [[value, value] as const];
@@ -287,7 +287,7 @@ function ArchiveFields({ name, label, hint, archives }: ArchiveProps) {
         name={`workspace.${name}`}
         label={label}
         hint={hint}
-        options={[["", "None"], ...unknown, ...known]}
+        options={[["", "None"], ...unknown, ...archiveChoices]}
       />
       <Field
         name={upload}

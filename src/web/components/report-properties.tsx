@@ -13,9 +13,9 @@ export type Side = {
   /** URL of the session page; null if the events cannot be read. `notice`: the reason, if any. */
   session: string | null;
   notice: string | null;
-  /** Share links, for those who may create them. `made`: the link just created, to copy. */
+  /** Share links, for those who may create them. `newLink`: the link just created, to copy. */
   shares: ShareLink[];
-  made?: string;
+  newLink?: string;
   /** Id of the link that the form creates. */
   nextId?: string;
   /** Report of the evaluation before, to compare with. */
@@ -121,13 +121,13 @@ const RevokeButton = ({ createdAt }: { createdAt: string }) => (
   </button>
 );
 
-const Sharing = ({ path, side: { shares, made, nextId } }: { path: string; side: Side }) => (
-  <details class="act share" open={made !== undefined}>
+const Sharing = ({ path, side: { shares, newLink, nextId } }: { path: string; side: Side }) => (
+  <details class="act share" open={newLink !== undefined}>
     <summary>Share</summary>
-    {made && (
+    {newLink && (
       <div class="notice created-link" role="status">
         <p>Copy this link now. You won’t be able to see it again.</p>
-        <code id="made">{made}</code>
+        <code id="made">{newLink}</code>
         <button type="button" data-copy="#made">
           Copy link
         </button>

@@ -38,12 +38,12 @@ export function useForm(): FormState {
 }
 
 /** What is wrong with a field. */
-export const wrongAt = ({ fault }: FormState, name: string): string | undefined =>
+export const errorAt = ({ fault }: FormState, name: string): string | undefined =>
   fault?.field === name ? fault.message : undefined;
 
 /** What is wrong with a group of fields. */
 export function FieldError({ name, id }: { name: string; id?: string }) {
-  const errorMessage = wrongAt(useForm(), name);
+  const errorMessage = errorAt(useForm(), name);
   return errorMessage ? (
     <p class="wrong" id={id}>
       {errorMessage}
@@ -82,7 +82,7 @@ type FieldProps = Omit<Attributes, "label" | "list"> & {
 /** A text, a number or a selection, with its label, hint and error. */
 export function SchemaField({ name, label, hint, rows, options, ...attributes }: FieldProps) {
   const form = useForm();
-  const errorMessage = wrongAt(form, name);
+  const errorMessage = errorAt(form, name);
   const value = form.values.get(name) ?? "";
   const id = `${form.prefix}${name}`;
   const props = {
@@ -151,14 +151,14 @@ type ChoiceProps = { name: string; legend: string; labels: Record<string, Compon
 export function ChoiceField({ name, legend, labels }: ChoiceProps) {
   const form = useForm();
   const isList = innerOf(schemaOf(form.schema, name)).type === "array";
-  const chosen = form.values.getAll(name);
-  const errorMessage = wrongAt(form, name);
+  const selected = form.values.getAll(name);
+  const errorMessage = errorAt(form, name);
   return (
     <fieldset aria-describedby={errorMessage && `${name}-wrong`}>
       <legend>{legend}</legend>
       {Object.entries(labels).map(([value, label]) => (
         <label key={value} class="check">
-          <input type={isList ? "checkbox" : "radio"} name={name} value={value} checked={chosen.includes(value)} />
+          <input type={isList ? "checkbox" : "radio"} name={name} value={value} checked={selected.includes(value)} />
           <span>{label}</span>
         </label>
       ))}

@@ -48,14 +48,14 @@ function CurveChart({ part }: { part: Part }) {
   const { name, curve, value, score, unit } = part;
   if (curve === null || curve.best === curve.worst) return null;
   const { best, worst } = curve;
-  const x = (at: number) => left + ((at - worst) / (best - worst)) * (right - left);
+  const x = (value: number) => left + ((value - worst) / (best - worst)) * (right - left);
   const y = (worth: number) => bottom - (worth / 100) * (bottom - top);
   const line = Array.from({ length: samples + 1 }, (_, i) => {
     const at = worst + ((best - worst) * i) / samples;
     return `${x(at).toFixed(1)},${y(scoreOn(curve, at)).toFixed(1)}`;
   });
-  const shown = Math.min(Math.max(value, Math.min(best, worst)), Math.max(best, worst));
-  const [px, py] = [x(shown).toFixed(1), y(score).toFixed(1)];
+  const clamped = Math.min(Math.max(value, Math.min(best, worst)), Math.max(best, worst));
+  const [px, py] = [x(clamped).toFixed(1), y(score).toFixed(1)];
   return (
     <svg class={`curve grade-${gradeLetter(score).charAt(0).toLowerCase()}`} viewBox="0 0 240 84" role="img">
       <title>{`${name}: ${score} of 100 (${describeCurve(part)})`}</title>

@@ -32,23 +32,23 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
   const all = [scored, ...otherLines.map(({ series }) => series)].flat();
   const times = all.map(({ from }) => Date.parse(from));
   const [first, last] = [Math.min(...times), Math.max(...times)];
-  const [least, most] = scaleOf(all);
+  const [lowest, highest] = scaleOf(all);
   const x = (iso: string) => {
     const at = first === last ? 0.5 : Math.min(1, Math.max(0, (Date.parse(iso) - first) / (last - first)));
     return left + at * (width - left - right);
   };
-  const y = (score: number) => top + (1 - (score - least) / (most - least)) * (height - top - bottom);
-  const at = (from: string, score: number) => `${x(from).toFixed(1)},${y(score).toFixed(1)}`;
-  const line = (of: Scored[]) => of.map(({ from, score }) => at(from, score.mean)).join(" ");
-  const band = (of: Scored[]) => {
-    const lower = of.map(({ from, score }) => at(from, score.low ?? score.mean)).reverse();
-    return [...of.map(({ from, score }) => at(from, score.high ?? score.mean)), ...lower].join(" ");
+  const y = (score: number) => top + (1 - (score - lowest) / (highest - lowest)) * (height - top - bottom);
+  const point = (from: string, score: number) => `${x(from).toFixed(1)},${y(score).toFixed(1)}`;
+  const line = (scores: Scored[]) => scores.map(({ from, score }) => point(from, score.mean)).join(" ");
+  const band = (scores: Scored[]) => {
+    const lower = scores.map(({ from, score }) => point(from, score.low ?? score.mean)).reverse();
+    return [...scores.map(({ from, score }) => point(from, score.high ?? score.mean)), ...lower].join(" ");
   };
   const step = Math.ceil(scored.length / labels);
   return (
     <svg class="trend" viewBox={`0 0 ${width} ${height}`} role="img">
       <title>{label}</title>
-      {[least, (least + most) / 2, most].map((score) => (
+      {[lowest, (lowest + highest) / 2, highest].map((score) => (
         <g key={score}>
           <path class="axis" d={`M${left} ${y(score)}H${width - right}`} />
           <text class="end" x={left - 6} y={y(score) + 3.5}>
@@ -103,9 +103,9 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
 
 /** Rounded limits that contain every band, within 0 and 100. */
 function scaleOf(scored: Scored[]): [number, number] {
-  const least = Math.max(0, Math.min(...scored.map(({ score }) => score.low ?? score.mean)));
-  const most = Math.min(100, Math.max(...scored.map(({ score }) => score.high ?? score.mean)));
-  const slack = Math.max(0, leastSpan - (most - least)) / 2;
-  const from = Math.max(0, Math.floor((least - slack) / 10) * 10);
-  return [from, Math.max(from + leastSpan, Math.min(100, Math.ceil((most + slack) / 10) * 10))];
+  const lowest = Math.max(0, Math.min(...scored.map(({ score }) => score.low ?? score.mean)));
+  const highest = Math.min(100, Math.max(...scored.map(({ score }) => score.high ?? score.mean)));
+  const slack = Math.max(0, leastSpan - (highest - lowest)) / 2;
+  const from = Math.max(0, Math.floor((lowest - slack) / 10) * 10);
+  return [from, Math.max(from + leastSpan, Math.min(100, Math.ceil((highest + slack) / 10) * 10))];
 }

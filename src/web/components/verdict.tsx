@@ -105,8 +105,8 @@ const formatMean = ({ mean, low, high }: { mean: number; low: number | null; hig
 /** The change of the mean score with its confidence interval, over the band of negligible changes. */
 function DeltaChart({ value, low, high }: { value: number; low: number | null; high: number | null }) {
   const [from, to] = [low ?? value, high ?? value];
-  const most = Math.max(10, Math.ceil(Math.max(Math.abs(from), Math.abs(to)) / 5) * 5);
-  const x = (points: number) => 200 + (points / most) * 190;
+  const maxPoints = Math.max(10, Math.ceil(Math.max(Math.abs(from), Math.abs(to)) / 5) * 5);
+  const x = (points: number) => 200 + (points / maxPoints) * 190;
   const label = `Change in mean score: ${value} points (95% CI ${from} to ${to}). Changes under ${threshold} points are considered negligible.`;
   return (
     <svg class="delta" viewBox="0 0 400 52" role="img">
@@ -115,11 +115,11 @@ function DeltaChart({ value, low, high }: { value: number; low: number | null; h
       <path class="axis" d="M10 19H390M200 4V34" />
       <path class="range" d={`M${x(from)} 13V25M${x(from)} 19H${x(to)}M${x(to)} 13V25`} />
       <circle cx={x(value)} cy="19" r="4.5" />
-      <text x="10" y="48">{`−${most}`}</text>
+      <text x="10" y="48">{`−${maxPoints}`}</text>
       <text x="200" y="48" class="middle">
         0
       </text>
-      <text x="390" y="48" class="end">{`+${most}`}</text>
+      <text x="390" y="48" class="end">{`+${maxPoints}`}</text>
     </svg>
   );
 }

@@ -12,15 +12,16 @@ const units = [
 let relative: Intl.RelativeTimeFormat | undefined;
 
 /** "3 minutes ago", "in 2 hours", "yesterday"; "just now" within a minute of `now`, epoch ms. */
-function formatRelative(at: number, now: number): string {
-  const away = at - now;
+function formatRelative(time: number, now: number): string {
+  const differenceMs = time - now;
   relative ??= new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-  for (const [unit, ms] of units) if (Math.abs(away) >= ms) return relative.format(Math.trunc(away / ms), unit);
-  return away > 0 ? "in less than a minute" : "just now";
+  for (const [unit, ms] of units)
+    if (Math.abs(differenceMs) >= ms) return relative.format(Math.trunc(differenceMs / ms), unit);
+  return differenceMs > 0 ? "in less than a minute" : "just now";
 }
 
 /** "Sat 21 Nov 2026, 06:00" in a time zone. */
-export function formatZoned(at: number, timeZone: string): string {
+export function formatZoned(time: number, timeZone: string): string {
   const parts = new Intl.DateTimeFormat("en-GB", {
     timeZone,
     weekday: "short",
@@ -30,7 +31,7 @@ export function formatZoned(at: number, timeZone: string): string {
     hour: "2-digit",
     minute: "2-digit",
     hourCycle: "h23",
-  }).formatToParts(at);
+  }).formatToParts(time);
   const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((each) => each.type === type)?.value;
   return `${part("weekday")} ${part("day")} ${part("month")} ${part("year")}, ${part("hour")}:${part("minute")}`;
 }
@@ -45,10 +46,10 @@ function formatIn(iso: string, timeZone: string): string {
     format = new Intl.DateTimeFormat("en-GB", { ...parts, timeZone, hourCycle: "h23", timeZoneName: "short" });
     formats.set(timeZone, format);
   }
-  const found = new Map(format.formatToParts(Date.parse(iso)).map(({ type, value }) => [type, value]));
+  const parts = new Map(format.formatToParts(Date.parse(iso)).map(({ type, value }) => [type, value]));
   const [year, month, day, hour, minute, zone] = (
     ["year", "month", "day", "hour", "minute", "timeZoneName"] as const
-  ).map((type) => found.get(type));
+  ).map((type) => parts.get(type));
   return `${year}-${month}-${day} ${hour}:${minute} ${zone}`;
 }
 

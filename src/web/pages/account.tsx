@@ -153,8 +153,8 @@ const names: Record<string, string> = { Edg: "Edge", OPR: "Opera", "Mac OS X": "
 /** Browser and operating system of a user agent: `Firefox on Linux`. */
 function browserName(userAgent: string): string {
   const [browser, system] = [browsers, systems].map((all) => {
-    const found = all.find((each) => userAgent.includes(each));
-    return found && (names[found] ?? found);
+    const browser = all.find((each) => userAgent.includes(each));
+    return browser && (names[browser] ?? browser);
   });
   return [browser ?? "Unknown browser", system].filter(Boolean).join(" on ");
 }

@@ -10,9 +10,9 @@ import { Time } from "../components/when.tsx";
 import type { PageProps } from "../viewer.ts";
 
 type Column = { slug: string; title: string; isPreview: boolean };
-/** `isAcross`: agents are compared on request. */
+/** `isAcrossAgents`: the viewer asked to compare different agents. */
 type Props = PageProps & {
-  compared: Comparison;
+  comparison: Comparison;
   titles: string[];
   previews: boolean[];
   isAcrossAgents: boolean;
@@ -40,8 +40,8 @@ function lossOf({ values, isCost }: Row): number | null {
 const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
 
 /** 2 to 10 reports side by side. */
-export function ComparePage({ site, viewer, compared, titles, previews, isAcrossAgents }: Props) {
-  const { reports, dimensions, metrics, friction, comparability } = compared;
+export function ComparePage({ site, viewer, comparison, titles, previews, isAcrossAgents }: Props) {
+  const { reports, dimensions, metrics, friction, comparability } = comparison;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, isPreview: previews[i] ?? false }));
   const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, format: points };
   const dimensionRows = dimensions.map(
@@ -74,8 +74,8 @@ export function ComparePage({ site, viewer, compared, titles, previews, isAcross
     >
       <h1>Comparison of {reports.length} reports</h1>
       <VerdictCard
-        verdict={compared.verdict}
-        evidence={compared.evidence}
+        verdict={comparison.verdict}
+        evidence={comparison.evidence}
         reason={!comparability.same && !isAcrossAgents && differences}
       />
       {!comparability.same && isAcrossAgents && <div class="notice">{differences}</div>}

@@ -20,11 +20,11 @@ export type Overview = {
   timeZone: string;
   prompts: PromptScore[];
   promptCount: number;
-  /** The newest unfinished and failed runs, up to `most`. */
-  open: RunLine[];
-  broken: RunLine[];
-  most: number;
-  due: PromptItem[];
+  /** The newest unfinished and failed runs, up to `maxRuns`. */
+  activeRuns: RunLine[];
+  failedRuns: RunLine[];
+  maxRuns: number;
+  scheduledPrompts: PromptItem[];
 };
 
 type Props = Overview & {
@@ -80,12 +80,20 @@ export const DashboardPart = (overview: Overview) => (
 );
 
 /** What needs attention, each figure linked to its list. */
-function Figures({ site: { base }, prompts, open, broken, most, due: [next], now }: Overview) {
+function Figures({
+  site: { base },
+  prompts,
+  activeRuns,
+  failedRuns,
+  maxRuns,
+  scheduledPrompts: [next],
+  now,
+}: Overview) {
   const regressed = prompts.filter(
     ({ latest }) => latest?.change?.verdict === "regressed" && Date.parse(latest.change.at) > now - recentMs,
   );
   const [only] = regressed;
-  const countOf = (runs: RunLine[]) => (runs.length < most ? String(runs.length) : `${most - 1}+`);
+  const countOf = (runs: RunLine[]) => (runs.length < maxRuns ? String(runs.length) : `${maxRuns - 1}+`);
   const nounOf = (noun: string, { length }: unknown[]) => (length === 1 ? noun : `${noun}s`);
   return (
     <dl class="figures">
@@ -101,14 +109,14 @@ function Figures({ site: { base }, prompts, open, broken, most, due: [next], now
       </Figure>
       <Figure
         name="Failed"
-        note={`${nounOf("run", broken)}, last 7 days`}
+        note={`${nounOf("run", failedRuns)}, last 7 days`}
         href={`${base}/runs?status=failed`}
-        isBad={broken.length > 0}
+        isBad={failedRuns.length > 0}
       >
-        {countOf(broken)}
+        {countOf(failedRuns)}
       </Figure>
-      <Figure name="Running" note={`${nounOf("run", open)} now`} href={`${base}/runs?status=running`}>
-        {countOf(open)}
+      <Figure name="Running" note={`${nounOf("run", activeRuns)} now`} href={`${base}/runs?status=running`}>
+        {countOf(activeRuns)}
       </Figure>
       <Figure
         name="Next run"
@@ -155,12 +163,12 @@ const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
   </section>
 );
 
-const ActiveRuns = ({ site: { base }, open, now }: Overview) => (
+const ActiveRuns = ({ site: { base }, activeRuns, now }: Overview) => (
   <section aria-labelledby="now">
     <h2 id="now">Active runs</h2>
-    {open.length === 0 && <p class="muted">No active runs</p>}
-    <ul class="brief" data-count={open.length}>
-      {open.slice(0, shownLines).map((run) => (
+    {activeRuns.length === 0 && <p class="muted">No active runs</p>}
+    <ul class="brief" data-count={activeRuns.length}>
+      {activeRuns.slice(0, shownLines).map((run) => (
         <li key={run.runId}>
           <a class="plain" href={`${base}/runs/${run.runId}`}>
             {run.title}
@@ -175,14 +183,14 @@ const ActiveRuns = ({ site: { base }, open, now }: Overview) => (
   </section>
 );
 
-const FailedRuns = ({ site: { base }, broken, now }: Overview) => (
+const FailedRuns = ({ site: { base }, failedRuns, now }: Overview) => (
   <section aria-labelledby="broken">
     <h2 id="broken">
       Failed runs <small>last 7 days</small>
     </h2>
-    {broken.length === 0 && <p class="muted">No failures in the last 7 days</p>}
+    {failedRuns.length === 0 && <p class="muted">No failures in the last 7 days</p>}
     <ul class="brief">
-      {broken.slice(0, shownLines).map((run) => {
+      {failedRuns.slice(0, shownLines).map((run) => {
         if (run.failureCause === null) return null;
         const { title, detail, remedy } = failureText(run.failureCause, run.failureDetail);
         return (
@@ -202,12 +210,14 @@ const FailedRuns = ({ site: { base }, broken, now }: Overview) => (
   </section>
 );
 
-const UpcomingRuns = ({ site: { base }, due, now, timeZone }: Overview) => (
+const UpcomingRuns = ({ site: { base }, scheduledPrompts, now, timeZone }: Overview) => (
   <section aria-labelledby="due">
     <h2 id="due">Upcoming runs</h2>
-    {due.length === 0 && <p class="muted">No scheduled runs. Set a schedule on a prompt to run it automatically.</p>}
+    {scheduledPrompts.length === 0 && (
+      <p class="muted">No scheduled runs. Set a schedule on a prompt to run it automatically.</p>
+    )}
     <ul class="brief">
-      {due.map(({ nextEvaluationAt, ...prompt }) => (
+      {scheduledPrompts.map(({ nextEvaluationAt, ...prompt }) => (
         <li key={prompt.id}>
           <a class="plain" href={`${base}/prompts/${prompt.id}`}>
             {titleOf(prompt)}

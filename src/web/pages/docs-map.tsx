@@ -93,7 +93,7 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
               <td>
                 {Object.entries(found)
                   .filter(([, n]) => n > 0)
-                  .map(([how, n]) => `${provenanceLabels[how] ?? how} ${n}`)
+                  .map(([provenance, n]) => `${provenanceLabels[provenance] ?? provenance} ${n}`)
                   .join(", ")}
               </td>
               <td class={`number${errorsAfter > 0 ? " worse" : ""}`}>

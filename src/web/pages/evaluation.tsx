@@ -48,7 +48,7 @@ export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
 }
 
 /** The combined results of the runs with one agent. */
-function Result({ result, of }: { result: EvalRequest["result"]; of: number }) {
+function Result({ result, runCount }: { result: EvalRequest["result"]; runCount: number }) {
   const { score, successRate, n, infraFailures, medianSeconds, medianCostUsd, smallestChange } = result;
   return (
     <>
@@ -79,7 +79,7 @@ function Result({ result, of }: { result: EvalRequest["result"]; of: number }) {
         <div>
           <dt>Scored runs</dt>
           <dd>
-            {n} of {of}
+            {n} of {runCount}
           </dd>
           <dd class="soft">{infraFailures === 0 ? "no failures" : `${infraFailures} failed`}</dd>
         </div>
@@ -128,7 +128,7 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
       {request.agents.map(({ agent, result }, i) => (
         <section key={i} data-agent={agent.id}>
           {request.agents.length > 1 && <h2>{agentLabel(agent)}</h2>}
-          <Result result={result} of={runs.length / request.agents.length} />
+          <Result result={result} runCount={runs.length / request.agents.length} />
         </section>
       ))}
       <h2>Runs</h2>

@@ -17,12 +17,12 @@ import { FrictionTabs, State } from "./friction.tsx";
 export const fieldShown = 50;
 
 type ListProps = PageProps & {
-  found: Paged<FieldFriction>;
+  friction: Paged<FieldFriction>;
   query: FieldFilter & { offset?: number };
 };
 
 /** Friction that agents in the field reported. */
-export function FieldFrictionPage({ site, site: { base }, viewer, found, query }: ListProps) {
+export function FieldFrictionPage({ site, site: { base }, viewer, friction, query }: ListProps) {
   const here = `${base}/friction/field`;
   const { state, verified, category, offset = 0 } = query;
   const isFiltered = [state, verified, category].some((each) => each !== undefined);
@@ -30,10 +30,10 @@ export function FieldFrictionPage({ site, site: { base }, viewer, found, query }
     <Layout site={site} viewer={viewer} path="/friction/field" title="Friction from the field">
       <div class="toolbar">
         <h1>Friction</h1>
-        <span class="muted">{formatNumber(found.total)}</span>
+        <span class="muted">{formatNumber(friction.total)}</span>
       </div>
       <FrictionTabs base={base} path="/friction/field" />
-      {found.total === 0 && !isFiltered ? (
+      {friction.total === 0 && !isFiltered ? (
         <div class="empty">
           <h2>No reports yet</h2>
           <p>Agents that use your product can report friction here. Nobody checks what they write.</p>
@@ -60,17 +60,17 @@ export function FieldFrictionPage({ site, site: { base }, viewer, found, query }
             </Choice>
           </Filter>
           <div id="field-list">
-            {found.items.length === 0 ? (
+            {friction.items.length === 0 ? (
               <p class="empty">
                 No reports match these filters. <a href={here}>Clear filters</a>
               </p>
             ) : (
-              <FieldTable base={base} items={found.items} />
+              <FieldTable base={base} items={friction.items} />
             )}
             <Pager
               links={offsetLinks(
                 {
-                  ...{ offset, total: found.total, perPage: fieldShown },
+                  ...{ offset, total: friction.total, perPage: fieldShown },
                   toPage: (to) => toHref(here, { state, verified, category, offset: to }),
                 },
                 ["Newer", "Older"],

@@ -48,7 +48,7 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
   const here = `${site.base}/gates`;
   const { promptId, status, sort } = query;
   const offset = query.offset ?? 0;
-  const toPage = (at: number) => toHref(here, { promptId, status, sort, offset: at });
+  const toPage = (offset: number) => toHref(here, { promptId, status, sort, offset });
   return (
     <Layout site={site} viewer={viewer} path="/gates" title="Gates">
       <div class="toolbar">
@@ -120,8 +120,8 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
 /** Why a gate decided as it did: the cause, or else what the comparison found. */
 function shortReason(gate: Gate): string {
   const { verdict, evidence } = gate.comparison ?? {};
-  const found = evidence && `${verdict ? humanize(verdict) : "no verdict"}: ${evidence.reason}`;
-  return withMinus(capitalize(gate.cause ?? found ?? ""));
+  const evidenceText = evidence && `${verdict ? humanize(verdict) : "no verdict"}: ${evidence.reason}`;
+  return withMinus(capitalize(gate.cause ?? evidenceText ?? ""));
 }
 
 function deltaText({ comparison }: Gate): string {
@@ -219,14 +219,14 @@ const FrictionChanges = ({ name, points, side, base }: ChangesProps) =>
         {name} <small>{points.length}</small>
       </h2>
       <ul class="brief">
-        {points.map(({ fingerprint, severity, category, title, [side]: seen }) => (
+        {points.map(({ fingerprint, severity, category, title, [side]: share }) => (
           <li key={fingerprint}>
             <a class="plain" href={`${base}/friction/${fingerprint}`}>
               {title}
             </a>
             <span class="soft">
-              <span class={`severity-${severity}`}>{capitalize(severity)}</span> · {humanize(category)} · in {seen.runs}{" "}
-              of {count(seen.of, "run")}
+              <span class={`severity-${severity}`}>{capitalize(severity)}</span> · {humanize(category)} · in{" "}
+              {share.runs} of {count(share.of, "run")}
             </span>
           </li>
         ))}

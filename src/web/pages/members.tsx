@@ -97,15 +97,15 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, do
 const RoleForm = ({ to, member }: { to: (path: string) => string; member: Member }) => (
   <form class="inline" method="post" action={to("role")}>
     <input type="hidden" name="member" value={member.memberId} />
-    <RoleSelect label={`Role of ${member.name}`} chosen={member.role} />
+    <RoleSelect label={`Role of ${member.name}`} selected={member.role} />
     <button type="submit">Change role</button>
   </form>
 );
 
-const RoleSelect = ({ id, label, chosen }: { id?: string; label?: string; chosen: Role }) => (
+const RoleSelect = ({ id, label, selected }: { id?: string; label?: string; selected: Role }) => (
   <select id={id} name="role" aria-label={label}>
     {roles.map((role) => (
-      <option key={role} value={role} selected={role === chosen}>
+      <option key={role} value={role} selected={role === selected}>
         {capitalize(role)}
       </option>
     ))}
@@ -122,7 +122,7 @@ const Invitations = ({ site, to, invitations }: InvitationsProps) => (
         <TextField name="email" label="Email" type="email" autocomplete="off" />
         <div class="field">
           <label for="invited-role">Role</label>
-          <RoleSelect id="invited-role" chosen="member" />
+          <RoleSelect id="invited-role" selected="member" />
         </div>
         <Submit>Invite member</Submit>
       </form>

@@ -37,7 +37,7 @@ type Props = {
   result: EvalResult | null;
   /** The prompt's latest evaluations. */
   latest: Latest | null;
-  visited: PagesVisited;
+  pagesVisited: PagesVisited;
   side: Side;
   /** Set on a shared page. */
   shared?: { orgName: string; expiresAt: string };
@@ -48,7 +48,7 @@ type Props = {
 
 /** A report: what to fix and what it would gain first, then everything behind it. */
 export function ReportPage(props: Props) {
-  const { site, viewer, path, report, visited, side, shared, gradings = [], verifications = null } = props;
+  const { site, viewer, path, report, pagesVisited, side, shared, gradings = [], verifications = null } = props;
   const title = titleOf(report.task);
   const names = frictionLabels(report);
   const { session } = side;
@@ -82,11 +82,11 @@ export function ReportPage(props: Props) {
           mayDismiss={may(viewer, "write")}
         />
         <div class="columns">
-          {(report.judge !== null || visited.steps.length > 0) && (
+          {(report.judge !== null || pagesVisited.steps.length > 0) && (
             <section>
               <h2 id={report.judge ? "goal" : undefined}>How the agent did</h2>
               <Goal report={report} session={session} />
-              <PathTaken visited={visited} session={session} />
+              <PathTaken pagesVisited={pagesVisited} session={session} />
             </section>
           )}
           <Dimensions report={report} />
@@ -95,7 +95,7 @@ export function ReportPage(props: Props) {
         <Fold id="metrics" title="Metrics">
           <Metrics report={report} />
         </Fold>
-        <VisitedPages visited={visited} session={session} />
+        <VisitedPages pagesVisited={pagesVisited} session={session} />
         <Wordings report={report} />
         <Fold id="summary" title="Summary">
           {report.verdict !== report.keyFinding && <p class="verdict">{report.verdict}</p>}
@@ -120,7 +120,7 @@ export function ReportPage(props: Props) {
 const maxShown = 8;
 
 /** The pages that the agent opened, in one line. */
-function PathTaken({ visited: { steps }, session }: { visited: PagesVisited; session: string | null }) {
+function PathTaken({ pagesVisited: { steps }, session }: { pagesVisited: PagesVisited; session: string | null }) {
   if (steps.length === 0) return null;
   return (
     <p class="path-taken">

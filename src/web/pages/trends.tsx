@@ -39,7 +39,11 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
   const dayOf = useDay();
   const scored = points.filter(({ score }) => score !== null);
   const prompt = prompts.find(({ id }) => id === query.promptId);
-  const what = prompt ? line(prompt.title ?? prompt.id, 80) : query.tag ? `prompts tagged ${query.tag}` : "all prompts";
+  const subject = prompt
+    ? line(prompt.title ?? prompt.id, 80)
+    : query.tag
+      ? `prompts tagged ${query.tag}`
+      : "all prompts";
   return (
     <Layout site={site} viewer={viewer} path="/trends" title="Trends">
       <div class="toolbar">
@@ -78,13 +82,13 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
         ) : (
           <>
             <p class="muted">
-              Mean score of {what} with {[agent, agentVersion, model].filter(Boolean).join(" ")}
+              Mean score of {subject} with {[agent, agentVersion, model].filter(Boolean).join(" ")}
               {methodology && `, methodology ${describeMethodology(methodology)}`}. The band is the 95% confidence
               interval. {query.interval === "eval" ? "Times are" : "Days begin at midnight"} in {viewer.timeZone}.
               {others.length > 0 &&
                 " Dashed lines are other versions, contexts or methodologies, which are not comparable."}
             </p>
-            <TrendChart trends={trends} label={labelOf(what, scored, dayOf)} />
+            <TrendChart trends={trends} label={labelOf(subject, scored, dayOf)} />
             <Changes base={base} changes={changes} sides={sides} />
             <Points points={points} />
             {others.map((each) => (
@@ -101,7 +105,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
         )}
         {nextUntil && (
           <p>
-            <a class="button" href={`${here}?${new URLSearchParams({ ...given(query), until: nextUntil })}`}>
+            <a class="button" href={`${here}?${new URLSearchParams({ ...filledFields(query), until: nextUntil })}`}>
               Earlier
             </a>
           </p>
@@ -117,12 +121,12 @@ const toField = (time: string | undefined, dayOf: (iso: string) => string) =>
     ? time
     : dayOf(new Date(Date.parse(time) - 1).toISOString());
 
-const given = (query: TrendsQuery): Record<string, string> =>
+const filledFields = (query: TrendsQuery): Record<string, string> =>
   Object.fromEntries(Object.entries(query).filter(([name, value]) => value !== undefined && name !== "since"));
 
-function labelOf(what: string, scored: Trends["points"], dayOf: (iso: string) => string): string {
+function labelOf(subject: string, scored: Trends["points"], dayOf: (iso: string) => string): string {
   const [first, last] = [scored[0], scored.at(-1)];
-  return `Mean score of ${what}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
+  return `Mean score of ${subject}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
 }
 
 /** A report before and one after a change, and the friction that only one of them met. */

@@ -37,7 +37,7 @@ export const comparePages = (ctx: Context) =>
         const reports = slugList.map((slug) => getReport(ctx, viewer.org, slug));
         const titles = reports.map(({ task }) => titleOf(task));
         const previews = reports.map(({ run }) => Object.keys(run.urlMap).length > 0);
-        return <ComparePage {...{ site, viewer, compared: comparison, titles, previews, isAcrossAgents }} />;
+        return <ComparePage {...{ site, viewer, comparison, titles, previews, isAcrossAgents }} />;
       }),
     {
       query: Type.Object(

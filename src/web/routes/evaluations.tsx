@@ -38,8 +38,8 @@ export const evaluationPages = (ctx: Context) =>
   new Elysia({ name: "evaluation pages" })
     .get("/evals/:evalId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
-        const shown = shownEval(ctx, viewer, site, params.evalId);
-        return <EvalPage {...{ viewer, ...shown }} />;
+        const props = shownEval(ctx, viewer, site, params.evalId);
+        return <EvalPage {...{ viewer, ...props }} />;
       }),
     )
     .get("/evals/:evalId/live", ({ request, params }) =>

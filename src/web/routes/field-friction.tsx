@@ -22,8 +22,8 @@ export const fieldFrictionPages = (ctx: Context) =>
       ({ request, query }) =>
         showPage(ctx, request, (viewer, site) => {
           const { offset = 0, ...filter } = query;
-          const found = listFieldFriction(ctx, viewer.org, filter, { limit: fieldShown, offset });
-          return <FieldFrictionPage {...{ site, viewer, found, query }} />;
+          const friction = listFieldFriction(ctx, viewer.org, filter, { limit: fieldShown, offset });
+          return <FieldFrictionPage {...{ site, viewer, friction, query }} />;
         }),
       query,
     )

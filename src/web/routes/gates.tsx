@@ -24,8 +24,8 @@ export const gatePages = (ctx: Context) =>
           const page = { limit: perPage, offset: query.offset ?? 0 };
           const { items, total } = listGates(ctx, viewer.org, { ...query, promptId }, page);
           const choices = listPromptChoices(ctx, viewer.org);
-          const shown = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: ctx.now() };
-          return <GatesPage {...shown} />;
+          const props = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: ctx.now() };
+          return <GatesPage {...props} />;
         }),
       queryOf({
         promptId: Type.Optional(Id),

@@ -19,8 +19,8 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 const shownPrompts = 20;
-const shownDue = 6;
-const mostRuns = 100;
+const shownScheduledPrompts = 6;
+const maxRuns = 100;
 const withinMs = 7 * 24 * 3600_000;
 
 const stepsCookie = "evald.steps=hidden";
@@ -35,10 +35,10 @@ function overviewOf(ctx: Context, { org }: Viewer, site: Site): Overview {
     timeZone: getOrg(ctx, org).timeZone,
     prompts: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })),
     promptCount: total,
-    open: listUnfinishedRuns(ctx, org, mostRuns),
-    due: listScheduledPrompts(ctx, org, shownDue),
-    broken: listBrokenRuns(ctx, org, { limit: mostRuns, withinMs }),
-    most: mostRuns,
+    activeRuns: listUnfinishedRuns(ctx, org, maxRuns),
+    scheduledPrompts: listScheduledPrompts(ctx, org, shownScheduledPrompts),
+    failedRuns: listBrokenRuns(ctx, org, { limit: maxRuns, withinMs }),
+    maxRuns,
   };
 }
 

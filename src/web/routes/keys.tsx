@@ -50,10 +50,11 @@ export const keyPages = (ctx: Context) =>
     )
     .post("/settings/keys", ({ request }) =>
       submitSettings(ctx, request, "keys", keysPage, (viewer, form, site) => {
-        const { name, days, isCompatible, scopes: chosen } = readForm(NewKey, form);
-        if (chosen.length === 0) throw badRequest("Select at least one scope.");
+        const { name, days, isCompatible, scopes: keyScopes } = readForm(NewKey, form);
+        if (keyScopes.length === 0) throw badRequest("Select at least one scope.");
         const created = createKey(ctx, viewer.org, name, {
-          scopes: scopes.every((scope) => chosen.includes(scope)) && chosen.length === scopes.length ? null : chosen,
+          scopes:
+            scopes.every((scope) => keyScopes.includes(scope)) && keyScopes.length === scopes.length ? null : keyScopes,
           lifeMs: days ? days * dayMs : null,
           isCompatible,
           id: idIn(form),

@@ -35,8 +35,8 @@ import type { Viewer } from "../viewer.ts";
 import { isInputError } from "./prompt-form.tsx";
 
 const perPage = 50;
-/** Prompts to sort by change: the newest. */
-const mostChanges = 2000;
+/** Maximum number of prompts to sort by change; the newest. */
+const maxPromptsByChange = 2000;
 type ChangeSort = Sort<"change">;
 
 /** Regressed prompts, then those without a significant change, then improved ones, each by points. */
@@ -52,22 +52,22 @@ const statuses = ["all", ...promptStatuses] as const;
 const shownRuns = 10;
 const maxScheduledEvaluations = 6;
 
-type Chosen = { agent?: string; model?: string };
+type AgentChoice = { agent?: string; model?: string };
 
-const chosenIn = (form: URLSearchParams): Chosen => ({
+const agentChoiceIn = (form: URLSearchParams): AgentChoice => ({
   agent: form.get("agent")?.trim() || undefined,
   model: form.get("model")?.trim() || undefined,
 });
 
 /** Estimated cost of a run, to agree to; null if no paid model is used. */
-async function costText(ctx: Context, org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
-  const estimate = await getEstimate(ctx, org, prompt.id, chosen);
+async function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: AgentChoice = {}): Promise<string | null> {
+  const estimate = await getEstimate(ctx, org, prompt.id, choice);
   const models = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
   if (models.length === 0) return null;
   return `I agree to pay for ${[...new Set(models)].join(" and ")}: ${describeEstimate(estimate)}.`;
 }
 
-/** `rejected`: a form to run the prompt, with what is wrong. */
+/** `rejected`: a form to run the prompt, with its error. */
 async function promptPage(
   ctx: Context,
   viewer: Viewer,
@@ -78,8 +78,9 @@ async function promptPage(
   const { org } = viewer;
   const prompt = getPrompt(ctx, org, id);
   const scheduled = { limit: maxScheduledEvaluations, offset: 0 };
-  // What was chosen may be what is wrong.
-  const chosenCost = rejected && (await costText(ctx, org, prompt, chosenIn(rejected.values)).catch(() => undefined));
+  // The chosen agent or model may be the reason for the error.
+  const chosenCost =
+    rejected && (await costText(ctx, org, prompt, agentChoiceIn(rejected.values)).catch(() => undefined));
   return (
     <PromptPage
       {...{ site, viewer, prompt }}
@@ -105,7 +106,7 @@ async function promptPage(
 
 /** Throws bad_request if the run uses a paid model and the cost was not agreed to. */
 export function checkAgreed(ctx: Context, org: OrgId, id: string, form: URLSearchParams): void {
-  const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, id), chosenIn(form));
+  const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, id), agentChoiceIn(form));
   if (agents.some(({ model }) => model !== null) && !form.has("agreed"))
     throw badRequest("This run uses a paid model. Select the checkbox to accept its cost.");
 }
@@ -116,11 +117,11 @@ function toRunInput(form: URLSearchParams) {
   const runs = /^\d{1,3}$/.test(count) ? Number(count) : 0;
   if (runs < 1 || runs > maxRuns) throw badRequest(`Runs must be a whole number from 1 to ${maxRuns}.`);
   const args = [...form].flatMap(([name, value]) => (name.startsWith("arg.") ? [[name.slice(4), value] as const] : []));
-  const long = args.find(([, value]) => value.length > 2000);
-  if (long) throw badRequest(`The variable ${long[0]} must have at most 2000 characters.`);
+  const tooLong = args.find(([, value]) => value.length > 2000);
+  if (tooLong) throw badRequest(`The variable ${tooLong[0]} must have at most 2000 characters.`);
   const key = form.get("key") ?? "";
   return {
-    ...chosenIn(form),
+    ...agentChoiceIn(form),
     templateArgs: Object.fromEntries(args),
     urlMap: Object.fromEntries(mappedHostsIn(form).map(({ from, to }) => [from, to])),
     runs,
@@ -131,19 +132,19 @@ function toRunInput(form: URLSearchParams) {
 }
 
 /** A page of prompts with their scores. Changes are computed, not stored: all of them are, to sort by them. */
-function listed(
+function listPromptScores(
   ctx: Context,
   org: OrgId,
   { sort, ...filter }: PromptFilter & { sort?: PromptSort | ChangeSort },
   offset: number,
 ) {
-  const scored = (page: Page, sort?: PromptSort) => {
+  const listScored = (page: Page, sort?: PromptSort) => {
     const { items, total } = listPromptItems(ctx, org, { ...filter, sort }, page);
     return { items: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })), total };
   };
-  if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
+  if (sort !== "change" && sort !== "-change") return listScored({ limit: perPage, offset }, sort);
   const { items, total } = cachedResult(ctx.db, ["changes", org, filter], () =>
-    scored({ limit: mostChanges, offset: 0 }),
+    listScored({ limit: maxPromptsByChange, offset: 0 }),
   );
   const ordered = sorted(items, changeRank, isDescending(sort));
   return { items: ordered.slice(offset, offset + perPage), total };
@@ -159,10 +160,10 @@ export const promptPages = (ctx: Context) =>
           const { sort } = query;
           const filter = { search: query.search?.trim(), status: query.status, tag: query.tag, sort };
           const offset = query.offset ?? 0;
-          const { items: lines, total } = listed(ctx, viewer.org, filter, offset);
+          const { items: lines, total } = listPromptScores(ctx, viewer.org, filter, offset);
           const tags = listTags(ctx, viewer.org);
-          const shown = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: ctx.now() };
-          return <PromptsPage {...shown} />;
+          const props = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: ctx.now() };
+          return <PromptsPage {...props} />;
         }),
       queryOf({
         search: Type.Optional(Type.String({ maxLength: 200, description: "Text in the title or the task" })),
@@ -176,8 +177,8 @@ export const promptPages = (ctx: Context) =>
       showPage(ctx, request, (viewer, site) => promptPage(ctx, viewer, site, params.promptId)),
     )
     .post("/prompts/:promptId/status", ({ request, params }) =>
-      submitForm(ctx, request, "write", (viewer, sent) => {
-        const status = (["active", "paused"] as const).find((each) => each === sent.get("status"));
+      submitForm(ctx, request, "write", (viewer, form) => {
+        const status = (["active", "paused"] as const).find((each) => each === form.get("status"));
         if (!status) throw badRequest("The status must be active or paused.");
         if (getPromptRow(ctx, viewer.org, params.promptId).status === "archived")
           throw badRequest("This prompt is archived. Ask an admin to unarchive it.");
@@ -186,11 +187,11 @@ export const promptPages = (ctx: Context) =>
       }),
     )
     .post("/prompts/:promptId/archive", ({ request, params }) =>
-      submitForm(ctx, request, "archive", (viewer, sent) => {
-        const status = sent.has("back") ? "active" : "archived";
+      submitForm(ctx, request, "archive", (viewer, form) => {
+        const status = form.has("back") ? "active" : "archived";
         const prompt = getPromptRow(ctx, viewer.org, params.promptId);
         if (status === "archived")
-          requireConfirmation(sent, {
+          requireConfirmation(form, {
             title: `Archive “${titleOf(prompt)}”?`,
             loses: [
               "It can no longer be run, and its schedule stops. Its runs and reports are kept.",
@@ -204,16 +205,16 @@ export const promptPages = (ctx: Context) =>
       }),
     )
     .post("/prompts/:promptId/run", ({ request, params }) =>
-      submitForm(ctx, request, "run", async (viewer, sent, site) => {
+      submitForm(ctx, request, "run", async (viewer, form, site) => {
         try {
-          checkAgreed(ctx, viewer.org, params.promptId, sent);
-          const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, toRunInput(sent));
+          checkAgreed(ctx, viewer.org, params.promptId, form);
+          const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, toRunInput(form));
           return runIds.length === 1
             ? seeChanged(ctx, `/runs/${runIds[0]}`, "runStarted")
             : seeChanged(ctx, `/evals/${evalRequestId}`, "runsStarted");
         } catch (error) {
           if (!isInputError(error)) throw error;
-          const rejected = { values: sent, errorMessage: error.detail };
+          const rejected = { values: form, errorMessage: error.detail };
           return pageAnswer(await promptPage(ctx, viewer, site, params.promptId, rejected), statusOf(error));
         }
       }),

@@ -25,9 +25,9 @@ export const publicPages = (ctx: Context) =>
 
 /** The page that a form was on, with its query. `from`: its path, which the form names. */
 function pathBefore(request: Request, from: string | null, base: string): string {
-  const named = toOwnPath(from);
+  const fullPath = toOwnPath(from);
   // Error pages know the path of the request, which has the base.
-  const path = base !== "" && named.startsWith(`${base}/`) ? named.slice(base.length) : named;
+  const path = base !== "" && fullPath.startsWith(`${base}/`) ? fullPath.slice(base.length) : fullPath;
   const before = URL.parse(request.headers.get("referer") ?? "");
   return before?.pathname === base + path ? path + before.search : path;
 }

@@ -42,12 +42,12 @@ const listQuery = Type.Object({
 });
 
 /** Lowest and highest score of each letter. Scores have one decimal. */
-const least = { A: 90, B: 80, C: 70, D: 60, F: 0 };
+const minScores = { A: 90, B: 80, C: 70, D: 60, F: 0 };
 const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 
 function listPage(ctx: Context, viewer: Viewer, site: Site, query: Static<typeof listQuery>) {
   const { best, worst, offset = 0, ...filter } = query;
-  const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
+  const range = { minScore: worst && minScores[worst], maxScore: best && greatest[best] };
   const reports = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsPerPage, offset });
   const previews = previewsAmong(
     ctx,
@@ -59,8 +59,8 @@ function listPage(ctx: Context, viewer: Viewer, site: Site, query: Static<typeof
   return <ReportsPage {...{ site, viewer, reports, previews, query, prompts, agents }} now={ctx.now()} />;
 }
 
-/** `made`: the share link that was just created. */
-async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string, made?: string): Promise<Response> {
+/** `newLink`: the share link that was just created. */
+async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string, newLink?: string): Promise<Response> {
   const report = getReport(ctx, viewer.org, slug);
   const session = getSession(ctx, viewer.org, slug);
   const { notice } = session;
@@ -70,18 +70,18 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
     session: notice === null ? `${site.base}${path}/session` : null,
     notice,
     shares: may(viewer, "share") ? sharesOfReport(ctx, session.report) : [],
-    made,
+    newLink,
     nextId: ctx.newId(ctx.now()),
     previous: findStep(trend, report.run.evalRequestId)?.[0] ?? null,
   };
-  const visited = getPagesVisited(ctx, session);
+  const pagesVisited = getPagesVisited(ctx, session);
   const graded = { gradings: gradingsOfReport(ctx, session.report).gradings };
   const { agents, result: first } = getEvalRequest(ctx, viewer.org, report.run.evalRequestId);
   const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
   const result = ofAgent?.result ?? first;
   const verifications = await verificationsOf(ctx, viewer, report);
-  const shown = { site, viewer, path, report, result, visited, side, verifications, ...graded };
-  const body = toPage(<ReportPage {...shown} latest={trend} />);
+  const props = { site, viewer, path, report, result, pagesVisited, side, verifications, ...graded };
+  const body = toPage(<ReportPage {...props} latest={trend} />);
   return privateAnswer("html", body, 200, varyAccept);
 }
 

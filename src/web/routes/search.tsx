@@ -15,7 +15,7 @@ import { queryOf } from "../query.ts";
 import { type Act, may, type Viewer } from "../viewer.ts";
 
 /** Most hits of each kind. */
-const most = { prompts: 6, withReports: 3, reports: 2, runs: 3, docs: 4 };
+const limits = { prompts: 6, withReports: 3, reports: 2, runs: 3, docs: 4 };
 
 const ownPages = [
   ...places.map(([name, path]) => [name, path] as const),
@@ -39,9 +39,9 @@ const actions: [title: string, path: string, act: Act][] = [
 
 /** The newest reports and runs of the prompts that match, and those whose ID was given. */
 function thingsOf(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
-  const found = listPromptItems(ctx, org, { search: text }, { limit: most.prompts, offset: 0 }).items;
-  const ofPrompts = found.slice(0, most.withReports).flatMap(({ id }): Hit[] => {
-    const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: most.reports }).items;
+  const prompts = listPromptItems(ctx, org, { search: text }, { limit: limits.prompts, offset: 0 }).items;
+  const ofPrompts = prompts.slice(0, limits.withReports).flatMap(({ id }): Hit[] => {
+    const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: limits.reports }).items;
     const withReports = newest.flatMap(({ report, title, createdAt }) =>
       report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
     );
@@ -49,11 +49,11 @@ function thingsOf(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[
   });
   const isId = /^[0-9a-f-]{8,36}$/i.test(text);
   return [
-    ...(isId ? listRunsByPrefix(ctx, org, text, most.runs).map(toRunHit) : []),
-    ...(text.includes("-") ? listReportsBySlug(ctx, org, text.toLowerCase(), most.reports).map(toReportHit) : []),
-    ...found.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
+    ...(isId ? listRunsByPrefix(ctx, org, text, limits.runs).map(toRunHit) : []),
+    ...(text.includes("-") ? listReportsBySlug(ctx, org, text.toLowerCase(), limits.reports).map(toReportHit) : []),
+    ...prompts.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
     ...(mayRun
-      ? found.slice(0, most.withReports).map(
+      ? prompts.slice(0, limits.withReports).map(
           (each): Hit => ({
             kind: "Action",
             title: `Run ${titleOf(each)}`,
@@ -83,7 +83,7 @@ function hitsOf(ctx: Context, viewer: Viewer, text: string): Hit[] {
       ? []
       : docs
           .filter(({ title }) => matches(title))
-          .slice(0, most.docs)
+          .slice(0, limits.docs)
           .map(({ title, slug }): Hit => ({ kind: "Docs", title, path: toDocPath(slug) }))),
   ];
   return [...new Map(hits.map((hit) => [hit.kind + hit.path, hit])).values()];

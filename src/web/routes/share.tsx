@@ -51,7 +51,7 @@ export const sharePages = (ctx: Context) =>
         const latest = findLatest(ctx, org, report.prompt.id);
         const shared = { orgName, expiresAt };
         return toPage(
-          <ReportPage {...{ site, path, report, result, visited: pagesVisited, side, shared }} latest={latest} />,
+          <ReportPage {...{ site, path, report, result, pagesVisited, side, shared }} latest={latest} />,
           timeZone,
         );
       }),

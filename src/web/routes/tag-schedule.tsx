@@ -29,7 +29,7 @@ export const tagSchedulePages = (ctx: Context) =>
     )
     .post("/prompts/schedule", ({ request }) =>
       submitForm(ctx, request, "write", async (viewer, form, site) => {
-        const shown = { site, viewer, tags: listTags(ctx, viewer.org), values: form };
+        const props = { site, viewer, tags: listTags(ctx, viewer.org), values: form };
         try {
           const schedule = readForm(TagSchedule, form);
           const { tag, frequency } = schedule;
@@ -46,9 +46,9 @@ export const tagSchedulePages = (ctx: Context) =>
               back: `/prompts?tag=${encodeURIComponent(tag)}`,
               isDestructive: false,
             });
-          return <TagSchedulePage {...shown} done={await scheduleTag(ctx, viewer.org, schedule)} />;
+          return <TagSchedulePage {...props} done={await scheduleTag(ctx, viewer.org, schedule)} />;
         } catch (error) {
-          return formError(error, (errorMessage) => <TagSchedulePage {...shown} errorMessage={errorMessage} />);
+          return formError(error, (errorMessage) => <TagSchedulePage {...props} errorMessage={errorMessage} />);
         }
       }),
     );

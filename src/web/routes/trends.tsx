@@ -31,7 +31,7 @@ function sidesOf(
 ): Map<string, ChangeSides> {
   if (promptId === undefined || agent === null) return new Map();
   const moves = changes.filter(({ what }) => what === "score");
-  const shown = moves.slice(-shownSides).flatMap(({ at }, i, all): [string, ChangeSides][] => {
+  const sides = moves.slice(-shownSides).flatMap(({ at }, i, all): [string, ChangeSides][] => {
     const newest = (range: { since?: string; until?: string }) =>
       listReports(ctx, org, { promptId, agent, status: "published", ...range }, { limit: 1, offset: 0 }).items[0];
     const [before, after] = [newest({ until: at }), newest({ since: at, until: all[i + 1]?.at })];
@@ -44,25 +44,25 @@ function sidesOf(
         .map(({ title }) => line(title, 160));
     return [[at, { slugs: [before.slug, after.slug], gone: titles(before.slug), added: titles(after.slug) }]];
   });
-  return new Map(shown);
+  return new Map(sides);
 }
 
 /** The trends page. */
 export const trendPages = (ctx: Context) =>
   new Elysia({ name: "trend pages" }).get(
     "/trends",
-    ({ request, query: { of, ...asked } }) =>
+    ({ request, query: { of, ...filter } }) =>
       showPage(ctx, request, (viewer, site) => {
         const tags = listTags(ctx, viewer.org);
         const isTag = of !== undefined && tags.includes(of);
-        const chosen = of === undefined ? {} : isTag ? { tag: of } : { promptId: of };
-        const query = asked.promptId === undefined && asked.tag === undefined ? { ...asked, ...chosen } : asked;
+        const scope = of === undefined ? {} : isTag ? { tag: of } : { promptId: of };
+        const query = filter.promptId === undefined && filter.tag === undefined ? { ...filter, ...scope } : filter;
         if (query.promptId !== undefined) getPromptRow(ctx, viewer.org, query.promptId);
         const trends = getTrends(ctx, viewer.org, { ...query, until: dayAfter(query.until) });
         const sides = sidesOf(ctx, viewer.org, query.promptId, trends);
-        const listed = listPromptChoices(ctx, viewer.org);
+        const prompts = listPromptChoices(ctx, viewer.org);
         const agents = agentChoices(ctx, query.agent);
-        return <TrendsPage {...{ site, viewer, trends, sides, query, prompts: listed, tags, agents }} />;
+        return <TrendsPage {...{ site, viewer, trends, sides, query, prompts, tags, agents }} />;
       }),
     queryOf({
       ...trendFilter,

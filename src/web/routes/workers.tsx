@@ -22,11 +22,11 @@ const workersPart = (ctx: Context, workers: Workers, viewer: Viewer, site: Site)
 
 /** Streams the part of the page that updates live. */
 async function* followWorkers(ctx: Context, workers: Workers, viewer: Viewer, site: Site, signal: AbortSignal) {
-  let sent = "";
+  let lastHtml = "";
   for await (const _ of watchClock(ctx, signal)) {
     const data = toPart(<WorkersPart {...workersPart(ctx, workers, viewer, site)} />, viewer);
-    if (data !== sent) yield { data } satisfies Message;
-    sent = data;
+    if (data !== lastHtml) yield { data } satisfies Message;
+    lastHtml = data;
   }
 }
 
@@ -46,10 +46,10 @@ export const workerPages = (ctx: Context, workers: Workers) => {
     )
     .post("/settings/workers/:workerId", ({ request, params: { workerId } }) =>
       submitSettings(ctx, request, "organization", workersPage, (viewer, form, site) => {
-        const what = form.get("do");
+        const action = form.get("do");
         const worker = listWorkers(ctx, workers).find(({ id }) => id === workerId);
-        if (worker && what !== "drain" && what !== "remove") throw badRequest("Select one of the listed actions.");
-        const isDrain = what === "drain";
+        if (worker && action !== "drain" && action !== "remove") throw badRequest("Select one of the listed actions.");
+        const isDrain = action === "drain";
         if (worker)
           requireConfirmation(form, {
             title: `${isDrain ? "Drain" : "Remove"} the worker ${worker.name}?`,
