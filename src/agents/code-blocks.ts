@@ -1,4 +1,4 @@
-import { codeText } from "./entities.ts";
+import { decodeEntities } from "./entities.ts";
 
 /**
  * A `<pre>` of a page: its text as a reader would copy it, and the language named by its own or its wrapper's
@@ -104,7 +104,7 @@ function endBlock(state: State): void {
   const { blocks, open } = state;
   state.open = null;
   state.silent = 0;
-  const code = codeText(open?.code ?? "")
+  const code = decodeEntities(open?.code ?? "")
     .replace(/^\n/, "")
     .trimEnd();
   // A block of digits holds line numbers.

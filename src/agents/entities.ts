@@ -1,5 +1,5 @@
 /** Common named references with their characters; numeric ones are always decoded. */
-const visible = `
+const namedReferences = `
   amp &  lt <  gt >  quot "  apos '  copy ©  reg ®  trade ™  hellip …  mdash —  ndash –  lsquo ‘  rsquo ’  ldquo “
   rdquo ”  laquo «  raquo »  bull •  middot ·  para ¶  sect §  times ×  rarr →  larr ←  uarr ↑  darr ↓  le ≤  ge ≥
   ne ≠  equals =  num #  lbrace {  lcub {  rbrace }  rcub }  lsqb [  rsqb ]  lpar (  rpar )  colon :  comma ,
@@ -7,19 +7,19 @@ const visible = `
   Auml Ä  Ouml Ö  Uuml Ü  szlig ß  eacute é  egrave è  ecirc ê  agrave à  aacute á  acirc â  ccedil ç  iacute í
   oacute ó  uacute ú  ntilde ñ
 `;
-const named = new Map([
+const charactersByName = new Map([
   ["nbsp", " "],
   ["tab", "\t"],
   ["Tab", "\t"],
   ["NewLine", "\n"],
-  ...visible.matchAll(/(\w+) (\S)/g).map(([, name, character]): [string, string] => [name!, character!]),
+  ...namedReferences.matchAll(/(\w+) (\S)/g).map(([, name, character]): [string, string] => [name!, character!]),
 ]);
 
 /** Decodes character references. A no-break space becomes a plain space, as when copying from a browser. */
-export function codeText(raw: string): string {
+export function decodeEntities(raw: string): string {
   return raw
     .replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]+));/g, (whole, decimal, hex, name) => {
-      if (name) return named.get(name) ?? whole;
+      if (name) return charactersByName.get(name) ?? whole;
       const point = decimal ? Number(decimal) : Number.parseInt(hex, 16);
       return point > 0 && point <= 0x10ffff ? String.fromCodePoint(point) : whole;
     })
@@ -27,4 +27,4 @@ export function codeText(raw: string): string {
 }
 
 /** HTML text as one line. */
-export const oneLine = (raw: string) => codeText(raw).replace(/\s+/g, " ").trim();
+export const oneLine = (raw: string) => decodeEntities(raw).replace(/\s+/g, " ").trim();

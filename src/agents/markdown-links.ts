@@ -1,4 +1,4 @@
-import { codeText } from "./entities.ts";
+import { decodeEntities } from "./entities.ts";
 import type { DocLink } from "./markup.ts";
 
 /** Only this much of a line is searched for links; no author writes longer lines. */
@@ -7,7 +7,7 @@ const maxLinks = 3000;
 
 /** Markdown as one line of plain text. */
 export const plainText = (markdown: string) =>
-  codeText(
+  decodeEntities(
     markdown
       .slice(0, 500)
       .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
@@ -28,7 +28,7 @@ export function markdownLinks(
   const links: DocLink[] = [];
   let above = 0;
   const add = (target: string, text: string, index: number, context: string) => {
-    const address = codeText(target.replace(/^<|>$/g, ""));
+    const address = decodeEntities(target.replace(/^<|>$/g, ""));
     if (!address || !URL.canParse(address, url)) return;
     while (above < headings.length && headings[above]!.line <= index + 1) above++;
     const heading = headings[above - 1]?.text ?? "";

@@ -1,5 +1,5 @@
 import { during, onCodeBlocks, type Preformatted } from "./code-blocks.ts";
-import { codeText, oneLine } from "./entities.ts";
+import { decodeEntities, oneLine } from "./entities.ts";
 
 /**
  * `context` is the sentence, list item, table row or definition around a link, `heading` the heading above it; empty if
@@ -91,7 +91,7 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
     page.language = element.getAttribute("lang")?.toLowerCase() || null;
   },
   "base[href]": (state, element) => {
-    state.base = URL.parse(codeText(element.getAttribute("href") ?? ""), state.url)?.href ?? state.base;
+    state.base = URL.parse(decodeEntities(element.getAttribute("href") ?? ""), state.url)?.href ?? state.base;
   },
   "script, style, noscript, template, svg, head": (state, element) => {
     if (element.tagName === "script") state.page.scripts++;
@@ -108,7 +108,7 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
     page.description ||= oneLine(element.getAttribute("content") ?? "").slice(0, 300);
   },
   "meta[http-equiv]": ({ page, base }, element) => {
-    const content = codeText(element.getAttribute("content") ?? "");
+    const content = decodeEntities(element.getAttribute("content") ?? "");
     const target = /^\s*\d+\s*[;,]\s*url\s*=\s*['"]?([^'"]+)/i.exec(content)?.[1];
     if (element.getAttribute("http-equiv")?.toLowerCase() !== "refresh" || !target) return;
     if (URL.canParse(target, base))
@@ -116,14 +116,14 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
   },
   "[id], a[name]": ({ page }, element) => {
     for (const name of [element.getAttribute("id"), element.tagName === "a" ? element.getAttribute("name") : null])
-      if (name) page.anchors.add(codeText(name));
+      if (name) page.anchors.add(decodeEntities(name));
     if (/^(h[1-6]|section|dt|a|article|tr|p|span|li)$/.test(element.tagName)) page.hasHeadingIds = true;
     if (/^(root|app|__next|__nuxt|___gatsby|svelte|q-app|redoc|swagger-ui)$/.test(element.getAttribute("id") ?? ""))
       page.mountPoint = true;
   },
   "a[href]": (state, element) => {
     endLink(state);
-    const label = codeText(element.getAttribute("aria-label") ?? element.getAttribute("title") ?? "");
+    const label = decodeEntities(element.getAttribute("aria-label") ?? element.getAttribute("title") ?? "");
     state.link = { href: element.getAttribute("href") ?? "", text: "", label, start: state.block.text.length };
     if (element.canHaveContent) element.onEndTag(() => endLink(state));
     else endLink(state);
@@ -150,7 +150,7 @@ function endLink(state: State): void {
   const { page, base, block } = state;
   const { href, text, label, start } = state.link;
   state.link = null;
-  const address = URL.parse(codeText(href).trim(), base);
+  const address = URL.parse(decodeEntities(href).trim(), base);
   if (!address) return;
   const link = { url: address.href, text: oneLine(text) || oneLine(label), context: "", heading: block.heading };
   page.links.push(link);

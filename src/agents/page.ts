@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { htmlToMarkdownResult, initSync } from "mdream/wasm";
 import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
 import { type Preformatted, wrongMark } from "./code-blocks.ts";
-import { codeText } from "./entities.ts";
+import { decodeEntities } from "./entities.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
 
@@ -64,7 +64,7 @@ export function toMarkdown(html: string, url: string): string {
     return text.replace(/ ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
   } catch {
     ready = false;
-    return codeText(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
+    return decodeEntities(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
   }
 }
 

@@ -13,7 +13,7 @@ export type Standby<Needs> = {
    * Keeps up to `size` processes waiting from now on. `needsOf` returns what the next run will need, from what the last one needed; null:
    * unknown yet.
    */
-  start(size: number, needsOf: (last: Needs | null) => Promise<Needs | null>): void;
+  start(size: number, needsOf: (lastNeeds: Needs | null) => Promise<Needs | null>): void;
   /** Ends the waiting processes, and resolves when nothing of them is left. */
   stop(): Promise<void>;
 };
@@ -28,24 +28,24 @@ export function createStandby<Needs extends Access>(
   env: Record<string, string>,
   kind: "rules" | "model",
 ): Standby<Needs> {
-  let waiting: { child: AgentProcess; needs: Needs }[] = [];
+  let standbys: { child: AgentProcess; needs: Needs }[] = [];
   let size = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let nextNeeds: (last: Needs | null) => Promise<Needs | null> = async () => null;
-  let last: Needs | null = null;
+  let nextNeeds: (lastNeeds: Needs | null) => Promise<Needs | null> = async () => null;
+  let lastNeeds: Needs | null = null;
   let takeCount = 0;
-  const isFull = () => waiting.filter(({ child }) => child.isRunning()).length >= size;
+  const isFull = () => standbys.filter(({ child }) => child.isRunning()).length >= size;
 
   async function fill(): Promise<void> {
-    const before = takeCount;
+    const previousCount = takeCount;
     try {
-      const needs = isFull() ? null : await nextNeeds(last);
+      const needs = isFull() ? null : await nextNeeds(lastNeeds);
       if (needs === null) return;
       const { argv, group } = await commandOf(needs);
       // A run that started meanwhile may have got the same.
-      if (takeCount !== before || isFull()) return void (await group?.remove());
+      if (takeCount !== previousCount || isFull()) return void (await group?.remove());
       // With normal priority until its run has begun, which waits for nothing but this process.
-      waiting.push({ child: startProcess([...argv, "wait", kind], env, group), needs });
+      standbys.push({ child: startProcess([...argv, "wait", kind], env, group), needs });
       fillLater();
     } catch {
       // The next run tries again, and says why.
@@ -58,36 +58,36 @@ export function createStandby<Needs extends Access>(
   }
 
   /** Whether a waiting process can serve one of the next runs: not if an agent was installed meanwhile, or its run was cancelled. */
-  function isUsable({ child, needs }: (typeof waiting)[number], wanted: Needs): boolean {
-    const isAlike = Bun.deepEquals({ ...needs, folders: [] }, { ...wanted, folders: [] });
-    return child.isRunning() && isAlike && needs.folders.every((path) => existsSync(path));
+  function isUsable({ child, needs }: (typeof standbys)[number], nextRunNeeds: Needs): boolean {
+    const needsSame = Bun.deepEquals({ ...needs, folders: [] }, { ...nextRunNeeds, folders: [] });
+    return child.isRunning() && needsSame && needs.folders.every((path) => existsSync(path));
   }
 
   return {
     async take(needs) {
       takeCount++;
-      last = needs;
+      lastNeeds = needs;
       fillLater();
-      const usable = Map.groupBy(waiting, (each) => isUsable(each, needs));
+      const usable = Map.groupBy(standbys, (each) => isUsable(each, needs));
       for (const { child } of usable.get(false) ?? []) child.kill();
-      const ready = usable.get(true)?.find((each) => Bun.deepEquals(each.needs.folders, needs.folders));
-      waiting = (usable.get(true) ?? []).filter((each) => each !== ready);
-      if (ready) return ready.child;
+      const standby = usable.get(true)?.find((each) => Bun.deepEquals(each.needs.folders, needs.folders));
+      standbys = (usable.get(true) ?? []).filter((each) => each !== standby);
+      if (standby) return standby.child;
       const { argv, group } = await commandOf(needs);
       return startProcess(argv, env, group);
     },
-    start(most, needsOf) {
-      size = most;
+    start(newSize, needsOf) {
+      size = newSize;
       nextNeeds = needsOf;
       fillLater();
     },
     async stop() {
       size = 0;
       clearTimeout(timer);
-      const unused = waiting;
-      waiting = [];
-      for (const { child } of unused) child.kill();
-      await Promise.all(unused.map(({ child }) => child.end("wait")));
+      const unusedStandbys = standbys;
+      standbys = [];
+      for (const { child } of unusedStandbys) child.kill();
+      await Promise.all(unusedStandbys.map(({ child }) => child.end("wait")));
     },
   };
 }

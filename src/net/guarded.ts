@@ -74,7 +74,7 @@ const keepAliveOptions = { keepAlive: true, timeout: 15_000 };
 const acceptEncoding = "gzip, br";
 const connectMs = 10_000;
 const redirectStatus = [301, 302, 303, 307, 308];
-const ownHeaders = [
+const managedHeaders = [
   "host",
   "connection",
   "content-length",
@@ -97,35 +97,35 @@ export function createGuard(options: GuardOptions): Guard {
   const slots = createSlots(options.maxPerHost ?? 4);
   // Not shared: a kept-alive connection was checked against this guard's rules only.
   const agents = createAgents(proxy, options.keepsAlive === false ? {} : keepAliveOptions);
-  const fresh = createAgents(proxy, {});
+  const freshAgents = createAgents(proxy, {});
 
   async function request(address: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
     const { timeoutMs = 30_000, maxBytes = 5 * 1024 * 1024, followRedirects = true, cutsBody = false } = init;
     const redirects: string[] = [];
     const requested = new Set<string>();
     let method: string = init.method ?? "GET";
-    let headers = toSent(init.headers ?? {});
+    let headers = toSentHeaders(init.headers ?? {});
     let body = init.body;
     let url = parse(address);
     let ms = 0;
     for (;;) {
-      const real = mapping.toReal(url) ?? url;
-      const release = await slots.take(real.origin, () => aborted(url), init.signal);
+      const realUrl = mapping.toReal(url) ?? url;
+      const release = await slots.take(realUrl.origin, () => toAbortError(url), init.signal);
       const start = now();
-      const target = (status: number, answered: Headers) =>
-        followRedirects && redirectStatus.includes(status) ? answered.get("location") : null;
-      const answer = await within(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
-        const addresses = proxy ? null : await resolve(real, policy, lookup, signal);
-        const agent = agents[real.protocol as keyof Agents];
-        const wantsBody = (status: number, answered: Headers) => target(status, answered) === null;
+      const findRedirect = (status: number, responseHeaders: Headers) =>
+        followRedirects && redirectStatus.includes(status) ? responseHeaders.get("location") : null;
+      const response = await withTimeout(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
+        const addresses = proxy ? null : await resolve(realUrl, policy, lookup, signal);
+        const agent = agents[realUrl.protocol as keyof Agents];
+        const wantsBody = (status: number, responseHeaders: Headers) => findRedirect(status, responseHeaders) === null;
         return sendRequest({
-          url: real,
+          url: realUrl,
           method,
           headers,
           body,
           addresses,
           agent,
-          fresh,
+          fresh: freshAgents,
           maxBytes,
           cutsBody,
           connectMs,
@@ -134,13 +134,13 @@ export function createGuard(options: GuardOptions): Guard {
         });
       }).finally(release);
       ms += now() - start;
-      const location = target(answer.status, answer.headers);
+      const location = findRedirect(response.status, response.headers);
       if (location === null)
-        return { url: url.href, mappedUrl: mapping.toShown(url)?.href ?? null, ...answer, redirects, ms };
-      const next = follow(location, real, (received) => mapping.toCaller(received, url));
+        return { url: url.href, mappedUrl: mapping.toShown(url)?.href ?? null, ...response, redirects, ms };
+      const next = resolveRedirect(location, realUrl, (receivedUrl) => mapping.toCaller(receivedUrl, url));
       redirects.push(url.href);
       requested.add(`${method} ${url.href}`);
-      if (method !== "HEAD" && (answer.status === 303 || (answer.status < 303 && method === "POST"))) {
+      if (method !== "HEAD" && (response.status === 303 || (response.status < 303 && method === "POST"))) {
         method = "GET";
         body = undefined;
       }
@@ -152,7 +152,7 @@ export function createGuard(options: GuardOptions): Guard {
           next.href,
           `More than ${maxRedirects} redirects, the last one to ${next.host}`,
         );
-      if (next.origin !== url.origin) headers = without(headers, credentials);
+      if (next.origin !== url.origin) headers = omitHeaders(headers, credentials);
       url = next;
     }
   }
@@ -171,11 +171,11 @@ function parse(address: string): URL {
   if (!URL.canParse(address)) throw new GuardError("refused", address, `${JSON.stringify(address)} is not a valid URL`);
   const url = new URL(address);
   url.hash = "";
-  accept(url);
+  requireAllowed(url);
   return url;
 }
 
-function accept(url: URL): void {
+function requireAllowed(url: URL): void {
   if (url.protocol !== "http:" && url.protocol !== "https:")
     throw new GuardError("refused", url.href, `${url.href} is a ${url.protocol} URL; only http and https are allowed`);
   if (url.username || url.password)
@@ -187,7 +187,7 @@ function accept(url: URL): void {
 }
 
 /** Resolves a redirect location. Most servers send UTF-8, which Node decodes as Latin-1. */
-function follow(location: string, from: URL, toCaller: (received: URL) => URL): URL {
+function resolveRedirect(location: string, from: URL, toCaller: (receivedUrl: URL) => URL): URL {
   const text = Buffer.from(location, "latin1").toString("utf8");
   const target = text.includes("\ufffd") ? location : text;
   if (!URL.canParse(target, from.href))
@@ -198,55 +198,55 @@ function follow(location: string, from: URL, toCaller: (received: URL) => URL): 
     );
   const next = toCaller(new URL(target, from.href));
   next.hash = "";
-  accept(next);
+  requireAllowed(next);
   return next;
 }
 
 /** Runs `work` with a signal that aborts, with a GuardError, when the caller aborts or `leftMs` is over. */
-async function within<T>(
-  outer: AbortSignal | undefined,
+async function withTimeout<T>(
+  callerSignal: AbortSignal | undefined,
   leftMs: number,
   timeoutMs: number,
   url: URL,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const inner = new AbortController();
-  const abort = () => inner.abort(aborted(url));
-  if (outer?.aborted) abort();
+  const controller = new AbortController();
+  const abort = () => controller.abort(toAbortError(url));
+  if (callerSignal?.aborted) abort();
   const timer = setTimeout(() => {
-    inner.abort(
+    controller.abort(
       new GuardError("timeout", url.href, `${url.host} did not respond completely within ${timeoutMs / 1000} s`),
     );
   }, leftMs);
-  outer?.addEventListener("abort", abort);
+  callerSignal?.addEventListener("abort", abort);
   try {
-    return await work(inner.signal);
+    return await work(controller.signal);
   } catch (error) {
-    throw error instanceof GuardError ? inTermsOfCaller(error, url) : error;
+    throw error instanceof GuardError ? toCallerError(error, url) : error;
   } finally {
     clearTimeout(timer);
-    outer?.removeEventListener("abort", abort);
+    callerSignal?.removeEventListener("abort", abort);
   }
 }
 
 /** Reports an error at a mapped host under the URL that the caller requested. */
-function inTermsOfCaller(error: GuardError, url: URL): GuardError {
+function toCallerError(error: GuardError, url: URL): GuardError {
   if (error.url === url.href) return error;
   return new GuardError(error.kind, url.href, `${error.message} (urlMap maps ${url.host} to it)`);
 }
 
-const aborted = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was cancelled`);
+const toAbortError = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was cancelled`);
 
-function toSent(headers: Record<string, string>): Record<string, string> {
+function toSentHeaders(headers: Record<string, string>): Record<string, string> {
   const lowerCased = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   return {
     accept: "*/*",
     "user-agent": userAgent,
-    ...without(lowerCased, ownHeaders),
+    ...omitHeaders(lowerCased, managedHeaders),
     "accept-encoding": acceptEncoding,
   };
 }
 
-function without(headers: Record<string, string>, names: string[]): Record<string, string> {
+function omitHeaders(headers: Record<string, string>, names: string[]): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 }

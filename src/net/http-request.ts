@@ -10,7 +10,7 @@ import type { Agents } from "./tunnel-agents.ts";
 /** A host address that passed the checks. */
 export type CheckedAddress = { address: string; family: number };
 
-type Opening = {
+type RequestStart = {
   url: URL;
   method: string;
   headers: Record<string, string>;
@@ -20,7 +20,7 @@ type Opening = {
   connectMs: number;
 };
 
-export type RequestOptions = Opening & {
+export type RequestOptions = RequestStart & {
   body?: string | undefined;
   maxBytes: number;
   /** Cuts a longer body instead of failing. */
@@ -41,7 +41,7 @@ const maxHeaderSize = 64 * 1024;
 export async function sendRequest(options: RequestOptions): Promise<Answer> {
   const { url, method, signal } = options;
   signal.throwIfAborted();
-  let answering = false;
+  let hasResponse = false;
   const request = openRequest(options);
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
   const stop = () => {
@@ -55,7 +55,7 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
     request.on("error", reject);
     request.end(options.body);
     const response = await promise;
-    answering = true;
+    hasResponse = true;
     response.on("error", () => {});
     const status = response.statusCode ?? 0;
     const headers = toHeaders(response.rawHeaders);
@@ -71,9 +71,10 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
     request.destroy();
     if (signal.aborted) throw signal.reason;
     // A host may close a kept-alive connection just as it is reused; that is not a failure of the host.
-    const gone = request.reusedSocket && !answering && isDisconnect(error) && (method === "GET" || method === "HEAD");
-    if (gone) return sendRequest({ ...options, agent: options.fresh[url.protocol as keyof Agents] });
-    const { kind, message } = toGuardError(error, url, answering);
+    const wasReuseFailure =
+      request.reusedSocket && !hasResponse && isDisconnect(error) && (method === "GET" || method === "HEAD");
+    if (wasReuseFailure) return sendRequest({ ...options, agent: options.fresh[url.protocol as keyof Agents] });
+    const { kind, message } = toGuardError(error, url, hasResponse);
     throw new GuardError(kind, url.href, message);
   } finally {
     signal.removeEventListener("abort", stop);
@@ -83,39 +84,39 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
 const isDisconnect = (error: unknown) => /^(ECONNRESET|EPIPE)$/.test(String((error as { code?: unknown }).code));
 
 /** Starts a request to checked addresses; the caller writes the body and ends it. Emits a GuardError if no address accepts the connection. */
-export function openRequest({ url, method, headers, addresses, agent, connectMs }: Opening): http.ClientRequest {
-  const secure = url.protocol === "https:";
+export function openRequest({ url, method, headers, addresses, agent, connectMs }: RequestStart): http.ClientRequest {
+  const isSecure = url.protocol === "https:";
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
-  const request = (secure ? https : http).request({
+  const request = (isSecure ? https : http).request({
     method,
     protocol: url.protocol,
     hostname,
-    port: Number(url.port) || (secure ? 443 : 80),
+    port: Number(url.port) || (isSecure ? 443 : 80),
     path: url.pathname + url.search,
     headers: { ...headers, host: url.host },
     agent,
     maxHeaderSize,
-    ...(addresses && { lookup: lookupOf(addresses) }),
-    ...(secure && { rejectUnauthorized: true, servername: isIP(hostname) ? "" : hostname }),
+    ...(addresses && { lookup: toLookup(addresses) }),
+    ...(isSecure && { rejectUnauthorized: true, servername: isIP(hostname) ? "" : hostname }),
   });
   // A proxy limits the time of its own connection; here it is that of the TLS handshake.
   request.once("socket", (socket) => {
-    const isShaking = secure && "secureConnecting" in socket && socket.secureConnecting === true;
-    if (!socket.connecting && !isShaking) return;
-    const timer = setTimeout(() => request.destroy(notAccepted(url, connectMs)), connectMs);
-    const connected = () => clearTimeout(timer);
-    request.once("close", connected);
-    socket.once(secure ? "secureConnect" : "connect", connected);
+    const isHandshaking = isSecure && "secureConnecting" in socket && socket.secureConnecting === true;
+    if (!socket.connecting && !isHandshaking) return;
+    const timer = setTimeout(() => request.destroy(connectTimeout(url, connectMs)), connectMs);
+    const clearTimer = () => clearTimeout(timer);
+    request.once("close", clearTimer);
+    socket.once(isSecure ? "secureConnect" : "connect", clearTimer);
   });
   return request;
 }
 
 /** The failure of a host that has not accepted a connection in time. */
-export const notAccepted = (url: URL, connectMs: number) =>
+export const connectTimeout = (url: URL, connectMs: number) =>
   new GuardError("timeout", url.href, `${url.host} did not accept the connection within ${connectMs / 1000} s`);
 
 /** Answers lookups of `net.connect` with checked addresses. */
-export const lookupOf =
+export const toLookup =
   (addresses: CheckedAddress[]): net.LookupFunction =>
   (_host, { all }, done) => {
     if (all) done(null, addresses);
@@ -139,14 +140,14 @@ async function read(response: http.IncomingMessage, options: RequestOptions): Pr
   const tooLarge = () =>
     new GuardError("too_large", url.href, `${url.host} sent a body larger than the limit of ${maxBytes} bytes`);
   const { "content-length": length, "content-encoding": encoding = "" } = response.headers;
-  const empty = method === "HEAD" || response.statusCode === 204 || response.statusCode === 304 || length === "0";
+  const isEmpty = method === "HEAD" || response.statusCode === 204 || response.statusCode === 304 || length === "0";
   const codings = encoding
     .toLowerCase()
     .split(",")
     .map((coding) => coding.trim())
-    .filter((coding) => !empty && coding !== "" && coding !== "identity")
+    .filter((coding) => !isEmpty && coding !== "" && coding !== "identity")
     .reverse();
-  if (!empty && codings.length === 0 && Number(length) > maxBytes && !cutsBody) throw tooLarge();
+  if (!isEmpty && codings.length === 0 && Number(length) > maxBytes && !cutsBody) throw tooLarge();
   const source = decode(response, codings, url);
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -162,13 +163,13 @@ async function read(response: http.IncomingMessage, options: RequestOptions): Pr
 
 function decode(response: Readable, codings: string[], url: URL): Readable {
   if (codings.length === 0) return response;
-  const bad = (text: string) => new GuardError("protocol", url.href, `${url.host} ${text}`);
-  if (codings.length > 3) throw bad("sent a response with more than three content encodings");
+  const protocolError = (text: string) => new GuardError("protocol", url.href, `${url.host} ${text}`);
+  if (codings.length > 3) throw protocolError("sent a response with more than three content encodings");
   const decoders = codings.map((coding) => {
     if (coding === "gzip" || coding === "x-gzip" || coding === "deflate") return zlib.createUnzip();
     if (coding === "br") return zlib.createBrotliDecompress();
     if (coding === "zstd") return zlib.createZstdDecompress();
-    throw bad(`sent a response in the encoding ${JSON.stringify(coding)}, which was not requested`);
+    throw protocolError(`sent a response in the encoding ${JSON.stringify(coding)}, which was not requested`);
   });
   // Errors reach the reader through the last stream; the callback only keeps them from being thrown twice.
   return pipeline([response, ...decoders], () => {}) as unknown as Readable;

@@ -34,12 +34,12 @@ const maxErrorChars = 64 * 1024;
 export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
   const send = viaSocket(gatewaySocket, () => {});
   const { folder, socketPath } = makeSocketFolder("gateway");
-  const closed = () => new Response("the model gateway was closed", { status: 502 });
+  const toClosedResponse = () => new Response("the model gateway was closed", { status: 502 });
   const server = Bun.serve({
     unix: socketPath,
     ...({ idleTimeout: 0 } as object),
-    fetch: (request) => forward(record, send, request).catch(closed),
-    error: closed,
+    fetch: (request) => forward(record, send, request).catch(toClosedResponse),
+    error: toClosedResponse,
   });
   const record: ModelRecord = {
     ...{ socketPath, hooks, results: new Map(), pending: new Map(), unnamedCount: 0 },
@@ -55,10 +55,10 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
 async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, request: Request): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   const reader = findReader(pathname);
-  const raw = await request.text();
-  const requestBody = parseObject(raw) ?? {};
-  const isOfMain = reader !== null && isMain(requestBody);
-  if (isOfMain) {
+  const requestText = await request.text();
+  const requestBody = parseObject(requestText) ?? {};
+  const isMainConversation = reader !== null && hasTools(requestBody);
+  if (isMainConversation) {
     record.hooks.onRequest(requestBody);
     addResults(record, reader.resultsOf(requestBody));
   }
@@ -68,7 +68,7 @@ async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, 
   const response = await send(`http://gateway${pathname}${search}`, {
     method,
     headers,
-    body: raw || undefined,
+    body: requestText || undefined,
     signal,
   });
   const { status, body } = response;
@@ -79,7 +79,7 @@ async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, 
     return new Response(error, { status, headers: response.headers });
   }
   record.refusal = null;
-  if (!isOfMain || !body) return response;
+  if (!isMainConversation || !body) return response;
   const answer = createAnswerReader(reader, /^text\/event-stream/i.test(response.headers.get("content-type") ?? ""));
   const copyToAnswer = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, out) {
@@ -91,13 +91,13 @@ async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, 
   return new Response(body.pipeThrough(copyToAnswer), { status, headers: response.headers });
 }
 
-function addResults(record: ModelRecord, all: ModelResult[]): void {
+function addResults(record: ModelRecord, modelResults: ModelResult[]): void {
   const { results, pending, hooks } = record;
   const counts = new Map<string, number>();
-  for (const { id, name, output } of all) {
-    const nth = (counts.get(name ?? "") ?? 0) + 1;
-    counts.set(name ?? "", nth);
-    const key = id || `${name} ${nth}`;
+  for (const { id, name, output } of modelResults) {
+    const callNumber = (counts.get(name ?? "") ?? 0) + 1;
+    counts.set(name ?? "", callNumber);
+    const key = id || `${name} ${callNumber}`;
     if (results.has(key)) continue;
     results.set(key, output);
     pending.delete(key);
@@ -117,12 +117,12 @@ function addAnswer(record: ModelRecord, { text, calls }: ModelAnswer): void {
 }
 
 /** The result of a call as the model got it, by its ID or, if the protocol has none, as the nth call of a tool. */
-export const findResult = ({ results }: ModelRecord, id: string, name: string, nth: number): string | null =>
+export const findResult = ({ results }: ModelRecord, id: string, name: string, callNumber: number): string | null =>
   // Gemini CLI prefixes the ID with the tool.
-  results.get(id) ?? results.get(id.replace(`${name}__`, "")) ?? results.get(`${name} ${nth}`) ?? null;
+  results.get(id) ?? results.get(id.replace(`${name}__`, "")) ?? results.get(`${name} ${callNumber}`) ?? null;
 
 /** The main conversation is the one with tools; agents also request titles and summaries. */
-const isMain = ({ tools, input }: Fields): boolean =>
+const hasTools = ({ tools, input }: Fields): boolean =>
   list(tools).length > 0 || list(input).some((item) => object(item).type === "additional_tools");
 
 function messageIn(response: string): string {

@@ -1,7 +1,7 @@
 import type http from "node:http";
 import net from "node:net";
 import { GuardError } from "../../net/failure.ts";
-import { type CheckedAddress, lookupOf, notAccepted } from "../../net/http-request.ts";
+import { type CheckedAddress, connectTimeout, toLookup } from "../../net/http-request.ts";
 import type { Mapping } from "../../net/mapping.ts";
 import { refuse } from "../../net/proxy.ts";
 import { resolve } from "../../net/resolve.ts";
@@ -48,12 +48,12 @@ async function dial(url: URL, addresses: CheckedAddress[], signal: AbortSignal):
   const socket = net.connect({
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: Number(url.port) || (url.protocol === "http:" ? 80 : 443),
-    lookup: lookupOf(addresses),
+    lookup: toLookup(addresses),
     allowHalfOpen: true,
   });
   const { promise, resolve: onConnect, reject } = Promise.withResolvers<void>();
   const onAbort = () => reject(signal.reason);
-  const timer = setTimeout(() => reject(notAccepted(url, connectMs)), connectMs);
+  const timer = setTimeout(() => reject(connectTimeout(url, connectMs)), connectMs);
   signal.addEventListener("abort", onAbort);
   socket.once("connect", onConnect);
   socket.on("error", reject);

@@ -12,7 +12,7 @@ import {
 // These thresholds were tuned like the numbers in sections.ts.
 
 /** Minimum share of the goal for a section to be reported. */
-export const notable = 0.4;
+export const minReportedShare = 0.4;
 /** Minimum shares of the goal that a likely answer must contain in its text and name in its headings, and of both together. */
 const minOfGoal = { inText: 0.7, inHeadings: 0.25, together: 1 };
 /** The same for one of its parts, which has fewer words. */
@@ -31,30 +31,30 @@ export type Answer = { state: "likely" | "unclear"; sections: Match[]; nearest: 
 
 /** Matches the sections against the goal. Matching words don't prove an answer, so `likely` is the strongest result. */
 export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[]; parts: Term[][] }): Answer {
-  const all = rankSections(index);
-  const ranked = bestOfPages(all);
-  const unclear: Answer = { state: "unclear", sections: [], nearest: ranked, all };
-  if (terms.length === 0 || unseenTerms(index).length > 0) return unclear;
+  const matches = rankSections(index);
+  const bestMatches = bestOfPages(matches);
+  const unclearAnswer: Answer = { state: "unclear", sections: [], nearest: bestMatches, all: matches };
+  if (terms.length === 0 || unseenTerms(index).length > 0) return unclearAnswer;
   // Every section counts: a better one of the same page that lacks a heading or a sample must not hide another.
-  const candidates = all.filter(
+  const candidates = matches.filter(
     ({ share, headingShare, section }) =>
       section.hasSample && share >= minOfPart.inText && headingShare >= minOfPart.inHeadings,
   );
-  const one = candidates.find(
+  const completeMatch = candidates.find(
     ({ share, headingShare, nameShare }) =>
       share >= minOfGoal.inText &&
       headingShare >= minOfGoal.inHeadings &&
       share + headingShare >= minOfGoal.together &&
       nameShare >= minOwnHeading,
   );
-  const sections = one ? [one] : parts.length > 1 ? joinSections(candidates, index, parts) : [];
-  if (sections.length === 0) return unclear;
+  const sections = completeMatch ? [completeMatch] : parts.length > 1 ? joinSections(candidates, index, parts) : [];
+  if (sections.length === 0) return unclearAnswer;
   const pages = new Set(sections.map(({ section }) => section.url));
   return {
     state: "likely",
     sections,
-    nearest: [...sections, ...ranked.filter(({ section }) => !pages.has(section.url))],
-    all,
+    nearest: [...sections, ...bestMatches.filter(({ section }) => !pages.has(section.url))],
+    all: matches,
   };
 }
 
@@ -65,8 +65,8 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
 function joinSections(candidates: Match[], index: SectionIndex, parts: Term[][]): Match[] {
   const matches = parts.map((part) => {
     const total = part.reduce((sum, term) => sum + rarityOf(term, index), 0) || 1;
-    const shareOf = (some: Term[]) => {
-      const stems = new Set(some.map(({ stem }) => stem));
+    const shareOf = (matchTerms: Term[]) => {
+      const stems = new Set(matchTerms.map(({ stem }) => stem));
       return part.reduce((sum, term) => sum + (stems.has(term.stem) ? rarityOf(term, index) : 0), 0) / total;
     };
     return candidates.find(

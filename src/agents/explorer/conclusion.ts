@@ -1,4 +1,4 @@
-import { type Answer, findAnswer, notable } from "./answer.ts";
+import { type Answer, findAnswer, minReportedShare } from "./answer.ts";
 import { partsOf, type Term, toTerms } from "./goal.ts";
 import { clicksTo } from "./link-graph.ts";
 import { findOtherScript } from "./scripts.ts";
@@ -61,7 +61,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
       unseen: words.filter((word) => unseen.has(word)),
       fit: bestFit(answer, all),
       clicks: best ? clicksToPage(session, best.section.url) : null,
-      noSample: best !== undefined && best.share >= 2 * notable && !best.section.hasSample,
+      noSample: best !== undefined && best.share >= 2 * minReportedShare && !best.section.hasSample,
       pages: pages.filter(({ problem }) => problem === null).length,
       budget: ended,
       wordings: compareWordings(session, all, answer),

@@ -1,6 +1,6 @@
 import { AgentFailure } from "../agent.ts";
 import { pagesListed } from "../milestones.ts";
-import { findAnswer, notable } from "./answer.ts";
+import { findAnswer, minReportedShare } from "./answer.ts";
 import { describeSection, wordsOf } from "./conclusion.ts";
 import { findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
@@ -116,7 +116,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
   if (session.terms.length === 0) return "no_words";
   for (let best = 1; ; ) {
     // A page that barely matches the goal makes no answer likely.
-    if (best >= notable && findAnswer(index, session).state === "likely") return "found";
+    if (best >= minReportedShare && findAnswer(index, session).state === "likely") return "found";
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();
     if (!next) return "links";
@@ -168,7 +168,7 @@ export async function* digest(
   const links = page.links.map((link) => ({ ...link, near: near.get(link.heading) ?? 0 }));
   frontier.add(links, "link", page.url);
   const best = matches[0];
-  if (best && best.share >= notable)
+  if (best && best.share >= minReportedShare)
     yield {
       type: "milestone",
       name: "section_matched",

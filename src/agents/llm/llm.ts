@@ -22,7 +22,7 @@ const maxIdleTurns = 3;
 /** Consecutive failures that end the run. The gateway ends it earlier, unless the failure is on our side. */
 const maxFailures = 8;
 /** Names of limits in messages to the model. */
-const limitWords: Record<string, string> = {
+const limitNames: Record<string, string> = {
   model_calls: "its model calls",
   model_tokens: "its tokens",
   model_cost: "its money",
@@ -36,7 +36,7 @@ const limitWords: Record<string, string> = {
 };
 const maxTextChars = 16_000;
 /** Tools that can change the workspace. */
-const writers = new Set(["run_command", "write_file"]);
+const writingTools = new Set(["run_command", "write_file"]);
 
 /**
  * The agent with a model. It reads the docs, runs commands in a sandbox and calls the product until it calls `finish`,
@@ -49,99 +49,99 @@ export function createModelAgent({ version }: { version: string }): Agent {
     preflight: () => [],
     run(task, context) {
       const channel = createChannel<AgentEvent>();
-      work(description, task, context, channel.push).then(channel.end, channel.fail);
+      runSession(description, task, context, channel.push).then(channel.end, channel.fail);
       return channel.items;
     },
   };
 }
 
-async function work(
+async function runSession(
   { id, version, kind }: { id: string; version: string; kind: "model" },
   task: Task,
-  unmounted: AgentContext,
+  baseContext: AgentContext,
   report: (event: AgentEvent) => void,
 ): Promise<void> {
-  const { means, signal } = unmounted;
+  const { means, signal } = baseContext;
   if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
   let ids = 0;
   let calls = 0;
   let hasWritten = false;
-  let finished: Ending | null = null;
+  let finishEnding: Ending | null = null;
   const notices = new Set<string>();
   const nextId = () => `t${++ids}`;
   const { browser } = means;
   const reader = createReader(task);
-  const terms = { task, reader, report, now: unmounted.now };
-  await using relay = "workspace" in means.sandbox ? createRelayOpener(means.sandbox, terms) : null;
+  const relayRun = { task, reader, report, now: baseContext.now };
+  await using relay = "workspace" in means.sandbox ? createRelayOpener(means.sandbox, relayRun) : null;
   await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
   const specs: Record<string, ToolSpec> = {
-    ...webTools(task, means, unmounted, reader),
+    ...webTools(task, means, baseContext, reader),
     ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxMeans).workspace, relay.open, task) : {}),
     ...browsing?.tools,
     ...selfTools((ending) => {
-      finished = ending;
+      finishEnding = ending;
     }),
   };
-  const count = (event: AgentEvent) => {
+  const countAndReport = (event: AgentEvent) => {
     if (event.type === "tool_call") {
       calls++;
-      hasWritten ||= writers.has(event.tool);
+      hasWritten ||= writingTools.has(event.tool);
     }
     report(event);
   };
-  const missing = [
+  const unavailable = [
     ...("missing" in means.sandbox ? [`commands and files (${means.sandbox.missing})`] : []),
     ...("missing" in browser ? [`a browser (${browser.missing})`] : []),
   ];
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
   const tools = Object.keys(specs);
   const setup = { agent: id, version, kind, model: means.model.id, goal, starts: task.startUrls };
-  const detail = { ...setup, product: task.productUrl, tools, missing };
+  const detail = { ...setup, product: task.productUrl, tools, missing: unavailable };
   report({ type: "milestone", name: "started", detail });
 
-  await using mounted = await mountWorkspace(task, unmounted);
+  await using mounted = await mountWorkspace(task, baseContext);
   const { context, sandbox } = mounted;
   const session = { task, context, nextId, report };
   const prepared = sandbox && (await setUpWorkspace(session, sandbox, { contextFile: "AGENTS.md", skillsFolder }));
   if (!sandbox && task.workspace)
-    throw new AgentFailure("infrastructure", `the workspace can't be set up: ${missing.join("; ")}`);
+    throw new AgentFailure("infrastructure", `the workspace can't be set up: ${unavailable.join("; ")}`);
   const { skills = [] } = prepared ?? {};
   await using mcp = sandbox && relay && (await openMcp({ task, sandbox, openRelay: relay.open, version, signal }));
   Object.assign(specs, mcp?.tools);
-  missing.push(...(mcp?.unavailable ?? []));
+  unavailable.push(...(mcp?.unavailable ?? []));
   if (prepared) {
     const names = { skills: skills.map(({ name }) => name), mcpServers: mcp?.available ?? [] };
-    const offered = { instructions: prepared.instructionChars > 0, ...names };
-    report({ type: "milestone", name: "context_offered", detail: offered });
+    const detail = { instructions: prepared.instructionChars > 0, ...names };
+    report({ type: "milestone", name: "context_offered", detail });
   }
   // Checks that pass before the agent starts aren't its achievement.
   await checkGoal(session, "before");
-  const system = { role: "system" as const, content: toInstructions(task, tools, missing) };
+  const system = { role: "system" as const, content: toInstructions(task, tools, unavailable) };
   const messages = [fromUser(toFirstMessage(task, skills))];
-  const model = await toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
-  const toolbox = await createToolbox(specs, { nextId, signal, report: count });
-  const sent = new Set<string>();
-  let room = defaultMaxChars;
+  const model = await toModel(means.model, (limit) => notices.add(limitNames[limit] ?? limit));
+  const toolbox = await createToolbox(specs, { nextId, signal, report: countAndReport });
+  const sentNotices = new Set<string>();
+  let maxChars = defaultMaxChars;
   let failures = 0;
-  let silent = 0;
+  let idleTurns = 0;
   let ending: Ending | null = null;
   while (!ending) {
     signal.throwIfAborted();
-    const fresh = [...notices].filter((notice) => !sent.has(notice));
-    if (fresh.length > 0) {
-      messages.push(fromUser(`The run has almost used up ${fresh.join(" and ")}. Wrap up now and call finish.`));
-      for (const notice of fresh) sent.add(notice);
+    const newNotices = [...notices].filter((notice) => !sentNotices.has(notice));
+    if (newNotices.length > 0) {
+      messages.push(fromUser(`The run has almost used up ${newNotices.join(" and ")}. Wrap up now and call finish.`));
+      for (const notice of newNotices) sentNotices.add(notice);
     }
-    removeOldResults(messages, room);
+    removeOldResults(messages, maxChars);
     const prompt = [system, ...withCachePoint(messages)];
-    const step: StepEnd = await takeStep(model, prompt, { toolbox, report: count, signal, maxTextChars });
+    const step: StepEnd = await takeStep(model, prompt, { toolbox, report: countAndReport, signal, maxTextChars });
     if (step.kind === "over_budget") {
       if (calls === 0) throw new AgentFailure("budget", `${step.message} before any work was done`);
       ending = { outcome: "goal_not_met", reason: `The run reached a limit: ${step.message}.` };
     } else if (step.kind === "failed") {
-      const less = step.isTooLong ? findSmallerLimit(messages) : null;
-      if (less !== null) {
-        room = less;
+      const smallerLimit = step.isTooLong ? findSmallerLimit(messages) : null;
+      if (smallerLimit !== null) {
+        maxChars = smallerLimit;
         continue;
       }
       if (step.final || ++failures >= maxFailures)
@@ -150,11 +150,11 @@ async function work(
     } else {
       failures = 0;
       messages.push(...step.messages);
-      silent = step.calls > 0 ? 0 : silent + 1;
-      if (finished) ending = finished;
-      else if (silent >= maxIdleTurns)
+      idleTurns = step.calls > 0 ? 0 : idleTurns + 1;
+      if (finishEnding) ending = finishEnding;
+      else if (idleTurns >= maxIdleTurns)
         ending = { outcome: "goal_not_met", reason: "The model stopped without calling finish." };
-      else if (silent > 0)
+      else if (idleTurns > 0)
         messages.push(fromUser("Continue with your tools, or call finish if you are done or cannot get any further."));
     }
   }

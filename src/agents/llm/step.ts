@@ -27,7 +27,7 @@ export type StepEnd =
 type Terms = { toolbox: Toolbox; report: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
 
 type PartOf<Role> = Extract<LanguageModelV4Message, { role: Role }>["content"][number];
-/** A part of a response, as the model is reminded of it. Its calls have not been run. */
+/** A part of a response, as it stays in the conversation. Its calls have not been run. */
 type Part = Exclude<PartOf<"assistant">, { type: "tool-call" }> | LanguageModelV4ToolCall;
 type TextPart = Extract<Part, { type: "text" | "reasoning" }>;
 
@@ -48,8 +48,8 @@ export async function takeStep(
       toolChoice: { type: "auto" },
       abortSignal: signal,
     });
-    parts = await readResponse(stream, (type, whole) => {
-      const text = whole.trim().slice(0, maxTextChars);
+    parts = await readResponse(stream, (type, fullText) => {
+      const text = fullText.trim().slice(0, maxTextChars);
       if (text !== "")
         report(type === "reasoning" ? { type: "thought", text, by: "model" } : { type: "message", text });
     });
@@ -81,8 +81,8 @@ async function readResponse(
   onText: (type: "text" | "reasoning", text: string) => void,
 ): Promise<Part[]> {
   const parts: Part[] = [];
-  const open = new Map<string, TextPart>();
-  let failed: unknown;
+  const openTexts = new Map<string, TextPart>();
+  let streamError: unknown;
   let reason: string | null = null;
   for await (const part of stream) {
     switch (part.type) {
@@ -94,14 +94,14 @@ async function readResponse(
       case "reasoning-end": {
         const type = part.type.startsWith("text") ? "text" : "reasoning";
         const key = `${type} ${part.id}`;
-        const text: TextPart = open.get(key) ?? { type, text: "" };
-        if (!open.has(key)) parts.push(text);
-        open.set(key, text);
+        const text: TextPart = openTexts.get(key) ?? { type, text: "" };
+        if (!openTexts.has(key)) parts.push(text);
+        openTexts.set(key, text);
         if ("delta" in part) text.text += part.delta;
         // Signatures of thoughts, which the provider wants back.
         if (part.providerMetadata) text.providerOptions = part.providerMetadata;
         if (!part.type.endsWith("-end")) break;
-        open.delete(key);
+        openTexts.delete(key);
         onText(type, text.text);
         break;
       }
@@ -116,23 +116,23 @@ async function readResponse(
         break;
       }
       case "error":
-        failed = part.error;
+        streamError = part.error;
         break;
       case "finish":
         reason = part.finishReason.unified;
     }
   }
-  for (const { type, text } of open.values()) onText(type, text);
+  for (const { type, text } of openTexts.values()) onText(type, text);
   const hasCalls = parts.some(({ type }) => type === "tool-call");
-  if (failed !== undefined) throw failed;
-  if (!hasCalls && (reason === null || incomplete.has(reason))) throw new Error("the response is incomplete");
+  if (streamError !== undefined) throw streamError;
+  if (!hasCalls && (reason === null || incompleteReasons.has(reason))) throw new Error("the response is incomplete");
   return parts.filter((part) => !("text" in part) || part.text !== "" || part.providerOptions);
 }
 
-const incomplete = new Set(["error", "interrupted", "other"]);
+const incompleteReasons = new Set(["error", "interrupted", "other"]);
 
 /** Wordings of Anthropic, OpenAI, Google, vLLM, llama.cpp and OpenRouter. */
-const tooLong =
+const tooLongMessage =
   /context (length|window|size)|prompt is too long|too many tokens|input token count|maximum number of tokens/i;
 
 function toFailure(error: unknown): StepEnd {
@@ -145,7 +145,7 @@ function toFailure(error: unknown): StepEnd {
   const cause = status === 401 || status === 403 ? "credentials" : "infrastructure";
   const final = status !== undefined && status >= 400 && status < 500 && ![408, 409, 429].includes(status);
   const isBusy = status !== undefined && status >= 400;
-  const isTooLong = status === 413 || (status === 400 && tooLong.test(message));
+  const isTooLong = status === 413 || (status === 400 && tooLongMessage.test(message));
   return {
     kind: "failed",
     cause,
@@ -171,10 +171,10 @@ export async function pauseAfter(
   signal: AbortSignal,
 ): Promise<void> {
   const ms = Math.min(retryAfterMs ?? (isBusy ? busyPauseMs : pauseMs) * 2 ** (failures - 1), longestPauseMs);
-  const aborted = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => aborted.resolve(), { once: true });
-  const timer = setTimeout(aborted.resolve, ms);
-  await aborted.promise;
+  const pauseEnd = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => pauseEnd.resolve(), { once: true });
+  const timer = setTimeout(pauseEnd.resolve, ms);
+  await pauseEnd.promise;
   clearTimeout(timer);
   signal.throwIfAborted();
 }

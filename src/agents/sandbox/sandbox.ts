@@ -10,7 +10,7 @@ import { ownExecutable } from "./own-executable.ts";
 import { killTree, signalBelow } from "./process-tree.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { commonVariables, madeFiles, trustBinds } from "./surroundings.ts";
-import { enter, pathOf } from "./workspace.ts";
+import { enterCommand, pathOf } from "./workspace.ts";
 
 /** The available isolation. `none`: no shell, browser or files; `detail` says why and how to fix it. */
 export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
@@ -137,7 +137,7 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   ];
   const bridge = program ? [...program.argv, "__bridge", "--"] : [];
   const inner = [bwrap, "--args", "3", "--", ...rlimits(limits, isMounted), ...bridge, ...run.argv];
-  const outer = ["--", ...(workspace ? enter(workspace) : []), ...(asRoot ? asNobody(bwrap, binds) : [])];
+  const outer = ["--", ...(workspace ? enterCommand(workspace) : []), ...(asRoot ? asNobody(bwrap, binds) : [])];
   const join =
     'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; echo 1000 >/proc/self/oom_score_adj; exec "$@"';
   const child = Bun.spawn(["/bin/sh", "-c", join, "sh", ...(cgroup?.entrances ?? []), ...outer, ...inner], {

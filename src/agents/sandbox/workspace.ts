@@ -6,7 +6,7 @@ import type { AgentContext, SandboxMeans, Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 
 /** A workspace in memory is opened only if this many times its size is free. */
-const reserve = 2;
+const reserveFactor = 2;
 
 type OpenWorkspace = Workspace & AsyncDisposable & { problem: string | null };
 
@@ -17,7 +17,7 @@ export const workspacesIn = (dataDir: string): string => join(dataDir, "workspac
 export const pathOf = ({ path, holder }: Workspace): string => (holder === null ? path : `/proc/${holder}/root${path}`);
 
 /** The command that runs another one where the workspace is mounted at its path. */
-export function enter({ holder }: Workspace): string[] {
+export function enterCommand({ holder }: Workspace): string[] {
   if (holder === null) return [];
   // An ordinary user gets the right to enter from the user namespace, which is the holder's too.
   const namespaces = process.getuid?.() === 0 ? ["--mount"] : ["--user", "--preserve-credentials", "--mount"];
@@ -36,18 +36,18 @@ export async function openWorkspace(folder: string, bytes: number): Promise<Open
   });
   // Less than the machine's in a container or a unit with a limit.
   const free = Math.min(process.availableMemory(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-  if (free < reserve * bytes) {
+  if (free < reserveFactor * bytes) {
     const mib = (size: number) => `${Math.floor(size / 1024 ** 2)} MiB`;
-    return onDisk(`${mib(free)} of memory are free, less than ${reserve} times its size of ${mib(bytes)}`);
+    return onDisk(`${mib(free)} of memory are free, less than ${reserveFactor} times its size of ${mib(bytes)}`);
   }
   const [bwrap, nsenter] = [Bun.which("bwrap"), Bun.which("nsenter")];
   if (!bwrap || !nsenter) return onDisk(`${bwrap ? "nsenter" : "bubblewrap"} is not installed`);
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
-  const own = uid === 0 ? [] : ["--unshare-user", "--uid", `${uid}`, "--gid", `${gid}`];
-  const mounted = ["--dev-bind", "/", "/", "--size", `${bytes}`, "--perms", "0700", "--tmpfs", path];
+  const userOptions = uid === 0 ? [] : ["--unshare-user", "--uid", `${uid}`, "--gid", `${gid}`];
+  const mountOptions = ["--dev-bind", "/", "/", "--size", `${bytes}`, "--perms", "0700", "--tmpfs", path];
   // Ends when this process does, because its input is closed then.
-  const held = ["sh", "-c", "echo $$; exec cat >/dev/null"];
-  const child = Bun.spawn([bwrap, ...own, ...mounted, "--die-with-parent", "--", ...held], {
+  const holderCommand = ["sh", "-c", "echo $$; exec cat >/dev/null"];
+  const child = Bun.spawn([bwrap, ...userOptions, ...mountOptions, "--die-with-parent", "--", ...holderCommand], {
     ...{ cwd: "/", env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" } },
     stdio: ["pipe", "pipe", "pipe"],
   });
@@ -61,7 +61,10 @@ export async function openWorkspace(folder: string, bytes: number): Promise<Open
     await close();
     return onDisk(await firstLine(child.stderr));
   }
-  const probe = Bun.spawn([...enter({ path, holder }), "true"], { cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
+  const probe = Bun.spawn([...enterCommand({ path, holder }), "true"], {
+    cwd: "/",
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   if ((await probe.exited) !== 0) {
     await close();
     return onDisk(await firstLine(probe.stderr));
@@ -86,9 +89,9 @@ export async function testWorkspace(bytes: number): Promise<string | null> {
 }
 
 /** A run's context with its workspace mounted, until it is disposed. `sandbox`: its means for commands; null: none. */
-type Mounted = AsyncDisposable & { context: AgentContext; sandbox: SandboxMeans | null };
+type MountedWorkspace = AsyncDisposable & { context: AgentContext; sandbox: SandboxMeans | null };
 
-export async function mountWorkspace({ limits }: Task, context: AgentContext): Promise<Mounted> {
+export async function mountWorkspace({ limits }: Task, context: AgentContext): Promise<MountedWorkspace> {
   const { means } = context;
   if (!means || !("workspace" in means.sandbox))
     return { context, sandbox: null, [Symbol.asyncDispose]: async () => {} };
