@@ -229,6 +229,6 @@ export const subscribable = eventTypes.filter((type) => type !== "destination.te
 export const payloadOf = ({ type, createdAt, data }: { type: string; createdAt: number; data: object }) =>
   JSON.stringify({ type, timestamp: new Date(createdAt).toISOString(), data });
 
-/** A text of at most `most` characters, for events and messages. */
+/** A text of at most `maxLength` characters, for events and messages. */
 export const cut = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, "")}…`;

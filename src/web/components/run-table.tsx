@@ -101,7 +101,7 @@ const groupsOf = (runs: RunLine[]): RunLine[][] => [
   ...Map.groupBy(runs, ({ evalRequestId }) => evalRequestId).values(),
 ];
 
-/** Heading of the runs of one evaluation. `shown`: those in this list. */
+/** Heading of the runs of one evaluation. `shown`: how many of them this list has. */
 const EvalRow = ({ run, shown, base, span }: { run: RunLine; shown: number; base: string; span: number }) => (
   <tr class="group" data-eval={run.evalRequestId}>
     <th scope="rowgroup" colSpan={span}>

@@ -10,7 +10,7 @@ export type Reader = { site: Site; viewer?: Viewer };
 
 type NavProps = Reader & { current: string | null; words?: string };
 
-/** Documentation sidebar. `current`: slug of the page shown. `words`: what was searched for. */
+/** Documentation sidebar. `current`: slug of the page shown. `words`: the text of the search. */
 export const DocsNav = ({ site, viewer, current, words = "" }: NavProps) => (
   <nav class="side" aria-label="Documentation">
     {viewer && (
