@@ -46,11 +46,11 @@ export async function* openPage(
       refusal ?? (await fetchUrl(fetcher, { ...request, accept: readerAccept, purpose: "task" }, log));
     if (!fetchResult.ok) {
       const { kind, message } = fetchResult;
-      const after = ownChoice.has(kind) ? [] : [errorEvent("fetch_page", message, url, transient.has(kind))];
+      const laterEvents = ownChoice.has(kind) ? [] : [errorEvent("fetch_page", message, url, transient.has(kind))];
       return {
         ok: false,
         output: { url, error: kind, message },
-        laterEvents: after,
+        laterEvents,
         value: { page: null, status: null, miss: kind, message },
       };
     }
@@ -59,9 +59,9 @@ export async function* openPage(
     if (status < 200 || status > 299) {
       const message = `${url} returned status ${status}`;
       const retryAfterMs = readRetryAfter(fetchResult.response.headers.get("retry-after"), session.context.now());
-      const after: AgentEvent[] = [errorEvent("fetch_page", message, url, status === 429 || status >= 500)];
+      const laterEvents: AgentEvent[] = [errorEvent("fetch_page", message, url, status === 429 || status >= 500)];
       if (status === 401 || status === 403)
-        after.push({
+        laterEvents.push({
           type: "interruption",
           question: `The page requires sign-in or blocks programs (status ${status})`,
           url,
@@ -69,7 +69,7 @@ export async function* openPage(
       return {
         ok: false,
         output: { url, status },
-        laterEvents: after,
+        laterEvents,
         value: { page: null, status, miss: null, message, retryAfterMs },
       };
     }
@@ -91,7 +91,7 @@ export async function* openPage(
   });
 }
 
-function describe(url: string, page: ReadPage): { output: Record<string, unknown>; after: AgentEvent[] } {
+function describe(url: string, page: ReadPage): { output: Record<string, unknown>; laterEvents: AgentEvent[] } {
   const output = {
     url,
     ...(page.url !== url && { answeredBy: page.url }),
@@ -105,21 +105,24 @@ function describe(url: string, page: ReadPage): { output: Record<string, unknown
     ...(page.problem && { problem: page.problem }),
   };
   if (page.problem === "empty")
-    return { output, after: [errorEvent("fetch_page", "The page has no text", url, false)] };
+    return { output, laterEvents: [errorEvent("fetch_page", "The page has no text", url, false)] };
   if (page.problem === "empty_shell") {
     const message = "The page has no text until its scripts have run, so readers without a browser see nothing";
-    return { output, after: [errorEvent("fetch_page", message, url, false)] };
+    return { output, laterEvents: [errorEvent("fetch_page", message, url, false)] };
   }
   if (page.problem === "soft_404") {
     const message = `The page says that it does not exist ("${cut(page.title, 100)}"), but its status indicates success`;
-    return { output, after: [errorEvent("fetch_page", message, url, false)] };
+    return { output, laterEvents: [errorEvent("fetch_page", message, url, false)] };
   }
   if (page.problem === "sign_in") {
     const question = "The page shows a sign-in form instead of its content";
-    return { output, after: [errorEvent("fetch_page", question, url, false), { type: "interruption", question, url }] };
+    return {
+      output,
+      laterEvents: [errorEvent("fetch_page", question, url, false), { type: "interruption", question, url }],
+    };
   }
   const detail = { url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
-  return { output, after: [{ type: "milestone", name: "page_read", detail }] };
+  return { output, laterEvents: [{ type: "milestone", name: "page_read", detail }] };
 }
 
 /** Whether a page with the same text was read under another URL. */
