@@ -18,8 +18,8 @@ const vagueText =
 const rawTarget = /(?:\]\(\s*<?|href="|<|^ {0,3}\[[^\]]{1,300}\]:\s*<?|<loc>)([^\s()<>"]{1,2000})/g;
 
 /**
- * How to correct dead links, as far as what was read shows where each should lead. `read` are the pages
- * that could be read, `lists` other texts with links.
+ * How to correct dead links, as far as what was read shows where each should lead. `pages` are those
+ * that could be read, `listings` other texts with links.
  */
 export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], listings: LinkSource[]): LinkEdit[] {
   if (deadLinks.length === 0) return [];
@@ -102,7 +102,7 @@ function partsOf(address: string): [origin: string, folder: string, name: string
   ];
 }
 
-/** Whether two words differ in at most `most` letters that were added, removed or replaced. */
+/** Whether two words differ in at most `maxDifferences` letters that were added, removed or replaced. */
 function isSimilar(a: string, b: string, maxDifferences: number): boolean {
   if (Math.abs(a.length - b.length) > maxDifferences) return false;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

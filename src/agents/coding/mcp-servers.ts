@@ -45,7 +45,7 @@ const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers
   }),
 };
 
-/** Tables of a TOML file. JSON texts without control characters are TOML texts. `inherited`: variables that servers inherit. */
+/** Tables of a TOML file. JSON texts without control characters are TOML texts. `inheritedVariables`: variables that servers inherit. */
 function toToml(servers: Servers, inheritedVariables: string[]): string {
   const tables = Object.entries(servers).map(([name, { url, command, args = [], env }]) => {
     const lines =

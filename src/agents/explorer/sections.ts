@@ -300,7 +300,7 @@ function toMatch(
 /** What each term of the goal contributes to a share, and what all of them contribute without synonyms. */
 type Weights = { perTerm: number[]; total: number };
 
-/** `exact`: the terms that occur literally; the others occur as a synonym. */
+/** `literalTerms`: the terms that occur literally; the others occur as a synonym. */
 const toWeights = (weights: number[], literalTerms: TermSet): Weights => ({
   perTerm: weights.map((weight, index) => weight * (literalTerms & (1 << index) ? 1 : synonymWeight)),
   total: weights.reduce((sum, weight) => sum + weight, 0) || 1,

@@ -32,7 +32,7 @@ export function commandsOf(code: string): string | null {
   return commandLines.length > 0 ? commandLines.join("\n") : null;
 }
 
-/** `picked`: the commands were extracted, so the parser's line numbers don't match the sample. */
+/** `isExtracted`: the commands were extracted, so the parser's line numbers don't match the sample. */
 async function judgeShell(code: string, isExtracted: boolean): Promise<ParseResult> {
   const { parse } = await import("unbash");
   const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");

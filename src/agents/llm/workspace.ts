@@ -12,7 +12,7 @@ const defaultSeconds = 120;
 const maxSeconds = 240;
 
 type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isStreamed?: boolean };
-/** `stopped`: why it was stopped. */
+/** `stopCause`: why it was stopped. */
 type JobResult = { exitCode: number; stdout: string; stderr: string; stopCause: string | null };
 
 /** A path below /workspace; null if it is invalid or leads out of it. */

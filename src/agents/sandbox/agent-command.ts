@@ -30,7 +30,7 @@ const nestingNamespaces = "--unshare-user --unshare-net --unshare-pid --unshare-
 
 /**
  * The command that runs `argv` in a sandbox for a process that parses pages, like that of commands. It sees /usr, a few files of /etc,
- * `own` and what its run needs, has no network, and writes only to the folders of its run and to memory. `nesting`: null if it starts no
+ * `executableBinds` and what its run needs, has no network, and writes only to the folders of its run and to memory. `nesting`: null if it starts no
  * further sandboxes. Null without bubblewrap.
  */
 export function toSandboxCommand(
