@@ -8,7 +8,7 @@ import { count, line, list, percent, sentence } from "./text.ts";
 /** Sentences about the results. Every statement is counted from events; none is guessed. */
 export function narrate(facts: Facts, measured: Measured, frictions: Friction[]) {
   const nullNotice = nullNoticeOf(facts, measured);
-  const judgeTexts = facts.judgement?.verdict?.words;
+  const judgeTexts = facts.judgement?.verdict?.texts;
   const withJudgeText = (ruleText: string, judgeText: string | undefined) =>
     judgeText ? `${ruleText} The judge: ${sentence(judgeText)}` : ruleText;
   return {

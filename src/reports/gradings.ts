@@ -24,7 +24,7 @@ export const listGradings = (ctx: Context, org: OrgId, slug: string): GradingLis
   gradingsOfReport(ctx, getReportRow(ctx.db, org, slug));
 
 /** A report with another of its gradings: the newest one of a methodology, by its ID or the start of its hash. Throws not_found. */
-export function getGraded(ctx: Context, org: OrgId, slug: string, methodology: string): Report {
+export function getReportByMethodology(ctx: Context, org: OrgId, slug: string, methodology: string): Report {
   const currentReport = getReport(ctx, org, slug);
   const row = getReportRow(ctx.db, org, slug);
   const rows = listGradingRows(ctx.db, row);

@@ -31,7 +31,7 @@ export type Step = {
 };
 
 /** `left`: number of pages that are not listed. */
-export type PagesVisited = { steps: Step[]; left: number };
+export type PagesVisited = { steps: Step[]; unlisted: number };
 
 const maxEvents = 3000;
 const maxSteps = 120;
@@ -57,18 +57,18 @@ export function getPagesVisited({ db }: Context, { events }: StoredSession): Pag
 function toPagesVisited(events: SessionEvent[]): PagesVisited {
   const facts = factsOf(events);
   const titles = new Map(facts.pages.map(({ url, title }) => [pageKey(url), title]));
-  const astray = new Set(uselessPages(facts));
+  const uselessKeys = new Set(uselessPages(facts));
   const { goalAnswer } = facts;
-  const goal = new Set(
+  const answerKeys = new Set(
     goalAnswer?.state === "likely" ? goalAnswer.sections.map(({ url }) => url !== null && pageKey(url)) : [],
   );
   const kindOf = (http: Http, page: string): StepKind =>
-    hasFailed(http) ? "missed" : goal.has(page) ? "goal" : astray.has(page) ? "astray" : "read";
+    hasFailed(http) ? "missed" : answerKeys.has(page) ? "goal" : uselessKeys.has(page) ? "astray" : "read";
   const requests = facts.taskRequests.filter((http) => !(isProbe(http) && hasFailed(http)));
   const visits = Map.groupBy(requests, (http) => pageKey(http.url));
   const steps: Step[] = [];
   const positions = new Map<string, number>();
-  for (const [page, [first, ...again]] of [...visits].slice(0, maxSteps)) {
+  for (const [page, [first, ...repeatVisits]] of [...visits].slice(0, maxSteps)) {
     if (first === undefined) continue;
     const { seq, url, status, ms, bytes, provenance, foundOn } = first;
     const parent = (foundOn === null ? undefined : positions.get(pageKey(foundOn))) ?? null;
@@ -76,8 +76,8 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
     positions.set(page, steps.length);
     steps.push({
       ...{ url, title: titles.get(page) ?? null, kind: kindOf(first, page), seq, status, ms, bytes },
-      ...{ visits: 1 + again.length, provenance, parent, depth },
+      ...{ visits: 1 + repeatVisits.length, provenance, parent, depth },
     });
   }
-  return { steps, left: visits.size - steps.length };
+  return { steps, unlisted: visits.size - steps.length };
 }

@@ -7,14 +7,14 @@ import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { getArtifact, toArtifactAnswer } from "./artifacts.ts";
-import { getGraded, listGradings, pinGrading } from "./gradings.ts";
+import { getReportByMethodology, listGradings, pinGrading } from "./gradings.ts";
 import { listReports } from "./lists.ts";
 import { getReport, setReportStatus } from "./reports.ts";
 import { GradingList, Report, ReportPatch, ReportSummary, reportFilter } from "./schema.ts";
 import { getSession, getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./trace-schema.ts";
 
-const path = Type.Object({ slug: Type.String() });
+const reportPath = Type.Object({ slug: Type.String() });
 
 const methodologyQuery = Type.Object({
   methodology: Type.Optional(
@@ -53,9 +53,9 @@ export const reportRoutes = (ctx: Context) =>
       ({ request, params: { slug }, query: { methodology } }) =>
         methodology === undefined
           ? getReport(ctx, orgOf(request), slug)
-          : getGraded(ctx, orgOf(request), slug, methodology),
+          : getReportByMethodology(ctx, orgOf(request), slug, methodology),
       {
-        params: path,
+        params: reportPath,
         query: methodologyQuery,
         ...operation("Reports", "getReport", "Get a report with scores, friction points and recommended fixes", {
           200: Report,
@@ -64,7 +64,7 @@ export const reportRoutes = (ctx: Context) =>
       },
     )
     .get("/api/v1/reports/:slug/gradings", ({ request, params }) => listGradings(ctx, orgOf(request), params.slug), {
-      params: path,
+      params: reportPath,
       ...operation("Reports", "listGradings", "List the gradings of a report and how consistent its judges are", {
         200: GradingList,
         ...errors(404),
@@ -74,7 +74,7 @@ export const reportRoutes = (ctx: Context) =>
       "/api/v1/reports/:slug",
       ({ request, params, body }) => changeReport(ctx, orgOf(request), params.slug, body),
       {
-        params: path,
+        params: reportPath,
         ...jsonBody(ReportPatch),
         ...operation(
           "Reports",
@@ -91,7 +91,7 @@ export const reportRoutes = (ctx: Context) =>
       "/api/v1/reports/:slug/trace",
       ({ request, params, query }) => getTrace(ctx, getSession(ctx, orgOf(request), params.slug), query),
       {
-        params: path,
+        params: reportPath,
         query: Type.Object(traceQuery),
         ...operation(
           "Reports",
@@ -111,14 +111,14 @@ export const reportRoutes = (ctx: Context) =>
           slug: Type.String(),
           name: Type.String({ description: "Name from the artifact field of an event" }),
         }),
-        ...picture(
+        ...withImageResponse(
           operation("Reports", "getArtifact", "Get a screenshot or the workspace diff of the session", errors(404)),
         ),
       },
     );
 
 /** Documents the one response that isn't JSON. */
-const picture = <T extends { detail: { responses: object } }>(of: T): T => ({
+const withImageResponse = <T extends { detail: { responses: object } }>(of: T): T => ({
   ...of,
   detail: {
     ...of.detail,

@@ -10,14 +10,14 @@ import { Id, Moment, mapOf, Nullable, OneOf, Score, Time, Url } from "../schema.
 import { Advice, Graded, ReportDimension } from "./grade-schema.ts";
 import { JudgeVariance } from "./judge-variance.ts";
 
-const { judge, lost, wordings, context, ...main } = Graded.properties;
+const { judge, lost, wordings, context, ...runReportFields } = Graded.properties;
 
 /** The report as part of a run. */
 export const RunReport = Type.Object(
   {
     slug: Type.String(),
     url: Url,
-    ...main,
+    ...runReportFields,
     dimensions: Type.Array(ReportDimension),
     status: OneOf(reportStatuses),
   },

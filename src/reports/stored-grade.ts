@@ -20,7 +20,7 @@ function shownGrade(tx: Db | Tx, report: ReportRow): StoredGrade {
     .where(eq(frictionPoints.reportId, report.id))
     .orderBy(asc(frictionPoints.position))
     .all();
-  const advice = tx
+  const fixes = tx
     .select()
     .from(recommendations)
     .where(eq(recommendations.reportId, report.id))
@@ -29,7 +29,7 @@ function shownGrade(tx: Db | Tx, report: ReportRow): StoredGrade {
   return {
     ...pickGraded(report),
     frictions: points.map((row) => toFriction(row)),
-    recommendations: advice.map(({ orgId: _org, reportId: _report, ...each }) => each),
+    recommendations: fixes.map(({ orgId: _org, reportId: _report, ...each }) => each),
   };
 }
 
@@ -44,22 +44,22 @@ export function listGradingRows(tx: Db | Tx, report: ReportRow): GradingRow[] {
 
 /** A grade with IDs. Items that are identical in another grading of the report keep their ID, so that links stay valid. */
 export function withIds(
-  { frictions, recommendations: advice, exposure: _, ...grade }: Grade,
+  { frictions, recommendations: fixes, exposure: _, ...grade }: Grade,
   earlier: GradingRow[],
   newId: () => string,
 ): StoredGrade {
   const ids = new Map(earlier.flatMap(({ grade }) => grade.frictions.map((each) => [each.fingerprint, each.id])));
-  const adviceIds = new Map(
+  const fixIds = new Map(
     earlier.flatMap(({ grade }) => grade.recommendations.map((each) => [frictionKey(each.frictionIds), each.id])),
   );
   const points = frictions.map((each) => ({ ...each, id: ids.get(each.fingerprint) ?? newId() }));
-  const idOf = new Map(points.map(({ fingerprint, id }) => [fingerprint, id]));
+  const idByFingerprint = new Map(points.map(({ fingerprint, id }) => [fingerprint, id]));
   return {
     ...grade,
     frictions: points,
-    recommendations: advice.map(({ frictions: proves, ...each }) => {
-      const frictionIds = proves.map((print) => idOf.get(print) as string);
-      return { ...each, id: adviceIds.get(frictionKey(frictionIds)) ?? newId(), frictionIds };
+    recommendations: fixes.map(({ frictions: fingerprints, ...each }) => {
+      const frictionIds = fingerprints.map((fingerprint) => idByFingerprint.get(fingerprint) as string);
+      return { ...each, id: fixIds.get(frictionKey(frictionIds)) ?? newId(), frictionIds };
     }),
   };
 }

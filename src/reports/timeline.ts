@@ -7,7 +7,7 @@ import { splitJudging } from "../grading/judge/judge.ts";
 import { toSessionEvent } from "./session-events.ts";
 import { field, hasFailed, readInTurns, type StoredSession, toolName } from "./trace.ts";
 
-type Counted<T> = { name: T; events: number };
+type EventCount<T> = { name: T; events: number };
 
 /** An overview of a whole session. */
 export type Timeline = {
@@ -15,9 +15,9 @@ export type Timeline = {
   durationMs: number;
   /** Cost of the model calls; null: there were none, or the price of one is unknown. */
   costUsd: number | null;
-  types: Counted<EventType>[];
-  sources: Counted<EventSource>[];
-  tools: Counted<string>[];
+  types: EventCount<EventType>[];
+  sources: EventCount<EventSource>[];
+  tools: EventCount<string>[];
   /** First event of each failure, in order. The report counts the same failures. */
   failures: number[];
   /** All events of these failures. */
@@ -35,7 +35,7 @@ const timelines = new Map<string, Promise<Timeline>>();
 
 export function getTimeline(ctx: Context, session: StoredSession): Promise<Timeline> {
   const { report, notice } = session;
-  const timeline = (notice === null ? timelines.get(report.id) : undefined) ?? make(ctx, session);
+  const timeline = (notice === null ? timelines.get(report.id) : undefined) ?? buildTimeline(ctx, session);
   timelines.delete(report.id);
   if (notice === null) timelines.set(report.id, timeline);
   timeline.catch(() => timelines.delete(report.id));
@@ -46,12 +46,12 @@ export function getTimeline(ctx: Context, session: StoredSession): Promise<Timel
 /** The failures as grading counts them, from only the events and fields that this takes. */
 async function failuresOf(ctx: Context, stored: StoredSession) {
   const { seq, type, data } = sessionEvents;
-  const isWhole = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
+  const needsAllFields = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
   const input = sql`json_object('url', ${field("input.url")}, 'method', ${field("input.method")})`;
   const calls = sql<string>`json_object('id', ${field("id")}, 'tool', ${field("tool")}, 'input', ${input})`;
   const tests = sql<string>`json_remove(${data}, '$.body', '$.headers')`;
   const isTest = and(eq(type, "http"), sql`${field("purpose")} = 'check'`, sql`${hasFailed} = 0`);
-  const partly = (fields: SQL<string>, where: SQL | undefined) =>
+  const selectFields = (fields: SQL<string>, where: SQL | undefined) =>
     ctx.db
       .select({ seq, at: sessionEvents.at, tMs: sessionEvents.tMs, type, source: sessionEvents.source, fields })
       .from(sessionEvents)
@@ -59,18 +59,18 @@ async function failuresOf(ctx: Context, stored: StoredSession) {
       .all()
       .map(({ fields, ...row }) => ({ ...JSON.parse(fields), ...row }) as SessionEvent);
   const session = await readInTurns(ctx, stored, (part) => [
-    ...ctx.db.select().from(sessionEvents).where(and(part, isWhole)).all().map(toSessionEvent),
-    ...partly(calls, and(part, eq(type, "tool_call"))),
-    ...partly(tests, and(part, isTest)),
+    ...ctx.db.select().from(sessionEvents).where(and(part, needsAllFields)).all().map(toSessionEvent),
+    ...selectFields(calls, and(part, eq(type, "tool_call"))),
+    ...selectFields(tests, and(part, isTest)),
   ]);
   return factsOf(splitJudging(session.sort((a, b) => a.seq - b.seq)).session).failures;
 }
 
-async function make(ctx: Context, session: StoredSession): Promise<Timeline> {
+async function buildTimeline(ctx: Context, session: StoredSession): Promise<Timeline> {
   const { events } = session;
   const failures = await failuresOf(ctx, session);
   const { seq, tMs, type, source, data } = sessionEvents;
-  const all = ctx.db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
+  const eventRows = ctx.db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
   const rows = ctx.db
     .select({ tool: toolName })
     .from(sessionEvents)
@@ -82,19 +82,19 @@ async function make(ctx: Context, session: StoredSession): Promise<Timeline> {
     .where(and(events, eq(type, "usage")))
     .all();
   const isPriced = costs.length > 0 && costs.every(({ usd }) => usd !== null);
-  const firsts = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
-  const durationMs = all.reduce((most, row) => Math.max(most, row.tMs), 0);
-  const times = new Map(all.map((row) => [row.seq, row.tMs]));
+  const firstSeqs = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
+  const durationMs = eventRows.reduce((max, row) => Math.max(max, row.tMs), 0);
+  const times = new Map(eventRows.map((row) => [row.seq, row.tMs]));
   return {
-    events: all.length,
+    events: eventRows.length,
     durationMs,
     costUsd: isPriced ? costs.reduce((sum, { usd }) => sum + (usd ?? 0), 0) : null,
-    types: tally(
-      all.map((row) => row.type),
+    types: countByName(
+      eventRows.map((row) => row.type),
       eventTypes,
     ),
-    sources: tally(
-      all.map((row) => row.source),
+    sources: countByName(
+      eventRows.map((row) => row.source),
       eventSources,
     ),
     tools: [
@@ -105,15 +105,15 @@ async function make(ctx: Context, session: StoredSession): Promise<Timeline> {
     ]
       .map(([name, calls]) => ({ name, events: calls.length }))
       .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
-    failures: firsts,
+    failures: firstSeqs,
     failedEvents: new Set(failures.flatMap(({ seqs }) => seqs)),
-    slices: slicesOf(all, new Set(firsts), durationMs),
+    slices: slicesOf(eventRows, new Set(firstSeqs), durationMs),
     tMsOf: (seq) => times.get(seq) ?? 0,
   };
 }
 
 /** How often each value of a closed set occurs in a list, in the order of the set, without zeros. */
-function tally<T extends string>(list: T[], names: readonly T[]): Counted<T>[] {
+function countByName<T extends string>(list: T[], names: readonly T[]): EventCount<T>[] {
   const counts = Map.groupBy(list, (name) => name);
   return names.flatMap((name) => {
     const events = counts.get(name)?.length ?? 0;
@@ -124,9 +124,9 @@ function tally<T extends string>(list: T[], names: readonly T[]): Counted<T>[] {
 function slicesOf(all: { seq: number; tMs: number }[], failures: Set<number>, durationMs: number): Timeline["slices"] {
   const slices: Timeline["slices"] = Array.from({ length: slicesShown }, () => null);
   for (const { seq, tMs } of all) {
-    const at = Math.min(slicesShown - 1, Math.floor((tMs / Math.max(1, durationMs)) * slicesShown));
-    const slice = slices[at] ?? { fromSeq: seq, events: 0, failures: 0 };
-    slices[at] = slice;
+    const sliceIndex = Math.min(slicesShown - 1, Math.floor((tMs / Math.max(1, durationMs)) * slicesShown));
+    const slice = slices[sliceIndex] ?? { fromSeq: seq, events: 0, failures: 0 };
+    slices[sliceIndex] = slice;
     slice.events++;
     if (failures.has(seq)) slice.failures++;
   }

@@ -6,7 +6,7 @@ type Event = Trace["events"][number];
 export type Turn = { events: Event[] };
 
 /** A message of a call is its output. */
-const isSpoken = (event: Event) => event.type === "thought" || (event.type === "message" && !("id" in event));
+const isAgentText = (event: Event) => event.type === "thought" || (event.type === "message" && !("id" in event));
 
 /**
  * Consecutive events as turns: thoughts and model usage, the calls that follow, and all that belongs to them. A turn
@@ -16,26 +16,26 @@ export function turnsOf(events: Event[]): Turn[] {
   const turns: Turn[] = [];
   let turn: Turn | undefined;
   let hasActed = false;
-  let open = 0;
+  let openCalls = 0;
   for (const event of events) {
     const { type } = event;
-    const begins =
+    const startsTurn =
       turn === undefined ||
       type === "end" ||
-      (hasActed && open <= 0 && (type === "tool_call" || type === "usage" || isSpoken(event)));
-    if (begins) {
+      (hasActed && openCalls <= 0 && (type === "tool_call" || type === "usage" || isAgentText(event)));
+    if (startsTurn) {
       turn = { events: [] };
       turns.push(turn);
       hasActed = false;
-      open = 0;
+      openCalls = 0;
     }
     turn?.events.push(event);
     if (type === "tool_call") {
       hasActed = true;
-      open++;
+      openCalls++;
     } else if (type === "tool_result") {
       hasActed = true;
-      open--;
+      openCalls--;
     }
   }
   return turns;

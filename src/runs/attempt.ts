@@ -16,7 +16,7 @@ import { countEvent, createRunLimits, finalEventsOf, startClocks, stopClocks } f
 import type { RunRow } from "./run-row.ts";
 import { openSession } from "./session.ts";
 import { budgetObjection, budgetOfRun } from "./spending.ts";
-import { createWaitNotes } from "./waiting.ts";
+import { createWaitWriter } from "./waiting.ts";
 
 /** What runs the agents of a service. */
 export type RunHost = {
@@ -138,7 +138,7 @@ async function followAgent(
   const { run, lease, stop, task, writer, runLimits, ended } = attempt;
   const failed = AbortSignal.any([stop, ended.signal]);
   const signal = AbortSignal.any([failed, runLimits.stopper.signal]);
-  const noteWait = createWaitNotes(ctx, run.id, attempt.mayWrite);
+  const noteWait = createWaitWriter(ctx, run.id, attempt.mayWrite);
   let version: string | null = null;
   const order: SessionOrder = {
     id: `${run.id}-${lease.attempt}`,

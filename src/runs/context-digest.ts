@@ -72,9 +72,9 @@ export function contextDigestOf(
 
 /** SHA-256 of a value in hex. The order of keys does not matter. */
 export const hashOf = (value: unknown): string =>
-  new Bun.CryptoHasher("sha256").update(JSON.stringify(value, sorted)).digest("hex");
+  new Bun.CryptoHasher("sha256").update(JSON.stringify(value, sortKeys)).digest("hex");
 
-const sorted = (_: string, item: unknown): unknown =>
+const sortKeys = (_: string, item: unknown): unknown =>
   item && typeof item === "object" && !Array.isArray(item)
     ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
     : item;

@@ -39,9 +39,9 @@ export async function getEstimate(
 function estimateAgent(ctx: Context, org: OrgId, prompt: PromptRow, agent: PromptAgent): Promise<AgentEstimate> {
   const { firstRequestTokens = null } = listAgentChoices(ctx.agents).find(({ id }) => id === agent.agent) ?? {};
   const basics = { agent: agent.agent, model: agent.model, firstRequestTokens };
-  const earlier = listEarlierRuns(ctx, org, prompt.id, agent);
-  return earlier.length > 0
-    ? Promise.resolve({ ...basics, ...estimateFromRuns(earlier) })
+  const earlierRuns = listEarlierRuns(ctx, org, prompt.id, agent);
+  return earlierRuns.length > 0
+    ? Promise.resolve({ ...basics, ...estimateFromRuns(earlierRuns) })
     : estimateFromLimits(ctx, org, prompt, basics);
 }
 
@@ -64,16 +64,16 @@ function listEarlierRuns({ db }: Context, org: OrgId, promptId: string, { agent,
     .slice(0, maxRuns);
 }
 
-function estimateFromRuns(earlier: ReturnType<typeof listEarlierRuns>) {
-  const seconds = earlier.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
-  const costs = earlier.flatMap(({ metrics, judge }) =>
+function estimateFromRuns(earlierRuns: ReturnType<typeof listEarlierRuns>) {
+  const seconds = earlierRuns.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
+  const costs = earlierRuns.flatMap(({ metrics, judge }) =>
     metrics.costUsd === null || judge?.costUsd === null ? [] : metrics.costUsd + (judge?.costUsd ?? 0),
   );
   return {
     basis: "earlier runs" as const,
-    of: earlier.length,
+    of: earlierRuns.length,
     seconds: rangeOf(seconds),
-    costUsd: costs.length === earlier.length ? rangeOf(costs) : null,
+    costUsd: costs.length === earlierRuns.length ? rangeOf(costs) : null,
   };
 }
 
@@ -147,26 +147,26 @@ const rangeOf = (values: number[]) => ({
 /** An estimate in one line, for a person. */
 export function describeEstimate({ others, ...first }: Estimate): string {
   if (others.length === 0) return describeAgent(first);
-  return [first, ...others].map((each) => `${nameOf(each)}: ${describeAgent(each)}`).join("; ");
+  return [first, ...others].map((each) => `${agentName(each)}: ${describeAgent(each)}`).join("; ");
 }
 
-const nameOf = ({ agent, model }: AgentEstimate): string => (model === null ? agent : `${agent} with ${model}`);
+const agentName = ({ agent, model }: AgentEstimate): string => (model === null ? agent : `${agent} with ${model}`);
 
 function describeAgent({ basis, of, seconds, costUsd }: AgentEstimate): string {
   const usd = (value: number) => `$${value.toFixed(value < 0.1 ? 4 : 2)}`;
   const minutes = (value: number) => (value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`);
 
-  const spread = (low: string, high: string) => (low === high ? "" : ` (${low} to ${high})`);
+  const rangeText = (low: string, high: string) => (low === high ? "" : ` (${low} to ${high})`);
   const format = (range: Estimate["seconds"], unit: (value: number) => string) =>
     range.median === null
       ? `${range.low === null ? "" : `at least ${unit(range.low)} and `}at most ${unit(range.high)}`
-      : `about ${unit(range.median)}${spread(unit(range.low ?? 0), unit(range.high))}`;
+      : `about ${unit(range.median)}${rangeText(unit(range.low ?? 0), unit(range.high))}`;
   const cost =
     costUsd === null
       ? ", at an unknown cost"
       : costUsd.high === 0
         ? ", at no cost"
         : ` and costs ${format(costUsd, usd)}`;
-  const why = basis === "limits" ? "based on its limits" : `based on ${of} earlier ${of === 1 ? "run" : "runs"}`;
-  return `a run takes ${format(seconds, minutes)}${cost}, ${why}`;
+  const basisText = basis === "limits" ? "based on its limits" : `based on ${of} earlier ${of === 1 ? "run" : "runs"}`;
+  return `a run takes ${format(seconds, minutes)}${cost}, ${basisText}`;
 }

@@ -3,7 +3,7 @@ import type { GatewaySession } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
-import { objectIn } from "../grading/judge/judge.ts";
+import { parseJsonObject } from "../grading/judge/judge.ts";
 import { Answer } from "../grading/judge/rubric.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
@@ -43,8 +43,8 @@ const plainSchema = JSON.parse(JSON.stringify(Answer));
 /** Asks a judge about a session. Throws a JobFailure if a retry may help. */
 export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeResult> {
   const { access, session, task, onEvent, lease, stop } = call;
-  const question = await unlessImpossible(judgePromptFor(ctx, session, task.text, task.goal));
-  if ("reason" in question) return question;
+  const judgePrompt = await resultOrReason(judgePromptFor(ctx, session, task.text, task.goal));
+  if ("reason" in judgePrompt) return judgePrompt;
   const failures: AgentFailure[] = [];
   const gatewaySession = gatewayOf(ctx).openSession({
     silenceMs: ctx.config.idleTimeoutMs,
@@ -58,18 +58,18 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
     onFailure: (failure) => failures.push(failure),
   });
   const { clean } = createRedaction(listModelSecrets(ctx, task.org));
-  const messages: Message[] = [{ role: "user", content: clean(question.prompt) }];
+  const messages: Message[] = [{ role: "user", content: clean(judgePrompt.prompt) }];
   let answer: Answer | null = null;
   try {
-    for (let left = limits.calls; left > 0; left--) {
-      const response = await generate(ctx, { access, gatewaySession, messages, stop, ...question });
+    for (let callsLeft = limits.calls; callsLeft > 0; callsLeft--) {
+      const response = await generate(ctx, { access, gatewaySession, messages, stop, ...judgePrompt });
       if ("error" in response)
         return answer ? { answer } : { reason: toReason(ctx, response.error, failures, lease, clean) };
-      const check = await unlessImpossible(checkJudgeAnswer(ctx, session, response.output, task.goal));
+      const check = await resultOrReason(checkJudgeAnswer(ctx, session, response.output, task.goal));
       if ("reason" in check) return answer ? { answer } : check;
       answer = check.answer ?? answer;
       const { objection } = check;
-      if (objection === null || left === 1)
+      if (objection === null || callsLeft === 1)
         return answer ? { answer } : { reason: `its response could not be used: ${objection}` };
       const complaint = `Your response is invalid: ${objection}. Respond again with one complete JSON object that matches the schema.`;
       messages.push({ role: "assistant", content: response.text.slice(0, 20_000) || "(nothing)" });
@@ -115,9 +115,9 @@ async function generate(
     stop.throwIfAborted();
     if (NoObjectGeneratedError.isInstance(error)) {
       const text = error.text ?? "";
-      return { output: objectIn(text), text };
+      return { output: parseJsonObject(text), text };
     }
-    return NoOutputGeneratedError.isInstance(error) ? { output: objectIn(""), text: "" } : { error };
+    return NoOutputGeneratedError.isInstance(error) ? { output: parseJsonObject(""), text: "" } : { error };
   }
 }
 
@@ -139,7 +139,7 @@ function toReason(
 }
 
 /** The result of work on a session, or why it can't be done. Throws errors of the disk. */
-const unlessImpossible = <T>(work: Promise<T>): Promise<T | { reason: string }> =>
+const resultOrReason = <T>(work: Promise<T>): Promise<T | { reason: string }> =>
   work.catch((error: unknown) => {
     if (diskFault(error) !== null) throw error;
     return { reason: `the session could not be prepared for a judge, or its response not checked: ${String(error)}` };

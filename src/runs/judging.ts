@@ -6,7 +6,7 @@ import type { Context, OrgId } from "../context.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { sessionEvents } from "../db/tables/runs.ts";
 import { AppError } from "../errors.ts";
-import { familyOf, splitJudging } from "../grading/judge/judge.ts";
+import { splitJudging, vendorOf } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { getModel, listModelSecrets } from "../models/models.ts";
@@ -165,7 +165,7 @@ function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge |
   const own = ctx.db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges;
   const all = (own ?? ctx.config.judgeModels).map((model) => ({ model, access: accessOf(ctx, org, model) }));
   const callable = all.filter(({ access }) => !("reason" in access));
-  const isOther = ({ model }: { model: string }) => agentModel === null || familyOf(model) !== familyOf(agentModel);
+  const isOther = ({ model }: { model: string }) => agentModel === null || vendorOf(model) !== vendorOf(agentModel);
   return callable.find(isOther) ?? callable[0] ?? all[0] ?? null;
 }
 

@@ -6,7 +6,7 @@ import { notFound } from "../errors.ts";
 
 export type RunRow = typeof runs.$inferSelect;
 
-export const noRun = (id: string) => notFound(`No run has the ID ${id}.`);
+export const runNotFound = (id: string) => notFound(`No run has the ID ${id}.`);
 
 /** The row of a run; `id` is case-insensitive. */
 export const findRunRow = (tx: Db | Tx, org: OrgId, id: string): RunRow | undefined =>
@@ -19,6 +19,6 @@ export const findRunRow = (tx: Db | Tx, org: OrgId, id: string): RunRow | undefi
 /** The row of a run; `id` is case-insensitive. Throws not_found. */
 export function getRunRow(tx: Db | Tx, org: OrgId, id: string): RunRow {
   const row = findRunRow(tx, org, id);
-  if (!row) throw noRun(id);
+  if (!row) throw runNotFound(id);
   return row;
 }

@@ -15,7 +15,7 @@ import { runReportColumns, toRunReport } from "../reports/reports.ts";
 import type { RunReport } from "../reports/schema.ts";
 import { toIso } from "../schema.ts";
 import type { RunFilter } from "./run-conditions.ts";
-import { getRunRow, noRun, type RunRow } from "./run-row.ts";
+import { getRunRow, type RunRow, runNotFound } from "./run-row.ts";
 import type { Attempt, Run } from "./schema.ts";
 
 export type RequestedTask = Pick<RunRow, "task" | "urlMap">;
@@ -75,7 +75,7 @@ type Row = ReturnType<ReturnType<typeof selectRuns>["all"]>[number];
 /** Throws not_found. */
 export function getRun(ctx: Context, org: OrgId, id: string): Run {
   const row = runById(ctx.db).get({ org, id: id.toLowerCase() });
-  if (!row) throw noRun(id);
+  if (!row) throw runNotFound(id);
   return toRun(ctx, row);
 }
 

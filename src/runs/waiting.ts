@@ -7,13 +7,13 @@ import { untilUnlocked } from "../db/write-lock.ts";
  * Returns a function that stores what a run waits for; null: it no longer waits. Each value is stored after the one before it, as long as
  * `mayWrite` allows.
  */
-export function createWaitNotes(
+export function createWaitWriter(
   { db, log }: Context,
   runId: string,
   mayWrite: () => boolean,
 ): (waitingFor: WaitingFor | null) => void {
   let isStored = false;
-  let last: Promise<void> = Promise.resolve();
+  let lastWrite: Promise<void> = Promise.resolve();
 
   async function store(waitingFor: WaitingFor | null): Promise<void> {
     try {
@@ -27,6 +27,6 @@ export function createWaitNotes(
   return (waitingFor) => {
     if (waitingFor === null && !isStored) return;
     isStored = waitingFor !== null;
-    last = last.then(() => store(waitingFor));
+    lastWrite = lastWrite.then(() => store(waitingFor));
   };
 }

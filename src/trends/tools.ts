@@ -32,8 +32,8 @@ export const trendTools = (ctx: Context): Tool[] => [
       const trends = getTrends(ctx, caller.org, filter);
       const points = takeFitting(trends.points.toReversed()).toReversed();
       const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
-      const fit = takeFitting([...points, ...trends.others]).length - points.length;
-      return { ...trends, points, others: trends.others.slice(0, Math.max(0, fit)), nextUntil };
+      const fittingOthers = takeFitting([...points, ...trends.others]).length - points.length;
+      return { ...trends, points, others: trends.others.slice(0, Math.max(0, fittingOthers)), nextUntil };
     },
   }),
 ];

@@ -44,7 +44,7 @@ export const trendFilter = {
 const TrendFilter = Type.Object(trendFilter);
 type TrendFilter = Static<typeof TrendFilter>;
 
-const lineFields = {
+const seriesFields = {
   agentVersion: Nullable(Type.String()),
   contextDigest: Nullable(
     Type.String({ description: "Digest of the workspace at the start; null: empty, or several prompts" }),
@@ -52,28 +52,28 @@ const lineFields = {
   methodology: RunReport.properties.methodology,
   scope: RunReport.properties.scope,
 };
-const LineSummary = Type.Object({
+const SeriesSummary = Type.Object({
   agent: Type.String(),
   model: Nullable(Type.String()),
-  ...lineFields,
+  ...seriesFields,
   n: Type.Integer(),
 });
 
 export const Trends = Type.Object(
   {
     agent: Nullable(Type.String()),
-    agentVersion: lineFields.agentVersion,
-    contextDigest: lineFields.contextDigest,
+    agentVersion: seriesFields.agentVersion,
+    contextDigest: seriesFields.contextDigest,
     model: Nullable(Type.String()),
     methodology: Nullable(RunReport.properties.methodology),
     scope: Nullable(RunReport.properties.scope),
     points: Points,
-    others: Type.Array(Type.Object({ ...lineFields, points: Points }), {
+    others: Type.Array(Type.Object({ ...seriesFields, points: Points }), {
       description:
         "The same agent and model with other versions, contexts, methodologies or scopes, newest first; not comparable with points",
     }),
     changes: Type.Array(Change, { description: "Level changes, and changes of the agent that may have caused them" }),
-    cells: Type.Array(LineSummary, {
+    cells: Type.Array(SeriesSummary, {
       description: "All agents, versions, models and methodologies in this period; points cover only one",
     }),
     timeZone: Type.String({ description: "Time zone of the organization, in which days begin" }),
@@ -84,9 +84,9 @@ export const Trends = Type.Object(
 export type Trends = Static<typeof Trends>;
 
 /** What distinguishes one series from another. Across several prompts, contexts are ignored, because each prompt has its own. */
-const lineOf = ({ agent, version, contextDigest, model, methodology, scope }: ScoreDay) =>
+const seriesKeyOf = ({ agent, version, contextDigest, model, methodology, scope }: ScoreDay) =>
   [agent, version, contextDigest, model, methodology.hash, scope].join(" ");
-const toLine = ({ version, contextDigest, methodology, scope }: ScoreDay) => ({
+const toSeriesFields = ({ version, contextDigest, methodology, scope }: ScoreDay) => ({
   agentVersion: version || null,
   contextDigest: contextDigest || null,
   methodology,
@@ -101,7 +101,7 @@ export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter): Trends
   const { db, now } = ctx;
   const { interval = "week" } = filter;
   const timeZone = timeZoneOf(db, org);
-  const startOf = createStarts(interval, timeZone);
+  const startOf = createStartOf(interval, timeZone);
   const end = filter.until === undefined ? now() + 1 : toInstant("until", filter.until, timeZone);
   const requestedStart =
     filter.since === undefined
@@ -111,11 +111,11 @@ export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter): Trends
   if (filter.promptId !== undefined && filter.tag !== undefined) throw badRequest("Pass promptId or tag, not both.");
   if (interval === "eval" && filter.promptId === undefined)
     throw badRequest("Invalid interval: eval needs promptId. Set promptId, or use day, week or month.");
-  const dayOf = interval === "day" ? startOf : createStarts("day", timeZone);
-  const make = () => makeTrends(ctx, org, filter, { requestedStart, start, end, timeZone, startOf, dayOf });
+  const dayOf = interval === "day" ? startOf : createStartOf("day", timeZone);
+  const compute = () => computeTrends(ctx, org, filter, { requestedStart, start, end, timeZone, startOf, dayOf });
   // Except for evaluations, the result is the same until the next day begins.
-  const question = ["trends", org, filter, requestedStart < start, start, dayOf(end - 1), timeZone];
-  return interval === "eval" ? make() : cachedResult(db, question, make);
+  const cacheKey = ["trends", org, filter, requestedStart < start, start, dayOf(end - 1), timeZone];
+  return interval === "eval" ? compute() : cachedResult(db, cacheKey, compute);
 }
 
 /** Epoch ms. `requestedStart`: the start before the limit of points. */
@@ -128,7 +128,7 @@ type Span = {
   dayOf: (at: number) => number;
 };
 
-function makeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span): Trends {
+function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span): Trends {
   const { interval = "week" } = filter;
   const { requestedStart, start, end, timeZone, startOf, dayOf } = span;
   const ids = promptsOf(ctx, org, filter);
@@ -137,37 +137,42 @@ function makeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span): 
   const matching = allDays.filter(
     (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
   );
-  const chosen = filter.agent === undefined ? daysOfMainAgent(matching) : matching;
-  const newest = chosen.reduce<ScoreDay | null>((last, day) => (last && last.lastAt > day.lastAt ? last : day), null);
+  const selectedDays = filter.agent === undefined ? daysOfMainAgent(matching) : matching;
+  const newest = selectedDays.reduce<ScoreDay | null>(
+    (last, day) => (last && last.lastAt > day.lastAt ? last : day),
+    null,
+  );
   const failed = allFailed.filter(
     ({ agent, model }) => (newest?.agent ?? filter.agent ?? agent) === agent && (newest?.model ?? model) === model,
   );
   const context: ChangeContext = { ctx, org, promptId: filter.promptId, others: matching, dayOf };
-  const lines = linesOf(matching.filter(({ agent, model }) => agent === newest?.agent && model === newest.model));
-  const ofLine = ({ days, from, to }: DatedLine): { points: Trends["points"]; nextUntil: string | null } => {
+  const allSeries = splitIntoSeries(
+    matching.filter(({ agent, model }) => agent === newest?.agent && model === newest.model),
+  );
+  const pointsOfSeries = ({ days, from, to }: DatedSeries): { points: Trends["points"]; nextUntil: string | null } => {
     const [day] = days;
-    const isOwn = (at: number) => at >= from && at < to;
+    const isWithinSeries = (at: number) => at >= from && at < to;
     return interval === "eval" && day
-      ? evaluationsOf(ctx, org, ids[0] as string, day, [start, end], maxPoints, isOwn)
+      ? evaluationsOf(ctx, org, ids[0] as string, day, [start, end], maxPoints, isWithinSeries)
       : {
           points: pointsOf(
             startOf,
             days,
-            failed.filter(({ at }) => isOwn(at)),
+            failed.filter(({ at }) => isWithinSeries(at)),
           ),
           nextUntil: null,
         };
   };
-  const series = lines.map((line) => ({ ...line, ...ofLine(line) }));
+  const seriesWithPoints = allSeries.map((line) => ({ ...line, ...pointsOfSeries(line) }));
   const nextUntil =
-    series
+    seriesWithPoints
       .flatMap((each) => each.nextUntil ?? [])
       .sort()
       .at(-1) ?? (requestedStart < start ? toIso(start) : null);
   // All series end at the same moment.
   const isShown = ({ from }: Trends["points"][number]) =>
     interval !== "eval" || nextUntil === null || from >= nextUntil;
-  const [shown, ...others] = series;
+  const [shown, ...others] = seriesWithPoints;
   return {
     agent: newest?.agent ?? null,
     agentVersion: newest?.version || null,
@@ -178,18 +183,18 @@ function makeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span): 
     points: shown?.points.filter(isShown) ?? pointsOf(startOf, [], failed),
     others: others
       .map(({ days: [day], points }) => ({
-        ...toLine(day as ScoreDay),
+        ...toSeriesFields(day as ScoreDay),
         points: points.filter(isShown),
       }))
       .filter(({ points }) => points.length > 0),
     changes: shown ? changesOf(context, shown.days, levelsOf(shown.days)) : [],
-    cells: [...Map.groupBy(allDays, lineOf).values()].map((same) => {
-      const [day] = same as [ScoreDay];
+    cells: [...Map.groupBy(allDays, seriesKeyOf).values()].map((sameSeries) => {
+      const [day] = sameSeries as [ScoreDay];
       return {
         agent: day.agent,
         model: day.model || null,
-        ...toLine(day),
-        n: same.reduce((n, { scores }) => n + scores.length, 0),
+        ...toSeriesFields(day),
+        n: sameSeries.reduce((n, { scores }) => n + scores.length, 0),
       };
     }),
     timeZone,
@@ -198,17 +203,17 @@ function makeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span): 
 }
 
 /** The days of one series. Failures in the period are added, because they would have belonged to it. */
-type DatedLine = { days: ScoreDay[]; from: number; to: number };
+type DatedSeries = { days: ScoreDay[]; from: number; to: number };
 
 /** The days of one agent and model, as one series per version, context, methodology and scope, the most recent first. */
-function linesOf(days: ScoreDay[]): DatedLine[] {
+function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
   // In the order of their first days.
-  const lines = [...Map.groupBy(days, lineOf).values()];
+  const groups = [...Map.groupBy(days, seriesKeyOf).values()];
   const startOf = (line: ScoreDay[] | undefined) => line?.[0]?.day ?? Number.POSITIVE_INFINITY;
   const lastOf = (line: ScoreDay[]) => Math.max(...line.map(({ lastAt }) => lastAt));
   return (
-    lines
-      .map((line, i) => ({ days: line, from: i === 0 ? 0 : startOf(line), to: startOf(lines[i + 1]) }))
+    groups
+      .map((group, i) => ({ days: group, from: i === 0 ? 0 : startOf(group), to: startOf(groups[i + 1]) }))
       // Of two that ran last at the same time, the later one first.
       .reverse()
       .sort((a, b) => lastOf(b.days) - lastOf(a.days))
@@ -218,11 +223,11 @@ function linesOf(days: ScoreDay[]): DatedLine[] {
 
 /** The given prompt, or all with the tag, or all. Without canaries, whose docs never change. */
 function promptsOf({ db }: Context, org: OrgId, { promptId, tag }: TrendFilter): string[] {
-  const several = and(ne(prompts.isCanary, true), tag === undefined ? undefined : hasTag(tag));
-  const which = promptId === undefined ? several : eq(prompts.id, promptId.toLowerCase());
-  const rows = db.select({ id: prompts.id }).from(prompts);
-  const own = rows.where(and(eq(prompts.orgId, org), which)).all();
-  const ids = own.map(({ id }) => id);
+  const promptsOfTag = and(ne(prompts.isCanary, true), tag === undefined ? undefined : hasTag(tag));
+  const promptCondition = promptId === undefined ? promptsOfTag : eq(prompts.id, promptId.toLowerCase());
+  const query = db.select({ id: prompts.id }).from(prompts);
+  const rows = query.where(and(eq(prompts.orgId, org), promptCondition)).all();
+  const ids = rows.map(({ id }) => id);
   if (promptId !== undefined && ids.length === 0) throw notFound(`No prompt has the ID ${promptId}.`);
   return ids;
 }
@@ -233,13 +238,15 @@ function promptsOf({ db }: Context, org: OrgId, { promptId, tag }: TrendFilter):
  */
 function levelsOf(days: ScoreDay[]): Level[] {
   const byPrompt = Map.groupBy(days, ({ promptId }) => promptId);
-  const means = new Map([...byPrompt].map(([id, own]) => [id, mean(own.flatMap(({ scores }) => scores))]));
+  const means = new Map(
+    [...byPrompt].map(([id, promptDays]) => [id, mean(promptDays.flatMap(({ scores }) => scores))]),
+  );
   const overall = mean([...means.values()].filter(Number.isFinite));
   const levels: Level[][] = [];
   for (let i = days.length - 1, n = 0; i >= 0 && n < maxScores; i--) {
     const { day, promptId, scores } = days[i] as ScoreDay;
-    const centre = byPrompt.size > 1 ? (means.get(promptId) ?? overall) - overall : 0;
-    levels.push(scores.map((score) => ({ at: day, value: score - centre })));
+    const promptOffset = byPrompt.size > 1 ? (means.get(promptId) ?? overall) - overall : 0;
+    levels.push(scores.map((score) => ({ at: day, value: score - promptOffset })));
     n += scores.length;
   }
   return levels.reverse().flat().slice(-maxScores);
@@ -249,7 +256,7 @@ function levelsOf(days: ScoreDay[]): Level[] {
 const stepMs = 15 * 60_000;
 
 /** Returns the start of the interval that contains a time, in a time zone. Both are epoch ms; weeks start on Monday. */
-function createStarts(interval: Interval, timeZone: string): (at: number) => number {
+function createStartOf(interval: Interval, timeZone: string): (at: number) => number {
   const starts = new Map<number, number>();
   return (at) => {
     const step = Math.floor(at / stepMs);

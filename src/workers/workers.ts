@@ -31,9 +31,9 @@ export function listWorkers(ctx: Context, workers: Workers): Worker[] {
  * `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back, which start again on others, and makes it end.
  * Throws forbidden and not_found.
  */
-export function dismissWorker(ctx: Context, workers: Workers, id: string, how: "drain" | "remove"): Worker {
-  const find = () => listWorkers(ctx, workers).find((each) => each.id === id.toLowerCase());
-  const worker = find();
-  if (!worker || !workers?.dismiss(worker.id, how)) throw notFound(`No worker has the ID ${id}.`);
-  return find() ?? worker;
+export function dismissWorker(ctx: Context, workers: Workers, id: string, action: "drain" | "remove"): Worker {
+  const findWorker = () => listWorkers(ctx, workers).find((each) => each.id === id.toLowerCase());
+  const worker = findWorker();
+  if (!worker || !workers?.dismiss(worker.id, action)) throw notFound(`No worker has the ID ${id}.`);
+  return findWorker() ?? worker;
 }

@@ -7,15 +7,15 @@ import { misleadingPages } from "./misleading-pages.ts";
 /** An error of the product or of the agent's machine, related to the docs. */
 export function conductDrafts(facts: Facts): FindingDraft[] {
   const recoveries = recoveriesOf(facts);
-  const misled = misleadingPages(recoveries, facts);
+  const misleadingDrafts = misleadingPages(recoveries, facts);
   return recoveries.flatMap((recovery) => {
-    const draft = misled.get(recovery);
+    const draft = misleadingDrafts.get(recovery);
     // What an agent guesses because the docs are wrong is part of that mistake.
-    return draft === null ? [] : [draft ?? draftOf(recovery, facts)];
+    return draft === null ? [] : [draft ?? conductDraft(recovery, facts)];
   });
 }
 
-function draftOf(recovery: Recovery, facts: Facts): FindingDraft {
+function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
   const { failure, resolution: fate, call } = recovery;
   const { target, tool, url, code } = failure;
   const message = sentence(failure.message);

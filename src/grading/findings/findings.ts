@@ -23,12 +23,12 @@ import { pathFindings } from "./page-findings.ts";
 
 /** One finding per problem, even if several events report it, in order of first occurrence. */
 export function findingsOf(facts: Facts): Finding[] {
-  const byPrint = new Map<string, Finding>();
+  const byFingerprint = new Map<string, Finding>();
   for (const finding of [...checkFindings(facts), ...pathFindings(facts)]) {
-    const same = byPrint.get(finding.fingerprint);
-    byPrint.set(finding.fingerprint, same === undefined ? finding : merge(same, finding));
+    const existing = byFingerprint.get(finding.fingerprint);
+    byFingerprint.set(finding.fingerprint, existing === undefined ? finding : merge(existing, finding));
   }
-  return [...byPrint.values()];
+  return [...byFingerprint.values()];
 }
 
 function merge(a: Finding, b: Finding): Finding {
@@ -46,25 +46,25 @@ function merge(a: Finding, b: Finding): Finding {
 }
 
 function checkFindings(facts: Facts): Finding[] {
-  const standing = Map.groupBy(
+  const checksById = Map.groupBy(
     facts.checks.filter((check) => check.status !== "skip"),
     (check) => check.id,
   );
-  const bad = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
-  const labels = ({ id, share }: CheckResult) =>
+  const failingChecks = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
+  const isWorthLabelling = ({ id, share }: CheckResult) =>
     id !== "sample-labelled" || share <= standardMethodology.quality.samplesLabelled.frictionUpTo;
   return [
-    ...bad
+    ...failingChecks
       .filter((check) => !hygiene.has(check.id))
       .map((check) => {
         const entry = checkFrictionOf(check);
-        const same = standing.get(check.id) ?? [];
-        const everywhere = same.reduce((sum, each) => sum + each.share, 0) / same.length;
-        return checkFinding(check, entry, severityOf(check, entry, everywhere), facts);
+        const sameChecks = checksById.get(check.id) ?? [];
+        const passedShare = sameChecks.reduce((sum, each) => sum + each.share, 0) / sameChecks.length;
+        return checkFinding(check, entry, severityOf(check, entry, passedShare), facts);
       }),
     ...[
       ...Map.groupBy(
-        bad.filter((check) => hygiene.has(check.id) && labels(check)),
+        failingChecks.filter((check) => hygiene.has(check.id) && isWorthLabelling(check)),
         siteOf,
       ),
     ].map(([site, checks]) => hygieneFinding(site, checks)),
@@ -76,11 +76,11 @@ const siteOf = ({ subject }: CheckResult) => (URL.canParse(subject) ? new URL(su
 /** One list per site, regardless of the pages read: missing conventions that would help agents but block none. */
 function hygieneFinding(site: string, checks: CheckResult[]): Finding {
   const kinds = [...Map.groupBy(checks, ({ id }) => id)];
-  const names = kinds.map(([id, of]) => {
-    const pages = new Set(of.map(({ url }) => url)).size;
+  const names = kinds.map(([id, checksOfKind]) => {
+    const pages = new Set(checksOfKind.map(({ url }) => url)).size;
     return `${hygiene.get(id)}${pages > 1 ? ` (${count(pages, "page")})` : ""}`;
   });
-  const fixes = kinds.flatMap(([, of]) => of.flatMap(({ fix }) => fix ?? []).slice(0, 1));
+  const fixes = kinds.flatMap(([, checksOfKind]) => checksOfKind.flatMap(({ fix }) => fix ?? []).slice(0, 1));
   return {
     fingerprint: fingerprint("other", `hygiene ${normalizeAddress(site)}`),
     severity: "low",
@@ -104,7 +104,9 @@ function hygieneFinding(site: string, checks: CheckResult[]): Finding {
 
 function checkFinding(check: CheckResult, entry: CheckFriction, severity: Friction["severity"], facts: Facts): Finding {
   const isLink = check.group === "link";
-  const keepFragment = isLink ? reached(check.subject, facts) : check.group !== "page" && check.group !== "discovery";
+  const keepFragment = isLink
+    ? pageExists(check.subject, facts)
+    : check.group !== "page" && check.group !== "discovery";
   // An unreadable page is one finding, whether it was found on the path, in the survey or by the link check.
   const isPage = readingChecks.has(check.id) && !check.id.endsWith("-entry-resolves");
   const subject = `${isPage ? "" : `${check.id} `}${normalizeSubject(check.subject, keepFragment)}`;
@@ -137,7 +139,7 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
 const linkChecks = new Set(["link-resolves", "anchor-resolves"]);
 
 /** Where the problem is. The text of a link comes with its target, and code keeps its lines. */
-function evidenceOf({ id, url, line: at, quote, message, group, subject }: CheckResult): Finding["evidence"] {
+function evidenceOf({ id, url, line: lineNumber, quote, message, group, subject }: CheckResult): Finding["evidence"] {
   const text =
     linkChecks.has(id) && quote !== null
       ? `[${line(quote)}](${shortAddress(subject, url)})`
@@ -145,27 +147,27 @@ function evidenceOf({ id, url, line: at, quote, message, group, subject }: Check
         ? blockOrNull(quote)
         : lineOrNull(quote);
   return {
-    ...{ url: lineOrNull(url, 2000), line: at },
+    ...{ url: lineOrNull(url, 2000), line: lineNumber },
     ...{ found: lineOrNull(quote) ?? lineOrNull(message), expected: null, text, steps: [] },
   };
 }
 
 /** The page exists, so the fragment is what distinguishes dead links. */
-function reached(address: string, { tests, taskRequests }: Facts): boolean {
+function pageExists(address: string, { tests, taskRequests }: Facts): boolean {
   const page = normalizeAddress(address);
   return [...tests, ...taskRequests].some((http) => !hasFailed(http) && normalizeAddress(http.url) === page);
 }
 
 function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { title: string; place: string } {
   const page = pageName(facts, check.url);
-  const at = check.line === null ? "" : `, line ${check.line}`;
+  const lineNote = check.line === null ? "" : `, line ${check.line}`;
   const target = shortAddress(check.subject, check.url);
   if (check.id === "openapi-valid") return { title: `${entry.title}: ${target}`, place: target };
   if (check.id === "prerequisite-explained" || check.group === "declared")
     return { title: `${entry.title}: ${line(check.message, 110)}`, place: page };
   if (check.group === "sample")
     return {
-      title: `${entry.title}: ${page}${at}`,
+      title: `${entry.title}: ${page}${lineNote}`,
       place: check.line === null ? line(check.message, 80) : `line ${check.line}`,
     };
   if (check.group === "link" || readingChecks.has(check.id)) {
@@ -175,11 +177,17 @@ function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { titl
     );
     const status = answer?.status ? ` (${answer.status})` : "";
     const edit = linkEvidence(check.subject, check.url, facts);
-    const instead = edit === null ? "" : ` → ${edit.expected}`;
-    return { title: `${entry.title} on ${page}: ${target}${status}`, place: `${target}${status}${at}${instead}` };
+    const replacementNote = edit === null ? "" : ` → ${edit.expected}`;
+    return {
+      title: `${entry.title} on ${page}: ${target}${status}`,
+      place: `${target}${status}${lineNote}${replacementNote}`,
+    };
   }
-  const ofOnePage = (URL.parse(check.subject)?.pathname ?? "/") !== "/";
-  return { title: ofOnePage && check.group !== "discovery" ? `${entry.title}: ${page}` : entry.title, place: page };
+  const isAboutOnePage = (URL.parse(check.subject)?.pathname ?? "/") !== "/";
+  return {
+    title: isAboutOnePage && check.group !== "discovery" ? `${entry.title}: ${page}` : entry.title,
+    place: page,
+  };
 }
 
 function remedyOf(check: CheckResult, entry: CheckFriction, facts: Facts): Finding["remedy"] {

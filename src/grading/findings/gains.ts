@@ -14,7 +14,7 @@ import { type Cause, type Finding, joinCauses, noCause } from "./finding.ts";
  */
 export function gainOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology): number | null {
   if (measured.score === null) return null;
-  const better = measure(without(cause, facts), methodology);
+  const better = measure(withoutCause(cause, facts), methodology);
   const names = new Set([...Object.keys(measured.exact), ...Object.keys(better.exact)]);
   if ([...names].every((name) => measured.exact[name] === better.exact[name])) return null;
   return round1(Math.max(0, (better.score ?? 0) - measured.score));
@@ -32,17 +32,17 @@ export function rangeOf(cause: Cause, facts: Facts, measured: Measured, methodol
   const gain = gainOf(cause, facts, measured, methodology);
   const { score } = measured;
   if (gain === null || score === null) return null;
-  const opened = openedBy(cause, facts);
-  const worse = {
+  const unblocked = checksUnblockedBy(cause, facts);
+  const factsWithNewFailures = {
     ...facts,
-    checks: facts.checks.map((check) => (opened.has(check.key) ? { ...check, ...failing } : check)),
+    checks: facts.checks.map((check) => (unblocked.has(check.key) ? { ...check, ...failing } : check)),
   };
-  const worlds = [without(cause, worse), ...withPagesRead(cause, facts)];
-  const gains = [gain, ...worlds.map((world) => (measure(world, methodology).score ?? 0) - score)];
-  const [least, most] = [Math.min(...gains), Math.max(...gains)];
-  const around = (points: number) => Math.max(spread.points, spread.share * Math.abs(points));
-  const high = round1(Math.min(most + around(most), 100 - score));
-  const low = cause.goal && facts.goalAnswer?.state !== "likely" ? Math.min(0, least) : least - around(least);
+  const scenarios = [withoutCause(cause, factsWithNewFailures), ...withPagesRead(cause, facts)];
+  const gains = [gain, ...scenarios.map((scenario) => (measure(scenario, methodology).score ?? 0) - score)];
+  const [minGain, maxGain] = [Math.min(...gains), Math.max(...gains)];
+  const marginOf = (points: number) => Math.max(spread.points, spread.share * Math.abs(points));
+  const high = round1(Math.min(maxGain + marginOf(maxGain), 100 - score));
+  const low = cause.goal && facts.goalAnswer?.state !== "likely" ? Math.min(0, minGain) : minGain - marginOf(minGain);
   return { low: Math.min(round1(low), high), high };
 }
 
@@ -52,8 +52,8 @@ function withPagesRead(cause: Cause, facts: Facts): Facts[] {
   const unreadRequests = facts.taskRequests.filter(({ seq }) => requests.has(seq));
   const unread = facts.checks.filter(({ key, id }) => cause.checks.includes(key) && readingChecks.has(id));
   if (unreadRequests.length + unread.length === 0) return [];
-  const better = without(cause, facts);
-  const read = {
+  const better = withoutCause(cause, facts);
+  const factsWithPagesRead = {
     ...better,
     taskRequests: [
       ...better.taskRequests,
@@ -62,15 +62,23 @@ function withPagesRead(cause: Cause, facts: Facts): Facts[] {
     pages: [...facts.pages, ...unreadRequests.map(({ seq, url }) => ({ seq, url, title: null }))],
   };
   const unexplained = facts.checks.filter(({ id, share }) => id === "prerequisite-explained" && share < 1);
-  const all = joinCauses(cause, { ...noCause, checks: unexplained.map(({ key }) => key), goal: true });
+  const allCauses = joinCauses(cause, { ...noCause, checks: unexplained.map(({ key }) => key), goal: true });
   const useful = new Set([...facts.pagesWithTerms, ...unreadRequests.map(({ url }) => pageKey(url))]);
-  return [read, { ...without(all, facts), pages: read.pages, taskRequests: read.taskRequests, pagesWithTerms: useful }];
+  return [
+    factsWithPagesRead,
+    {
+      ...withoutCause(allCauses, facts),
+      pages: factsWithPagesRead.pages,
+      taskRequests: factsWithPagesRead.taskRequests,
+      pagesWithTerms: useful,
+    },
+  ];
 }
 
 const failing = { status: "fail", share: 0 } as const;
 
 /** Checks of the same kind that were skipped: "llms-txt-size", if there is no llms.txt. */
-function openedBy({ checks }: Cause, facts: Facts): Set<string> {
+function checksUnblockedBy({ checks }: Cause, facts: Facts): Set<string> {
   const familyOf = (id: string) => id.split("-").slice(0, 2).join("-");
   const fixed = facts.checks.filter(({ key }) => checks.includes(key)).map(({ id }) => familyOf(id));
   const skipped = facts.checks.filter(({ status, id }) => status === "skip" && fixed.includes(familyOf(id)));
@@ -87,23 +95,23 @@ export function lostPointsOf(
   if (score === null) return null;
   const causeOf = (owner: Finding["owner"]) =>
     findings.filter((finding) => finding.owner === owner).reduce((all, { cause }) => joinCauses(all, cause), noCause);
-  const tenths = (value: number) => Math.round(value * 10);
-  const total = tenths(100 - score);
-  let left = total;
+  const toTenths = (value: number) => Math.round(value * 10);
+  const total = toTenths(100 - score);
+  let remaining = total;
   let cause = noCause;
   let graded = facts;
-  const next = (more: Cause, change: (facts: Facts) => Facts = (same) => same): number => {
-    cause = joinCauses(cause, more);
+  const removeCauses = (nextCauses: Cause, change: (facts: Facts) => Facts = (same) => same): number => {
+    cause = joinCauses(cause, nextCauses);
     graded = change(graded);
-    const better = tenths(100 - (measure(without(cause, graded), methodology).score ?? score));
-    const own = Math.max(0, left - Math.max(0, better));
-    left -= own;
-    return own / 10;
+    const better = toTenths(100 - (measure(withoutCause(cause, graded), methodology).score ?? score));
+    const lostToCauses = Math.max(0, remaining - Math.max(0, better));
+    remaining -= lostToCauses;
+    return lostToCauses / 10;
   };
-  const fixes = next(causeOf("fixes"));
-  const network = next(causeOf("network"));
-  const agent = next(causeOf("agent"), withoutRepeats);
-  return { total: total / 10, fixes, agent, network, unmeasured: left / 10 };
+  const fixes = removeCauses(causeOf("fixes"));
+  const network = removeCauses(causeOf("network"));
+  const agent = removeCauses(causeOf("agent"), withoutRepeats);
+  return { total: total / 10, fixes, agent, network, unmeasured: remaining / 10 };
 }
 
 /**
@@ -119,16 +127,16 @@ export function sharesOf(
 ): number[] {
   let removed = noCause;
   let best = Math.round((score ?? 0) * 10);
-  let left = Math.round(fixes * 10);
-  const own = causes.map((cause) => {
+  let remaining = Math.round(fixes * 10);
+  const shares = causes.map((cause) => {
     removed = joinCauses(removed, cause);
-    const better = Math.round((measure(without(removed, facts), methodology).score ?? 0) * 10);
-    const share = Math.max(0, Math.min(better - best, left));
+    const better = Math.round((measure(withoutCause(removed, facts), methodology).score ?? 0) * 10);
+    const share = Math.max(0, Math.min(better - best, remaining));
     best = Math.max(best, better);
-    left -= share;
+    remaining -= share;
     return share;
   });
-  return evenOut(own).map((share) => share / 10);
+  return evenOut(shares).map((share) => share / 10);
 }
 
 /** Integers that never rise, with the same sum: those in a row that would rise share theirs equally. */
@@ -152,15 +160,15 @@ function withoutRepeats(facts: Facts): Facts {
   const keys = new Set<string>();
   const calls = facts.calls.map((call) => {
     const key = `${call.tool} ${JSON.stringify(call.input)}`;
-    const again = keys.has(key);
+    const isRepeat = keys.has(key);
     keys.add(key);
-    return again ? { ...call, input: { ...call.input, again: call.seq } } : call;
+    return isRepeat ? { ...call, input: { ...call.input, again: call.seq } } : call;
   });
   return { ...facts, calls, interruptions: [] };
 }
 
 /** The session as if these causes had not occurred. */
-function without(cause: Cause, facts: Facts): Facts {
+function withoutCause(cause: Cause, facts: Facts): Facts {
   const checks = new Set(cause.checks);
   const requests = new Set(cause.requests);
   const callIds = new Set(facts.taskRequests.filter((http) => requests.has(http.seq)).map((http) => http.id));

@@ -29,37 +29,42 @@ const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: 
 
 /** Problems on the path of this session, apart from what was tested on purpose. */
 export function pathFindings(facts: Facts): Finding[] {
-  const blocked = facts.pages.length === 0;
+  const hasReadNothing = facts.pages.length === 0;
   const drafts = [
-    ...facts.failures.map((failure) => (failure.target === "docs" ? failureDraft(failure, facts, blocked) : null)),
+    ...facts.failures.map((failure) =>
+      failure.target === "docs" ? failureDraft(failure, facts, hasReadNothing) : null,
+    ),
     ...conductDrafts(facts),
     ...facts.interruptions.map((interruption) => interruptionDraft(interruption, facts)),
     ...slowDrafts(facts),
     ...goalDrafts(facts.goalAnswer, facts),
     ...facts.limits.map((limit) => limitDraft(limit, facts)),
   ].filter((draft) => draft !== null);
-  const nothing = blocked && facts.taskRequests.length > 0 && !drafts.some(({ severity }) => severity === "critical");
-  return [...drafts, ...(nothing ? [nothingRead(facts)] : [])].map(toFinding);
+  const isUnexplained =
+    hasReadNothing && facts.taskRequests.length > 0 && !drafts.some(({ severity }) => severity === "critical");
+  return [...drafts, ...(isUnexplained ? [nothingReadDraft(facts)] : [])].map(toFinding);
 }
 
-function failureDraft(failure: Failure, facts: Facts, blocked: boolean): FindingDraft | null {
+function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): FindingDraft | null {
   const request = facts.taskRequests.find((http) => http.seq === failure.seqs[0] && hasFailed(http));
   const requests = facts.taskRequests.filter(
     (http) => http === request || (http.id !== null && http.id === failure.id),
   );
-  const start =
+  const isStartUrl =
     failure.url !== null && facts.startUrls.some((each) => normalizeAddress(each) === normalizeAddress(failure.url!));
-  const blocks = blocked && start;
+  const blocksStart = hasReadNothing && isStartUrl;
   // If nothing could be read, this is also why the goal was not found.
   const cause = {
     ...noCause,
     failures: [failure.seqs[0]!],
     requests: requests.map((http) => http.seq),
-    goal: blocks,
+    goal: blocksStart,
   };
   const common = { cause, events: failure.seqs, url: failure.url, phase: "discovery" as const };
   if (request !== undefined)
-    return isProbe(request) ? null : { ...requestDraft(request, failure, facts, blocks), cause, events: failure.seqs };
+    return isProbe(request)
+      ? null
+      : { ...requestDraft(request, failure, facts, blocksStart), cause, events: failure.seqs };
   const message = sentence(failure.message);
   if (failure.url === null)
     return {
@@ -74,11 +79,11 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Finding
       remedy: [`tool ${failure.tool}`, `Fix the failure of ${failure.tool}`],
     };
   const place = shortAddress(failure.url, facts.startUrls[0]);
-  const robots = failure.code === "disallowed";
+  const isDisallowed = failure.code === "disallowed";
   if (failure.code === "sign_in")
     return {
       ...common,
-      severity: blocks ? "critical" : "high",
+      severity: blocksStart ? "critical" : "high",
       phase: "setup",
       category: "auth",
       subject: normalizeAddress(failure.url),
@@ -91,26 +96,28 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Finding
     };
   return {
     ...common,
-    severity: blocks ? "critical" : robots ? "medium" : "high",
-    category: robots ? "auth" : failure.code === "soft_404" ? "silent_failure" : "unreadable_page",
+    severity: blocksStart ? "critical" : isDisallowed ? "medium" : "high",
+    category: isDisallowed ? "auth" : failure.code === "soft_404" ? "silent_failure" : "unreadable_page",
     subject: normalizeAddress(failure.url),
-    title: robots ? `robots.txt blocks agents from ${place}` : `Page cannot be read: ${place}`,
+    title: isDisallowed ? `robots.txt blocks agents from ${place}` : `Page cannot be read: ${place}`,
     description: message || "The page loaded, but it has no readable text.",
     grounds: [askedFor(failure.url)],
     place,
-    fix: robots
+    fix: isDisallowed
       ? null
       : "Respond with HTML or Markdown that contains the text of the page, and set the matching content type.",
-    remedy: robots ? ["robots", "Allow agents to read the docs in robots.txt"] : ["unreadable", "Make pages readable"],
+    remedy: isDisallowed
+      ? ["robots", "Allow agents to read the docs in robots.txt"]
+      : ["unreadable", "Make pages readable"],
   };
 }
 
-function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolean): FindingDraft {
+function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: boolean): FindingDraft {
   const answer = http.status === null ? "no answer" : String(http.status);
   const place = `${shortAddress(http.url, facts.startUrls[0])} (${answer})`;
   const host = URL.parse(http.url)?.host ?? http.url;
-  const from = http.foundOn === null ? "" : ` The link is on ${http.foundOn}.`;
-  const description = `${http.method} ${http.url}: ${sentence(failure.message)}${from}`;
+  const linkNote = http.foundOn === null ? "" : ` The link is on ${http.foundOn}.`;
+  const description = `${http.method} ${http.url}: ${sentence(failure.message)}${linkNote}`;
   const base = {
     phase: "discovery" as const,
     description,
@@ -124,7 +131,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
   if (http.status === 401 || http.status === 402 || http.status === 403 || http.status === 407)
     return {
       ...base,
-      severity: blocks ? "critical" : "high",
+      severity: blocksStart ? "critical" : "high",
       phase: "setup",
       category: "auth",
       title: `Access refused: ${place}`,
@@ -133,7 +140,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
   if (failure.code === "redirect")
     return {
       ...base,
-      severity: blocks ? "critical" : "high",
+      severity: blocksStart ? "critical" : "high",
       category: "dead_link",
       title: `Redirect loop: ${shortAddress(http.url, facts.startUrls[0])}`,
       remedy: [`redirect ${normalizeAddress(http.url)}`, "Fix the redirect loop", "links"],
@@ -141,7 +148,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
   if (http.status === 429 || failure.code === "timeout")
     return {
       ...base,
-      severity: blocks ? "critical" : "medium",
+      severity: blocksStart ? "critical" : "medium",
       category: "slow",
       title: `${http.status === 429 ? "Too many requests" : "Request timed out"}: ${place}`,
       remedy: [`host ${host}`, `Make ${host} respond to every request`],
@@ -149,7 +156,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
   if (http.status === null || http.status >= 500)
     return {
       ...base,
-      severity: blocks ? "critical" : "high",
+      severity: blocksStart ? "critical" : "high",
       category: "other",
       title: `Server error: ${place}`,
       remedy: [`host ${host}`, `Make ${host} respond to every request`],
@@ -162,32 +169,32 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
       title: `Page not found at a URL that was ${http.provenance === "guessed" ? "guessed" : "found by search"}: ${place}`,
       remedy: ["guessed", "Redirect the URLs that agents try"],
     };
-  const where = http.foundOn === null ? "in the start URLs" : `on ${pageName(facts, http.foundOn)}`;
+  const linkPlace = http.foundOn === null ? "in the start URLs" : `on ${pageName(facts, http.foundOn)}`;
   const key = `links ${pageKey(http.foundOn ?? http.url)}`;
   // One fix with the check of all entries of the list.
-  const list = { "llms.txt": "llms-entry-resolves", sitemap: "sitemap-entry-resolves" }[String(http.provenance)];
-  const ofList = list !== undefined && http.foundOn !== null && `${list} ${pageKey(http.foundOn)}`;
+  const listCheckId = { "llms.txt": "llms-entry-resolves", sitemap: "sitemap-entry-resolves" }[String(http.provenance)];
+  const listRemedyKey = listCheckId !== undefined && http.foundOn !== null && `${listCheckId} ${pageKey(http.foundOn)}`;
   return {
     ...base,
-    severity: blocks ? "critical" : http.provenance === "given" ? "high" : "medium",
+    severity: blocksStart ? "critical" : http.provenance === "given" ? "high" : "medium",
     category: "dead_link",
-    title: `Dead link ${where}: ${place}`,
+    title: `Dead link ${linkPlace}: ${place}`,
     evidence: linkEvidence(http.url, http.foundOn, facts),
-    remedy: ofList
-      ? [ofList, checkFrictionOf({ id: list, group: "link" }).remedy, "links"]
-      : [key, `Fix broken links ${where}`, "links"],
+    remedy: listRemedyKey
+      ? [listRemedyKey, checkFrictionOf({ id: listCheckId, group: "link" }).remedy, "links"]
+      : [key, `Fix broken links ${linkPlace}`, "links"],
   };
 }
 
 /** A person was needed, to grant access or for anything else. */
 function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): FindingDraft {
-  const refused =
+  const refusedRequest =
     url !== null &&
     facts.taskRequests.find((http) => normalizeAddress(http.url) === normalizeAddress(url) && hasFailed(http));
-  const failure = refused && facts.failures.find((each) => each.seqs[0] === refused.seq);
+  const failure = refusedRequest && facts.failures.find((each) => each.seqs[0] === refusedRequest.seq);
   const cause = { ...noCause, interruptions: [seq] };
-  if (refused && failure) {
-    const draft = requestDraft(refused, failure, facts, false);
+  if (refusedRequest && failure) {
+    const draft = requestDraft(refusedRequest, failure, facts, false);
     if (draft.category === "auth") return { ...draft, cause, events: [seq], quote: null };
   }
   const request = line(question, 120);
@@ -227,19 +234,19 @@ function slowDrafts(facts: Facts): FindingDraft[] {
 }
 
 function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): FindingDraft {
-  const covered = facts.goalAnswer?.state === "likely" || facts.outcome === "succeeded";
+  const isAnswered = facts.goalAnswer?.state === "likely" || facts.outcome === "succeeded";
   const goal = facts.kind === "model" ? "the goal was reached" : "a likely answer was found";
   const amount = unit === "ms" ? duration(value / 1000) : `${value} ${line(unit, 20)}`;
   const name = line(limit, 40).replaceAll("_", " ");
   return {
-    severity: covered || limit === "pages" ? "low" : "medium",
+    severity: isAnswered || limit === "pages" ? "low" : "medium",
     phase: "discovery",
     category: "other",
     subject: `limit ${name}`,
     title: `Stopped at a limit: ${name}, ${amount}`,
-    description: `The run reached its limit of ${amount}${covered ? ` after ${goal}, so some tests did not run` : ` before ${goal}`}.`,
+    description: `The run reached its limit of ${amount}${isAnswered ? ` after ${goal}, so some tests did not run` : ` before ${goal}`}.`,
     url: null,
-    fix: covered
+    fix: isAnswered
       ? "Raise the limit to run all tests."
       : "Shorten the path from the start page to the goal, or raise the limit.",
     events: [seq],
@@ -248,8 +255,8 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
   };
 }
 
-function nothingRead(facts: Facts): FindingDraft {
-  const starts = list(facts.startUrls.map((start) => line(start, 200)));
+function nothingReadDraft(facts: Facts): FindingDraft {
+  const starts = list(facts.startUrls.map((isStartUrl) => line(isStartUrl, 200)));
   return {
     severity: "critical",
     phase: "discovery",

@@ -13,7 +13,7 @@ export type Verdict = {
   parts: JudgedPart[];
   frictions: Answer["frictions"];
   /** null: a claim about the goal wasn't proven, so the judge's explanation is dropped too. */
-  words: { keyFinding: string; verdict: string; summary: Answer["summary"] } | null;
+  texts: { keyFinding: string; verdict: string; summary: Answer["summary"] } | null;
   confidence: number;
   /** Claims that no event proves, as sentences. */
   dropped: string[];
@@ -29,31 +29,36 @@ export type Judgement = {
 };
 
 /** The events of a session and those of its judging, which start with the service's own event. */
-export function splitJudging(unordered: SessionEvent[]): { session: SessionEvent[]; judging: SessionEvent[] } {
-  const events = unordered.toSorted((a, b) => a.seq - b.seq);
-  const at = events.findIndex(isMark);
-  return at < 0 ? { session: events, judging: [] } : { session: events.slice(0, at), judging: events.slice(at) };
+export function splitJudging(storedEvents: SessionEvent[]): { session: SessionEvent[]; judging: SessionEvent[] } {
+  const events = storedEvents.toSorted((a, b) => a.seq - b.seq);
+  const judgingIndex = events.findIndex(isStartOfJudging);
+  return judgingIndex < 0
+    ? { session: events, judging: [] }
+    : { session: events.slice(0, judgingIndex), judging: events.slice(judgingIndex) };
 }
 
-const isMark = (event: SessionEvent) =>
+const isStartOfJudging = (event: SessionEvent) =>
   event.source === "runner" && event.type === "milestone" && event.name === "judging";
 
 /** The stored judgement, checked against the session; null if there is none. */
 export function readJudgement(judging: SessionEvent[], session: SessionEvent[]): Judgement | null {
   const events = judging.filter(({ source }) => source === "runner");
-  const last =
+  const conclusion =
     events.findLast((e) => e.type === "milestone" && (e.name === "judged" || e.name === "not_judged")) ??
     milestonesOf(events, "judging").at(-1);
-  if (last === undefined) return null;
-  const { model, rubric, goal } = last.detail;
+  if (conclusion === undefined) return null;
+  const { model, rubric, goal } = conclusion.detail;
   const usage = events.filter((event) => event.type === "usage");
-  const answer = last.name === "judged" && Value.Check(Answer, last.detail.answer) ? last.detail.answer : null;
+  const answer =
+    conclusion.name === "judged" && Value.Check(Answer, conclusion.detail.answer) ? conclusion.detail.answer : null;
   return {
     model,
     rubric,
     usage,
     verdict: answer && checkAnswer(answer, partsOf(goal), session),
-    reason: answer ? null : (last.name === "not_judged" && line(last.detail.reason)) || "the judge did not finish",
+    reason: answer
+      ? null
+      : (conclusion.name === "not_judged" && line(conclusion.detail.reason)) || "the judge did not finish",
   };
 }
 
@@ -61,7 +66,7 @@ export function readJudgement(judging: SessionEvent[], session: SessionEvent[]):
  * The JSON object in a text. Models that aren't forced to follow a schema may write text before it, or wrap it in a
  * fence. undefined: there is none.
  */
-export function objectIn(text: string): unknown {
+export function parseJsonObject(text: string): unknown {
   const reply = text.split("</think>").at(-1) ?? "";
   try {
     return JSON.parse(reply.slice(reply.indexOf("{"), reply.lastIndexOf("}") + 1));
@@ -78,8 +83,8 @@ export function readAnswer(output: unknown, goal: string, session: SessionEvent[
   if (error) return { answer: null, objection: invalidInput(error, "answer").detail };
   const answer = boundAnswer(output as Answer);
   const { dropped } = checkAnswer(answer, partsOf(goal), session);
-  const wrong = dropped.filter((each) => each.startsWith("part "));
-  return { answer, objection: wrong.length > 0 ? wrong.join("; ") : null };
+  const partObjections = dropped.filter((each) => each.startsWith("part "));
+  return { answer, objection: partObjections.length > 0 ? partObjections.join("; ") : null };
 }
 
 /** Checks every claim: its events exist, one of them contains its quote, and it is of a kind that can prove the claim. */
@@ -92,14 +97,17 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
   const showsSuccess = createProof(session);
 
   /** The cited events that exist, the one with the quote first; a complaint if there is none. */
-  function prove(claim: { events: number[]; quote: string }, fits: (event: SessionEvent, quote: string) => boolean) {
+  function prove(
+    claim: { events: number[]; quote: string },
+    canProve: (event: SessionEvent, quote: string) => boolean,
+  ) {
     const events = claim.events.flatMap((seq) => bySeq.get(seq) ?? []);
     const quote = flat(claim.quote.replace(/^["“]|["”]$/g, ""));
     if (events.length === 0 || events.length < claim.events.length) return "it cites events that do not exist";
     if ([...quote].length < 4) return "its quote is too short";
-    const holding = events.filter((event) => textOf(event).includes(quote));
-    if (holding.length === 0) return "none of its events contains the quote";
-    const proof = holding.find((event) => fits(event, quote));
+    const quotingEvents = events.filter((event) => textOf(event).includes(quote));
+    if (quotingEvents.length === 0) return "none of its events contains the quote";
+    const proof = quotingEvents.find((event) => canProve(event, quote));
     if (!proof) return "the quote is only in events that prove nothing";
     return {
       quote: line(quote),
@@ -107,7 +115,7 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
     };
   }
 
-  const clean = addressFilter(session);
+  const removeUnknownUrls = addressFilter(session);
 
   const parts = goal.map((text, i): JudgedPart => {
     const unclear: JudgedPart = { text, met: "unclear", events: [], quote: null, why: "" };
@@ -117,34 +125,43 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
       dropped.push(`part ${i + 1}: ${claim ? "it has two different verdicts" : "it has no verdict"}`);
       return unclear;
     }
-    if (claim.met === "unclear") return { ...unclear, why: clean(claim.why) };
-    const fits = claim.met === "yes" ? showsSuccess : (event: SessionEvent) => textSourceOf(event, toolOf) !== "page";
-    const proof = prove(claim, fits);
+    if (claim.met === "unclear") return { ...unclear, why: removeUnknownUrls(claim.why) };
+    const canProve =
+      claim.met === "yes" ? showsSuccess : (event: SessionEvent) => textSourceOf(event, toolOf) !== "page";
+    const proof = prove(claim, canProve);
     if (typeof proof === "string") {
       dropped.push(`part ${i + 1}, ${claim.met}: ${proof}`);
       return unclear;
     }
-    return { text, met: claim.met, ...proof, why: clean(claim.why) };
+    return { text, met: claim.met, ...proof, why: removeUnknownUrls(claim.why) };
   });
-  const words = dropped.length === 0;
+  const isFullyProven = dropped.length === 0;
   const frictions = answer.frictions.flatMap((friction) => {
     const proof = prove(friction, () => true);
     if (typeof proof === "string") dropped.push(`friction ${JSON.stringify(friction.title)}: ${proof}`);
     const { title, why, advice } = friction;
     return typeof proof === "string"
       ? []
-      : [{ ...friction, ...proof, title: clean(title), why: clean(why), advice: clean(advice) }];
+      : [
+          {
+            ...friction,
+            ...proof,
+            title: removeUnknownUrls(title),
+            why: removeUnknownUrls(why),
+            advice: removeUnknownUrls(advice),
+          },
+        ];
   });
   const { keyFinding, verdict, summary, confidence } = answer;
   const { whatWorked, whatDidnt } = summary;
   return {
     parts,
     frictions,
-    words: words
+    texts: isFullyProven
       ? {
-          keyFinding: clean(keyFinding),
-          verdict: clean(verdict),
-          summary: { whatWorked: clean(whatWorked), whatDidnt: clean(whatDidnt) },
+          keyFinding: removeUnknownUrls(keyFinding),
+          verdict: removeUnknownUrls(verdict),
+          summary: { whatWorked: removeUnknownUrls(whatWorked), whatDidnt: removeUnknownUrls(whatDidnt) },
         }
       : null,
     confidence,
@@ -161,18 +178,18 @@ const maxAddresses = 100;
 /** Removes URLs that don't occur in a session, and all URLs after the first hundred different ones, from a model's texts. */
 export function addressFilter(session: SessionEvent[]): (text: string) => string {
   const occurrences = new Map<string, boolean>();
-  function hasOccurred(bare: string): boolean {
-    let occurs = occurrences.get(bare);
+  function occursInSession(trimmedUrl: string): boolean {
+    let occurs = occurrences.get(trimmedUrl);
     if (occurs === undefined) {
-      occurs = occurrences.size < maxAddresses && session.some((event) => textOf(event).includes(bare));
-      if (occurrences.size < maxAddresses) occurrences.set(bare, occurs);
+      occurs = occurrences.size < maxAddresses && session.some((event) => textOf(event).includes(trimmedUrl));
+      if (occurrences.size < maxAddresses) occurrences.set(trimmedUrl, occurs);
     }
     return occurs;
   }
   return (text) =>
     text.normalize("NFKC").replace(address, (url) => {
-      const bare = url.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
-      return hasOccurred(bare) ? url : `[URL removed]${url.slice(bare.length)}`;
+      const trimmedUrl = url.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
+      return occursInSession(trimmedUrl) ? url : `[URL removed]${url.slice(trimmedUrl.length)}`;
     });
 }
 
@@ -182,13 +199,13 @@ export function outcomeOf({ parts }: Verdict): "succeeded" | "goal_not_met" | "n
   return parts.length > 0 && parts.every(({ met }) => met === "yes") ? "succeeded" : "not_judged";
 }
 
-const families = /claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|gpt|grok|phi|command|kimi|glm/i;
+const modelFamilies = /claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|gpt|grok|phi|command|kimi|glm/i;
 
 /** The vendor of a model: models of one vendor judge each other too kindly. */
-export function familyOf(model: string): string {
+export function vendorOf(model: string): string {
   const [provider = "", ...name] = model.split("/");
   if (provider === "openai-compatible" || name.length === 0) {
-    const family = families.exec(model.replace(/^openai-compatible\//, ""))?.[0]?.toLowerCase() ?? model;
+    const family = modelFamilies.exec(model.replace(/^openai-compatible\//, ""))?.[0]?.toLowerCase() ?? model;
     return (
       { gpt: "openai", claude: "anthropic", gemini: "google", gemma: "google", mixtral: "mistral" }[family] ?? family
     );

@@ -5,7 +5,7 @@ import { isReported } from "../findings/reported.ts";
 import type { Friction, Judged } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
 import { count, flat, line, lineOrNull, lowerFirst, normalizeAddress, sentence } from "../text.ts";
-import { familyOf, type Judgement } from "./judge.ts";
+import { type Judgement, vendorOf } from "./judge.ts";
 
 /** The judge of a report, its cost, and what remains of its answer. */
 export function toJudgeSummary({ model, usage, verdict, reason }: Judgement, facts: Facts): Judged {
@@ -13,7 +13,7 @@ export function toJudgeSummary({ model, usage, verdict, reason }: Judgement, fac
     usage.reduce((total, each) => total + amountOf(each), 0);
   const allPriced = usage.every(({ costUsd }) => costUsd !== null);
   const agents = [facts.model, ...facts.usage.map((each) => each.model)].filter((each) => each !== null);
-  const relatedAgent = agents.find((agent) => familyOf(agent) === familyOf(model));
+  const relatedAgent = agents.find((agent) => vendorOf(agent) === vendorOf(model));
   return {
     model,
     costUsd: allPriced ? Math.round(sum(({ costUsd }) => costUsd ?? 0) * 1e6) / 1e6 : null,

@@ -26,12 +26,12 @@ const column = (depth: number) => 10 + Math.min(depth, maxDepth) * indent;
 type Props = { pagesVisited: PagesVisited; session: string | null };
 
 /** The docs as the agent met them: each page in the order of the visits, under the page that led there. `session`: the page with its events. */
-export function VisitedPages({ pagesVisited: { steps, left }, session }: Props) {
+export function VisitedPages({ pagesVisited: { steps, unlisted }, session }: Props) {
   if (steps.length === 0) return null;
   const counted = Map.groupBy(steps, ({ kind }) => kind);
   const width = column(Math.max(...steps.map(({ depth }) => depth))) + 10;
   return (
-    <Fold id="pages-visited" title="Pages visited" count={steps.length + left}>
+    <Fold id="pages-visited" title="Pages visited" count={steps.length + unlisted}>
       <ul class="legend">
         {(["goal", "read", "astray", "missed"] as const).map((kind) => (
           <li key={kind} class={`step-${kind}`}>
@@ -59,7 +59,7 @@ export function VisitedPages({ pagesVisited: { steps, left }, session }: Props) 
           ))}
         </ol>
       </div>
-      {left > 0 && <p class="muted">{left} more pages in the session</p>}
+      {unlisted > 0 && <p class="muted">{unlisted} more pages in the session</p>}
     </Fold>
   );
 }
