@@ -18,7 +18,7 @@ import { PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
 import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
 import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artifactName, maxArtifactBytes } from "../reports/artifacts.ts";
-import { Advice, Evidence, Graded } from "../reports/grade-schema.ts";
+import { Evidence, FixDetails, GradeFields } from "../reports/grade-schema.ts";
 import { Fingerprint, mapOf, Nullable, OneOf, shape } from "../schema.ts";
 
 /** Version of the file format. Files of a newer version are rejected. */
@@ -56,14 +56,14 @@ const visit = Type.Object({
   ...{ page: Type.String(), url: Type.String(), reads: count, misses: count, guesses: count, errors: count },
   found: Type.Partial(Type.Record(OneOf(provenances), count)),
 });
-const { gain, lostPoints } = Advice;
+const { gain, lostPoints } = FixDetails;
 const evidence = Nullable(Evidence);
 const recommendationColumns = {
   priority: Type.Integer({ minimum: 1 }),
   frictionIds: Type.Array(uuid, { minItems: 1 }),
 };
 const grade = Type.Object({
-  ...Graded.properties,
+  ...GradeFields.properties,
   frictions: Type.Array(
     Type.Object({
       ...friction,
@@ -190,7 +190,7 @@ const typedShapes = {
     table: reports,
     omittedColumns: ["agent", "agentVersion"],
     columnSchemas: {
-      ...Graded.properties,
+      ...GradeFields.properties,
       slug: Type.String({ ...slug, maxLength: 100 }),
     },
   },

@@ -5,7 +5,7 @@ import { statement } from "../db/prepared.ts";
 import { timeZoneOf } from "../db/rows.ts";
 import type { runs } from "../db/tables/runs.ts";
 import { namedPages, pageMonths } from "../db/tables/trends.ts";
-import type { Listed } from "../grading/grade.ts";
+import type { ListedPage } from "../grading/grade.ts";
 import type { CountedReport } from "./lifecycle-rows.ts";
 
 /** The calendar month of a time in a time zone. Months are stored as the start of the month in UTC, whatever the zone. */
@@ -68,7 +68,7 @@ export function countPages(ctx: Context, _: Tx, { run, exposure }: CountedReport
 }
 
 /** Records which pages were linked or listed in a run, regardless of its report. */
-export function namePages(tx: Tx, run: typeof runs.$inferSelect, listed: Listed[]): void {
+export function namePages(tx: Tx, run: typeof runs.$inferSelect, listed: ListedPage[]): void {
   if (!isLive(run)) return;
   const columns = { "llms.txt": "llmsTxtAt", sitemap: "sitemapAt", link: "linkAt" } as const;
   for (const { page, url, by } of listed) {

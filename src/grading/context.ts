@@ -7,24 +7,24 @@ const skillTools = /^(skill|activate_skill|use_skill)$/i;
 
 /** The context in the events of a session; null if its workspace was not set up. */
 export function contextOf(session: SessionEvent[]): Context | null {
-  const prepared = milestonesOf(session, "workspace_prepared").at(-1)?.detail;
-  if (prepared === undefined) return null;
-  const offered = milestonesOf(session, "context_offered").at(-1)?.detail;
+  const workspace = milestonesOf(session, "workspace_prepared").at(-1)?.detail;
+  if (workspace === undefined) return null;
+  const offeredContext = milestonesOf(session, "context_offered").at(-1)?.detail;
   const calls = session.filter((event): event is EventOf<"tool_call"> => event.type === "tool_call");
-  const chars = prepared.instructionChars;
+  const chars = workspace.instructionChars;
   return {
-    instructions: chars > 0 ? { chars, isUsed: offered?.instructions ?? null } : null,
-    skills: prepared.skills.map(({ name }) => ({
+    instructions: chars > 0 ? { chars, isUsed: offeredContext?.instructions ?? null } : null,
+    skills: workspace.skills.map(({ name }) => ({
       name,
-      isOffered: offered?.skills.includes(name) ?? null,
+      isOffered: offeredContext?.skills.includes(name) ?? null,
       uses: calls.filter((call) => loadsSkill(call, name)).length,
     })),
-    mcpServers: prepared.mcpServers.map(({ name }) => ({
+    mcpServers: workspace.mcpServers.map(({ name }) => ({
       name,
-      isOffered: offered?.mcpServers.includes(name) ?? null,
+      isOffered: offeredContext?.mcpServers.includes(name) ?? null,
       uses: calls.filter(({ tool }) => tool.startsWith(`mcp__${name}__`)).length,
     })),
-    env: prepared.env,
+    env: workspace.env,
   };
 }
 

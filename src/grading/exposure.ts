@@ -2,21 +2,22 @@ import type { SessionEvent } from "../agents/agent.ts";
 import { pageKey } from "../net/page-key.ts";
 import { hasFailed, isProbe, milestonesOf } from "./events.ts";
 import type { Facts } from "./facts.ts";
-import type { Exposure, Grounds, Listed, Visit } from "./grade.ts";
+import type { Exposure, Grounds, ListedPage, Visit } from "./grade.ts";
 import { normalizeAddress } from "./text.ts";
 
-export const askedFor = (url: string) => `asked ${pageKey(url)}`;
-export const readOf = (url: string) => `read ${pageKey(url)}`;
-export const testedOn = (url: string) => `tested ${pageKey(url)}`;
-export const checkOf = ({ id, subject }: { id: string; subject: string }) => `check ${id} ${normalizeAddress(subject)}`;
+export const requestGround = (url: string) => `asked ${pageKey(url)}`;
+export const readGround = (url: string) => `read ${pageKey(url)}`;
+export const testedGround = (url: string) => `tested ${pageKey(url)}`;
+export const checkGround = ({ id, subject }: { id: string; subject: string }) =>
+  `check ${id} ${normalizeAddress(subject)}`;
 
 /** Whether a session would have met a problem at a place, if it still existed. */
 export function hasReached({ visits, done, isComplete }: Omit<Exposure, "listed">, grounds: Grounds): boolean {
   return grounds.every((ground) => {
-    const [, how, page] = /^(asked|read|tested) (.*)$/s.exec(ground) ?? [];
-    if (how === undefined || done.includes(ground)) return done.includes(ground);
+    const [, relation, page] = /^(asked|read|tested) (.*)$/s.exec(ground) ?? [];
+    if (relation === undefined || done.includes(ground)) return done.includes(ground);
     const visit = visits.find((each) => each.page === page);
-    return visit !== undefined && (how === "asked" || (visit.reads > 0 && (how === "read" || isComplete)));
+    return visit !== undefined && (relation === "asked" || (visit.reads > 0 && (relation === "read" || isComplete)));
   });
 }
 
@@ -31,23 +32,23 @@ export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
   const done = [
     "run",
     ...(facts.goalAnswer ? ["goal"] : []),
-    ...checks.map(checkOf),
+    ...checks.map(checkGround),
     ...facts.results.map(({ tool }) => `tool ${tool}`),
-    ...facts.surveyedPages.map(({ url }) => testedOn(url)),
+    ...facts.surveyedPages.map(({ url }) => testedGround(url)),
   ];
-  return { visits: visitsOf(facts), listed: listedBy(facts, events), done: [...new Set(done)], ...base };
+  return { visits: visitsOf(facts), listed: listedPagesOf(facts, events), done: [...new Set(done)], ...base };
 }
 
 function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
   const visits = new Map<string, Visit>();
-  const at = (url: string): Visit => {
+  const visitOf = (url: string): Visit => {
     const page = pageKey(url);
     const visit = visits.get(page) ?? { page, url, reads: 0, misses: 0, guesses: 0, errors: 0, found: {} };
     visits.set(page, visit);
     return visit;
   };
   for (const http of taskRequests.filter((each) => !isProbe(each))) {
-    const visit = at(http.url);
+    const visit = visitOf(http.url);
     if (!hasFailed(http)) visit.found[http.provenance] = (visit.found[http.provenance] ?? 0) + 1;
     else {
       visit.misses++;
@@ -56,7 +57,7 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
   }
   pages.forEach(({ url, seq }, i) => {
     const next = pages[i + 1]?.seq ?? Number.POSITIVE_INFINITY;
-    const visit = at(url);
+    const visit = visitOf(url);
     visit.reads++;
     if (failures.some(({ seqs }) => seqs[0]! > seq && seqs[0]! < next)) visit.errors++;
   });
@@ -64,7 +65,7 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
 }
 
 /** Pages on the hosts of the start URLs. */
-function listedBy({ startUrls: starts, tests }: Facts, events: SessionEvent[]): Listed[] {
+function listedPagesOf({ startUrls: starts, tests }: Facts, events: SessionEvent[]): ListedPage[] {
   const origins = new Set(starts.flatMap((start) => URL.parse(start)?.origin ?? []));
   const listings = [
     ...milestonesOf(events, "pages_listed").flatMap(({ detail: { by, urls } }) => urls.map((url) => ({ url, by }))),
@@ -72,7 +73,7 @@ function listedBy({ startUrls: starts, tests }: Facts, events: SessionEvent[]): 
       .filter((http) => http.provenance === "link" && http.foundOn !== null && !hasFailed(http))
       .map(({ url }) => ({ url, by: "link" as const })),
   ];
-  const listed = new Map<string, Listed>();
+  const listed = new Map<string, ListedPage>();
   for (const { url, by } of listings) {
     if (!origins.has(URL.parse(url)?.origin ?? "") || notPages.test(url)) continue;
     const page = pageKey(url);

@@ -142,7 +142,7 @@ export type JudgedPart = {
 };
 
 /** The judge of a report. `costUsd` null: unknown. */
-export type Judged = {
+export type JudgeSummary = {
   model: string;
   costUsd: number | null;
   inputTokens: number;
@@ -172,12 +172,12 @@ export type Visit = {
 };
 
 /** Where a page that an agent might read is listed. */
-export type Listed = { page: string; url: string; by: "llms.txt" | "sitemap" | "link" };
+export type ListedPage = { page: string; url: string; by: "llms.txt" | "sitemap" | "link" };
 
 /** What a session reached: everything that it could have met. */
 export type Exposure = {
   visits: Visit[];
-  listed: Listed[];
+  listed: ListedPage[];
   /** Everything else that was done, without duplicates: "run", "goal", "check ID SUBJECT", "tool NAME". */
   done: string[];
   /** Rule-based agents test every page that they read, unless a limit ended the run. */
@@ -230,7 +230,7 @@ export type Grade = {
   coverage: number;
   methodology: { id: string; hash: string; judge: string | null };
   /** The judge's result, apart from what the run itself did and cost; null: no judge was used. */
-  judge: Judged | null;
+  judge: JudgeSummary | null;
   frictions: Friction[];
   recommendations: Recommendation[];
   exposure: Exposure;

@@ -12,7 +12,7 @@ export type Hosts = { isProduct(request: { method: string; url: string }): boole
 export function hostsOf(starts: string[], product: string | null, taskRequests: Http[]): Hosts {
   const groupOf = createUrlGroups(starts, product);
   const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
-  const written = taskRequests
+  const writtenUrls = taskRequests
     .filter((http) => isWrite(http) && http.status !== null && http.status >= 200 && http.status < 300)
     .flatMap(({ url }) => URL.parse(url) ?? []);
   return {
@@ -23,7 +23,7 @@ export function hostsOf(starts: string[], product: string | null, taskRequests: 
       if (group !== "shared") return group === "product";
       return (
         isWrite(request) ||
-        written.some(({ host, pathname }) => {
+        writtenUrls.some(({ host, pathname }) => {
           return host === url.host && `${url.pathname}/`.startsWith(`${pathname.replace(/\/$/, "")}/`);
         })
       );

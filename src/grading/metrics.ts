@@ -15,11 +15,14 @@ export function metricsOf(facts: Facts): Metrics {
 
 function time({ elapsedMs, taskRequests, tests }: Facts) {
   if (elapsedMs === null) return { time: "unknown", timeDetail: "The session has no events.", timeSeconds: null };
-  const waits = (requests: { ms: number }[], what: string) => {
+  const describeRequests = (requests: { ms: number }[], purpose: string) => {
     const seconds = requests.reduce((sum, each) => sum + each.ms, 0) / 1000;
-    return requests.length === 0 ? [] : [`${count(requests.length, "request")} ${what} took ${duration(seconds)}`];
+    return requests.length === 0 ? [] : [`${count(requests.length, "request")} ${purpose} took ${duration(seconds)}`];
   };
-  const parts = [...waits(taskRequests, "on the path to the goal"), ...waits(tests, "to test the docs")];
+  const parts = [
+    ...describeRequests(taskRequests, "on the path to the goal"),
+    ...describeRequests(tests, "to test the docs"),
+  ];
   return {
     time: duration(elapsedMs / 1000),
     timeDetail: `From start to end${parts.length === 0 ? "" : `; ${list(parts)}`}.`,
@@ -55,7 +58,7 @@ function errors({ failures, taskRequests }: Facts) {
 
 function toolCalls({ calls }: Facts) {
   const byTool = Map.groupBy(calls, (call) => line(call.tool, 60));
-  const tools = [...byTool].map(([tool, each]) => ({ tool, n: each.length }));
+  const tools = [...byTool].map(([tool, toolCalls]) => ({ tool, n: toolCalls.length }));
   tools.sort((a, b) => b.n - a.n || (a.tool < b.tool ? -1 : 1));
   const breakdown = tools.map(({ tool, n }) => `${n} × ${tool}`).join(", ");
   return { toolCalls: calls.length, toolCallsDetail: calls.length === 0 ? "No tool calls." : `${breakdown}.` };
@@ -67,16 +70,16 @@ const notableDifference = 0.05;
 function cost({ kind, usage, claimedUsd }: Facts) {
   const tokens = usage.reduce((sum, each) => sum + each.inputTokens + each.outputTokens, 0);
   const models = [...new Set(usage.map((each) => line(each.model, 60)))].sort();
-  const used = `${count(usage.length, "model call")} to ${list(models)}, ${count(tokens, "token")}`;
+  const usageText = `${count(usage.length, "model call")} to ${list(models)}, ${count(tokens, "token")}`;
   if (usage.length === 0)
     return kind === "rules"
       ? { cost: "$0.00", costDetail: "No model was used.", costUsd: 0 }
       : { cost: "unknown", costDetail: "The agent did not report its usage.", costUsd: null };
   const unpriced = usage.filter((each) => each.costUsd === null).length;
   if (unpriced > 0)
-    return { cost: "unknown", costDetail: `${used}; ${unpriced} of them have no known price.`, costUsd: null };
+    return { cost: "unknown", costDetail: `${usageText}; ${unpriced} of them have no known price.`, costUsd: null };
   const usd = usage.reduce((sum, each) => sum + each.costUsd!, 0);
   const differs = claimedUsd !== null && Math.abs(claimedUsd - usd) > notableDifference * usd;
   const claim = differs ? ` The agent itself reports ${dollars(claimedUsd)}.` : "";
-  return { cost: dollars(usd), costDetail: `${used}.${claim}`, costUsd: Math.round(usd * 1e6) / 1e6 };
+  return { cost: dollars(usd), costDetail: `${usageText}.${claim}`, costUsd: Math.round(usd * 1e6) / 1e6 };
 }

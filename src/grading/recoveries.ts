@@ -16,39 +16,43 @@ export type Recovery = {
 };
 
 /** What a call tried, with the requests observed during it. */
-export const triedBy = (call: EventOf<"tool_call">, { taskRequests }: Facts): CallActions =>
+export const actionsDuring = (call: EventOf<"tool_call">, { taskRequests }: Facts): CallActions =>
   actionsOf(
     call,
     taskRequests.filter(({ id }) => id === call.id),
   );
 
-const nothing: CallActions = { tool: "", requests: [], commands: [], target: null };
+const noActions: CallActions = { tool: "", requests: [], commands: [], target: null };
 
 /** Every error that the agent has to fix. Missing pages are excluded, because they count under the docs. */
 export function recoveriesOf(facts: Facts): Recovery[] {
   const { calls, failures, taskRequests, pages } = facts;
-  const lost = new Set(failures.map(({ id }) => id));
-  const tries = calls.map((call) => ({ call, attempt: triedBy(call, facts), hasFailed: lost.has(call.id) }));
+  const failedIds = new Set(failures.map(({ id }) => id));
+  const callTries = calls.map((call) => ({
+    call,
+    actions: actionsDuring(call, facts),
+    hasFailed: failedIds.has(call.id),
+  }));
   return failures
     .filter(({ target }) => target !== "docs")
     .map((failure): Recovery => {
-      const at = failure.seqs[0]!;
-      const own = tries.find(({ call }) => call.id === failure.id);
-      const attempt = own?.attempt ?? { ...nothing, tool: failure.tool ?? "" };
-      const again = tries.filter(({ call, attempt: later }) => {
-        return call.seq > (own?.call.seq ?? at) && isRetry(attempt, later);
+      const firstSeq = failure.seqs[0]!;
+      const failedTry = callTries.find(({ call }) => call.id === failure.id);
+      const actions = failedTry?.actions ?? { ...noActions, tool: failure.tool ?? "" };
+      const retries = callTries.filter(({ call, actions: later }) => {
+        return call.seq > (failedTry?.call.seq ?? firstSeq) && isRetry(actions, later);
       });
-      const fix = again.find((each) => !each.hasFailed)?.call ?? null;
+      const fix = retries.find((each) => !each.hasFailed)?.call ?? null;
       const isAnswered = ({ status }: { status: number | null }) => status !== null && status < 400;
-      const answer = own
+      const answer = failedTry
         ? undefined
-        : taskRequests.find((http) => http.seq > at && http.url === failure.url && isAnswered(http));
-      const fixed = fix?.seq ?? answer?.seq;
-      const fateOf = (): Resolution => {
-        if (fixed === undefined) return "notAtAll";
-        if (again.some((each) => each.hasFailed && each.call.seq < fixed)) return "later";
-        return pages.some(({ seq }) => seq > at && seq < fixed) ? "afterDocs" : "fromMessage";
+        : taskRequests.find((http) => http.seq > firstSeq && http.url === failure.url && isAnswered(http));
+      const fixedSeq = fix?.seq ?? answer?.seq;
+      const resolutionOf = (): Resolution => {
+        if (fixedSeq === undefined) return "notAtAll";
+        if (retries.some((each) => each.hasFailed && each.call.seq < fixedSeq)) return "later";
+        return pages.some(({ seq }) => seq > firstSeq && seq < fixedSeq) ? "afterDocs" : "fromMessage";
       };
-      return { failure, resolution: fateOf(), call: own?.call ?? null, fix };
+      return { failure, resolution: resolutionOf(), call: failedTry?.call ?? null, fix };
     });
 }

@@ -7,7 +7,7 @@ import { findingsOf } from "./findings/findings.ts";
 import { frictionsOf } from "./findings/friction.ts";
 import { lostPointsOf } from "./findings/gains.ts";
 import { recommendationsOf } from "./findings/recommendations.ts";
-import { withReported } from "./findings/reported.ts";
+import { withReportedFriction } from "./findings/reported.ts";
 import { wordingsOf } from "./goal-answer.ts";
 import type { Grade } from "./grade.ts";
 import { partsOf } from "./judge/evidence.ts";
@@ -25,7 +25,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   const facts = factsOf(session, judgement);
   const hasNoScore = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const measured = hasNoScore ? nothingMeasured : measure(facts, methodology);
-  const findings = withJudgeRatings(withReported(findingsOf(facts), facts, session), facts);
+  const findings = withJudgeRatings(withReportedFriction(findingsOf(facts), facts, session), facts);
   const frictions = frictionsOf(findings, facts, { measured, methodology });
   const lost = lostPointsOf(findings, facts, measured, methodology);
   const recommendations = recommendationsOf(findings, frictions, facts, { measured, lost, methodology });
@@ -53,7 +53,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
 /** The judge's input: the task, the findings of the rules and the events. */
 export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: string; goal: string }): JudgePrompt {
   const facts = factsOf(session);
-  const findings = frictionsOf(withReported(findingsOf(facts), facts, session), facts);
+  const findings = frictionsOf(withReportedFriction(findingsOf(facts), facts, session), facts);
   return toJudgePrompt(text, partsOf(goal), findings, session);
 }
 

@@ -13,13 +13,13 @@ const maxSampled = 10_000;
 
 /** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */
 export function planRegrade({ db }: Context, row: RegradeRow): RegradeRow {
-  const first = and(
+  const firstEvent = and(
     eq(sessionEvents.runId, reports.runId),
     eq(sessionEvents.attempt, reports.attempt),
     eq(sessionEvents.seq, 0),
   );
   const countReports = (where: ReturnType<typeof and>) =>
-    db.select({ n: count() }).from(reports).leftJoin(sessionEvents, first).where(where).get()?.n ?? 0;
+    db.select({ n: count() }).from(reports).leftJoin(sessionEvents, firstEvent).where(where).get()?.n ?? 0;
   const withoutEvents = countReports(and(reportsOfRegrade(row), isNull(sessionEvents.seq)));
   const isUnchanged = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
   const unchanged =
@@ -32,20 +32,20 @@ export function estimateRegrade(
   ctx: Context,
   org: OrgId,
   { judge, repeats, total }: RegradeRow,
-  done: number,
+  processed: number,
 ): number | null {
-  if (judge === null || done >= total) return 0;
+  if (judge === null || processed >= total) return 0;
   const tokens = (name: string) => avg(sql`json_extract(${reports.judge}, ${`$.${name}`})`).mapWith(Number);
-  const earlier = ctx.db
+  const averages = ctx.db
     .select({ input: tokens("inputTokens"), output: tokens("outputTokens"), n: count() })
     .from(reports)
     .where(and(eq(reports.orgId, org), sql`${reports.judge} is not null`))
     .get();
-  if (!earlier?.n) return null;
-  const usage = { input: earlier.input ?? 0, output: earlier.output ?? 0, cached: 0, cacheWritten: 0 };
+  if (!averages?.n) return null;
+  const usage = { input: averages.input ?? 0, output: averages.output ?? 0, cached: 0, cacheWritten: 0 };
   try {
     const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, getModel(ctx, org, judge));
-    return price === null ? null : Number((price * repeats * (total - done)).toFixed(4));
+    return price === null ? null : Number((price * repeats * (total - processed)).toFixed(4));
   } catch {
     // The key was removed meanwhile.
     return null;
@@ -70,9 +70,9 @@ export function judgeVarianceOf({ db }: Context, row: RegradeRow): Regrade["vari
           .orderBy(desc(gradings.reportId))
           .limit(maxSampled)
           .all();
-  const ofReports = Map.groupBy(rows, ({ reportId }) => reportId);
+  const rowsByReport = Map.groupBy(rows, ({ reportId }) => reportId);
   return splitVariance(
-    [...ofReports.values()].map((group) => ({
+    [...rowsByReport.values()].map((group) => ({
       evalRequestId: group[0]?.evalRequestId ?? "",
       scores: group.flatMap(({ score }) => score ?? []),
     })),

@@ -6,7 +6,7 @@ import { JobFailure } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import { getModel } from "../models/models.ts";
 import { announceSpending } from "../runs/announcements.ts";
-import { budgetObjection, getSpending, pay } from "../runs/spending.ts";
+import { budgetObjection, countSpending, getSpending } from "../runs/spending.ts";
 import { getRegradeRow, type RegradeRow, regradeIdOf } from "./regrade-row.ts";
 
 /** Upper bounds of a judge's input and output. */
@@ -14,7 +14,7 @@ const maxUsage = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, c
 
 /** Spent by attempts of this process, in USD. */
 const spentByAttempt = perContext(() => new Map<string, number>());
-const keyOf = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
+const attemptKey = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
 
 /** Counts the cost of a judge's call immediately, whether or not the answer is usable. Resolves when it is stored. */
 export function countJudgeCost(
@@ -24,14 +24,14 @@ export function countJudgeCost(
   costUsd: number | null,
 ): Promise<void> {
   const spent = spentByAttempt(ctx);
-  spent.set(keyOf(lease), (spent.get(keyOf(lease)) ?? 0) + (costUsd ?? 0));
+  spent.set(attemptKey(lease), (spent.get(attemptKey(lease)) ?? 0) + (costUsd ?? 0));
   const change =
     costUsd === null
       ? { unpriced: sql`${regrades.unpriced} + 1` }
       : { spentUsd: sql`${regrades.spentUsd} + ${costUsd}` };
   return ctx.commit((tx) => {
     tx.update(regrades).set(change).where(eq(regrades.id, id)).run();
-    pay(tx, orgId, ctx.now(), costUsd);
+    countSpending(tx, orgId, ctx.now(), costUsd);
     announceSpending(ctx, tx, orgId);
   });
 }
@@ -43,15 +43,15 @@ export function countJudgeCost(
 export function getJudgeBudget(ctx: Context, { orgId, maxUsd, spentUsd, unpriced, judge }: RegradeRow): number {
   const org = orgId as OrgId;
   const month = getSpending(ctx, org);
-  const free = month.maxUsdAMonth === null ? null : month.maxUsdAMonth - month.spentUsd - month.reservedUsd;
-  if (free !== null && free <= 0)
+  const monthLeftUsd = month.maxUsdAMonth === null ? null : month.maxUsdAMonth - month.spentUsd - month.reservedUsd;
+  if (monthLeftUsd !== null && monthLeftUsd <= 0)
     throw toFailure(budgetObjection(ctx, org) ?? "The rest of the organization's monthly budget is reserved for runs.");
   const maxCallUsd = unpriced === 0 ? 0 : priceOf(maxUsage, null, getModel(ctx, org, judge ?? ""));
-  const left = (maxUsd ?? 0) - spentUsd - unpriced * (maxCallUsd ?? Number.POSITIVE_INFINITY);
-  if (left > 0) return Math.min(left, free ?? left);
-  const unknown = unpriced === 0 ? "" : `, plus ${unpriced} calls of unknown cost`;
+  const remainingUsd = (maxUsd ?? 0) - spentUsd - unpriced * (maxCallUsd ?? Number.POSITIVE_INFINITY);
+  if (remainingUsd > 0) return Math.min(remainingUsd, monthLeftUsd ?? remainingUsd);
+  const unknownCostNote = unpriced === 0 ? "" : `, plus ${unpriced} calls of unknown cost`;
   throw toFailure(
-    `the judge has cost $${spentUsd.toFixed(4)}${unknown} of at most $${maxUsd}; to continue, request the regrade again with a higher maxUsd`,
+    `the judge has cost $${spentUsd.toFixed(4)}${unknownCostNote} of at most $${maxUsd}; to continue, request the regrade again with a higher maxUsd`,
   );
 }
 
@@ -59,4 +59,4 @@ const toFailure = (detail: string) => new JobFailure({ cause: "budget", detail }
 
 /** The cost of an attempt of a regrade's job so far, in USD; null if unknown. */
 export const costOfRegradeAttempt = (ctx: Context, lease: Lease): number | null =>
-  spentByAttempt(ctx).get(keyOf(lease)) ?? (getRegradeRow(ctx.db, regradeIdOf(lease)).judge === null ? 0 : null);
+  spentByAttempt(ctx).get(attemptKey(lease)) ?? (getRegradeRow(ctx.db, regradeIdOf(lease)).judge === null ? 0 : null);

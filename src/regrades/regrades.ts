@@ -33,16 +33,17 @@ export async function requestRegrade(ctx: Context, org: OrgId, input: RegradeReq
 }
 
 /** Throws not_found. */
-export const getRegrade = (ctx: Context, org: OrgId, id: string): Regrade => toRegrade(ctx, getOwnRow(ctx, org, id));
+export const getRegrade = (ctx: Context, org: OrgId, id: string): Regrade =>
+  toRegrade(ctx, getRegradeOfOrg(ctx, org, id));
 
 /** Newest first. */
 export function listRegrades(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Regrade> {
   const { db } = ctx;
-  const own = eq(regrades.orgId, org);
-  const rows = db.select().from(regrades).where(own).orderBy(desc(regrades.id)).limit(limit).offset(offset).all();
+  const isOfOrg = eq(regrades.orgId, org);
+  const rows = db.select().from(regrades).where(isOfOrg).orderBy(desc(regrades.id)).limit(limit).offset(offset).all();
   return {
     items: rows.map((row) => toRegrade(ctx, row)),
-    total: db.select({ n: count() }).from(regrades).where(own).get()?.n ?? 0,
+    total: db.select({ n: count() }).from(regrades).where(isOfOrg).get()?.n ?? 0,
   };
 }
 
@@ -52,7 +53,7 @@ export function listRegrades(ctx: Context, org: OrgId, { limit, offset }: Page):
  */
 export async function cancelRegrade(ctx: Context, org: OrgId, id: string, requester: string): Promise<Regrade> {
   await ctx.commit((tx) => {
-    const row = getOwnRow(ctx, org, id);
+    const row = getRegradeOfOrg(ctx, org, id);
     if (row.completedAt !== null) throw conflict(`The regrade has already ended with status ${row.status}.`);
     const { kind, subject } = regradeJobOf(row);
     const at = ctx.now();
@@ -69,9 +70,9 @@ export async function cancelRegrade(ctx: Context, org: OrgId, id: string, reques
   return getRegrade(ctx, org, id);
 }
 
-function getOwnRow({ db }: Context, org: OrgId, id: string): RegradeRow {
-  const own = and(eq(regrades.orgId, org), eq(regrades.id, id.toLowerCase()));
-  const row = db.select().from(regrades).where(own).get();
+function getRegradeOfOrg({ db }: Context, org: OrgId, id: string): RegradeRow {
+  const where = and(eq(regrades.orgId, org), eq(regrades.id, id.toLowerCase()));
+  const row = db.select().from(regrades).where(where).get();
   if (!row) throw notFound(`No regrade has the ID ${id}.`);
   return row;
 }
@@ -92,7 +93,7 @@ function toRegrade(ctx: Context, row: RegradeRow, status: Regrade["status"] = ro
     spentUsd,
     ...rest
   } = row;
-  const done = row.unchanged + row.withoutEvents + (status === "planned" ? 0 : row.graded + row.failed);
+  const processed = row.unchanged + row.withoutEvents + (status === "planned" ? 0 : row.graded + row.failed);
   return {
     ...rest,
     regradeId: status === "planned" ? null : id,
@@ -101,7 +102,7 @@ function toRegrade(ctx: Context, row: RegradeRow, status: Regrade["status"] = ro
     since: toIso(Math.max(0, since)),
     until: toIso(Math.max(0, until)),
     spentUsd: Number(spentUsd.toFixed(6)),
-    estimatedUsd: completedAt === null ? estimateRegrade(ctx, orgId as OrgId, row, done) : 0,
+    estimatedUsd: completedAt === null ? estimateRegrade(ctx, orgId as OrgId, row, processed) : 0,
     variance: judgeVarianceOf(ctx, row),
     failureReason: toFailureReason({ failureCause, failureDetail }),
     createdAt: toIso(createdAt),

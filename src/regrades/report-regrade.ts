@@ -111,10 +111,10 @@ async function judgeSession(
     return await rejudgeSession(ctx, {
       run,
       session,
-      last: lastEvent,
+      lastAgentEvent: lastEvent,
       model: judge,
       maxUsd,
-      onSpent: onModelCost,
+      onModelCost,
       lease,
       stop,
     });

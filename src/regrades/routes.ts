@@ -9,7 +9,7 @@ import { PathId } from "../schema.ts";
 import { cancelRegrade, getRegrade, listRegrades, requestRegrade } from "./regrades.ts";
 import { Regrade, RegradeRequest } from "./schema.ts";
 
-const path = Type.Object({ regradeId: PathId("ID of the regrade") });
+const regradePath = Type.Object({ regradeId: PathId("ID of the regrade") });
 
 export const regradeRoutes = (ctx: Context) =>
   new Elysia({ name: "regrades" })
@@ -38,7 +38,7 @@ export const regradeRoutes = (ctx: Context) =>
       },
     )
     .get("/api/v1/regrades/:regradeId", ({ request, params }) => getRegrade(ctx, orgOf(request), params.regradeId), {
-      params: path,
+      params: regradePath,
       ...operation("Reports", "getRegrade", "Get a regrade with its progress and cost", {
         200: Regrade,
         ...errors(404),
@@ -48,7 +48,7 @@ export const regradeRoutes = (ctx: Context) =>
       "/api/v1/regrades/:regradeId/cancel",
       ({ request, params }) => cancelRegrade(ctx, orgOf(request), params.regradeId, requesterOf(request)),
       {
-        params: path,
+        params: regradePath,
         ...operation("Reports", "cancelRegrade", "Cancel a regrade; gradings made so far are kept", {
           200: Regrade,
           ...errors(404, 409),

@@ -8,7 +8,7 @@ import { getReportRow } from "./report-row.ts";
 
 /** Maximum size of a screenshot or diff. */
 export const maxArtifactBytes = 512 * 1024;
-const maxOfRun = 20;
+const maxArtifacts = 20;
 export const artifactName = /^[a-z0-9][a-z0-9-]{0,59}\.(webp|diff)$/;
 const isDiff = (name: string) => name.endsWith(".diff");
 
@@ -18,7 +18,7 @@ type Owner = { orgId: string; runId: string; attempt: number };
  * Stores the screenshot or diff of an event, and returns the event without it, with the reason if it wasn't stored. It is stored first, so
  * that no stored event refers to a missing one. `mayWrite` is checked in the transaction; `clean` removes secrets from text.
  */
-export function keepArtifact(
+export function storeArtifact(
   db: Db,
   owner: Owner,
   event: AgentEvent,
@@ -26,8 +26,8 @@ export function keepArtifact(
 ): AgentEvent {
   if (!("artifact" in event) || event.artifact === undefined) return event;
   const { name, data: encoded } = event.artifact;
-  const sent = Buffer.from(encoded ?? "", "base64");
-  const data = isDiff(name) ? Buffer.from(clean(sent.toString())) : sent;
+  const rawData = Buffer.from(encoded ?? "", "base64");
+  const data = isDiff(name) ? Buffer.from(clean(rawData.toString())) : rawData;
   const eventWith = (missing: string | null): AgentEvent => {
     const artifact: Artifact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
     return { ...event, artifact };
@@ -42,7 +42,7 @@ export function keepArtifact(
         .from(artifacts)
         .where(and(eq(artifacts.runId, owner.runId), eq(artifacts.attempt, owner.attempt)))
         .all();
-      if (names.length >= maxOfRun && !isDiff(name)) return `the run already has ${maxOfRun} screenshots`;
+      if (names.length >= maxArtifacts && !isDiff(name)) return `the run already has ${maxArtifacts} screenshots`;
       if (names.some((each) => each.name === name)) return "duplicate name";
       tx.insert(artifacts)
         .values({ ...owner, name, data })
@@ -74,7 +74,11 @@ export function getArtifact({ db }: Context, org: OrgId, slug: string, name: str
 }
 
 /** Events, with a note if their artifact is missing. */
-export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<Owner, "orgId">, events: E[]): E[] {
+export function withMissingArtifacts<E extends object>(
+  db: Db,
+  { runId, attempt }: Omit<Owner, "orgId">,
+  events: E[],
+): E[] {
   const artifactOf = (event: E) => (event as { artifact?: Artifact }).artifact;
   if (!events.some(artifactOf)) return events;
   const names = db
@@ -91,7 +95,7 @@ export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<O
 }
 
 /** The response for a screenshot or diff. Browsers can't interpret it as anything else. */
-export const toArtifactAnswer = (name: string, data: Buffer): Response =>
+export const toArtifactResponse = (name: string, data: Buffer): Response =>
   new Response(new Uint8Array(data), {
     headers: {
       "content-type": isDiff(name) ? "text/plain; charset=utf-8" : "image/webp",

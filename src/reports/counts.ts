@@ -30,20 +30,20 @@ export function countReport(
   ctx: Context,
   tx: Tx,
   reportId: string,
-  by: 1 | -1,
+  delta: 1 | -1,
   { announces = true }: { announces?: boolean } = {},
 ): void {
-  const counted = tx
+  const countedReport = tx
     .select({ report: reports, run: runs, exposure: exposures })
     .from(reports)
     .innerJoin(runs, eq(runs.id, reports.runId))
     .leftJoin(exposures, eq(exposures.reportId, reports.id))
     .where(eq(reports.id, reportId))
     .get();
-  if (!counted) return;
-  updateLifecycles(ctx, tx, counted, by, (...event) => {
+  if (!countedReport) return;
+  updateLifecycles(ctx, tx, countedReport, delta, (...event) => {
     if (announces) announceFriction(ctx, ...event);
   });
-  countPages(ctx, tx, counted, by);
-  countScore(ctx, tx, counted, by);
+  countPages(ctx, tx, countedReport, delta);
+  countScore(ctx, tx, countedReport, delta);
 }

@@ -1,7 +1,7 @@
 import { isRuleBased } from "../agents/agent.ts";
 import { indexOfName } from "../grading/text.ts";
 import { agentLabel } from "./labels.ts";
-import { address, code, fenced, text } from "./markdown-text.ts";
+import { autolink, code, codeBlock, text } from "./markdown-text.ts";
 import type { Recommendation, Report } from "./schema.ts";
 
 const roles = { read: "Read", failed: "Failed", guessed: "Guessed", worked: "Worked" } as const;
@@ -14,7 +14,7 @@ export function fixBrief(report: Report, { isStored = true } = {}): string {
   const { task, agent, run, prompt, slug, score, product } = report;
   const openFixes = report.recommendations.filter(({ dismissed }) => dismissed === null);
   const name = product.name ?? product.host;
-  const start = task.startUrls.map(address).join(", ");
+  const start = task.startUrls.map(autolink).join(", ");
   return [
     `# Fix the docs${name ? ` of ${text(name)}` : ""}`,
     `An AI agent (${text(agentLabel(agent))}) worked on the task below, and evald recorded its session. Make the ${openFixes.length === 1 ? "change" : `${openFixes.length} changes`} below in the source of the docs.`,
@@ -27,7 +27,7 @@ export function fixBrief(report: Report, { isStored = true } = {}): string {
     ...openFixes.map((each) => describeFix(each, report)),
     isStored &&
       `## Verify\n\nServe the changed docs as a preview, then call the evald MCP tool \`request_eval\` with promptId \`${prompt.id}\`, a urlMap from the docs host to the preview, and runs: ${isRuleBased(agent.id) ? 1 : 4}. This report’s run had the urlMap ${code(JSON.stringify(run.urlMap))}${score === null ? "" : ` and the score ${score}`}. When the runs finish, call \`compare_reports\` with the slug \`${slug}\` and one of the new reports.`,
-    isStored && `Report: ${address(report.url)}`,
+    isStored && `Report: ${autolink(report.url)}`,
   ]
     .filter(Boolean)
     .join("\n\n")
@@ -41,7 +41,7 @@ function describeFix(recommendation: Recommendation, { frictionPoints }: Report)
   const page = evidence?.url ?? url;
   const causes = frictionPoints.filter(({ id }) => frictionIds.includes(id));
   const facts = [
-    page && `- Page: ${address(page)}${evidence?.line ? `, line ${evidence.line}` : ""}`,
+    page && `- Page: ${autolink(page)}${evidence?.line ? `, line ${evidence.line}` : ""}`,
     points !== null && points > 0 && `- Gain: ${points} points`,
     `- Change: ${text(action, 4000)}`,
   ];
@@ -57,7 +57,7 @@ function describeFix(recommendation: Recommendation, { frictionPoints }: Report)
   return [
     `## ${priority}. ${text(title)}`,
     facts.filter(Boolean).join("\n"),
-    diff && fenced("diff", `- ${diff.before}\n+ ${diff.after}`),
+    diff && codeBlock("diff", `- ${diff.before}\n+ ${diff.after}`),
     `### What happened\n\n${[...steps, ...causeTexts].join("\n")}`,
   ]
     .filter(Boolean)

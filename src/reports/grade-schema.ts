@@ -62,7 +62,7 @@ export const Evidence = Type.Object({
 });
 
 /** The fields of a recommended fix besides its text. */
-export const Advice = {
+export const FixDetails = {
   gain: Nullable(Type.Object({ low: Type.Number(), high: Type.Number() })),
   lostPoints: Nullable(
     Type.Number({ description: "Its share of lost.fixes, after the fixes before it; null: not measured" }),
@@ -169,7 +169,7 @@ const ReportContext = Type.Object(
  * The grade of a session, except its friction points and recommended fixes. This one list determines columns,
  * responses, gradings and exports.
  */
-export const Graded = Type.Object({
+export const GradeFields = Type.Object({
   score: Nullable(Type.Number({ minimum: 0, maximum: 100 })),
   grade: Nullable(Type.String({ description: "A+ to F, where the goal was tested" })),
   metrics: ReportMetrics,
@@ -188,12 +188,12 @@ export const Graded = Type.Object({
   context: Nullable(ReportContext),
 });
 
-type GradedFields = keyof typeof Graded.properties;
-const gradedFields = Object.keys(Graded.properties) as GradedFields[];
+type GradeFieldName = keyof typeof GradeFields.properties;
+const gradeFieldNames = Object.keys(GradeFields.properties) as GradeFieldName[];
 
 /** The part of a grade, row or table that `Graded` lists. */
-export const pickGraded = <T extends Record<GradedFields, unknown>>(from: T) =>
-  Object.fromEntries(gradedFields.map((field) => [field, from[field]])) as Pick<T, GradedFields>;
+export const pickGradeFields = <T extends Record<GradeFieldName, unknown>>(from: T) =>
+  Object.fromEntries(gradeFieldNames.map((field) => [field, from[field]])) as Pick<T, GradeFieldName>;
 
 /** Why there is no score, or why a score has no grade. */
 export const toNullNotice = ({ nullNotice, scope }: { nullNotice: string | null; scope: Scope }): string | null =>

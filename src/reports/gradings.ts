@@ -7,7 +7,7 @@ import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
 import { toDimension, toNullNotice } from "./grade-schema.ts";
-import { toVariance } from "./judge-variance.ts";
+import { judgeVariancesOf } from "./judge-variance.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
 import { getReport } from "./reports.ts";
 import type { Grading, GradingList, Report } from "./schema.ts";
@@ -16,7 +16,7 @@ import { frictionKey, type GradingRow, listGradingRows, withIds } from "./stored
 
 export function gradingsOfReport(ctx: Context, report: ReportRow): GradingList {
   const rows = listGradingRows(ctx.db, report);
-  return { gradings: rows.map((row) => toGrading(row, report)), judgeVariance: toVariance(rows) };
+  return { gradings: rows.map((row) => toGrading(row, report)), judgeVariance: judgeVariancesOf(rows) };
 }
 
 /** The gradings of a report, by its slug. Throws not_found. */

@@ -29,7 +29,7 @@ export const JudgeVariance = Type.Object(
 export type JudgeVariance = Static<typeof JudgeVariance>;
 
 /** The judgments of one session by one judge, side by side. A single grading has no variance. */
-export function toVariance(rows: { hash: string; grade: StoredGrade }[]): JudgeVariance[] {
+export function judgeVariancesOf(rows: { hash: string; grade: StoredGrade }[]): JudgeVariance[] {
   const groups = Map.groupBy(
     rows.filter(({ grade }) => grade.judge !== null),
     ({ hash }) => hash,
@@ -63,7 +63,7 @@ function agreement(counts: number[]): number {
 }
 
 /** Scores of one run by one judge, with the evaluation of which the run is a repeat. */
-type Judged = { evalRequestId: string; scores: number[] };
+type JudgedRun = { evalRequestId: string; scores: number[] };
 
 /** The variation caused by the judge and by the runs. */
 export const VarianceSplit = Type.Object(
@@ -87,24 +87,29 @@ type VarianceSplit = Static<typeof VarianceSplit>;
  * of sessions σ²(run) + σ²(judge) / k. S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992), chapter
  * 3.
  */
-export function splitVariance(sessions: Judged[]): VarianceSplit {
+export function splitVariance(sessions: JudgedRun[]): VarianceSplit {
   const repeated = sessions.filter(({ scores }) => scores.length >= 2);
-  const within = pooled(repeated.map(({ scores }) => scores));
+  const within = pooledVariance(repeated.map(({ scores }) => scores));
   const evaluations = [...Map.groupBy(repeated, ({ evalRequestId }) => evalRequestId).values()];
-  const between = pooled(evaluations.map((runs) => runs.map(({ scores }) => mean(scores))));
-  const share = mean(repeated.map(({ scores }) => 1 / scores.length));
+  const between = pooledVariance(evaluations.map((runs) => runs.map(({ scores }) => mean(scores))));
+  const meanInverseRepeats = mean(repeated.map(({ scores }) => 1 / scores.length));
   return {
     sessions: repeated.length,
     judgeSd: within === null ? null : round(Math.sqrt(within), 2),
-    runSd: within === null || between === null ? null : round(Math.sqrt(Math.max(0, between - within * share)), 2),
+    runSd:
+      within === null || between === null
+        ? null
+        : round(Math.sqrt(Math.max(0, between - within * meanInverseRepeats)), 2),
   };
 }
 
 /** The variance within groups, weighted by degrees of freedom; null if no group has two values. */
-function pooled(groups: number[][]): number | null {
-  const wide = groups.filter((group) => group.length >= 2);
-  const freedom = wide.reduce((sum, group) => sum + group.length - 1, 0);
-  return freedom === 0 ? null : wide.reduce((sum, group) => sum + variance(group) * (group.length - 1), 0) / freedom;
+function pooledVariance(groups: number[][]): number | null {
+  const repeatedGroups = groups.filter((group) => group.length >= 2);
+  const degreesOfFreedom = repeatedGroups.reduce((sum, group) => sum + group.length - 1, 0);
+  return degreesOfFreedom === 0
+    ? null
+    : repeatedGroups.reduce((sum, group) => sum + variance(group) * (group.length - 1), 0) / degreesOfFreedom;
 }
 
 const round = (value: number, digits: number): number => Number(value.toFixed(digits));

@@ -6,7 +6,8 @@ export function table(rows: string[][]): string {
   const cells = rows.map((row) => row.map((cell) => text(cell).replaceAll("|", "\\|")));
   const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
   const last = widths.length - 1;
-  const row = (filled: (column: number) => string) => `| ${widths.map((_, column) => filled(column)).join(" | ")} |`;
+  const row = (cellText: (column: number) => string) =>
+    `| ${widths.map((_, column) => cellText(column)).join(" | ")} |`;
   const lines = cells.map((each) =>
     row((column) => (column === last ? (each[column] ?? "") : (each[column] ?? "").padEnd(widths[column] ?? 0))),
   );
@@ -33,18 +34,18 @@ export function code(value: string): string {
   const flat = line(value);
   const longest = Math.max(0, ...(flat.match(/`+/g) ?? []).map((run) => run.length));
   const fence = "`".repeat(longest + 1);
-  const pad = /^`|`$|^ .* $/.test(flat) ? " " : "";
-  return `${fence}${pad}${flat}${pad}${fence}`;
+  const padding = /^`|`$|^ .* $/.test(flat) ? " " : "";
+  return `${fence}${padding}${flat}${padding}${fence}`;
 }
 
 /** An autolink for http(s) URLs, a code span for anything else. */
-export function address(url: string): string {
+export function autolink(url: string): string {
   const href = httpUrl(url)?.href;
   return href === undefined ? code(url) : `<${href.replaceAll("<", "%3C").replaceAll(">", "%3E")}>`;
 }
 
 /** Lines in a code block. The fence is longer than any run of backticks in them. */
-export function fenced(language: string, lines: string): string {
+export function codeBlock(language: string, lines: string): string {
   const longest = Math.max(2, ...(lines.match(/`+/g) ?? []).map((run) => run.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}${language}\n${lines}\n${fence}`;

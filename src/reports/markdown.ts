@@ -13,7 +13,7 @@ import {
   scoreSummary,
   titleOf,
 } from "./labels.ts";
-import { address, code, table, text } from "./markdown-text.ts";
+import { autolink, code, table, text } from "./markdown-text.ts";
 import type { Recommendation, Report } from "./schema.ts";
 
 /**
@@ -37,10 +37,10 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
     `## Metrics\n\n${metrics(report)}`,
     `## Dimensions\n\n${dimensions(report)}`,
     recommendations.length > 0 &&
-      `## Recommended fixes\n\n${recommendations.map((each) => advice(each, names)).join("\n\n")}`,
+      `## Recommended fixes\n\n${recommendations.map((each) => fixText(each, names)).join("\n\n")}`,
     `## Friction points\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "No friction found."}`,
     contextTable(report),
-    `## Run details\n\n${making(report, isStored)}`,
+    `## Run details\n\n${runDetails(report, isStored)}`,
   ]
     .filter(Boolean)
     .join("\n\n")
@@ -64,11 +64,11 @@ function goal({ judge }: Report): string | null {
     .join("\n\n");
 }
 
-function wordings({ wordings: all }: Report): string | null {
-  if (all === null) return null;
-  const rows = all.results.map(({ text, state, fit, url }) => [text, state, percent(fit), url ?? "none"]);
+function wordings({ wordings: results }: Report): string | null {
+  if (results === null) return null;
+  const rows = results.results.map(({ text, state, fit, url }) => [text, state, percent(fit), url ?? "none"]);
   return [
-    `## Wordings of the goal\n\n${text(describeSpread(all))}`,
+    `## Wordings of the goal\n\n${text(describeSpread(results))}`,
     table([["Wording", "Answer", "Match", "Nearest page"], ...rows]),
   ].join("\n\n");
 }
@@ -93,18 +93,18 @@ function metrics({ metrics: m }: Report): string {
 function dimensions({ dimensions: all }: Report): string {
   if (all.length === 0) return "Nothing was measured.";
   const rows = all.map(({ name, weight, score, grade }) => [name, weight, String(score), grade]);
-  const how = all.map(({ name, desc }) => `- ${text(name)}: ${text(desc, 4000)}`);
-  return `${table([["Dimension", "Weight", "Score", "Grade"], ...rows])}\n\n${how.join("\n")}`;
+  const descriptions = all.map(({ name, desc }) => `- ${text(name)}: ${text(desc, 4000)}`);
+  return `${table([["Dimension", "Weight", "Score", "Grade"], ...rows])}\n\n${descriptions.join("\n")}`;
 }
 
-function advice(
+function fixText(
   { priority, title, action, url, frictionIds, expectedGain }: Recommendation,
   names: Map<string, string>,
 ): string {
   const removes = `fixes ${frictionIds.map((id) => names.get(id)).join(", ")}`;
   const gain = !expectedGain ? removes : `+${expectedGain} points, ${removes}`;
   const indent = " ".repeat(String(priority).length + 2);
-  return [`${priority}. **${text(title)}** (${gain})`, text(action, 4000), url && address(url)]
+  return [`${priority}. **${text(title)}** (${gain})`, text(action, 4000), url && autolink(url)]
     .filter(Boolean)
     .join(`\n${indent}`);
 }
@@ -112,26 +112,26 @@ function advice(
 function friction(point: FrictionPoint, name: string): string {
   const { severity, category, phase, state, title, description, quote, url, onPath } = point;
   const { events, lostSeconds, seenIn } = point;
-  const about = [severity, humanize(category), phase, `${state} (${seenIn.runs} of ${seenIn.of})`];
-  if (!onPath) about.push("elsewhere in the docs");
-  if (lostSeconds !== null) about.push(`${lostSeconds} s lost`);
+  const properties = [severity, humanize(category), phase, `${state} (${seenIn.runs} of ${seenIn.of})`];
+  if (!onPath) properties.push("elsewhere in the docs");
+  if (lostSeconds !== null) properties.push(`${lostSeconds} s lost`);
   return [
     `### ${name}: ${text(title)}`,
-    about.join(" · "),
+    properties.join(" · "),
     text(description, 4000),
     quote && `> ${code(quote)}`,
-    [url && address(url), `evidence: events ${events.join(", ")}`].filter(Boolean).join(" · "),
+    [url && autolink(url), `evidence: events ${events.join(", ")}`].filter(Boolean).join(" · "),
   ]
     .filter(Boolean)
     .join("\n\n");
 }
 
-const making = ({ url, run, task, methodology }: Report, isStored: boolean) =>
+const runDetails = ({ url, run, task, methodology }: Report, isStored: boolean) =>
   [
     `- Task: ${text(task.text, 4000)}`,
     ...(task.endGoal ? [`- End goal: ${text(task.endGoal, 4000)}`] : []),
     ...(run.templateArgs ? [`- Template arguments: ${code(JSON.stringify(run.templateArgs))}`] : []),
     ...(Object.keys(run.urlMap).length > 0 ? [`- URL map: ${code(JSON.stringify(run.urlMap))}`] : []),
-    ...(isStored ? [`- Report: ${address(url)}`, `- Run: ${address(run.runUrl)}`] : []),
+    ...(isStored ? [`- Report: ${autolink(url)}`, `- Run: ${autolink(run.runUrl)}`] : []),
     `- Methodology: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
   ].join("\n");

@@ -13,9 +13,9 @@ import { countReport, writeExposure } from "./counts.ts";
 export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
   const createdAt = ctx.now();
   const reportId = ctx.newId(createdAt);
-  const { frictions, recommendations: advice, exposure, ...rest } = grade;
+  const { frictions, recommendations: fixes, exposure, ...reportFields } = grade;
   const report = {
-    ...rest,
+    ...reportFields,
     id: reportId,
     orgId: run.orgId,
     runId: run.id,
@@ -35,9 +35,9 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
       .values({ ...friction, ...owner, id, promptId: run.promptId, position })
       .run();
   });
-  for (const { frictions: proves, ...recommendation } of advice)
+  for (const { frictions: fingerprints, ...recommendation } of fixes)
     tx.insert(recommendations)
-      .values({ ...recommendation, ...owner, id: ctx.newId(createdAt), frictionIds: proves.map(idOf) })
+      .values({ ...recommendation, ...owner, id: ctx.newId(createdAt), frictionIds: fingerprints.map(idOf) })
       .run();
   writeExposure(tx, owner, exposure);
   namePages(tx, run, exposure.listed);

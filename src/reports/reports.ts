@@ -17,12 +17,12 @@ import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
 import { baselineOfReport } from "./baseline.ts";
 import { countReport } from "./counts.ts";
-import { pickGraded, toDimension, toNullNotice } from "./grade-schema.ts";
+import { pickGradeFields, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
 import { getReportRow, reportNotFound } from "./report-row.ts";
 import type { Report, RunReport } from "./schema.ts";
 
-const { judge, lost, wordings, context, ...gradeColumns } = pickGraded(reports);
+const { judge, lost, wordings, context, ...gradeColumns } = pickGradeFields(reports);
 export const runReportColumns = { slug: reports.slug, ...gradeColumns, status: reports.status };
 
 type RunReportRow = Omit<RunReport, "url" | "dimensions"> & { dimensions: Dimension[] };

@@ -6,7 +6,7 @@ import { orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
-import { getArtifact, toArtifactAnswer } from "./artifacts.ts";
+import { getArtifact, toArtifactResponse } from "./artifacts.ts";
 import { getReportByMethodology, listGradings, pinGrading } from "./gradings.ts";
 import { listReports } from "./lists.ts";
 import { getReport, setReportStatus } from "./reports.ts";
@@ -105,7 +105,7 @@ export const reportRoutes = (ctx: Context) =>
     .get(
       "/api/v1/reports/:slug/artifacts/:name",
       ({ request, params }) =>
-        toArtifactAnswer(params.name, getArtifact(ctx, orgOf(request), params.slug, params.name)),
+        toArtifactResponse(params.name, getArtifact(ctx, orgOf(request), params.slug, params.name)),
       {
         params: Type.Object({
           slug: Type.String(),

@@ -7,10 +7,10 @@ import { FrictionPoint } from "../friction/schema.ts";
 import { scopes } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, mapOf, Nullable, OneOf, Score, Time, Url } from "../schema.ts";
-import { Advice, Graded, ReportDimension } from "./grade-schema.ts";
+import { FixDetails, GradeFields, ReportDimension } from "./grade-schema.ts";
 import { JudgeVariance } from "./judge-variance.ts";
 
-const { judge, lost, wordings, context, ...runReportFields } = Graded.properties;
+const { judge, lost, wordings, context, ...runReportFields } = GradeFields.properties;
 
 /** The report as part of a run. */
 export const RunReport = Type.Object(
@@ -41,7 +41,7 @@ export const Recommendation = Type.Object(
     url: Nullable(Type.String()),
     frictionIds: Type.Array(Id, { minItems: 1 }),
     expectedGain: Nullable(Type.Number({ description: "Points that the score would gain without this friction" })),
-    ...Advice,
+    ...FixDetails,
     done: Done,
     dismissed: Dismissed,
   },

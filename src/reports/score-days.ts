@@ -26,7 +26,7 @@ export type ScoreDay = Omit<StoredDay, (typeof lists)[number]> & {
 
 const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
 
-export function countScore(_ctx: Context, tx: Tx, { report, run }: CountedReport, by: 1 | -1): void {
+export function countScore(_ctx: Context, tx: Tx, { report, run }: CountedReport, delta: 1 | -1): void {
   if (!isLive(run)) return;
   const { outcome, score, metrics, methodology } = report;
   const day = Math.floor(run.createdAt / dayMs) * dayMs;
@@ -54,11 +54,11 @@ export function countScore(_ctx: Context, tx: Tx, { report, run }: CountedReport
   const isResultAt = (i: number) => lists.every((name) => row[name][i] === result[name]);
   const laterIndex = row.times.findIndex((time) => time > result.times);
   const index =
-    by < 0 ? row.times.findIndex((_time, i) => isResultAt(i)) : laterIndex < 0 ? row.times.length : laterIndex;
+    delta < 0 ? row.times.findIndex((_time, i) => isResultAt(i)) : laterIndex < 0 ? row.times.length : laterIndex;
   if (index < 0) return;
   const changedLists = lists.map((name) => {
     const list: (number | null)[] = row[name];
-    return [name, by > 0 ? list.toSpliced(index, 0, result[name]) : list.toSpliced(index, 1)];
+    return [name, delta > 0 ? list.toSpliced(index, 0, result[name]) : list.toSpliced(index, 1)];
   });
   const next: StoredDay = { ...row, ...Object.fromEntries(changedLists) };
   if (next.times.length === 0) tx.delete(scoreDays).where(dayCondition).run();

@@ -18,33 +18,33 @@ export const toSessionEvent = ({ seq, at, tMs, type, source, data }: Row) =>
 export const readEvents = (events: SessionEvent[]): SessionEvent[] =>
   events.map(({ seq, at, tMs, type, source, ...data }) => toSessionEvent({ seq, at, tMs, type, source, data }));
 
-const select = (db: Db, { orgId, runId, attempt }: SessionId, more?: SQL) => {
+const selectEvents = (db: Db, { orgId, runId, attempt }: SessionId, condition?: SQL) => {
   const { orgId: org, runId: run, attempt: n, seq } = sessionEvents;
   return db
     .select()
     .from(sessionEvents)
-    .where(and(eq(org, orgId), eq(run, runId), eq(n, attempt), more))
+    .where(and(eq(org, orgId), eq(run, runId), eq(n, attempt), condition))
     .orderBy(asc(seq));
 };
 
 /** The stored events of a session, in order. A large session takes half a second: see `readSessionInTurns`. */
 export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
-  select(db, session).all().map(toSessionEvent);
+  selectEvents(db, session).all().map(toSessionEvent);
 
 /** Events read at once: at most 32 KiB each. */
-const turnEvents = 50;
+const eventsPerTurn = 50;
 
 /** The same, with turns for other work in between. */
 export async function readSessionInTurns(db: Db, session: SessionId): Promise<SessionEvent[]> {
   const events: SessionEvent[] = [];
   for (let after = -1; ; after = events.at(-1)?.seq ?? after) {
-    const rows = select(db, session, gt(sessionEvents.seq, after)).limit(turnEvents).all();
+    const rows = selectEvents(db, session, gt(sessionEvents.seq, after)).limit(eventsPerTurn).all();
     for (const row of rows) events.push(toSessionEvent(row));
-    if (rows.length < turnEvents) return events;
+    if (rows.length < eventsPerTurn) return events;
     await yieldToEventLoop();
   }
 }
 
 /** Whether the session still has its events. The oldest one is removed first. */
 export const hasEvents = (db: Db, session: SessionId): boolean =>
-  select(db, session, eq(sessionEvents.seq, 0)).limit(1).all().length > 0;
+  selectEvents(db, session, eq(sessionEvents.seq, 0)).limit(1).all().length > 0;

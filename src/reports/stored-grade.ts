@@ -3,7 +3,7 @@ import type { Db, Tx } from "../db/open.ts";
 import { frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { gradings, type StoredGrade } from "../db/tables/reports.ts";
 import type { Grade } from "../grading/grade.ts";
-import { pickGraded } from "./grade-schema.ts";
+import { pickGradeFields } from "./grade-schema.ts";
 import type { ReportRow } from "./report-row.ts";
 import { readEvents } from "./session-events.ts";
 
@@ -27,7 +27,7 @@ function shownGrade(tx: Db | Tx, report: ReportRow): StoredGrade {
     .orderBy(asc(recommendations.priority))
     .all();
   return {
-    ...pickGraded(report),
+    ...pickGradeFields(report),
     frictions: points.map((row) => toFriction(row)),
     recommendations: fixes.map(({ orgId: _org, reportId: _report, ...each }) => each),
   };

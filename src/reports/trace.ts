@@ -5,7 +5,7 @@ import { sessionEvents } from "../db/tables/runs.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
 import { toIso } from "../schema.ts";
-import { withMissing } from "./artifacts.ts";
+import { withMissingArtifacts } from "./artifacts.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
 import { toSessionEvent } from "./session-events.ts";
 import type { Trace, TraceQuery } from "./trace-schema.ts";
@@ -153,7 +153,7 @@ export async function getTrace(ctx: Context, session: StoredSession, query: Trac
   const rows = db.select().from(sessionEvents).where(and(events, isOnPage)).orderBy(asc(seq)).all();
   const countMatching = () => db.select({ n: count() }).from(sessionEvents).where(and(events, matching)).get()?.n ?? 0;
   return {
-    events: withMissing(db, session, rows.map(toEvent)),
+    events: withMissingArtifacts(db, session, rows.map(toEvent)),
     total: matchingSeqs?.length ?? countMatching(),
     nextSeq: isBackward ? (rows.length === 0 ? null : beforeSeq) : (candidates[pageEvents.length]?.seq ?? null),
     notice,

@@ -11,7 +11,7 @@ import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
 import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
 import { secretsOf } from "../net/mapping.ts";
 import type { Executor, SessionHooks, SessionOrder } from "../places/executor.ts";
-import { keepArtifact } from "../reports/artifacts.ts";
+import { storeArtifact } from "../reports/artifacts.ts";
 import { countEvent, createRunLimits, finalEventsOf, startClocks, stopClocks } from "./run-limits.ts";
 import type { RunRow } from "./run-row.ts";
 import { openSession } from "./session.ts";
@@ -94,7 +94,7 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
 /** Stores an event and counts it. */
 function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: EventSource): void {
   const { session, writer, runLimits, mayWrite } = attempt;
-  writer.append(keepArtifact(ctx.db, session, event, { mayWrite, clean: writer.clean }), source);
+  writer.append(storeArtifact(ctx.db, session, event, { mayWrite, clean: writer.clean }), source);
   countEvent(runLimits, event, source);
 }
 
@@ -102,10 +102,11 @@ function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: Event
 async function openModel(ctx: Context, attempt: Attempt) {
   const { run, task } = attempt;
   const { archive, skills } = task.workspace ?? {};
-  const read = (id: string | undefined) => (id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id));
+  const readIfPresent = (id: string | undefined) =>
+    id === undefined ? null : readArchive(ctx, run.orgId as OrgId, id);
   try {
     const model = getModel(ctx, run.orgId as OrgId, run.model ?? "");
-    const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
+    const files = { archive: readIfPresent(archive), skillsArchive: readIfPresent(skills?.archive) };
     const session = gatewayOf(ctx).openSession({
       model,
       mustHavePrice: budgetOfRun(ctx, run.orgId, run.task.limits, run.reservedUsd).isCapped,
@@ -136,9 +137,9 @@ async function followAgent(
   model: Awaited<ReturnType<typeof openModel>> | null,
 ): Promise<string | null> {
   const { run, lease, stop, task, writer, runLimits, ended } = attempt;
-  const failed = AbortSignal.any([stop, ended.signal]);
-  const signal = AbortSignal.any([failed, runLimits.stopper.signal]);
-  const noteWait = createWaitWriter(ctx, run.id, attempt.mayWrite);
+  const failureSignal = AbortSignal.any([stop, ended.signal]);
+  const signal = AbortSignal.any([failureSignal, runLimits.stopper.signal]);
+  const storeWait = createWaitWriter(ctx, run.id, attempt.mayWrite);
   let version: string | null = null;
   const order: SessionOrder = {
     id: `${run.id}-${lease.attempt}`,
@@ -155,10 +156,10 @@ async function followAgent(
     hide: writer.hide,
     onEgress: (event) => record(ctx, attempt, event, "egress"),
     onWait: ({ failsInMs, ...reason }) =>
-      noteWait({ ...reason, failsAt: failsInMs === null ? null : Math.round(ctx.now() + failsInMs) }),
-    onStart(started) {
-      version = started;
-      noteWait(null);
+      storeWait({ ...reason, failsAt: failsInMs === null ? null : Math.round(ctx.now() + failsInMs) }),
+    onStart(agentVersion) {
+      version = agentVersion;
+      storeWait(null);
       startClocks(runLimits);
     },
     // Cleaning up takes time that does not count as the agent's.
@@ -171,7 +172,7 @@ async function followAgent(
     }
   } catch (error) {
     // When a limit is reached, the session so far is the result.
-    if (failed.aborted || !runLimits.reachedLimit) throw error;
+    if (failureSignal.aborted || !runLimits.reachedLimit) throw error;
   } finally {
     stopClocks(runLimits);
     const closed = model?.session.close();
@@ -224,7 +225,7 @@ function toJobFailure(error: unknown): JobFailure {
 }
 
 /** Time for an agent to stop after an abort; after that it is abandoned. */
-const endMs = 5_000;
+const stopGraceMs = 5_000;
 
 /** The events of an agent. An abort ends the stream, even if the agent ignores the signal. */
 async function* untilAborted(events: AsyncIterable<AgentEvent>, signal: AbortSignal): AsyncGenerator<AgentEvent> {
@@ -243,6 +244,6 @@ async function* untilAborted(events: AsyncIterable<AgentEvent>, signal: AbortSig
   } finally {
     signal.removeEventListener("abort", abort);
     const returned = iterator.return?.()?.catch(() => {});
-    if (signal.aborted) await Promise.race([returned, Bun.sleep(endMs)]);
+    if (signal.aborted) await Promise.race([returned, Bun.sleep(stopGraceMs)]);
   }
 }

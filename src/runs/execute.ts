@@ -57,7 +57,7 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
   const earlierAttempt = findStartedJudging(ctx, run.id);
   let version: string | null = null;
   if (earlierAttempt === null) {
-    if (run.task.startUrls.length === 0) throw toFailure(noStartUrl);
+    if (run.task.startUrls.length === 0) throw toFinalFailure(noStartUrl);
     version = await runAgent(ctx, host, run, agent, lease, stop);
   }
   const session = { orgId: run.orgId, runId: run.id, attempt: earlierAttempt ?? lease.attempt };
@@ -101,7 +101,7 @@ function getAgent(ctx: Context, { agent: id }: RunRow): Agent {
   const agent = ctx.agents[id];
   const objection = agent ? objectionTo(agent) : null;
   if (agent && objection === null) return agent;
-  throw toFailure(`the agent ${id} is not available on this server${objection === null ? "" : `: ${objection}`}`);
+  throw toFinalFailure(`the agent ${id} is not available on this server${objection === null ? "" : `: ${objection}`}`);
 }
 
 /** Throws a JobFailure if the session cannot be graded, and errors of the disk. */
@@ -111,9 +111,9 @@ async function gradeRun(ctx: Context, session: SessionId): Promise<Grade> {
   } catch (error) {
     if (diskFault(error) !== null) throw error;
     ctx.log.error({ run: session.runId, err: error }, "could not grade session");
-    throw toFailure(`the session could not be graded: ${String(error)}`);
+    throw toFinalFailure(`the session could not be graded: ${String(error)}`);
   }
 }
 
 /** A failure that another attempt would meet as well. */
-const toFailure = (detail: string) => new JobFailure({ cause: "infrastructure", detail }, "never");
+const toFinalFailure = (detail: string) => new JobFailure({ cause: "infrastructure", detail }, "never");

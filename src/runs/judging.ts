@@ -65,7 +65,7 @@ export async function judgeSession(
     () => {},
     events.at(-1),
   );
-  const usd = leftUsd(
+  const usd = remainingUsd(
     events,
     session.attempt,
     lease.attempt,
@@ -73,13 +73,13 @@ export async function judgeSession(
   );
   const task = { ...toTask(run, writer.clean), usd, mustHavePrice: usd !== null };
   const store = (event: AgentEvent) => writer.append(event, "runner");
-  store({ type: "milestone", name: "judging", detail: toDetail(judge.model, task.goal) });
+  store({ type: "milestone", name: "judging", detail: toJudgingDetail(judge.model, task.goal) });
   // Store this before spending money: from here on the agent does not run again.
   await writer.close(stop);
   const onEvent = (event: AgentEvent) =>
     store(event.type === "usage" && lease.attempt !== session.attempt ? { ...event, paidBy: lease.attempt } : event);
   try {
-    store(await judgmentOf(ctx, judge, { session, task, onEvent, lease, stop }, writer.clean));
+    store(await requestJudgment(ctx, judge, { session, task, onEvent, lease, stop }, writer.clean));
   } finally {
     await writer.close(stop);
   }
@@ -89,19 +89,19 @@ export type Rejudging = {
   run: RunRow;
   session: SessionId;
   /** The last event of the agent. */
-  last: SessionEvent;
+  lastAgentEvent: SessionEvent;
   /** Any judge. */
   model: string;
   maxUsd: number;
   /** Called with the cost of each call in USD; null if unknown. */
-  onSpent: (costUsd: number | null) => void;
+  onModelCost: (costUsd: number | null) => void;
   lease: Lease;
   stop: AbortSignal;
 };
 
 /** Judges a stored session again. Returns the new events, which are not stored with the session. Throws like `judgeSession`. */
 export async function rejudgeSession(ctx: Context, rejudging: Rejudging): Promise<SessionEvent[]> {
-  const { run, session, last, model, maxUsd, onSpent, lease, stop } = rejudging;
+  const { run, session, lastAgentEvent: last, model, maxUsd, onModelCost, lease, stop } = rejudging;
   const { clean } = createRedaction(secretsFor(ctx, run));
   const task = { ...toTask(run, (text) => clean(text)), usd: maxUsd, mustHavePrice: false };
   const events: SessionEvent[] = [];
@@ -110,20 +110,20 @@ export async function rejudgeSession(ctx: Context, rejudging: Rejudging): Promis
     const seq = last.seq + 1 + events.length;
     events.push(toSessionEvent({ seq, at: ctx.now(), tMs: last.tMs, type, source: "runner", data }));
   };
-  add({ type: "milestone", name: "judging", detail: toDetail(model, task.goal) });
+  add({ type: "milestone", name: "judging", detail: toJudgingDetail(model, task.goal) });
   const onEvent = (event: AgentEvent) => {
     add(event);
-    if (event.type === "usage") onSpent(event.costUsd);
+    if (event.type === "usage") onModelCost(event.costUsd);
   };
   const judge = { model, access: accessOf(ctx, task.org, model) };
-  add(await judgmentOf(ctx, judge, { session, task, onEvent, lease, stop }, clean));
+  add(await requestJudgment(ctx, judge, { session, task, onEvent, lease, stop }, clean));
   return events;
 }
 
 type Judge = { model: string; access: ModelAccess | { reason: string } };
 
 /** The milestone with the judge's answer, or with the reason for none. Throws a JobFailure if a retry may help. */
-async function judgmentOf(
+async function requestJudgment(
   ctx: Context,
   { model, access }: Judge,
   call: Omit<JudgeCall, "access">,
@@ -139,10 +139,10 @@ async function judgmentOf(
   const isJudged = "answer" in result;
   if (!isJudged) ctx.log.warn({ run: session.runId, model, reason: clean(result.reason) }, "could not judge session");
   ctx.signals.runJudged.emit(isJudged);
-  return toResult(toDetail(model, task.goal), result);
+  return toJudgedMilestone(toJudgingDetail(model, task.goal), result);
 }
 
-const toDetail = (model: string, goal: string) => ({ model, rubric: rubricHash, goal });
+const toJudgingDetail = (model: string, goal: string) => ({ model, rubric: rubricHash, goal });
 
 /** What must not appear in the judge's events, in its prompt or in the log. */
 const secretsFor = (ctx: Context, { orgId, urlMap }: RunRow) => [
@@ -162,15 +162,15 @@ function accessOf(ctx: Context, org: OrgId, model: string): ModelAccess | { reas
 
 /** The judge of a session: the first available one of another model family than the agent's, else the first available. */
 function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge | null {
-  const own = ctx.db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges;
-  const all = (own ?? ctx.config.judgeModels).map((model) => ({ model, access: accessOf(ctx, org, model) }));
-  const callable = all.filter(({ access }) => !("reason" in access));
+  const orgJudges = ctx.db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges;
+  const judges = (orgJudges ?? ctx.config.judgeModels).map((model) => ({ model, access: accessOf(ctx, org, model) }));
+  const callable = judges.filter(({ access }) => !("reason" in access));
   const isOther = ({ model }: { model: string }) => agentModel === null || vendorOf(model) !== vendorOf(agentModel);
-  return callable.find(isOther) ?? callable[0] ?? all[0] ?? null;
+  return callable.find(isOther) ?? callable[0] ?? judges[0] ?? null;
 }
 
 /** The milestone that ends a judging: the judge's answer, or why there is none. */
-const toResult = (
+const toJudgedMilestone = (
   assignment: MilestoneDetail<"judging">,
   result: { answer: unknown } | { reason: unknown },
 ): Milestone<"judged" | "not_judged"> =>
@@ -195,10 +195,15 @@ export function isJudgeable(session: SessionEvent[]): boolean {
 }
 
 /** Remaining budget of an attempt in USD, by the events of a session of attempt `own`; null: no limit. */
-function leftUsd(events: SessionEvent[], own: number, attempt: number, totalUsd: number | null): number | null {
+function remainingUsd(
+  events: SessionEvent[],
+  sessionAttempt: number,
+  attempt: number,
+  totalUsd: number | null,
+): number | null {
   if (totalUsd === null) return null;
   const paid = events.map((event) =>
-    event.type === "usage" && (event.paidBy ?? own) === attempt ? (event.costUsd ?? 0) : 0,
+    event.type === "usage" && (event.paidBy ?? sessionAttempt) === attempt ? (event.costUsd ?? 0) : 0,
   );
   return totalUsd - paid.reduce((sum, usd) => sum + usd, 0);
 }

@@ -7,13 +7,19 @@ import { invalidField } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
 import { isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
-import { type KeysetPage, type LineFilter, runConditions, runIdsByDuration, withoutReport } from "./run-conditions.ts";
+import {
+  type KeysetPage,
+  type RunListFilter,
+  runConditions,
+  runIdsByDuration,
+  withoutReport,
+} from "./run-conditions.ts";
 import { findRunRow, type RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];
 
 /** A run as a list shows it. */
-export type RunLine = StoredFailure & {
+export type RunListItem = StoredFailure & {
   runId: string;
   status: Status;
   /** Title when the run was requested; the prompt may have been renamed since. */
@@ -81,7 +87,7 @@ const columns = {
 export function listNewestRuns(
   ctx: Context,
   org: OrgId,
-  { sort = "-created", ...filter }: LineFilter & { sort?: RunSort },
+  { sort = "-created", ...filter }: RunListFilter & { sort?: RunSort },
   { limit, before }: { limit: number; before?: string },
 ) {
   const last = before === undefined ? undefined : findRunRow(ctx.db, org, before);
@@ -94,14 +100,14 @@ export function listNewestRuns(
 }
 
 /** The newest runs whose ID starts with this text. */
-export function listRunsByPrefix(ctx: Context, org: OrgId, text: string, limit: number): RunLine[] {
+export function listRunsByPrefix(ctx: Context, org: OrgId, text: string, limit: number): RunListItem[] {
   const from = text.toLowerCase();
   // Letters after f are greater than the rest of every ID.
   return select(ctx, and(eq(runs.orgId, org), gte(runs.id, from), lt(runs.id, `${from}g`)), { limit });
 }
 
 /** Pending and running runs, newest first. */
-export const listUnfinishedRuns = (ctx: Context, org: OrgId, limit: number): RunLine[] =>
+export const listUnfinishedRuns = (ctx: Context, org: OrgId, limit: number): RunListItem[] =>
   select(ctx, and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit });
 
 /** Runs that failed within the last `withinMs`, without cancelled ones, newest first. */
@@ -109,7 +115,7 @@ export const listBrokenRuns = (
   ctx: Context,
   org: OrgId,
   { limit, withinMs }: { limit: number; withinMs: number },
-): RunLine[] =>
+): RunListItem[] =>
   select(
     ctx,
     and(
@@ -127,7 +133,7 @@ function select(
   ctx: Context,
   where: SQL | undefined,
   { limit, byTrigger = false, isDescending = true }: { limit: number; byTrigger?: boolean; isDescending?: boolean },
-): RunLine[] {
+): RunListItem[] {
   const order = isDescending ? desc : asc;
   const joinCondition = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);
   const rows = byTrigger
@@ -157,7 +163,13 @@ function select(
     }));
 }
 
-function listByDuration(ctx: Context, org: OrgId, filter: LineFilter, page: KeysetPage, last?: RunRow): RunLine[] {
+function listByDuration(
+  ctx: Context,
+  org: OrgId,
+  filter: RunListFilter,
+  page: KeysetPage,
+  last?: RunRow,
+): RunListItem[] {
   const ids = runIdsByDuration(ctx, org, filter, { ...page, last });
   const linesById = new Map(
     select(ctx, and(eq(runs.orgId, org), inArray(runs.id, ids)), { limit: ids.length }).map((run) => [run.runId, run]),
@@ -168,10 +180,10 @@ function listByDuration(ctx: Context, org: OrgId, filter: LineFilter, page: Keys
 function listByTime(
   ctx: Context,
   org: OrgId,
-  filter: LineFilter,
+  filter: RunListFilter,
   { limit, isDescending }: KeysetPage,
   last?: RunRow,
-): RunLine[] {
+): RunListItem[] {
   const { where, byTrigger } = runConditions(ctx, org, filter);
   if (!last) return select(ctx, where, { limit, byTrigger, isDescending });
   if (!byTrigger)

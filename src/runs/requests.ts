@@ -42,7 +42,7 @@ export type EvalRequestInput = {
 /** `superseded`: IDs of the runs that it ended. */
 export type AcceptedEval = { evalRequestId: string; runIds: string[]; superseded: string[] };
 
-const notStarted = {
+const pendingFields = {
   status: "pending",
   agentVersion: null,
   contextDigest: null,
@@ -68,15 +68,16 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const { urlMap, templateArgs = {}, idempotencyKey = null, supersede = false } = input;
   const prompt = getPromptRow(ctx, org, promptId);
   const idempotencyHash = idempotencyKey === null ? null : hashOfRequest(prompt.id, input);
-  const earlier = idempotencyKey && idempotencyHash && findEarlier(ctx, tx, org, idempotencyKey, idempotencyHash);
-  if (earlier) return earlier;
+  const earlierEval =
+    idempotencyKey && idempotencyHash && findEarlierEval(ctx, tx, org, idempotencyKey, idempotencyHash);
+  if (earlierEval) return earlierEval;
   if (prompt.status === "archived")
     throw conflict(
       `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
     );
-  const mapped = parseUrlMap(urlMap);
+  const parsedUrlMap = parseUrlMap(urlMap);
   const args = selectArgs(prompt.templateVars, templateArgs);
-  const task = toTask(ctx, org, prompt, mapped, args ?? {});
+  const task = toTask(ctx, org, prompt, parsedUrlMap, args ?? {});
   const choice = { agent: input.agent, model: input.model };
   const agents = agentsForRun(ctx, org, prompt, choice);
   if (choice.agent ?? choice.model) task.chosen = choice;
@@ -85,13 +86,13 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const createdAt = ctx.now();
   const evalRequestId = ctx.newId(createdAt);
   const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
-  const accepted = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
-  const runIds = accepted.map(({ id }) => id);
-  const supersedes = typeof supersede === "function" ? supersede(prompt) : supersede;
-  const superseded = supersedes ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
+  const pendingRuns = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
+  const runIds = pendingRuns.map(({ id }) => id);
+  const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
+  const superseded = shouldSupersede ? supersedeRuns(ctx, tx, org, prompt.id, urlMap, runIds[0] as string) : [];
   insertEvalRequest(ctx.db)({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
-  const host = firstHost(task.startUrls, compileMapping(mapped));
-  for (const { id, agentIndex, agent, model } of accepted)
+  const host = firstHost(task.startUrls, compileMapping(parsedUrlMap));
+  for (const { id, agentIndex, agent, model } of pendingRuns)
     insertPending(ctx, tx, host, {
       id,
       agentIndex,
@@ -116,7 +117,7 @@ function toTask(
   ctx: Context,
   org: OrgId,
   prompt: PromptRow,
-  mapped: ReturnType<typeof parseUrlMap>,
+  parsedUrlMap: ReturnType<typeof parseUrlMap>,
   args: Record<string, string>,
 ): RunTask {
   const fill = (text: string) => fillTemplate(text, args);
@@ -128,7 +129,7 @@ function toTask(
     text,
     endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
     ...(prompt.wordings && { wordings: prompt.wordings.map(fill) }),
-    startUrls: startUrls({ mapped, provider, additionalUrls: prompt.additionalUrls, text, mcpUrls }),
+    startUrls: startUrls({ mapped: parsedUrlMap, provider, additionalUrls: prompt.additionalUrls, text, mcpUrls }),
     productUrl: provider?.productUrl ?? null,
     declaredChecks: prompt.declaredChecks ?? [],
     ...(prompt.workspace && { workspace: prompt.workspace }),
@@ -147,16 +148,16 @@ function hashOfRequest(promptId: string, input: EvalRequestInput): string {
 
 /** Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. */
 export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
-  const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
-  const rows = tx.select().from(runs).where(own).orderBy(asc(runs.id)).all();
+  const isOfEvaluation = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
+  const rows = tx.select().from(runs).where(isOfEvaluation).orderBy(asc(runs.id)).all();
   if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
-  const ofAgents = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
-  for (const first of ofAgents)
+  const firstRuns = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
+  for (const first of firstRuns)
     insertPending(ctx, tx, firstHost(first.task.startUrls, createMapping(first.urlMap)), {
       ...first,
       id: ctx.newId(ctx.now()),
       createdAt: ctx.now(),
-      model: ofAgents.length > 1 ? (first.task.chosen?.model ?? null) : model,
+      model: firstRuns.length > 1 ? (first.task.chosen?.model ?? null) : model,
       idempotencyKey: null,
       idempotencyHash: null,
     });
@@ -195,8 +196,8 @@ export function requestRerun(
 }
 
 /** Inserts a run with its job. `host`: the one that it requests first. */
-function insertPending(ctx: Context, tx: Tx, host: string, run: Omit<RunRow, keyof typeof notStarted>): void {
-  insertRun(ctx.db)({ ...run, ...notStarted });
+function insertPending(ctx: Context, tx: Tx, host: string, run: Omit<RunRow, keyof typeof pendingFields>): void {
+  insertRun(ctx.db)({ ...run, ...pendingFields });
   enqueue(ctx, tx, { pool: "runs", kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
 }
 
@@ -205,7 +206,7 @@ const interleave = <T extends object>(agents: T[], times: number): (T & { agentI
   Array.from({ length: times }, () => agents.map((agent, agentIndex) => ({ ...agent, agentIndex }))).flat();
 
 /** What this idempotency key requested in the last 24 hours. Throws conflict if another request used the key. */
-function findEarlier(ctx: Context, tx: Tx, org: OrgId, key: string, hash: string): AcceptedEval | undefined {
+function findEarlierEval(ctx: Context, tx: Tx, org: OrgId, key: string, hash: string): AcceptedEval | undefined {
   const since = ctx.now() - idempotencyMs;
   const run = tx
     .select({ evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })

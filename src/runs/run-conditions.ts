@@ -16,44 +16,52 @@ export type RunFilter = {
 };
 
 /** Only the API lists filter by report status. */
-export type LineFilter = Omit<RunFilter, "reportStatus">;
+export type RunListFilter = Omit<RunFilter, "reportStatus">;
 
 /** Maximum runs of an agent or trigger for which its index is used. */
-const few = 1000;
+const maxRareRuns = 1000;
 
 /** A condition that matches the partial index of runs without a report. It must follow the single requested status, or SQLite sorts. */
 export const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 
 /** The value of `durationOf`. */
-const durationIn = ({ completedAt, startedAt }: RunRow): number =>
+const durationOfRow = ({ completedAt, startedAt }: RunRow): number =>
   startedAt !== null && completedAt !== null && completedAt > startedAt ? completedAt - startedAt : -1;
 
 /** `isDescending`: in descending order. */
 export type KeysetPage = { limit: number; isDescending: boolean };
 
 /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
-export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: LineFilter) {
-  const isOpen = status === "pending" || status === "running";
-  const isWithout = status === "failed" || status === "superseded";
-  const isFew = agent !== undefined && isRare(ctx, org, agent);
-  const byTrigger = trigger !== undefined && !isOpen && !isWithout && !isFew;
-  const leads =
-    isOpen || isWithout ? "status" : isFew ? "agent" : byTrigger ? "trigger" : promptId ? "prompt" : "agent";
+export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: RunListFilter) {
+  const isUnfinished = status === "pending" || status === "running";
+  const hasNoReport = status === "failed" || status === "superseded";
+  const hasRareAgent = agent !== undefined && isRareAgent(ctx, org, agent);
+  const byTrigger = trigger !== undefined && !isUnfinished && !hasNoReport && !hasRareAgent;
+  const indexedFilter =
+    isUnfinished || hasNoReport
+      ? "status"
+      : hasRareAgent
+        ? "agent"
+        : byTrigger
+          ? "trigger"
+          : promptId
+            ? "prompt"
+            : "agent";
   const where = and(
     byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
-    isOpen ? isNull(runs.completedAt) : undefined,
-    status && (isWithout ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
-    isWithout ? withoutReport : undefined,
+    isUnfinished ? isNull(runs.completedAt) : undefined,
+    status && (hasNoReport ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
+    hasNoReport ? withoutReport : undefined,
     promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
     promptId && !byTrigger
-      ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
+      ? sql`${indexedFilter === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
       : undefined,
     // With a literal, SQLite uses the index of triggers even if its statistics contain only one value.
     trigger &&
       (byTrigger && !promptId
         ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
         : sql`+${evalRequests.trigger} = ${trigger}`),
-    agent ? sql`${leads === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
+    agent ? sql`${indexedFilter === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
   );
   return { where, byTrigger };
 }
@@ -62,23 +70,27 @@ export function runConditions(ctx: Context, org: OrgId, { promptId, status, agen
 export function runIdsByDuration(
   ctx: Context,
   org: OrgId,
-  filter: LineFilter,
+  filter: RunListFilter,
   { last, limit, isDescending }: KeysetPage & { last?: RunRow },
 ) {
   const { promptId, status, agent, trigger } = filter;
-  const isOpen = status === "pending" || status === "running";
-  const isOfFew = trigger !== undefined && isRareTrigger(ctx, org, trigger);
+  const isUnfinished = status === "pending" || status === "running";
+  const hasRareTrigger = trigger !== undefined && isRareTrigger(ctx, org, trigger);
   const duration = durationOf(runs);
-  const before = isDescending ? sql.raw("<") : sql.raw(">");
+  const comparison = isDescending ? sql.raw("<") : sql.raw(">");
   const where = and(
     eq(runs.orgId, org),
-    isOpen ? isNull(runs.completedAt) : undefined,
+    isUnfinished ? isNull(runs.completedAt) : undefined,
     status === undefined ? undefined : eq(runs.status, status),
     status === "failed" || status === "superseded" ? withoutReport : undefined,
     promptId === undefined ? undefined : sql`+${runs.promptId} = ${promptId.toLowerCase()}`,
-    agent === undefined ? undefined : isRare(ctx, org, agent) ? eq(runs.agent, agent) : sql`+${runs.agent} = ${agent}`,
-    trigger && inTrigger(ctx, org, trigger, isOfFew),
-    last && sql`(${duration}, ${runs.id}) ${before} (${durationIn(last)}, ${last.id})`,
+    agent === undefined
+      ? undefined
+      : isRareAgent(ctx, org, agent)
+        ? eq(runs.agent, agent)
+        : sql`+${runs.agent} = ${agent}`,
+    trigger && inTrigger(ctx, org, trigger, hasRareTrigger),
+    last && sql`(${duration}, ${runs.id}) ${comparison} (${durationOfRow(last)}, ${last.id})`,
   );
   const order = isDescending ? [desc(duration), desc(runs.id)] : [asc(duration), asc(runs.id)];
   const rows = ctx.db.select({ id: runs.id }).from(runs).where(where);
@@ -90,13 +102,13 @@ export function runIdsByDuration(
 }
 
 /** Whether an agent has so few runs that scanning them all is cheap. */
-const isRare = (ctx: Context, org: OrgId, agent: string): boolean =>
+const isRareAgent = (ctx: Context, org: OrgId, agent: string): boolean =>
   ctx.db
     .select({ id: runs.id })
     .from(runs)
     .where(and(eq(runs.orgId, org), eq(runs.agent, agent)))
     .limit(1)
-    .offset(few)
+    .offset(maxRareRuns)
     .get() === undefined;
 
 const isRareTrigger = (ctx: Context, org: OrgId, trigger: Trigger): boolean =>
@@ -105,13 +117,13 @@ const isRareTrigger = (ctx: Context, org: OrgId, trigger: Trigger): boolean =>
     .from(evalRequests)
     .where(and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger)))
     .limit(1)
-    .offset(few)
+    .offset(maxRareRuns)
     .get() === undefined;
 
 /** Runs that this trigger requested: of few, their list; of many, a check of each run. */
-function inTrigger(ctx: Context, org: OrgId, trigger: Trigger, isOfFew: boolean): SQL {
-  const own = and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger));
+function inTrigger(ctx: Context, org: OrgId, trigger: Trigger, hasRareTrigger: boolean): SQL {
+  const matchesTrigger = and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger));
   const ids = ctx.db.select({ id: evalRequests.id }).from(evalRequests);
-  if (isOfFew) return inArray(runs.evalRequestId, ids.where(own));
-  return sql`+${runs.evalRequestId} in ${ids.where(and(own, eq(evalRequests.id, runs.evalRequestId)))}`;
+  if (hasRareTrigger) return inArray(runs.evalRequestId, ids.where(matchesTrigger));
+  return sql`+${runs.evalRequestId} in ${ids.where(and(matchesTrigger, eq(evalRequests.id, runs.evalRequestId)))}`;
 }

@@ -131,7 +131,7 @@ export const Run = Type.Object(
 );
 export type Run = Static<typeof Run>;
 
-const chosen = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }));
+const OptionalName = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }));
 
 export const RunRequest = Type.Object(
   {
@@ -145,8 +145,8 @@ export const RunRequest = Type.Object(
         description: "A value for each template variable of the prompt",
       }),
     ),
-    agent: chosen("Agent, such as codex; default: the prompt's"),
-    model: chosen("Model, such as openai/gpt-5; default: the prompt's"),
+    agent: OptionalName("Agent, such as codex; default: the prompt's"),
+    model: OptionalName("Model, such as openai/gpt-5; default: the prompt's"),
     supersede: Type.Optional(
       Type.Boolean({
         description:
@@ -163,7 +163,7 @@ export const RunRequest = Type.Object(
 );
 export type RunRequest = Static<typeof RunRequest>;
 
-const runPlace = { runId: runExample.runId, statusUrl: runExample.statusUrl, runUrl: runExample.runUrl };
+const runResponseExample = { runId: runExample.runId, statusUrl: runExample.statusUrl, runUrl: runExample.runUrl };
 
 export const RunResponse = Type.Object(
   {
@@ -179,7 +179,7 @@ export const RunResponse = Type.Object(
   },
   {
     title: "RunResponse",
-    examples: [runPlace],
+    examples: [runResponseExample],
   },
 );
 export type RunResponse = Static<typeof RunResponse>;

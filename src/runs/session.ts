@@ -6,7 +6,7 @@ import { sessionEvents } from "../db/tables/runs.ts";
 import { withoutWaiting } from "../db/write-lock.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import type { SessionId } from "../reports/session-events.ts";
-import { pay } from "./spending.ts";
+import { countSpending } from "./spending.ts";
 
 const batchRows = 100;
 const batchMs = 50;
@@ -66,7 +66,7 @@ export function openSession(
           // It was paid for anyway.
           else
             for (const { type, source, at, data } of rows)
-              if (type === "usage" && source !== "agent") pay(tx, orgId, at, data.costUsd as number | null);
+              if (type === "usage" && source !== "agent") countSpending(tx, orgId, at, data.costUsd as number | null);
         }),
       );
       blockedSince = null;

@@ -17,7 +17,7 @@ const judgeUsd = 0.25;
 
 const costUsd = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
 
-const caps = statement((db) =>
+const budgetLimits = statement((db) =>
   db
     .select({ month: orgs.maxUsdAMonth, run: orgs.maxUsdARun })
     .from(orgs)
@@ -26,7 +26,7 @@ const caps = statement((db) =>
 
 /** The error message if the monthly budget is spent; null if some is left. */
 export function budgetObjection(ctx: Context, org: string): string | null {
-  const { row, month, usd } = monthly(ctx, org);
+  const { row, month, usd } = monthlySpending(ctx, org);
   if (row.maxUsdAMonth === null || usd < row.maxUsdAMonth) return null;
   const until = new Date(month.until).toLocaleDateString("en-US", {
     timeZone: row.timeZone,
@@ -38,46 +38,46 @@ export function budgetObjection(ctx: Context, org: string): string | null {
 
 /** Throws conflict if the monthly budget is spent, because the run would only fail. */
 export function checkBudget(ctx: Context, org: OrgId): void {
-  if (caps(ctx.db).get({ org })?.month == null) return;
+  if (budgetLimits(ctx.db).get({ org })?.month == null) return;
   const problem = budgetObjection(ctx, org);
   if (problem !== null) throw conflict(problem);
 }
 
 /** The limits of an organization, reduced while active runs reserve the rest of the monthly budget. */
 export function limitsWithinBudget(ctx: Context, org: string, limits: OrgLimits): OrgLimits {
-  if (caps(ctx.db).get({ org })?.month == null) return limits;
-  const { row, freeUsd, reserved, usd } = monthly(ctx, org);
+  if (budgetLimits(ctx.db).get({ org })?.month == null) return limits;
+  const { row, freeUsd, reserved, usd } = monthlySpending(ctx, org);
   if (row.maxUsdAMonth === null || freeUsd === null || usd >= row.maxUsdAMonth) return limits;
-  const each = agentCap(ctx.config.modelLimits.costUsd, row.maxUsdARun);
-  const more = each === null ? 0 : Math.max(0, Math.floor(freeUsd / (each + judgeUsd)));
-  const atOnce = reserved + Math.max(more, reserved === 0 ? 1 : 0);
+  const maxUsdPerRun = lowerLimit(ctx.config.modelLimits.costUsd, row.maxUsdARun);
+  const additionalRuns = maxUsdPerRun === null ? 0 : Math.max(0, Math.floor(freeUsd / (maxUsdPerRun + judgeUsd)));
+  const atOnce = reserved + Math.max(additionalRuns, reserved === 0 ? 1 : 0);
   return { ...limits, atOnce: limits.atOnce === null ? atOnce : Math.min(limits.atOnce, atOnce) };
 }
 
 /** Reserves the maximum cost of a run in the transaction that starts it. */
 export function reserveBudget(ctx: Context, tx: Tx, run: typeof runs.$inferSelect): void {
-  if (run.model === null || caps(ctx.db).get({ org: run.orgId })?.month == null) return;
-  const { row, freeUsd } = monthly(ctx, run.orgId);
+  if (run.model === null || budgetLimits(ctx.db).get({ org: run.orgId })?.month == null) return;
+  const { row, freeUsd } = monthlySpending(ctx, run.orgId);
   if (freeUsd === null) return;
-  const most = agentCap(decideLimits(run.task.limits, ctx.config).model.costUsd, row.maxUsdARun);
-  const usd = Math.max(0, Math.min(freeUsd, most === null ? freeUsd : most + judgeUsd));
+  const agentMaxUsd = lowerLimit(decideLimits(run.task.limits, ctx.config).model.costUsd, row.maxUsdARun);
+  const usd = Math.max(0, Math.min(freeUsd, agentMaxUsd === null ? freeUsd : agentMaxUsd + judgeUsd));
   tx.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
 }
 
 /** Budget of a started run in USD: for the agent, and for the agent with its judge; null: no limit. */
 export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, reservedUsd: number | null) {
-  const cap = caps(ctx.db).get({ org: orgId });
-  const most = agentCap(decideLimits(limits, ctx.config).model.costUsd, cap?.run ?? null);
+  const limit = budgetLimits(ctx.db).get({ org: orgId });
+  const agentMaxUsd = lowerLimit(decideLimits(limits, ctx.config).model.costUsd, limit?.run ?? null);
   return {
-    agentUsd: agentCap(most, reservedUsd),
+    agentUsd: lowerLimit(agentMaxUsd, reservedUsd),
     totalUsd: reservedUsd,
-    isCapped: (cap?.run ?? cap?.month ?? limits?.costUsd ?? null) !== null,
+    isCapped: (limit?.run ?? limit?.month ?? limits?.costUsd ?? null) !== null,
   };
 }
 
 /** Model spending and budget of an organization in the current month of its time zone. */
 export function getSpending(ctx: Context, org: OrgId): Spending {
-  const { row, month, usd, unpriced, reservedUsd } = monthly(ctx, org);
+  const { row, month, usd, unpriced, reservedUsd } = monthlySpending(ctx, org);
   return {
     from: toIso(month.from),
     until: toIso(month.until),
@@ -97,11 +97,12 @@ function getOrg(ctx: Context, org: string) {
 
 /** Start and end of the calendar month in a time zone, epoch ms. */
 function monthOf(ctx: Context, timeZone: string): { from: number; until: number } {
-  const first = { id: "", frequency: "0 0 1 * *", timeZone };
-  const at = ctx.now();
-  let from = at - longestMonthMs;
-  for (let next = nextTime(first, from); next !== null && next <= at; next = nextTime(first, next)) from = next;
-  return { from, until: nextTime(first, at) ?? at };
+  const monthlySchedule = { id: "", frequency: "0 0 1 * *", timeZone };
+  const now = ctx.now();
+  let from = now - longestMonthMs;
+  for (let next = nextTime(monthlySchedule, from); next !== null && next <= now; next = nextTime(monthlySchedule, next))
+    from = next;
+  return { from, until: nextTime(monthlySchedule, now) ?? now };
 }
 
 function spentSince(ctx: Context, org: string, from: number): { usd: number; unpriced: number } {
@@ -128,7 +129,7 @@ function listReserved(ctx: Context, org: string): { left: number }[] {
     .all();
 }
 
-function monthly(ctx: Context, org: string) {
+function monthlySpending(ctx: Context, org: string) {
   const row = getOrg(ctx, org);
   const month = monthOf(ctx, row.timeZone);
   const { usd, unpriced } = spentSince(ctx, org, month.from);
@@ -138,11 +139,11 @@ function monthly(ctx: Context, org: string) {
   return { row, month, usd, unpriced, reserved: reserved.length, reservedUsd, freeUsd };
 }
 
-const agentCap = (limit: number | null, capUsd: number | null) =>
+const lowerLimit = (limit: number | null, capUsd: number | null) =>
   limit === null || capUsd === null ? (limit ?? capUsd) : Math.min(limit, capUsd);
 
 /** Counts the cost of an event that is no longer stored, since it was paid for. */
-export function pay(tx: Tx, orgId: string, at: number, usd: number | null): void {
+export function countSpending(tx: Tx, orgId: string, at: number, usd: number | null): void {
   tx.insert(spending)
     .values({ orgId, from: at - (at % 900_000), usd: usd ?? 0, unpricedCalls: usd === null ? 1 : 0 })
     .onConflictDoUpdate({

@@ -77,15 +77,15 @@ export const runTools = (ctx: Context): Tool[] => [
         idempotencyKey,
         trigger: "mcp",
       });
-      const of = runIds.length;
-      progress(0, of, `queued ${of === 1 ? "1 run" : `${of} runs`}`);
+      const total = runIds.length;
+      progress(0, total, `queued ${total === 1 ? "1 run" : `${total} runs`}`);
       const request = await waitForEval(ctx, caller.org, evalRequestId, {
         seconds: waitSeconds,
         signal,
-        onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs finished`),
+        onEnded: (ended) => progress(ended, total, `${ended} of ${total} runs finished`),
       });
       const { status } = request;
-      const warnings = getPromptWarnings(ctx, caller.org, promptId, of);
+      const warnings = getPromptWarnings(ctx, caller.org, promptId, total);
       return { evalRequestId, status, runs: request.runs, estimate, warnings };
     },
   }),

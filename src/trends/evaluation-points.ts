@@ -11,7 +11,7 @@ import { summarizeRuns } from "../stats/repeats.ts";
 /** Maximum number of runs to read per request, newest first: an evaluation has at most 50. */
 const maxRuns = 2000;
 
-type Line = Pick<ScoreDay, "agent" | "version" | "contextDigest" | "model" | "methodology" | "scope">;
+type Series = Pick<ScoreDay, "agent" | "version" | "contextDigest" | "model" | "methodology" | "scope">;
 
 /**
  * One point per evaluation of a prompt with one agent, version, context, model and methodology: its published live runs, oldest first.
@@ -21,10 +21,10 @@ export function evaluationsOf(
   { db }: Context,
   org: OrgId,
   promptId: string,
-  line: Line,
+  series: Series,
   [start, end]: [number, number],
-  most: number,
-  isOwn: (at: number) => boolean,
+  maxPoints: number,
+  isWithinSeries: (at: number) => boolean,
 ) {
   const rows = db
     .select({
@@ -50,8 +50,8 @@ export function evaluationsOf(
         eq(runs.orgId, org),
         eq(runs.promptId, promptId),
         createdWithin(runs.id, [start, end]),
-        eq(runs.agent, line.agent),
-        sql`coalesce(${runs.model}, '') = ${line.model}`,
+        eq(runs.agent, series.agent),
+        sql`coalesce(${runs.model}, '') = ${series.model}`,
         sql`${runs.urlMap} = '{}'`,
         or(eq(reports.status, "published"), and(isNull(reports.status), eq(runs.status, "failed"))),
       ),
@@ -60,35 +60,35 @@ export function evaluationsOf(
     .limit(maxRuns + 1)
     .all()
     .map(({ report, ...run }) => ({ ...run, report: report?.outcome == null ? null : report }));
-  const all = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
-  const isOfScope = (scope: ScoreDay["scope"]) =>
-    comparedScope({ scope, judge: line.methodology.judge }) === line.scope;
+  const groups = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
+  const isSameScope = (scope: ScoreDay["scope"]) =>
+    comparedScope({ scope, judge: series.methodology.judge }) === series.scope;
   // If the list was truncated, some runs of the oldest evaluation may be missing.
   const isCut = rows.length > maxRuns;
-  const whole = (isCut ? all.slice(0, -1) : all).flatMap(([id, ended]): typeof all => {
-    const own = ended.filter(
+  const evaluations = (isCut ? groups.slice(0, -1) : groups).flatMap(([id, evalRuns]): typeof groups => {
+    const seriesRuns = evalRuns.filter(
       ({ report, version, contextDigest }) =>
         report === null ||
-        (report.hash === line.methodology.hash &&
-          isOfScope(report.scope) &&
-          version === line.version &&
-          contextDigest === line.contextDigest),
+        (report.hash === series.methodology.hash &&
+          isSameScope(report.scope) &&
+          version === series.version &&
+          contextDigest === series.contextDigest),
     );
-    const isGraded = own.some(({ report }) => report !== null);
-    const isLost = ended.every(({ report, at }) => report === null && isOwn(at));
-    return isGraded || isLost ? [[id, own]] : [];
+    const isGraded = seriesRuns.some(({ report }) => report !== null);
+    const isLost = evalRuns.every(({ report, at }) => report === null && isWithinSeries(at));
+    return isGraded || isLost ? [[id, seriesRuns]] : [];
   });
-  const shown = whole.slice(0, most);
+  const shown = evaluations.slice(0, maxPoints);
   const oldest = shown.at(-1)?.[1].at(-1) ?? (isCut ? rows.at(-1) : undefined);
   return {
     points: shown
-      .map(([evalRequestId, ended]) => ({
-        from: toIso(ended.at(-1)?.at ?? start),
+      .map(([evalRequestId, evalRuns]) => ({
+        from: toIso(evalRuns.at(-1)?.at ?? start),
         evalRequestId,
         prompts: 1,
-        ...summarizeRuns(ended),
+        ...summarizeRuns(evalRuns),
       }))
       .reverse(),
-    nextUntil: oldest && (isCut || shown.length < whole.length) ? toIso(oldest.at) : null,
+    nextUntil: oldest && (isCut || shown.length < evaluations.length) ? toIso(oldest.at) : null,
   };
 }

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { workerStates } from "../places/messages.ts";
 import { Id, OneOf, Time } from "../schema.ts";
 
-const Part = Type.Object({
+const Capability = Type.Object({
   isHere: Type.Boolean(),
   detail: Type.String({ description: "What was found, or how to install it" }),
 });
@@ -20,8 +20,8 @@ export const Worker = Type.Object(
     runIds: Type.Array(Id, { description: "Runs whose sessions it has" }),
     labels: Type.Array(Type.String()),
     agents: Type.Array(Type.Object({ id: Type.String(), version: Type.String() })),
-    sandbox: Part,
-    browser: Part,
+    sandbox: Capability,
+    browser: Capability,
     memoryBytes: Type.Integer({ minimum: 0 }),
     freeMemoryBytes: Type.Integer({ minimum: 0 }),
     cpus: Type.Integer({ minimum: 1 }),

@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import { hasFailed } from "../events.ts";
-import { checkOf, testedOn } from "../exposure.ts";
+import { checkGround, testedGround } from "../exposure.ts";
 import type { CheckResult, Facts } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
@@ -98,7 +98,9 @@ function hygieneFinding(site: string, checks: CheckResult[]): Finding {
     evidence: null,
     place: shortAddress(site),
     fix: lineOrNull(fixes.map(sentence).join(" "), 500),
-    grounds: [...new Set(checks.map((check) => (check.group === "sample" ? testedOn(check.url) : checkOf(check))))],
+    grounds: [
+      ...new Set(checks.map((check) => (check.group === "sample" ? testedGround(check.url) : checkGround(check)))),
+    ],
   };
 }
 
@@ -132,7 +134,7 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
     owner: "fixes",
     evidence: linkEvidence(check.subject, check.url, facts) ?? evidenceOf(check),
     fix: lineOrNull(check.fix, 500),
-    grounds: [isLink || check.group === "sample" ? testedOn(check.url) : checkOf(check)],
+    grounds: [isLink || check.group === "sample" ? testedGround(check.url) : checkGround(check)],
   };
 }
 

@@ -6,7 +6,7 @@ import { type FindingDraft, noCause, pageName } from "./finding.ts";
 
 const goalSubject = ({ goal, goalTerms }: Facts) =>
   `goal ${line(goal ?? goalTerms.toSorted().join(" "), 2000).toLowerCase()}`;
-const words = (terms: string[]) =>
+const quoteWords = (terms: string[]) =>
   list(
     terms.map((term) => `“${line(term, 40)}”`),
     8,
@@ -22,7 +22,7 @@ export function goalDrafts(answer: GoalAnswer | null, facts: Facts): FindingDraf
   return [unclearDraft(answer, facts)];
 }
 
-function placeOf({ nearest, sections }: GoalAnswer, facts: Facts): string {
+function nearestSectionOf({ nearest, sections }: GoalAnswer, facts: Facts): string {
   const best = nearest[0] ?? sections[0];
   if (best === undefined || best.url === null) return "";
   const heading = best.heading === null ? "" : `“${best.heading}” on `;
@@ -32,7 +32,7 @@ function placeOf({ nearest, sections }: GoalAnswer, facts: Facts): string {
 /** An answer that takes many pages to reach. */
 function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const { frictionAbove } = standardMethodology.discoverability.path;
-  const place = placeOf(answer, facts);
+  const place = nearestSectionOf(answer, facts);
   const [distance, title] =
     answer.clicks === null
       ? ["No page that was read links to it.", "No link leads from the start page to the likely answer"]
@@ -58,15 +58,16 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
 
 function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const { nearest, unseen, missing, noOverlap, otherScript, noSample } = answer;
-  const closest = nearest.length === 0 ? "" : ` Closest: ${placeOf(answer, facts)}.`;
-  const never =
+  const closest = nearest.length === 0 ? "" : ` Closest: ${nearestSectionOf(answer, facts)}.`;
+  const unseenNote =
     unseen.length === 0
       ? ""
-      : ` ${unseen.length === 1 ? `The word ${words(unseen)} never appears` : `The words ${words(unseen)} never appear`} in the pages that were read.`;
-  const lacks = missing.filter((word) => !unseen.includes(word));
-  const apart = lacks.length > 0 && nearest.length > 0 ? ` That section lacks ${words(lacks)}.` : "";
+      : ` ${unseen.length === 1 ? `The word ${quoteWords(unseen)} never appears` : `The words ${quoteWords(unseen)} never appear`} in the pages that were read.`;
+  const missingInSection = missing.filter((word) => !unseen.includes(word));
+  const missingNote =
+    missingInSection.length > 0 && nearest.length > 0 ? ` That section lacks ${quoteWords(missingInSection)}.` : "";
   const others = nearest.slice(1).map(({ url }) => pageName(facts, url));
-  const also = others.length === 0 ? "" : ` Also close: ${list(others)}.`;
+  const othersNote = others.length === 0 ? "" : ` Also close: ${list(others)}.`;
   const common = {
     phase: "discovery" as const,
     category: "missing_docs" as const,
@@ -91,15 +92,15 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
       ...common,
       severity: "low",
       title: "No page contains a word of the goal",
-      description: `The explorer compares words.${never} The docs may use other words or another language.`,
-      fix: `Check that the docs answer this goal in the words of its users: ${words(missing.length > 0 ? missing : unseen)}.`,
+      description: `The explorer compares words.${unseenNote} The docs may use other words or another language.`,
+      fix: `Check that the docs answer this goal in the words of its users: ${quoteWords(missing.length > 0 ? missing : unseen)}.`,
       remedy: ["goal", "Answer the goal in the words of its users"],
     };
   if (noSample)
     return {
       ...common,
       severity: "low",
-      title: `The closest section has no sample: ${placeOf(answer, facts)}`,
+      title: `The closest section has no sample: ${nearestSectionOf(answer, facts)}`,
       description: `One section contains the words of the goal, but no code sample.${closest}`,
       fix: "Add a code sample to this section.",
       remedy: ["goal", "Add a code sample to the section about the goal"],
@@ -109,8 +110,8 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     // Other words may say the same, so only words that appear nowhere and a poor match make missing docs likely.
     severity: unseen.length > 0 && answer.fit < 0.5 ? "medium" : "low",
     title: `No page clearly answers the goal.${closest}`,
-    description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${apart}${never}${also}`,
-    fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${words(unseen)}.` : ""}`,
+    description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
+    fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,
     remedy: ["goal", "Answer the goal in one section with a sample"],
   };
 }

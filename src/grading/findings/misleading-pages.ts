@@ -1,7 +1,7 @@
-import { askedFor } from "../exposure.ts";
+import { requestGround } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Evidence, EvidenceStep } from "../grade.ts";
-import { type Recovery, triedBy } from "../recoveries.ts";
+import { actionsDuring, type Recovery } from "../recoveries.ts";
 import { count, flat, indexOfName, line, lineOrNull, sentence, shortAddress } from "../text.ts";
 import { type FindingDraft, noCause, pageName, sortedUnique } from "./finding.ts";
 
@@ -33,7 +33,7 @@ function guessesAfter({ failure, fix }: Recovery, all: Recovery[], facts: Facts)
 /** The request or command of a call, as it appears in a docs page: the path, or a simple command. */
 function attemptedNamesOf(call: Recovery["call"], facts: Facts): string[] {
   if (call === null) return [];
-  const { requests, commands } = triedBy(call, facts);
+  const { requests, commands } = actionsDuring(call, facts);
   const paths = requests.flatMap(({ url }) => URL.parse(url)?.pathname ?? []).filter((path) => path.length > 3);
   const lines = commands.map(({ program, verb, targets }) => [program, verb, ...targets].filter(Boolean).join(" "));
   return [...new Set([...paths, ...lines.filter((each) => each.includes(" "))])];
@@ -116,7 +116,7 @@ function misleadingPageDraft(
     cause: { ...noCause, failures: failures.map(({ seqs }) => seqs[0]!) },
     events: sortedUnique([seq, ...failures.flatMap(({ seqs }) => seqs)]),
     evidence: { ...page, steps },
-    grounds: [url === null ? "run" : askedFor(url)],
+    grounds: [url === null ? "run" : requestGround(url)],
     remedy: [
       `wrong ${url} ${found}`,
       expected === null ? `Correct the ${kind} ${found}` : `Replace ${found} with ${expected}`,

@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import { type EventOf, type Http, hasFailed, isProbe } from "../events.ts";
-import { askedFor, readOf } from "../exposure.ts";
+import { readGround, requestGround } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { linkEvidence } from "../link-edits.ts";
@@ -89,7 +89,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
       subject: normalizeAddress(failure.url),
       title: `Page requires sign-in: ${place}`,
       description: message,
-      grounds: [askedFor(failure.url)],
+      grounds: [requestGround(failure.url)],
       place,
       fix: "Make the docs readable without signing in.",
       remedy: [`auth ${URL.parse(failure.url)?.host}`, "Make the docs readable without signing in"],
@@ -101,7 +101,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     subject: normalizeAddress(failure.url),
     title: isDisallowed ? `robots.txt blocks agents from ${place}` : `Page cannot be read: ${place}`,
     description: message || "The page loaded, but it has no readable text.",
-    grounds: [askedFor(failure.url)],
+    grounds: [requestGround(failure.url)],
     place,
     fix: isDisallowed
       ? null
@@ -125,7 +125,9 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
     subject: normalizeAddress(http.url),
     place,
     // After a link is fixed, nobody requests the old URL; a guess can be repeated.
-    grounds: [http.foundOn === null || http.provenance === "guessed" ? askedFor(http.url) : readOf(http.foundOn)],
+    grounds: [
+      http.foundOn === null || http.provenance === "guessed" ? requestGround(http.url) : readGround(http.foundOn),
+    ],
     events: [],
   };
   if (http.status === 401 || http.status === 402 || http.status === 403 || http.status === 407)
@@ -208,7 +210,7 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     url,
     cause,
     events: [seq],
-    grounds: [url === null ? "run" : askedFor(url)],
+    grounds: [url === null ? "run" : requestGround(url)],
     remedy: [`human ${request}`, "Make this step possible without a person"],
   };
 }
@@ -228,7 +230,7 @@ function slowDrafts(facts: Facts): FindingDraft[] {
       fix: `Respond to each page request within ${slowPageMs / 1000} s.`,
       place: `${shortAddress(http.url, facts.startUrls[0])} (${duration(http.ms / 1000)})`,
       events: [http.seq],
-      grounds: [askedFor(http.url)],
+      grounds: [requestGround(http.url)],
       remedy: ["slow", "Make pages faster"],
     }));
 }
@@ -269,7 +271,7 @@ function nothingReadDraft(facts: Facts): FindingDraft {
     description: `${count(facts.taskRequests.length, "request")} returned no readable page. Start URLs: ${starts}.`,
     url: facts.startUrls[0] ?? null,
     events: facts.taskRequests.map((http) => http.seq),
-    grounds: facts.startUrls.slice(0, 1).map(askedFor),
+    grounds: facts.startUrls.slice(0, 1).map(requestGround),
     remedy: ["unreadable", "Make pages readable"],
   };
 }

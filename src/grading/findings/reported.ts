@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import type { EventOf } from "../events.ts";
-import { askedFor } from "../exposure.ts";
+import { requestGround } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { textOf, textSourceOf } from "../judge/evidence.ts";
@@ -9,8 +9,8 @@ import { flat, line, lowerFirst, normalizeAddress, sentence } from "../text.ts";
 import { type Finding, fingerprint, noCause, sortedUnique } from "./finding.ts";
 
 /** Distinguishes friction reported by the agent from that found by rules and judges. */
-const keyOf = (print: string) => `agent ${print}`;
-export const isReported = ({ remedy, fingerprint: print }: Finding) => remedy.key === keyOf(print);
+const remedyKeyOf = (print: string) => `agent ${print}`;
+export const isReported = ({ remedy, fingerprint: print }: Finding) => remedy.key === remedyKeyOf(print);
 
 const minQuote = 4;
 /** Reports of one session that are checked. */
@@ -23,27 +23,27 @@ type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
  * failure that contains the words or the URL in the report. The agent's words are added to what rules found about that
  * failure; it doesn't decide the severity.
  */
-export function withReported(findings: Finding[], facts: Facts, session: SessionEvent[]): Finding[] {
+export function withReportedFriction(findings: Finding[], facts: Facts, session: SessionEvent[]): Finding[] {
   const all = [...findings];
   const fingerprints = new Set<string>();
   const lookup = toLookup(facts, session);
   const { toolOf } = lookup;
-  const world = session.filter((event) => textSourceOf(event, toolOf) !== "agent");
+  const eventsOfOthers = session.filter((event) => textSourceOf(event, toolOf) !== "agent");
   const reports = facts.calls.filter(({ tool }) => tool === "report_friction").slice(0, maxReports);
   for (const call of reports) {
     const proof = prove(call, facts, session, lookup);
-    const clean = addressFilter(world.filter(({ seq }) => seq < call.seq));
+    const clean = addressFilter(eventsOfOthers.filter(({ seq }) => seq < call.seq));
     const title = line(clean(line(call.input?.title, 1000)), 160);
     if (!proof || title === "") continue;
     const { failure, page, quote } = proof;
-    const at = all.findIndex(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
-    const finding = at < 0 ? toFinding(proof, title) : (all[at] as Finding);
+    const index = all.findIndex(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
+    const finding = index < 0 ? toFinding(proof, title) : (all[index] as Finding);
     // One cause is reported once, even if the agent repeats it.
     if (fingerprints.has(finding.fingerprint)) continue;
     fingerprints.add(finding.fingerprint);
-    if (at < 0) all.push(finding);
+    if (index < 0) all.push(finding);
     else
-      all[at] = {
+      all[index] = {
         ...finding,
         description: line(`${sentence(finding.description)} The agent: ${sentence(title)}`, 1200),
         quote: finding.quote ?? (line(quote) || null),
@@ -81,20 +81,23 @@ function prove(
   session: SessionEvent[],
   { toolOf, bySeq, callsById }: Lookup,
 ): Proof | null {
-  const before = session.filter((event) => event.seq < seq);
+  const earlierEvents = session.filter((event) => event.seq < seq);
   const words = flat(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");
   const quote = [...words].length >= minQuote ? words : null;
   const page =
     quote === null
       ? undefined
-      : before.find((event) => textSourceOf(event, toolOf) === "page" && textOf(event).includes(quote));
+      : earlierEvents.find((event) => textSourceOf(event, toolOf) === "page" && textOf(event).includes(quote));
   const address = typeof input?.url === "string" && URL.canParse(input.url) ? normalizeAddress(input.url) : null;
   const failure = facts.failures.findLast(({ seqs, id, url }) => {
     if (seqs.some((each) => each >= seq)) return false;
     if (address !== null && url !== null && normalizeAddress(url) === address) return true;
     if (quote === null) return false;
-    const own = [...seqs.flatMap((each) => bySeq.get(each) ?? []), ...((id !== null && callsById.get(id)) || [])];
-    return own.some((event) => event.seq < seq && textOf(event).includes(quote));
+    const failureEvents = [
+      ...seqs.flatMap((each) => bySeq.get(each) ?? []),
+      ...((id !== null && callsById.get(id)) || []),
+    ];
+    return failureEvents.some((event) => event.seq < seq && textOf(event).includes(quote));
   });
   return failure ? { failure, page: page ?? null, quote: quote ?? "" } : null;
 }
@@ -115,11 +118,11 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     onPath: true,
     events: sortedUnique([...failure.seqs, ...(page ? [page.seq] : [])]),
     cause: { ...noCause, failures: failure.seqs.slice(0, 1) },
-    remedy: { key: keyOf(print), title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
+    remedy: { key: remedyKeyOf(print), title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
     place: line(title, 120),
     owner: "fixes",
     evidence: null,
-    grounds: [failure.url === null ? `tool ${failure.tool}` : askedFor(failure.url)],
+    grounds: [failure.url === null ? `tool ${failure.tool}` : requestGround(failure.url)],
     fix: null,
   };
 }

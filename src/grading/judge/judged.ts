@@ -1,14 +1,14 @@
-import { askedFor } from "../exposure.ts";
+import { requestGround } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import { type Finding, fingerprint, noCause, pageName } from "../findings/finding.ts";
 import { isReported } from "../findings/reported.ts";
-import type { Friction, Judged } from "../grade.ts";
+import type { Friction, JudgeSummary } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
 import { count, flat, line, lineOrNull, lowerFirst, normalizeAddress, sentence } from "../text.ts";
 import { type Judgement, vendorOf } from "./judge.ts";
 
 /** The judge of a report, its cost, and what remains of its answer. */
-export function toJudgeSummary({ model, usage, verdict, reason }: Judgement, facts: Facts): Judged {
+export function toJudgeSummary({ model, usage, verdict, reason }: Judgement, facts: Facts): JudgeSummary {
   const sum = (amountOf: (each: (typeof usage)[number]) => number) =>
     usage.reduce((total, each) => total + amountOf(each), 0);
   const allPriced = usage.every(({ costUsd }) => costUsd !== null);
@@ -122,7 +122,7 @@ function toFinding(
     owner: "fixes",
     evidence,
     fix: line(advice, 500) || null,
-    grounds: [requestedUrl === null ? "run" : askedFor(requestedUrl)],
+    grounds: [requestedUrl === null ? "run" : requestGround(requestedUrl)],
   };
 }
 

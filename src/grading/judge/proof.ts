@@ -29,7 +29,7 @@ const runsScripts = (program: string, verb: string): boolean =>
   /^(npm|yarn|pnpm)$/.test(program) && !/^(i|install|ci|add|view|info|ls|list|pack|publish|init|create)$/.test(verb);
 
 /** Whether a command runs a program that the agent didn't write itself. */
-function asksForeignProgram(command: string, written: string[]): boolean {
+function runsForeignProgram(command: string, written: string[]): boolean {
   // A function or alias can shadow any program.
   if (/\(\)\s*\{|\balias\b|\bfunction\b|<<|\bPATH=/.test(command)) return false;
   return commandsOf(command).some(({ path, program, verb }) => {
@@ -50,9 +50,9 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
   const requests = session.filter((e): e is Http => e.type === "http" && e.purpose !== "check");
   const hosts = hostsOf(starts, product, requests);
   const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
-  const isAnswer = (http: Http) => {
-    const isGood = http.status !== null && http.status >= 200 && http.status < 300 && http.method !== "CONNECT";
-    return isGood && hosts.isProduct(http);
+  const isProductAnswer = (http: Http) => {
+    const isSuccess = http.status !== null && http.status >= 200 && http.status < 300 && http.method !== "CONNECT";
+    return isSuccess && hosts.isProduct(http);
   };
   const normalizedTexts = new Map<string, string>();
   const contains = (text: string, words: string): boolean => {
@@ -60,15 +60,15 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     normalizedTexts.set(text, normalized);
     return normalized.includes(words);
   };
-  const ofCall = Map.groupBy(requests, ({ id }) => id);
+  const requestsByCall = Map.groupBy(requests, ({ id }) => id);
 
   /** The product's responses observed during one call. */
   function answersOf(result: EventOf<"tool_result">): string[] {
-    const own = (ofCall.get(result.id) ?? []).filter(isAnswer);
-    if (own.length === 0) return [];
+    const productAnswers = (requestsByCall.get(result.id) ?? []).filter(isProductAnswer);
+    if (productAnswers.length === 0) return [];
     if (result.tool === "http_request") return textsIn(result.output?.body);
     if (result.tool === "browse") return textsIn(result.output?.text);
-    return own.flatMap(({ body }) => body ?? []);
+    return productAnswers.flatMap(({ body }) => body ?? []);
   }
 
   /** Whether an event's text comes from the agent or a page. */
@@ -77,16 +77,16 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     if (event.type === "message") return event.id === undefined;
     if (event.type !== "tool_result") return false;
     if (pageTools.includes(event.tool)) return true;
-    const responses = (ofCall.get(event.id) ?? []).filter((http) => http.status !== null);
+    const responses = (requestsByCall.get(event.id) ?? []).filter((http) => http.status !== null);
     return responses.length > 0 && responses.every((http) => !hosts.isProduct(http) && http.method !== "CONNECT");
   }
 
   /** Whether the agent or a page used the words before the product did, until the event with this seq. */
-  function wasSaidFirstByAgent(words: string, until: number): boolean {
+  function appearsFirstInOtherText(words: string, until: number): boolean {
     for (const event of session) {
       if (event.seq > until) return false;
       if (event.type === "tool_result" && answersOf(event).some((text) => contains(text, words))) return false;
-      if (event.type === "http" && isAnswer(event) && event.body !== undefined && contains(event.body, words))
+      if (event.type === "http" && isProductAnswer(event) && event.body !== undefined && contains(event.body, words))
         return false;
       if (!isAgentOrPageText(event)) continue;
       const fields = event.type === "tool_call" ? event.input : event.type === "message" ? event.text : null;
@@ -100,11 +100,12 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     const words = normalizeWords(quote);
     if (words.trim().length < 4) return false;
     if (event.type === "http") {
-      const isQuoted = event.id !== null && isAnswer(event) && event.body !== undefined && contains(event.body, words);
-      return isQuoted && !wasSaidFirstByAgent(words, event.seq);
+      const isQuoted =
+        event.id !== null && isProductAnswer(event) && event.body !== undefined && contains(event.body, words);
+      return isQuoted && !appearsFirstInOtherText(words, event.seq);
     }
     if (event.type !== "tool_result" || !actingTools.includes(event.tool) || !hasSucceeded(event)) return false;
-    if (wasSaidFirstByAgent(words, event.seq)) return false;
+    if (appearsFirstInOtherText(words, event.seq)) return false;
     const texts = textsIn([event.output?.stdout, event.output?.stderr, event.output?.body, event.output?.text]);
     if (!texts.some((text) => contains(text, words))) return false;
     if (answersOf(event).some((text) => contains(text, words))) return true;
@@ -113,6 +114,6 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     const written = [...calls.values()]
       .filter(({ seq, tool }) => seq < event.seq && tool === "write_file")
       .map(({ input }) => String(input?.path ?? ""));
-    return isLocal && asksForeignProgram(command, written);
+    return isLocal && runsForeignProgram(command, written);
   };
 }

@@ -1,6 +1,6 @@
 import { count } from "../../grading/text.ts";
 import { outcomeLabels, scoreText } from "../../reports/labels.ts";
-import type { RunLine } from "../../runs/lists.ts";
+import type { RunListItem } from "../../runs/lists.ts";
 import type { Run } from "../../runs/schema.ts";
 import { failureText, runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
 import { GradeMark, type Sorting, TableHead } from "./figures.tsx";
@@ -27,7 +27,7 @@ export const PreviewMark = () => (
 );
 
 /** Result of a run in a table cell. */
-function Result({ run, base }: { run: RunLine; base: string }) {
+function Result({ run, base }: { run: RunListItem; base: string }) {
   if (run.report)
     return (
       <a class="result" href={`${base}/reports/${run.report.slug}`}>
@@ -41,7 +41,7 @@ function Result({ run, base }: { run: RunLine; base: string }) {
 }
 
 type Props = {
-  runs: RunLine[];
+  runs: RunListItem[];
   base: string;
   now: number;
   /** Whether to show the prompt column. */
@@ -97,12 +97,12 @@ export function RunTable({
 }
 
 /** The runs of each evaluation, in the order of the first ones. Evaluations of a gate run at the same time. */
-const groupsOf = (runs: RunLine[]): RunLine[][] => [
+const groupsOf = (runs: RunListItem[]): RunListItem[][] => [
   ...Map.groupBy(runs, ({ evalRequestId }) => evalRequestId).values(),
 ];
 
 /** Heading of the runs of one evaluation. `shown`: how many of them this list has. */
-const EvalRow = ({ run, shown, base, span }: { run: RunLine; shown: number; base: string; span: number }) => (
+const EvalRow = ({ run, shown, base, span }: { run: RunListItem; shown: number; base: string; span: number }) => (
   <tr class="group" data-eval={run.evalRequestId}>
     <th scope="rowgroup" colSpan={span}>
       <a href={`${base}/evals/${run.evalRequestId}`}>Evaluation of {run.title}</a>{" "}
@@ -111,7 +111,7 @@ const EvalRow = ({ run, shown, base, span }: { run: RunLine; shown: number; base
   </tr>
 );
 
-type RowProps = { run: RunLine; base: string; now: number; hasPrompt: boolean; isSelectable: boolean };
+type RowProps = { run: RunListItem; base: string; now: number; hasPrompt: boolean; isSelectable: boolean };
 
 const RunRow = ({ run, base, now, hasPrompt, isSelectable }: RowProps) => (
   <tr>

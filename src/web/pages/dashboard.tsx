@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { line } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
-import type { RunLine } from "../../runs/lists.ts";
+import type { RunListItem } from "../../runs/lists.ts";
 import { type FirstSteps, FirstStepsList } from "../components/first-steps.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
@@ -21,8 +21,8 @@ export type Overview = {
   prompts: PromptScore[];
   promptCount: number;
   /** The newest unfinished and failed runs, up to `maxRuns`. */
-  activeRuns: RunLine[];
-  failedRuns: RunLine[];
+  activeRuns: RunListItem[];
+  failedRuns: RunListItem[];
   maxRuns: number;
   scheduledPrompts: PromptItem[];
 };
@@ -93,7 +93,7 @@ function Figures({
     ({ latest }) => latest?.change?.verdict === "regressed" && Date.parse(latest.change.at) > now - recentMs,
   );
   const [only] = regressed;
-  const countOf = (runs: RunLine[]) => (runs.length < maxRuns ? String(runs.length) : `${maxRuns - 1}+`);
+  const countOf = (runs: RunListItem[]) => (runs.length < maxRuns ? String(runs.length) : `${maxRuns - 1}+`);
   const nounOf = (noun: string, { length }: unknown[]) => (length === 1 ? noun : `${noun}s`);
   return (
     <dl class="figures">

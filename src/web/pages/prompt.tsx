@@ -2,7 +2,7 @@ import type { Latest } from "../../comparisons/latest.ts";
 import { line } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
-import type { RunLine } from "../../runs/lists.ts";
+import type { RunListItem } from "../../runs/lists.ts";
 import type { ScheduledEvaluation } from "../../schedules/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
 import { TableHead } from "../components/figures.tsx";
@@ -21,7 +21,7 @@ type Props = PageProps & {
   /** The agent that a run would use now. */
   sends: string;
   latest: Latest | null;
-  runs: RunLine[];
+  runs: RunListItem[];
   runCount: number;
   scheduledEvaluations: ScheduledEvaluation[];
   timeZone: string;

@@ -2,8 +2,8 @@ import { runStatuses, triggers } from "../../db/tables/runs.ts";
 import { line } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { formatNumber, titleOf } from "../../reports/labels.ts";
-import type { RunLine, RunSort } from "../../runs/lists.ts";
-import type { LineFilter } from "../../runs/run-conditions.ts";
+import type { RunListItem, RunSort } from "../../runs/lists.ts";
+import type { RunListFilter } from "../../runs/run-conditions.ts";
 import { toSorting } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -16,9 +16,9 @@ import { may, type Viewer } from "../viewer.ts";
 
 type RunsShown = {
   site: Site;
-  filter: LineFilter & { sort?: RunSort };
+  filter: RunListFilter & { sort?: RunSort };
   before: string | undefined;
-  items: RunLine[];
+  items: RunListItem[];
   next: string | null;
   now: number;
 };

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
-import { getArtifact, toArtifactAnswer } from "../../reports/artifacts.ts";
+import { getArtifact, toArtifactResponse } from "../../reports/artifacts.ts";
 import { getReport } from "../../reports/reports.ts";
 import { getTimeline } from "../../reports/timeline.ts";
 import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
@@ -40,6 +40,6 @@ export const sessionPages = (ctx: Context) =>
     )
     .get("/reports/:slug/artifacts/:name", ({ request, params }) =>
       showPage(ctx, request, ({ org }) =>
-        toArtifactAnswer(params.name, getArtifact(ctx, org, params.slug, params.name)),
+        toArtifactResponse(params.name, getArtifact(ctx, org, params.slug, params.name)),
       ),
     );
