@@ -181,12 +181,10 @@ const stateful = [
   "startEgress",
   "createGateway",
   "startProcess",
-  "createTunnels",
   "createOwnCgroup",
   "createStandby",
   "createEngine",
   "createRunner",
-  "createScheduler",
   "createService",
 ];
 
