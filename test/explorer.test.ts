@@ -743,7 +743,7 @@ test.each([
   ["php", '$c = new Client("x";\necho $c->run();', "broken"],
   [null, "{", "unknown"],
 ])("of samples finds that this %s is right or wrong: %j (%s)", async (language, code, expected) => {
-  const verdict = await judgeSample({ language, code, line: 1, closed: true });
+  const verdict = await judgeSample({ language, code, line: 1, isClosed: true });
   expect(verdict === null ? "unknown" : verdict.broken ? "broken" : "fine").toBe(expected);
 });
 

@@ -181,7 +181,7 @@ const stateful = [
   "startEgress",
   "createGateway",
   "startProcess",
-  "createOwnCgroup",
+  "createDelegatedCgroup",
   "createStandby",
   "createEngine",
   "createRunner",

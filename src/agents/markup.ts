@@ -18,9 +18,9 @@ export type Markup = {
   anchors: Set<string>;
   /** Whether the HTML itself names a heading or section, so that not all names are created by scripts. */
   hasHeadingIds: boolean;
-  scripts: number;
+  scriptCount: number;
   /** Whether there is an element that scripts fill: `#root`, `#app`, `#__next`. */
-  mountPoint: boolean;
+  hasMountPoint: boolean;
   asksForScript: boolean;
   asksForPassword: boolean;
   /** Characters of visible text; consecutive white space counts once. */
@@ -62,8 +62,8 @@ export function readMarkup(html: string, url: string): Markup {
     preformatted: [],
     anchors: new Set(),
     hasHeadingIds: false,
-    scripts: 0,
-    mountPoint: false,
+    scriptCount: 0,
+    hasMountPoint: false,
     asksForScript: false,
     asksForPassword: false,
     textLength: 0,
@@ -94,7 +94,7 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
     state.base = URL.parse(decodeEntities(element.getAttribute("href") ?? ""), state.url)?.href ?? state.base;
   },
   "script, style, noscript, template, svg, head": (state, element) => {
-    if (element.tagName === "script") state.page.scripts++;
+    if (element.tagName === "script") state.page.scriptCount++;
     during(
       element,
       () => state.hidden++,
@@ -119,7 +119,7 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
       if (name) page.anchors.add(decodeEntities(name));
     if (/^(h[1-6]|section|dt|a|article|tr|p|span|li)$/.test(element.tagName)) page.hasHeadingIds = true;
     if (/^(root|app|__next|__nuxt|___gatsby|svelte|q-app|redoc|swagger-ui)$/.test(element.getAttribute("id") ?? ""))
-      page.mountPoint = true;
+      page.hasMountPoint = true;
   },
   "a[href]": (state, element) => {
     endLink(state);

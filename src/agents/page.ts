@@ -10,10 +10,10 @@ import { type DocLink, readMarkup } from "./markup.ts";
 type Heading = { level: number; text: string; line: number };
 
 /**
- * A code block. `language` is the page's name for it in lower case, null if missing; `closed` is false for an
+ * A code block. `language` is the page's name for it in lower case, null if missing; `isClosed` is false for an
  * unterminated fence.
  */
-export type CodeSample = Preformatted & { line: number; closed: boolean };
+export type CodeSample = Preformatted & { line: number; isClosed: boolean };
 
 /** A page as an agent reads it. All line numbers refer to `markdown`. */
 export type Page = {
@@ -39,20 +39,20 @@ export type Page = {
 };
 
 /** Longer HTML is cut before conversion, in characters. */
-const maxHtml = 4_000_000;
+const maxHtmlChars = 4_000_000;
 /** Maximum headings, samples and links of one page, each. */
 const maxParts = 3000;
-/** A page with scripts and less text than this counts as empty. */
-const shellText = 200;
+/** A page with scripts and less text than this counts as an empty shell. */
+const maxShellChars = 200;
 /** A page with more text than this has content besides its password form. */
-const signInText = 1000;
+const maxSignInChars = 1000;
 
-let ready = false;
+let isInitialized = false;
 
 /** HTML as Markdown with absolute links. If the conversion fails, returns the plain text. */
 export function toMarkdown(html: string, url: string): string {
-  if (!ready) initSync({ module: readFileSync(wasmPath) });
-  ready = true;
+  if (!isInitialized) initSync({ module: readFileSync(wasmPath) });
+  isInitialized = true;
   const convert = (exclude: string[]) =>
     String(
       htmlToMarkdownResult(html, { origin: new URL(".", url).href, plugins: { filter: { exclude } } }).markdown ?? "",
@@ -60,10 +60,11 @@ export function toMarkdown(html: string, url: string): string {
   const ignoredTags = ["head", "script", "style", "template", "svg"];
   try {
     const main = convert([...ignoredTags, "nav", "footer", "aside", "form", "button"]);
-    const text = main.trim().length >= shellText ? main : convert(ignoredTags);
+    const text = main.trim().length >= maxShellChars ? main : convert(ignoredTags);
     return text.replace(/ ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
   } catch {
-    ready = false;
+    // The failure may have left the module in a broken state, so the next conversion loads it again.
+    isInitialized = false;
     return decodeEntities(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
   }
 }
@@ -71,7 +72,7 @@ export function toMarkdown(html: string, url: string): string {
 /** Reads a page from a response body. Never throws: unreadable content yields an empty page. */
 export function readPage(url: string, contentType: string | null, text: string): Page {
   const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
-  return isHtml(contentType, clean) ? readHtml(url, clean.slice(0, maxHtml)) : readMarkdown(url, clean);
+  return isHtml(contentType, clean) ? readHtml(url, clean.slice(0, maxHtmlChars)) : readMarkdown(url, clean);
 }
 
 /** Whether a response is a text document, by its content type. */
@@ -94,7 +95,9 @@ function readHtml(url: string, html: string): Page {
   const title = markup.title || headings[0]?.text || "";
   const textLength = markup.textLength;
   const isEmptyShell =
-    textLength < shellText && markup.scripts > 0 && (markup.mountPoint || markup.asksForScript || html.length > 5000);
+    textLength < maxShellChars &&
+    markup.scriptCount > 0 &&
+    (markup.hasMountPoint || markup.asksForScript || html.length > 5000);
   const page: Page = {
     url,
     form: "html",
@@ -108,7 +111,7 @@ function readHtml(url: string, html: string): Page {
     anchors: isEmptyShell || !markup.hasHeadingIds ? null : markup.anchors,
     problem: null,
   };
-  const isSignIn = markup.asksForPassword && textLength < signInText && samples.length === 0;
+  const isSignIn = markup.asksForPassword && textLength < maxSignInChars && samples.length === 0;
   const problem = isEmptyShell
     ? "empty_shell"
     : isSignIn
@@ -134,7 +137,7 @@ function locateSamples(blocks: Preformatted[], markdown: string): CodeSample[] {
       .find((line) => line !== "");
     const index = lines.indexOf(first ?? "", from);
     if (index >= 0) from = index + 1;
-    return { ...block, line: index >= 0 ? index + 1 : Math.max(1, from), closed: true };
+    return { ...block, line: index >= 0 ? index + 1 : Math.max(1, from), isClosed: true };
   });
 }
 
@@ -206,7 +209,7 @@ function findFences(markdown: string): Fence[] {
       code: code.join("\n"),
       line: i + 1,
       endLine: end + 1,
-      closed: end < lines.length,
+      isClosed: end < lines.length,
       ...(wrongMark.test(info) && { isWrong: true as const }),
     });
     i = end;

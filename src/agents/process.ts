@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { tailOf } from "./lines.ts";
 import { lowerPriority } from "./priority.ts";
-import type { OwnCgroup } from "./sandbox/control-group.ts";
+import type { DelegatedCgroup } from "./sandbox/control-group.ts";
 import { childrenOf } from "./sandbox/process-tree.ts";
 
 const stderrChars = 4096;
@@ -47,7 +47,7 @@ export function ownCommand(): string[] {
 export function startProcess(
   command: string[],
   env: Record<string, string>,
-  cgroup: OwnCgroup | null = null,
+  cgroup: DelegatedCgroup | null = null,
 ): AgentProcess {
   const id = crypto.randomUUID();
   const child = Bun.spawn(command, {

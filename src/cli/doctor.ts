@@ -7,7 +7,7 @@ import { inProcessAgents, listPresets } from "../agents/all.ts";
 import { objectionTo } from "../agents/choice.ts";
 import { findInstalled, type InstalledAgent } from "../agents/coding/program.ts";
 import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
-import { isShown } from "../agents/sandbox/bubblewrap.ts";
+import { isVisibleInSandboxes } from "../agents/sandbox/bubblewrap.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { testWorkspace } from "../agents/sandbox/workspace.ts";
@@ -95,7 +95,7 @@ function folder(dataDir: string): Check {
   } catch {
     return { what: "data directory", state: "fault", detail: `no write access to ${path}` };
   }
-  if (isShown(path))
+  if (isVisibleInSandboxes(path))
     return {
       what: "data directory",
       state: "fault",

@@ -50,7 +50,7 @@ export type Guard = {
   /** Decodes a body by its byte order mark, charset parameter or meta tag, else as UTF-8. */
   text(response: GuardedResponse): string;
   /** The URL that the urlMap maps an address to; null if none. */
-  mapped(url: string): string | null;
+  findMappedUrl(url: string): string | null;
 };
 
 export type GuardOptions = {
@@ -106,10 +106,10 @@ export function createGuard(options: GuardOptions): Guard {
     let method: string = init.method ?? "GET";
     let headers = toSentHeaders(init.headers ?? {});
     let body = init.body;
-    let url = parse(address);
+    let url = parseUrl(address);
     let ms = 0;
     for (;;) {
-      const realUrl = mapping.toReal(url) ?? url;
+      const realUrl = mapping.toMappedUrl(url) ?? url;
       const release = await slots.take(realUrl.origin, () => toAbortError(url), init.signal);
       const start = now();
       const findRedirect = (status: number, responseHeaders: Headers) =>
@@ -136,8 +136,14 @@ export function createGuard(options: GuardOptions): Guard {
       ms += now() - start;
       const location = findRedirect(response.status, response.headers);
       if (location === null)
-        return { url: url.href, mappedUrl: mapping.toShown(url)?.href ?? null, ...response, redirects, ms };
-      const next = resolveRedirect(location, realUrl, (receivedUrl) => mapping.toCaller(receivedUrl, url));
+        return {
+          url: url.href,
+          mappedUrl: mapping.toMappedUrlWithoutTokens(url)?.href ?? null,
+          ...response,
+          redirects,
+          ms,
+        };
+      const next = resolveRedirect(location, realUrl, (receivedUrl) => mapping.toCallerUrl(receivedUrl, url));
       redirects.push(url.href);
       requested.add(`${method} ${url.href}`);
       if (method !== "HEAD" && (response.status === 303 || (response.status < 303 && method === "POST"))) {
@@ -160,14 +166,14 @@ export function createGuard(options: GuardOptions): Guard {
   return {
     request,
     text: ({ body, headers }) => decodeText(body, headers.get("content-type")),
-    mapped: (url) => (URL.canParse(url) ? (mapping.toShown(new URL(url))?.href ?? null) : null),
+    findMappedUrl: (url) => (URL.canParse(url) ? (mapping.toMappedUrlWithoutTokens(new URL(url))?.href ?? null) : null),
   };
 }
 
 const createAgents = (proxy: TunnelProxy | null, options: http.AgentOptions): Agents =>
   proxy ? createTunnelAgents(proxy, options) : { "http:": new http.Agent(options), "https:": new https.Agent(options) };
 
-function parse(address: string): URL {
+function parseUrl(address: string): URL {
   if (!URL.canParse(address)) throw new GuardError("refused", address, `${JSON.stringify(address)} is not a valid URL`);
   const url = new URL(address);
   url.hash = "";

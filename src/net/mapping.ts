@@ -93,13 +93,13 @@ function decoded(text: string): string {
 
 export type Mapping = {
   /** The mapped URL with the query of its urlMap value; null if no key matches. */
-  toReal(url: URL): URL | null;
+  toMappedUrl(url: URL): URL | null;
   /** The host, with port, that a URL is loaded from. */
   toHost(url: URL): string;
   /** The mapped URL for events and messages: without the query of the urlMap value, which may hold a token. */
-  toShown(url: URL): URL | null;
+  toMappedUrlWithoutTokens(url: URL): URL | null;
   /** Translates a URL that the mapped host of `current` sent back to the caller's host names. */
-  toCaller(received: URL, current: URL): URL;
+  toCallerUrl(received: URL, current: URL): URL;
 };
 
 /** Compiles a urlMap; the most specific key wins. Throws what `parseUrlMap` throws. */
@@ -114,7 +114,7 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
   }));
   const byKey = new Map(entries.map((entry) => [entry.key, entry]));
   const find = (url: URL) => keysOf(url).flatMap((key) => byKey.get(key) ?? [])[0];
-  function toShown(url: URL): URL | null {
+  function toMappedUrlWithoutTokens(url: URL): URL | null {
     const entry = find(url);
     if (!entry) return null;
     const shown = new URL(url);
@@ -127,16 +127,16 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
   }
   return {
     toHost: (url) => (find(url)?.target ?? url).host,
-    toShown,
-    toReal(url) {
-      const real = toShown(url);
+    toMappedUrlWithoutTokens: toMappedUrlWithoutTokens,
+    toMappedUrl(url) {
+      const real = toMappedUrlWithoutTokens(url);
       const query = find(url)?.query ?? [];
       if (!real || query.length === 0) return real;
       const own = pairsOf(url.search);
       real.search = [...own, ...query.filter((pair) => !own.includes(pair))].join("&");
       return real;
     },
-    toCaller(received, current) {
+    toCallerUrl(received, current) {
       const own = find(current);
       const candidates = entries
         .filter(({ target, prefix }) => target.origin === received.origin && under(received.pathname, prefix))

@@ -17,7 +17,8 @@ import {
 } from "./messages.ts";
 import { connectRedis, removeKey, replaceMessage } from "./redis.ts";
 
-const stateMs = 20;
+/** How long a state waits for further changes before it is sent. */
+const stateDelayMs = 20;
 /** Removed workers that are remembered, in case that they come back. */
 const maxRemoved = 1_000;
 
@@ -29,11 +30,14 @@ export type Fleet = ReturnType<typeof openFleet>;
 
 /** Connects to Redis. `waitMs`: how long a run waits for a suitable worker. `goneMs`: silence after which a worker counts as gone. */
 export const openFleet = (url: string, version: string, waitMs: number, log: Logger, goneMs: number) => ({
-  ...{ version, waitMs, log, goneMs },
+  version,
+  waitMs,
+  log,
+  goneMs,
   /** ID of the service's process. */
   service: crypto.randomUUID() as string,
   redis: connectRedis(url, log),
-  /** What each run that waits for a worker waits for. */
+  /** What each waiting run lacks: a suitable worker, or a free slot of one. */
   waiting: new Map<object, "worker" | "slot">(),
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
@@ -42,7 +46,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   /** The sessions that workers have, by key. */
   sessions: new Map<string, Assignment>(),
   /** Number of the last state that a worker got. */
-  number: 0,
+  stateNumber: 0,
   /** Resolves when something about the workers may have changed. */
   change: Promise.withResolvers<void>(),
 });
@@ -64,11 +68,11 @@ export type ConnectedWorker = {
 export type Assignment = {
   /** ID of the worker. */
   worker: string;
-  order: WorkerOrder;
+  job: WorkerOrder;
   batches: ReturnType<typeof createChannel<Line[]>>;
   /** The last batch that arrived, and the last one that was taken. */
-  arrived: number;
-  taken: number;
+  lastArrived: number;
+  lastTaken: number;
   /** Whether the worker has said that it runs it. */
   isConfirmed: boolean;
   /** By the monotonic clock. */
@@ -82,7 +86,7 @@ export function notifyOfChange(fleet: Fleet): void {
 }
 
 /** The workers that take sessions. */
-export const listUsable = ({ workers, version }: Fleet): ConnectedWorker[] =>
+export const listUsableWorkers = ({ workers, version }: Fleet): ConnectedWorker[] =>
   [...workers.values()].filter(({ info, isDraining }) => info.version === version && !isDraining);
 
 /** How busy a worker is: its sessions here, and those that it hasn't stopped yet, as a share of its slots. */
@@ -102,6 +106,7 @@ function toStatus(fleet: Fleet, { info, isDraining, heardAt, connectedAt }: Conn
   const at = performance.now();
   return {
     ...info,
+    // A key is the ID of the run, a dash and the attempt.
     state: info.version !== fleet.version ? "refused" : isDraining ? "draining" : "ready",
     runIds: sessionsOf(fleet, info.id).map(([key]) => key.slice(0, key.lastIndexOf("-"))),
     connectedMs: Math.round(at - connectedAt),
@@ -109,10 +114,10 @@ function toStatus(fleet: Fleet, { info, isDraining, heardAt, connectedAt }: Conn
   };
 }
 
-function tell(fleet: Fleet, id: string, duty: Duty): Promise<void> {
+function sendDuty(fleet: Fleet, id: string, duty: Duty): Promise<void> {
   const { service, version, redis, goneMs } = fleet;
-  const sessions = Object.fromEntries(sessionsOf(fleet, id).map(([key, { taken }]) => [key, taken]));
-  const state: ToWorker = { service, version, duty, number: ++fleet.number, sessions };
+  const sessions = Object.fromEntries(sessionsOf(fleet, id).map(([key, { lastTaken }]) => [key, lastTaken]));
+  const state: ToWorker = { service, version, duty, number: ++fleet.stateNumber, sessions };
   return replaceMessage(redis, toWorker(id), state, 2 * goneMs);
 }
 
@@ -120,23 +125,23 @@ function tell(fleet: Fleet, id: string, duty: Duty): Promise<void> {
 export function sendState(fleet: Fleet, worker: ConnectedWorker): Promise<void> {
   clearTimeout(worker.timer);
   worker.timer = undefined;
-  return tell(fleet, worker.info.id, worker.isDraining ? "drain" : "work");
+  return sendDuty(fleet, worker.info.id, worker.isDraining ? "drain" : "work");
 }
 
 /** Sends a worker its state soon, together with further changes. */
 function sendStateSoon(fleet: Fleet, id: string): void {
   const worker = fleet.workers.get(id);
-  if (worker) worker.timer ??= setTimeout(sendState, stateMs, fleet, worker);
+  if (worker) worker.timer ??= setTimeout(sendState, stateDelayMs, fleet, worker);
 }
 
-/** Adds a worker that says hello, or what it says of itself since then. */
-export function greetWorker(
+/** Adds a worker that has connected, or updates what is known about it. */
+export function receiveHello(
   fleet: Fleet,
   { worker: info, sessions, isDraining }: FromWorker & { kind: "hello" },
 ): void {
   const { id, name } = info;
   if (fleet.removed.has(id)) {
-    tell(fleet, id, "leave");
+    sendDuty(fleet, id, "leave");
     return;
   }
   const worker = fleet.workers.get(id) ?? addWorker(fleet, info, isDraining);
@@ -144,9 +149,9 @@ export function greetWorker(
   worker.isDraining ||= isDraining;
   for (const [key, session] of sessionsOf(fleet, id)) {
     if (worker.sessions.has(key)) session.isConfirmed = true;
-    else if (session.isConfirmed) loseSession(fleet, key, `the worker ${name} lost the session`);
-    // It will not start them.
-    else if (isDraining) loseSession(fleet, key, `the worker ${name} is draining`);
+    else if (session.isConfirmed) failSession(fleet, key, `the worker ${name} lost the session`);
+    // A draining worker will not start it.
+    else if (isDraining) failSession(fleet, key, `the worker ${name} is draining`);
   }
   // It still runs some that it shouldn't.
   if (sessions.some((key) => !fleet.sessions.has(key))) sendStateSoon(fleet, id);
@@ -173,7 +178,7 @@ export function forgetWorker(fleet: Fleet, { info: { id, name }, queue, timer }:
   const { log, redis } = fleet;
   clearTimeout(timer);
   fleet.workers.delete(id);
-  for (const [key] of sessionsOf(fleet, id)) loseSession(fleet, key, `the worker ${name} ${why}`);
+  for (const [key] of sessionsOf(fleet, id)) failSession(fleet, key, `the worker ${name} ${why}`);
   removeKey(redis, toWorker(id));
   queue
     .obliterate({ force: true })
@@ -200,7 +205,7 @@ export function dismissWorker(fleet: Fleet, id: string, how: "drain" | "remove")
     removed.add(id);
     if (removed.size > maxRemoved) for (const oldest of removed.values().take(1)) removed.delete(oldest);
     forgetWorker(fleet, worker, "was removed");
-    tell(fleet, id, "leave");
+    sendDuty(fleet, id, "leave");
   }
   return true;
 }
@@ -210,13 +215,16 @@ export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: Sess
   const { archive, skillsArchive, ...rest } = order;
   const session: Assignment = {
     worker: worker.info.id,
-    order: {
+    job: {
       service: fleet.service,
-      since: fleet.number + 1,
+      since: fleet.stateNumber + 1,
       order: { ...rest, archive: archive !== null, skillsArchive: skillsArchive !== null },
     },
     batches: createChannel(),
-    ...{ arrived: 0, taken: 0, isConfirmed: false, orderedAt: 0 },
+    lastArrived: 0,
+    lastTaken: 0,
+    isConfirmed: false,
+    orderedAt: 0,
   };
   fleet.sessions.set(order.id, session);
   sendStateSoon(fleet, worker.info.id);
@@ -227,37 +235,37 @@ export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: Sess
 /** Sends the order of a session to its worker. */
 export function sendOrder({ workers, log }: Fleet, session: Assignment): void {
   session.orderedAt = performance.now();
-  const jobId = session.order.order.id;
+  const jobId = session.job.order.id;
   workers
     .get(session.worker)
-    ?.queue.add("session", session.order, { jobId, removeOnComplete: true, removeOnFail: true })
+    ?.queue.add("session", session.job, { jobId, removeOnComplete: true, removeOnFail: true })
     .catch((error) => log.debug({ err: error }, "could not send an order"));
 }
 
-/** Adds the next batch of a session. If it is another one than the next, the worker soon hears which one that is. */
+/** Adds the next batch of a session. Ignores any other one; the worker soon gets a state with the last one taken, and repeats those after it. */
 export function receiveBatch(fleet: Fleet, { key, number, lines }: FromWorker & { kind: "lines" }): void {
   const session = fleet.sessions.get(key);
   if (!session) return;
-  if (number === session.arrived + 1) {
-    session.arrived++;
+  if (number === session.lastArrived + 1) {
+    session.lastArrived++;
     session.batches.push(lines);
   } else sendStateSoon(fleet, session.worker);
 }
 
-/** A batch of a session was taken. */
-export function acceptBatch(fleet: Fleet, session: Assignment): void {
-  session.taken++;
+/** Tells the worker that the next batch of a session was taken. */
+export function confirmBatch(fleet: Fleet, session: Assignment): void {
+  session.lastTaken++;
   sendStateSoon(fleet, session.worker);
 }
 
-function loseSession({ sessions }: Fleet, key: string, detail: string): void {
+function failSession({ sessions }: Fleet, key: string, detail: string): void {
   sessions.get(key)?.batches.fail(new AgentFailure("infrastructure", detail, { retryable: true }));
   sessions.delete(key);
 }
 
 /** Removes a session; its worker stops it if it still runs. */
 export function endSession(fleet: Fleet, session: Assignment): void {
-  fleet.sessions.delete(session.order.order.id);
+  fleet.sessions.delete(session.job.order.id);
   sendStateSoon(fleet, session.worker);
   notifyOfChange(fleet);
 }

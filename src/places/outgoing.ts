@@ -44,7 +44,7 @@ export async function waitForRoom(outgoing: Outgoing): Promise<void> {
 }
 
 /** The service has taken the batches up to this one. */
-export function acceptBatches(outgoing: Outgoing, number: number): void {
+export function confirmBatches(outgoing: Outgoing, number: number): void {
   outgoing.batches = outgoing.batches.filter((batch) => batch.number > number);
   const [oldest] = outgoing.batches;
   if (oldest && oldest.sentAt < performance.now() - resendMs)

@@ -3,18 +3,18 @@ import { type Agent, type AgentEvent, AgentFailure } from "../agents/agent.ts";
 import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
 import {
   type Assignment,
-  acceptBatch,
   assignSession,
+  confirmBatch,
   dismissWorker,
   endSession,
   type Fleet,
   forgetWorker,
-  greetWorker,
-  listUsable,
+  listUsableWorkers,
   listWorkers,
   notifyOfChange,
   openFleet,
   receiveBatch,
+  receiveHello,
   sendOrder,
   sendState,
   shareInUse,
@@ -85,7 +85,7 @@ export function openWorkerExecutor(
 
 function receiveMessage(fleet: Fleet, message: FromWorker): void {
   if (message.kind === "lines") receiveBatch(fleet, message);
-  else if (message.kind === "hello") greetWorker(fleet, message);
+  else if (message.kind === "hello") receiveHello(fleet, message);
   else if (message.kind === "bye") {
     const worker = fleet.workers.get(message.worker);
     if (worker) forgetWorker(fleet, worker, "was shut down");
@@ -130,11 +130,11 @@ const needsOf = ({ agent, task, model, labels }: SessionOrder): Needs => ({
 const hasAll = ({ agents, sandbox, labels: own }: WorkerInfo, needs: Needs): boolean =>
   needs.agent in agents && (!needs.sandbox || sandbox.isHere) && needs.labels.every((label) => own.includes(label));
 
-const listSuitable = (fleet: Fleet, needs: Needs) => listUsable(fleet).filter(({ info }) => hasAll(info, needs));
+const listSuitable = (fleet: Fleet, needs: Needs) => listUsableWorkers(fleet).filter(({ info }) => hasAll(info, needs));
 
 /** Why no worker can run a session. */
 function objectionTo(fleet: Fleet, { agent, sandbox, labels }: Needs): string {
-  const workers = listUsable(fleet).length;
+  const workers = listUsableWorkers(fleet).length;
   if (workers === 0) return "no worker is connected";
   const needs = new Intl.ListFormat("en").format([
     `the agent ${agent}`,
@@ -161,7 +161,7 @@ function onWorkers(fleet: Fleet, id: string, agent: Agent): Agent {
 }
 
 function countSlots(fleet: Fleet): number {
-  const usable = listUsable(fleet);
+  const usable = listUsableWorkers(fleet);
   const all = usable.reduce((sum, { info }) => sum + info.slots, 0);
   const isSomeFree = usable.some((worker) => shareInUse(fleet, worker) < 1);
   return Math.max(1, all) + (isSomeFree ? Math.min(fleet.waiting.size, maxPassed) : 0);
@@ -182,7 +182,7 @@ async function* runOnWorker(fleet: Fleet, order: SessionOrder, hooks: SessionHoo
         else if (line.end === null) return;
         else throw new AgentFailure(line.end.cause, line.end.detail, line.end);
       }
-      acceptBatch(fleet, session);
+      confirmBatch(fleet, session);
     }
   } finally {
     onEnd();

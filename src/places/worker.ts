@@ -25,7 +25,7 @@ import {
   type WorkerOrder,
 } from "./messages.ts";
 import {
-  acceptBatches,
+  confirmBatches,
   dropLines,
   type Outgoing,
   openOutgoing,
@@ -40,9 +40,11 @@ const maxMessages = 20_000;
 /** Sessions that ended, whose orders may arrive again. */
 const maxEnded = 10_000;
 /** Agents that work without a sandbox. */
-const boxless = new Set(["explorer", "llm"]);
-const lastWordsMs = 5_000;
+const sandboxlessAgents = new Set(["explorer", "llm"]);
+/** How long sessions that were aborted may still report their end. */
+const abortGraceMs = 5_000;
 
+/** `since`: number of the first state of the service that lists it. */
 type Session = { service: string; since: number; abort: AbortController; outgoing: Outgoing };
 
 type Options = {
@@ -73,17 +75,20 @@ async function connectWorker({ url, slots, labels = [], goneMs = usualGoneMs, ..
   const id: string = crypto.randomUUID();
   return {
     ...options,
-    ...{ id, sandbox, folder, gateway, socketPath, goneMs },
-    /** What it says of itself that doesn't change. */
-    own: {
-      ...{
-        id,
-        name: hostname(),
-        version: options.version,
-        slots,
-        memoryBytes: totalmem(),
-        cpus: availableParallelism(),
-      },
+    id,
+    sandbox,
+    folder,
+    gateway,
+    socketPath,
+    goneMs,
+    /** What a WorkerInfo contains that doesn't change. */
+    fixedInfo: {
+      id,
+      name: hostname(),
+      version: options.version,
+      slots,
+      memoryBytes: totalmem(),
+      cpus: availableParallelism(),
       sandbox: { isHere: sandbox.level !== "none", detail: sandbox.detail },
       browser:
         "missing" in browser ? { isHere: false, detail: browser.missing } : { isHere: true, detail: browser.detail },
@@ -99,8 +104,9 @@ async function connectWorker({ url, slots, labels = [], goneMs = usualGoneMs, ..
     ended: new Set<string>(),
     /** Resolves when no session is active any more. */
     idle: Promise.withResolvers<void>(),
+    /** Rejects if the service is of another version. */
     refused: Promise.withResolvers<never>(),
-    /** What the service wants of the worker, once it does. */
+    /** Resolve when the service tells the worker to finish its sessions, or to leave immediately. */
     dismissals: { drain: Promise.withResolvers<void>(), leave: Promise.withResolvers<void>() },
   };
 }
@@ -112,6 +118,7 @@ async function connectWorker({ url, slots, labels = [], goneMs = usualGoneMs, ..
 export async function openWorker(options: Options) {
   const worker = await connectWorker(options);
   const { id, redis, refused, dismissals, log } = worker;
+  // Otherwise a rejection that nobody waits for would end the process.
   refused.promise.catch(() => {});
   const jobs = new Worker<WorkerOrder>(queueOf(id), ({ data }) => runSession(worker, data), {
     connection: redis.jobs,
@@ -121,7 +128,7 @@ export async function openWorker(options: Options) {
     maxStalledCount: 0,
   });
   jobs.on("error", (error) => log.debug({ err: error }, "queue error"));
-  redis.sender.on("ready", () => sayHello(worker));
+  redis.sender.on("ready", () => reportState(worker));
   readMessages<ToWorker>(redis, toWorker(id), (state) => applyState(worker, state));
   const beats = setInterval(beat, beatMs, worker);
 
@@ -135,13 +142,13 @@ export async function openWorker(options: Options) {
     removed: dismissals.leave.promise,
     /** Takes no more sessions and waits for the active ones. Call `stop` next. */
     async drain(): Promise<void> {
-      await takeNoMore(worker, jobs);
+      await stopTakingSessions(worker, jobs);
       await waitUntilIdle(worker);
     },
     /** Takes no more sessions, waits up to `drainMs` for the active ones, and gives back the rest. */
     async stop(drainMs: number): Promise<void> {
-      await takeNoMore(worker, jobs);
-      await giveBackSessions(worker, drainMs);
+      await stopTakingSessions(worker, jobs);
+      await endSessions(worker, drainMs);
       clearInterval(beats);
       // First, because the service removes the queue.
       await jobs.close(true);
@@ -155,11 +162,12 @@ export async function openWorker(options: Options) {
 
 const send = ({ redis }: WorkerState, message: FromWorker) => sendMessage(redis, fromWorkers, message, maxMessages);
 
-function sayHello(worker: WorkerState): Promise<void> {
-  const { own, agents, sandbox, sessions, isDraining } = worker;
+/** Tells the service what this worker is, and which sessions it has. Also sent regularly, as a sign of life. */
+function reportState(worker: WorkerState): Promise<void> {
+  const { fixedInfo, agents, sandbox, sessions, isDraining } = worker;
   const load = { freeMemoryBytes: freemem(), busyCpus: loadavg()[0] ?? 0 };
   // Looked up each time: agents are installed and updated while the worker runs.
-  const info = { ...own, ...load, agents: describeAgents(agents, sandbox) };
+  const info = { ...fixedInfo, ...load, agents: describeAgents(agents, sandbox) };
   return send(worker, { kind: "hello", worker: info, sessions: [...sessions.keys()], isDraining });
 }
 
@@ -168,7 +176,7 @@ function beat(worker: WorkerState): void {
   if (performance.now() - heardAt > goneMs)
     for (const session of sessions.values())
       dropSession(session, `the service was silent for ${goneMs / 1000} seconds`);
-  sayHello(worker);
+  reportState(worker);
 }
 
 function applyState(worker: WorkerState, state: ToWorker): void {
@@ -184,8 +192,9 @@ function applyState(worker: WorkerState, state: ToWorker): void {
   for (const [key, session] of sessions) {
     const taken = state.sessions[key];
     const isOfService = session.service === state.service;
+    // The state is older than the session's order, so it says nothing about the session.
     if (isOfService && state.number < session.since) continue;
-    if (isOfService && taken !== undefined) acceptBatches(session.outgoing, taken);
+    if (isOfService && taken !== undefined) confirmBatches(session.outgoing, taken);
     else dropSession(session, "the service has given up the session");
   }
 }
@@ -195,9 +204,9 @@ function dropSession({ outgoing, abort }: Session, reason: string): void {
   abort.abort(new Error(reason));
 }
 
-async function takeNoMore(worker: WorkerState, jobs: Worker): Promise<void> {
+async function stopTakingSessions(worker: WorkerState, jobs: Worker): Promise<void> {
   worker.isDraining = true;
-  sayHello(worker);
+  reportState(worker);
   await jobs.pause(true);
 }
 
@@ -205,12 +214,13 @@ const waitUntilIdle = async ({ sessions, idle }: WorkerState) => {
   if (sessions.size > 0) await idle.promise;
 };
 
-async function giveBackSessions(worker: WorkerState, drainMs: number): Promise<void> {
+/** Waits up to `drainMs` for the sessions, then aborts the rest, which the service runs again. */
+async function endSessions(worker: WorkerState, drainMs: number): Promise<void> {
   const { sessions } = worker;
   await Promise.race([waitUntilIdle(worker), Bun.sleep(drainMs)]);
   for (const { abort } of sessions.values())
     abort.abort(new AgentFailure("infrastructure", "the worker was shut down", { retryable: true }));
-  if (sessions.size > 0) await Promise.race([waitUntilIdle(worker), Bun.sleep(lastWordsMs)]);
+  if (sessions.size > 0) await Promise.race([waitUntilIdle(worker), Bun.sleep(abortGraceMs)]);
 }
 
 /** Runs a session, unless the worker has or had it already. */
@@ -224,7 +234,7 @@ async function runSession(worker: WorkerState, { service, since, order }: Worker
   const outgoing = openOutgoing(key, (message) => void send(worker, message));
   const session = { service, since, abort: new AbortController(), outgoing };
   sessions.set(key, session);
-  sayHello(worker);
+  reportState(worker);
   log.info({ session: key, agent: order.agent }, "session started");
   try {
     await sendEvents(worker, order, session);
@@ -232,7 +242,7 @@ async function runSession(worker: WorkerState, { service, since, order }: Worker
     sessions.delete(key);
     ended.add(key);
     if (ended.size > maxEnded) for (const oldest of ended.values().take(1)) ended.delete(oldest);
-    sayHello(worker);
+    reportState(worker);
     if (sessions.size === 0) {
       worker.idle.resolve();
       worker.idle = Promise.withResolvers();
@@ -248,7 +258,7 @@ async function sendEvents(
   { outgoing, abort: { signal } }: Session,
 ): Promise<void> {
   try {
-    const events = worker.executor.run(await toOwnOrder(worker, order), {
+    const events = worker.executor.run(await localizeOrder(worker, order), {
       signal,
       hide: (secrets) => pushLine(outgoing, { secrets }),
       onEgress: (event) => pushLine(outgoing, { event, source: "egress" }),
@@ -267,8 +277,8 @@ async function sendEvents(
   await waitUntilTaken(outgoing);
 }
 
-/** The order for this machine, which has the labels: with the way to the model here, and the archives. */
-async function toOwnOrder(
+/** Completes an order for this machine: adds the gateway's socket and the archives. The service has already compared the labels. */
+async function localizeOrder(
   { gatewayUrl, socketPath }: WorkerState,
   { model, archive, skillsArchive, ...rest }: WorkerOrder["order"],
 ): Promise<SessionOrder> {
@@ -287,7 +297,7 @@ async function toOwnOrder(
 const describeAgents = (agents: Record<string, Agent>, { level }: Sandbox): WorkerInfo["agents"] =>
   Object.fromEntries(
     Object.entries(agents)
-      .filter(([id, agent]) => objectionTo(agent) === null && (level !== "none" || boxless.has(id)))
+      .filter(([id, agent]) => objectionTo(agent) === null && (level !== "none" || sandboxlessAgents.has(id)))
       .map(([id, agent]) => [id, agent.describe()]),
   );
 

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { type Egress, startEgress } from "../../src/agents/egress/egress.ts";
 import { testAgentSandbox, toSandboxCommand } from "../../src/agents/sandbox/agent-command.ts";
 import { nobody } from "../../src/agents/sandbox/bubblewrap.ts";
-import { createOwnCgroup } from "../../src/agents/sandbox/control-group.ts";
+import { createDelegatedCgroup } from "../../src/agents/sandbox/control-group.ts";
 import { compiledProgram, detectSandbox, ownProgram } from "../../src/agents/sandbox/sandbox.ts";
 import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
 import { descendantsOf, isGone, isWaiting, processFile } from "../support/processes.ts";
@@ -178,7 +178,7 @@ describe.each(kinds)("in place of the process of an agent (%s)", (kind) => {
 test.if(problems.model === null)(
   "the process of an agent with a model limits its sandboxes like the service, and changes no control groups of others",
   async () => {
-    const group = createOwnCgroup(process.getuid?.() === 0 ? nobody : null);
+    const group = createDelegatedCgroup(process.getuid?.() === 0 ? nobody : null);
     const code = `
       const { detectSandbox } = await import("/run/evald/src/agents/sandbox/sandbox.ts");
       const { mkdirSync } = await import("node:fs");
@@ -212,7 +212,7 @@ test.if(problems.model === null)(
 test.if(problems.model === null)(
   "the process of an agent with a model and its sandboxes share a group with less CPU time, which they can't change",
   async () => {
-    const group = createOwnCgroup(process.getuid?.() === 0 ? nobody : null);
+    const group = createDelegatedCgroup(process.getuid?.() === 0 ? nobody : null);
     const script = `
       read go
       shares=$(ls -d /sys/fs/cgroup/*/evald-*/cpu.shares /sys/fs/cgroup/evald-*/cpu.weight 2>/dev/null)
@@ -227,7 +227,7 @@ test.if(problems.model === null)(
     child.stdin.write("go\n");
     child.stdin.end();
     const said = await new Response(child.stdout).text();
-    const weights = (group?.entrances ?? []).flatMap((entrance) =>
+    const weights = (group?.procsFiles ?? []).flatMap((entrance) =>
       ["cpu.shares", "cpu.weight"].flatMap((name) => {
         const file = join(dirname(entrance), name);
         return existsSync(file) ? [readFileSync(file, "utf8").trim()] : [];
@@ -240,7 +240,7 @@ test.if(problems.model === null)(
     const own = /^\d+:[\w,]*\bcpu\b[\w,]*:(.*)$/m.exec(said)?.[1] ?? "";
     if (isLower && own !== "") expect(own).toContain(`evald-${process.pid}-`);
     await group?.remove();
-    expect(group?.entrances.filter((path) => existsSync(path)) ?? []).toEqual([]);
+    expect(group?.procsFiles.filter((path) => existsSync(path)) ?? []).toEqual([]);
   },
   300_000,
 );

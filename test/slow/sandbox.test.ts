@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Egress, type EgressSession, startEgress } from "../../src/agents/egress/egress.ts";
-import { compiledProgram, detectSandbox, runSandboxed, type Sandboxed } from "../../src/agents/sandbox/sandbox.ts";
+import { compiledProgram, detectSandbox, runSandboxed, type SandboxProcess } from "../../src/agents/sandbox/sandbox.ts";
 import { openWorkspace, pathOf } from "../../src/agents/sandbox/workspace.ts";
 import { buildExecutable, call, executable } from "../support/executable.ts";
 import { allProcesses, processesWith, processFile } from "../support/processes.ts";
@@ -435,8 +435,8 @@ describe("a sandboxed command", () => {
   });
 
   test.each([
-    ["a kill", marks[1], (sandboxed: Sandboxed, _abort: AbortController) => sandboxed.kill()],
-    ["an abort", marks[2], (_sandboxed: Sandboxed, abort: AbortController) => abort.abort()],
+    ["a kill", marks[1], (sandboxed: SandboxProcess, _abort: AbortController) => sandboxed.kill()],
+    ["an abort", marks[2], (_sandboxed: SandboxProcess, abort: AbortController) => abort.abort()],
   ])("ends with everything inside after %s", async (_, mark, end) => {
     const abort = new AbortController();
     const sandboxed = runSandboxed({ argv: shell(`setsid sleep ${mark} & echo up; wait`), signal: abort.signal });

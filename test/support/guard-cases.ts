@@ -359,10 +359,10 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
         redirects: [`${docs}/api`],
       });
       expect([
-        guarded.mapped(`${docs}:8443/a?b=c`),
-        guarded.mapped("http://api.example.com/x"),
-        guarded.mapped("https://api.example.com/x"),
-        guarded.mapped("https://example.com/"),
+        guarded.findMappedUrl(`${docs}:8443/a?b=c`),
+        guarded.findMappedUrl("http://api.example.com/x"),
+        guarded.findMappedUrl("https://api.example.com/x"),
+        guarded.findMappedUrl("https://example.com/"),
       ]).toEqual([`${preview.url}/preview/a?b=c`, `${preview.url}/api/x`, null, null]);
     });
 
@@ -397,8 +397,8 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
     ];
     test.each(keys)("accepts a key however it is written: %s", (key, mapped, notMapped) => {
       const guarded = guard(own, { urlMap: { [key]: "http://127.0.0.1:9/preview" } });
-      for (const url of mapped) expect([url, guarded.mapped(url)]).toEqual([url, "http://127.0.0.1:9/preview/"]);
-      for (const url of notMapped) expect([url, guarded.mapped(url)]).toEqual([url, null]);
+      for (const url of mapped) expect([url, guarded.findMappedUrl(url)]).toEqual([url, "http://127.0.0.1:9/preview/"]);
+      for (const url of notMapped) expect([url, guarded.findMappedUrl(url)]).toEqual([url, null]);
     });
 
     test("sends the query of a value to the preview without showing it", async () => {
@@ -421,14 +421,14 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
         redirects: ["https://docs.test/a?page=2"],
       });
       expect(asked).toEqual(["?page=2&bypass=s3cret%20&set", "?page=2&more=1&bypass=s3cret%20&set"]);
-      expect(guarded.mapped("https://docs.test/a")).toEndWith("/base/a");
+      expect(guarded.findMappedUrl("https://docs.test/a")).toEndWith("/base/a");
     });
 
     test("prefers the most specific key", () => {
       const at = (n: number) => `http://127.0.0.1:${n}`;
       const urlMap = { "a.test": at(1), "a.test:8443": at(2), "https://a.test:8443": at(3), "a.test:443": at(4) };
       for (const ordered of [urlMap, Object.fromEntries(Object.entries(urlMap).reverse())]) {
-        const { mapped } = guard(own, { urlMap: ordered });
+        const { findMappedUrl: mapped } = guard(own, { urlMap: ordered });
         const addresses = ["http://a.test/", "http://a.test:8443/", "https://a.test:8443/", "https://a.test/"];
         expect(addresses.map(mapped)).toEqual([1, 2, 3, 4].map((n) => `${at(n)}/`));
       }

@@ -11,7 +11,7 @@ import { type AgentEvent, AgentFailure } from "../agent.ts";
 import { type Fields, list, number, object, text } from "../fields.ts";
 import { linesOf } from "../lines.ts";
 import { toPrompt } from "../llm/instructions.ts";
-import type { Sandboxed } from "../sandbox/sandbox.ts";
+import type { SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { toAcpServers } from "./mcp-servers.ts";
 import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
@@ -39,7 +39,7 @@ const authRequired = -32_000;
 
 /** Runs one prompt over the Agent Client Protocol. Every permission is granted, and nobody can answer questions. */
 export async function converse(
-  box: Sandboxed,
+  box: SandboxProcess,
   task: Task,
   reporter: SessionReporter,
   fillGaps: (event: AgentEvent) => Promise<AgentEvent>,
@@ -130,7 +130,7 @@ function grantPermission(params: Fields) {
 }
 
 /** Messages over stdio; invalid ones are skipped and reported. */
-function toStream(box: Sandboxed, reporter: SessionReporter) {
+function toStream(box: SandboxProcess, reporter: SessionReporter) {
   const end = Promise.withResolvers<void>();
   const lines = linesOf(box.stdout);
   const readable = new ReadableStream<AnyMessage>({

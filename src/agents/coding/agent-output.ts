@@ -4,7 +4,7 @@ import { parseObject } from "../fields.ts";
 import { linesOf } from "../lines.ts";
 import { toPrompt } from "../llm/instructions.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
-import type { Sandboxed } from "../sandbox/sandbox.ts";
+import type { SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { findResult, type ModelRecord } from "./record.ts";
 import { countUnreadableLine, report, type SessionReporter } from "./session-reporter.ts";
@@ -35,7 +35,7 @@ const maxAnswerChars = 16_000;
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
 export async function readOutput(
   format: StreamFormat,
-  box: Sandboxed,
+  box: SandboxProcess,
   task: Task,
   reporter: SessionReporter,
   record: ModelRecord,

@@ -3,7 +3,7 @@ import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { tailOf } from "../lines.ts";
 import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
-import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
+import { runSandboxed, type SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { type Outcome, readOutput } from "./agent-output.ts";
@@ -155,7 +155,7 @@ function toSandboxRun(
 /** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
 async function readUntilEnd(
   preset: Preset,
-  box: Sandboxed,
+  box: SandboxProcess,
   task: Task,
   record: ModelRecord,
   reporter: SessionReporter,

@@ -21,8 +21,8 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
   if (headers[schemeHeader] === "https") url.protocol = "https:";
   const source = toSource(headers[sourceHeader]);
   await runExchange(policy, { method, url, callId, source, client }, async (exchange) => {
-    const mapped = policy.mapping.toReal(url);
-    exchange.mappedUrl = policy.mapping.toShown(url)?.href ?? null;
+    const mapped = policy.mapping.toMappedUrl(url);
+    exchange.mappedUrl = policy.mapping.toMappedUrlWithoutTokens(url)?.href ?? null;
     if (!mapped) requirePermission(policy, url);
     const target = mapped ?? url;
     const addresses = await resolve(target, policy.addresses, policy.lookup, exchange.signal);
@@ -70,7 +70,7 @@ function toResponseHeaders(
   exchange.contentType = response.headers["content-type"] ?? null;
   const headers = withoutOwnHeaders(response.headers);
   const location = target === exchange.url ? null : URL.parse(String(headers.location ?? ""), target.href);
-  if (headers.location && location) headers.location = mapping.toCaller(location, exchange.url).href;
+  if (headers.location && location) headers.location = mapping.toCallerUrl(location, exchange.url).href;
   return headers;
 }
 

@@ -36,9 +36,9 @@ export async function openTunnelTo(
 /** Why a tunnel to a mapped host is refused; null if the urlMap does not map it. */
 function mappingObjection(mapping: Mapping, url: URL): string | null {
   const httpUrl = new URL(`http://${url.host}/`);
-  const mappedUrl = mapping.toShown(url) ?? mapping.toShown(httpUrl);
+  const mappedUrl = mapping.toMappedUrlWithoutTokens(url) ?? mapping.toMappedUrlWithoutTokens(httpUrl);
   if (!mappedUrl) return null;
-  const alternative = mapping.toShown(httpUrl) ? httpUrl.href : mappedUrl.href;
+  const alternative = mapping.toMappedUrlWithoutTokens(httpUrl) ? httpUrl.href : mappedUrl.href;
   return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${alternative} instead`;
 }
 

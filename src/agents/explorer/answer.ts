@@ -70,7 +70,7 @@ function joinSections(candidates: Match[], index: SectionIndex, parts: Term[][])
       return part.reduce((sum, term) => sum + (stems.has(term.stem) ? rarityOf(term, index) : 0), 0) / total;
     };
     return candidates.find(
-      (match) => shareOf(match.terms) >= minOfOwnPart.inText && shareOf(match.named) >= minOfOwnPart.inHeadings,
+      (match) => shareOf(match.terms) >= minOfOwnPart.inText && shareOf(match.headingTerms) >= minOfOwnPart.inHeadings,
     );
   });
   const sections = [...new Set(matches)].filter((match) => match !== undefined);

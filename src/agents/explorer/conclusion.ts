@@ -72,7 +72,8 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
 }
 
 /** How well a section matches the goal, 0 to 1: half its text, half its headings. */
-const fitOf = ({ even: { share, headingShare } }: Match) => (share + Math.min(1, headingShare / fullHeadingShare)) / 2;
+const fitOf = ({ withoutRarity: { share, headingShare } }: Match) =>
+  (share + Math.min(1, headingShare / fullHeadingShare)) / 2;
 
 /**
  * The best match of all sections; those of pages without a sample match less. The nearest section can match less: it
@@ -94,7 +95,7 @@ const toNearest = (session: Session, match: Match) => ({
   ...describeSection(match),
   title: cut(match.section.path[0] ?? "", 200),
   terms: wordsOf(match.terms),
-  missing: wordsOf(match.missing),
+  missing: wordsOf(match.missingTerms),
   synonyms: match.synonyms,
   hasSample: match.section.hasSample,
   clicks: clicksToPage(session, match.section.url),

@@ -135,7 +135,7 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
     if (!(error instanceof GuardError)) throw error;
     const { kind, message } = error;
     const ms = now() - startedAt;
-    const mappedUrl = guard.mapped(url);
+    const mappedUrl = guard.findMappedUrl(url);
     log.events.push({ ...event, mappedUrl, status: null, ms, bytes: 0, contentType: null, error: { kind, message } });
     return { ok: false, kind, message };
   }

@@ -3,7 +3,7 @@ import type { Provenance } from "../agent.ts";
 import { type Term, toStems } from "./goal.ts";
 import { mayBePage } from "./session.ts";
 
-/** Where a URL's link contains words of the goal. `hub`: nowhere, but such pages usually lead further. */
+/** Why a URL is opened: its link text or URL contains words of the goal, or only the text around the link does, or such pages usually lead further. */
 type Reason = "named" | "around" | "hub" | "none";
 
 /** A URL that was found but not opened yet. */
@@ -18,10 +18,10 @@ export type Candidate = {
 };
 
 /**
- * A link on a page. `context`: the text around it; `heading`: the heading above it; `near`: how well its section matches the goal, 0
+ * A link on a page. `context`: the text around it; `heading`: the heading above it; `sectionFit`: how well its section matches the goal, 0
  * to 1.
  */
-export type PageLink = { url: string; text: string; context?: string; heading?: string; near?: number };
+export type PageLink = { url: string; text: string; context?: string; heading?: string; sectionFit?: number };
 
 export type Frontier = ReturnType<typeof createFrontier>;
 
@@ -61,9 +61,9 @@ const maxCandidates = 5000;
 const contentsNames = "documentation|docs|(table of )?contents|toc|(site ?)?index";
 const hubNames =
   "overview|introduction|guides?|(user.?s? )?manual|(api )?reference|tutorials?|getting.?started|get.?started|quick.?start|first.?steps|learn|examples|cook.?book|recipes|faq";
-const isContents = new RegExp(`^(the )?(${contentsNames})$`, "i");
-const isHub = new RegExp(`^(the )?(${hubNames})$`, "i");
-const containsHub = new RegExp(`(?<![\\w-])(${contentsNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
+const wholeContentsName = new RegExp(`^(the )?(${contentsNames})$`, "i");
+const wholeHubName = new RegExp(`^(the )?(${hubNames})$`, "i");
+const partialHubName = new RegExp(`(?<![\\w-])(${contentsNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
 
 /** The goal's terms that a word form stands for, with its weight for each. */
 type TermForms = Map<string, { stem: string; weight: number }[]>;
@@ -84,8 +84,9 @@ type Entry = Omit<Candidate, "terms" | "reason"> &
     key: string;
     /** Clicks from a start page. */
     depth: number;
-    hub: number;
-    near: number;
+    /** The bonus of a hub, less what its depth costs; 0 for other pages. */
+    hubScore: number;
+    sectionFit: number;
     linkedFrom: Set<string | null>;
   };
 
@@ -117,7 +118,7 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
     /** Removes the best candidate; ties in order of discovery. Null if there is none left. */
     take: () => takeBest(state, terms, rarity),
     /** Excludes a URL for good. */
-    forget(url: string): void {
+    exclude(url: string): void {
       const key = pageKey(url);
       state.closed.set(key, state.waiting.get(key)?.depth ?? state.closed.get(key) ?? 0);
       state.waiting.delete(key);
@@ -143,19 +144,19 @@ function addLink(state: State, link: PageLink, provenance: Provenance, foundOn: 
   const match = matchLink(link, state.forms);
   for (const stem of match.hits.keys()) if (!entry?.hits.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1);
   const depth = foundOn === null ? 0 : (closed.get(pageKey(foundOn)) ?? 0) + 1;
-  const near = link.near ?? 0;
-  const hub = hubBonusOf(link) * decayPerLevel ** Math.max(0, depth - 1);
+  const sectionFit = link.sectionFit ?? 0;
+  const hubScore = hubBonusOf(link) * decayPerLevel ** Math.max(0, depth - 1);
   if (!entry) {
     const { text } = link;
     const url = link.url.replace(/#.*$/s, "");
     const linkedFrom = new Set([foundOn]);
-    waiting.set(key, { url, text, provenance, foundOn, key, depth, ...match, hub, near, linkedFrom });
+    waiting.set(key, { url, text, provenance, foundOn, key, depth, ...match, hubScore, sectionFit, linkedFrom });
     return;
   }
   for (const [stem, weight] of match.hits) entry.hits.set(stem, Math.max(entry.hits.get(stem) ?? 0, weight));
   for (const stem of match.named) entry.named.add(stem);
-  entry.near = Math.max(entry.near, near);
-  entry.hub = Math.max(entry.hub, hub);
+  entry.sectionFit = Math.max(entry.sectionFit, sectionFit);
+  entry.hubScore = Math.max(entry.hubScore, hubScore);
   entry.linkedFrom.add(foundOn);
   // A URL is described by its best link text.
   if (link.text && (match.wordsInText > entry.wordsInText || !entry.text)) {
@@ -168,8 +169,8 @@ function matchLink({ url, text, context = "", heading = "" }: PageLink, forms: T
   const { pathname, search } = new URL(url);
   const words = toStems(text);
   const around = toStems(context);
-  const folders = toStems(readable(pathname));
-  const name = toStems(readable(lastOf(pathname) + search));
+  const folders = toStems(toWords(pathname));
+  const name = toStems(toWords(lastSegmentOf(pathname) + search));
   const contextShare = Math.min(1, fullContextWords / Math.max(1, around.length)) ** 0.5;
   const hits = new Map<string, number>();
   const mark = (stems: string[], weight: number) => {
@@ -198,14 +199,14 @@ const focusOf = (words: string[], forms: TermForms): number =>
 function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): Candidate | null {
   const { waiting, closed } = state;
   const weights = weighTerms(state, terms, rarity);
-  const hubShare = decayPerOpenedHub ** state.openedHubs;
+  const hubDecay = decayPerOpenedHub ** state.openedHubs;
   let best: Entry | null = null;
   let bestScore = Number.NEGATIVE_INFINITY;
   for (const entry of waiting.values()) {
     const score =
       wordScoreOf(entry, weights) +
-      entry.hub * hubShare +
-      sectionBonus * entry.near +
+      entry.hubScore * hubDecay +
+      sectionBonus * entry.sectionFit +
       incomingLinkBonus * Math.log2(entry.linkedFrom.size) -
       clickPenalty * entry.depth;
     if (score > bestScore + 1e-12) [best, bestScore] = [entry, score];
@@ -213,12 +214,12 @@ function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): 
   if (!best) return null;
   waiting.delete(best.key);
   closed.set(best.key, best.depth);
-  if (best.hub > 0) state.openedHubs++;
+  if (best.hubScore > 0) state.openedHubs++;
   const { url, text, provenance, foundOn } = best;
   const named = wordsOf(terms, best.named);
   const around = wordsOf(terms, best.hits);
-  const isByHub = best.hub * hubShare > wordScoreOf(best, weights);
-  const reason = isByHub ? "hub" : named.length > 0 ? "named" : around.length > 0 ? "around" : "none";
+  const isMainlyHub = best.hubScore * hubDecay > wordScoreOf(best, weights);
+  const reason = isMainlyHub ? "hub" : named.length > 0 ? "named" : around.length > 0 ? "around" : "none";
   return { url, text, provenance, foundOn, reason, terms: named.length > 0 ? named : around };
 }
 
@@ -242,18 +243,18 @@ const wordsOf = (terms: Term[], stems: { has(stem: string): boolean }): string[]
 
 /** The bonus of a hub, by the link text, the last path segment without extension, or a sentence that sends beginners there. */
 function hubBonusOf({ url, text, context = "" }: PageLink): number {
-  const names = [text, lastOf(new URL(url).pathname).replace(/\.\w+$/, "")];
-  const short = names.map((name) => name.trim()).filter((name) => name.split(/\s+/).length <= maxHubWords);
-  const some = (pattern: RegExp) => short.some((name) => pattern.test(name));
-  if (some(isContents)) return hubBonus.contents;
-  if (some(containsHub) && /\b(to get started|start here|new to)\b/i.test(context)) return hubBonus.contents;
-  return some(isHub) ? hubBonus.wholeName : some(containsHub) ? hubBonus.partOfName : 0;
+  const names = [text, lastSegmentOf(new URL(url).pathname).replace(/\.\w+$/, "")];
+  const shortNames = names.map((name) => name.trim()).filter((name) => name.split(/\s+/).length <= maxHubWords);
+  const isAny = (pattern: RegExp) => shortNames.some((name) => pattern.test(name));
+  if (isAny(wholeContentsName)) return hubBonus.contents;
+  if (isAny(partialHubName) && /\b(to get started|start here|new to)\b/i.test(context)) return hubBonus.contents;
+  return isAny(wholeHubName) ? hubBonus.wholeName : isAny(partialHubName) ? hubBonus.partOfName : 0;
 }
 
-const lastOf = (path: string) => path.split("/").filter(Boolean).at(-1) ?? "";
+const lastSegmentOf = (path: string) => path.split("/").filter(Boolean).at(-1) ?? "";
 
 /** The words of a path, percent-decoded and split at separators and camel case. */
-function readable(path: string): string {
+function toWords(path: string): string {
   let text = path;
   try {
     text = decodeURIComponent(path);

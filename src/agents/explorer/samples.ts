@@ -42,8 +42,8 @@ const nonCodeMark =
 /** A removed line of a diff. In YAML, it is a list item. */
 const removedLine = /^-\s/m;
 
-/** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading. */
-export async function judgeSample({ language, code, closed, isWrong }: CodeSample): Promise<ParseResult> {
+/** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading; null: it can't be judged. */
+export async function judgeSample({ language, code, isClosed: closed, isWrong }: CodeSample): Promise<ParseResult> {
   const family = language === null ? undefined : familyOf.get(language);
   if (!family || !closed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
     return null;
@@ -53,6 +53,7 @@ export async function judgeSample({ language, code, closed, isWrong }: CodeSampl
   // The prompts and the output of a terminal session say nothing about its commands.
   const source = family === "session" ? (commandsOf(code) ?? code) : input;
   if (nonCodeMark.test(source) || (family !== "yaml" && removedLine.test(source))) return null;
+  // Without its prompts, the sample has other lines.
   return input === code ? result : { ...result, line: 1 };
 }
 
@@ -99,7 +100,7 @@ function judgeScript(code: string): ParseResult {
   )
     return null;
   // A single line may be a signature rather than code.
-  if (lines.length < 2 || signature.test(code) || beyondParser.test(code)) return null;
+  if (lines.length < 2 || signature.test(code) || unparsableScript.test(code)) return null;
   return fullResult;
 }
 
@@ -107,10 +108,11 @@ function judgeScript(code: string): ParseResult {
  * A comment in place of code, `f(a[, b])`, an element as an unquoted attribute value (JSX that Bun can't parse),
  * diagrams.
  */
-const beyondParser = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]/m;
+const unparsableScript = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]/m;
 
+/** Parses code as any form of a snippet. Null if it is invalid, but not only because of its syntax. */
 function readScript(code: string): ParseResult {
-  let first: { message: string; line: number } | null = null;
+  let firstProblem: { message: string; line: number } | null = null;
   let hasOnlySyntaxErrors = true;
   const trimmedCode = code.trim().replace(/[;,]$/, "");
   // Almost anything is valid as children of an element, so this is tried only for code that starts like an element.
@@ -122,10 +124,10 @@ function readScript(code: string): ParseResult {
       if (problem === null) return validResult;
       // What remains aren't syntax errors: a name declared twice, an await in an unusual place.
       hasOnlySyntaxErrors &&= /^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(problem.message);
-      first ??= problem;
+      firstProblem ??= problem;
     }
   }
-  return first && hasOnlySyntaxErrors ? { broken: true, ...first } : null;
+  return firstProblem && hasOnlySyntaxErrors ? { broken: true, ...firstProblem } : null;
 }
 
 /** `listen(port: number, done?: () => void): Server`: a signature for readers, not a program. */
@@ -222,8 +224,8 @@ export async function* checkSamples(session: Session, pages: ReadPage[]): Steps 
 async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: number) {
   const samples = page.samples.filter(({ code }) => code.trim() !== "");
   const checks: Check[] = [];
-  let parsed = 0;
-  let broken = 0;
+  let parsedCount = 0;
+  let brokenCount = 0;
   for (const sample of samples) {
     const digest = new Bun.CryptoHasher("sha256").update(sample.code).digest("hex").slice(0, 12);
     const subject = `${page.url}#${digest}`;
@@ -231,33 +233,50 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
     seenSubjects.add(subject);
     const result = isShownAsWrong(page, sample) ? null : await judgeSample(sample);
     if (!result) continue;
-    if (!result.broken) parsed++;
-    else if (broken++ < remaining) checks.push(toBrokenCheck(page, sample, subject, result));
+    if (!result.broken) parsedCount++;
+    else if (brokenCount++ < remaining) checks.push(toBrokenCheck(page, sample, subject, result));
   }
-  if (parsed > 0)
+  if (parsedCount > 0)
     checks.unshift(
       toCheck({
-        ...{ id: "sample-parses", group: "sample", status: "pass", weight: parsed, subject: page.url },
-        message: `${parsed} of the code samples on this page ${parsed === 1 ? "is" : "are"} valid`,
+        id: "sample-parses",
+        group: "sample",
+        status: "pass",
+        weight: parsedCount,
+        subject: page.url,
+        message: `${parsedCount} of the code samples on this page ${parsedCount === 1 ? "is" : "are"} valid`,
       }),
     );
-  const code = samples.filter((sample) => !sample.isPlain && !synopsisHeading.test(headingAbove(page, sample)));
-  const labelled = code.filter(({ language }) => language !== null).length;
-  const unlabelled = code.find(({ language }) => language === null);
-  if (code.length > 0)
+  const codeSamples = samples.filter((sample) => !sample.isPlain && !synopsisHeading.test(headingAbove(page, sample)));
+  const labelledCount = codeSamples.filter(({ language }) => language !== null).length;
+  const firstUnlabelled = codeSamples.find(({ language }) => language === null);
+  if (codeSamples.length > 0)
     checks.unshift({
-      ...{ id: "sample-labelled", group: "sample", subject: page.url, url: page.url },
-      status: unlabelled ? (labelled > 0 ? "warn" : "fail") : "pass",
-      share: labelled / code.length,
-      weight: code.length,
-      line: unlabelled?.line ?? null,
-      message: `${labelled} of ${code.length} code samples name their language`,
-      fix: unlabelled
+      id: "sample-labelled",
+      group: "sample",
+      subject: page.url,
+      url: page.url,
+      status: firstUnlabelled ? (labelledCount > 0 ? "warn" : "fail") : "pass",
+      share: labelledCount / codeSamples.length,
+      weight: codeSamples.length,
+      line: firstUnlabelled?.line ?? null,
+      message: `${labelledCount} of ${codeSamples.length} code samples name their language`,
+      fix: firstUnlabelled
         ? "Label every code block with its language, so that readers know whether it is a command, code, configuration or output."
         : null,
-      quote: unlabelled ? cut(unlabelled.code.trim(), 200) : null,
+      quote: firstUnlabelled ? cut(firstUnlabelled.code.trim(), 200) : null,
     });
-  return { checks, broken, output: { url: page.url, samples: code.length, labelled, parsed, broken } };
+  return {
+    checks,
+    broken: brokenCount,
+    output: {
+      url: page.url,
+      samples: codeSamples.length,
+      labelled: labelledCount,
+      parsed: parsedCount,
+      broken: brokenCount,
+    },
+  };
 }
 
 const toBrokenCheck = (
@@ -267,7 +286,11 @@ const toBrokenCheck = (
   result: { message: string; line: number },
 ): Check =>
   toCheck({
-    ...{ id: "sample-parses", group: "sample", status: "fail", subject, url: page.url },
+    id: "sample-parses",
+    group: "sample",
+    status: "fail",
+    subject,
+    url: page.url,
     line: sample.line + (page.form === "markdown" ? result.line : result.line - 1),
     message: `The sample is labeled ${sample.language}, but does not parse as such: ${result.message}`,
     fix: "Fix the sample or its label. Anyone who copies it gets a syntax error.",

@@ -27,12 +27,12 @@ export type Match = {
   nameShare: number;
   /** Its bm25 score relative to the best section. */
   fit: number;
-  /** The same shares by weights that don't depend on how many pages contain a word, for the score. */
-  even: { share: number; headingShare: number };
+  /** The same shares by weights that ignore how rare a word is, for the score. */
+  withoutRarity: { share: number; headingShare: number };
   terms: Term[];
   /** Terms in its title and headings. */
-  named: Term[];
-  missing: Term[];
+  headingTerms: Term[];
+  missingTerms: Term[];
   /** Terms that occur only as a synonym. */
   synonyms: { word: string; synonym: string }[];
 };
@@ -51,10 +51,10 @@ const synonymWeight = 0.85;
 /** A term in the titles of this share of the pages, of at least three, is the product's name. */
 const productName = { minTitleShare: 0.7, minPages: 3, weight: 0.3 };
 /**
- * Even weights: of a word that the docs never contain, and of one that has synonyms, like most verbs. They don't use rarity, so that docs
- * never score better because words were removed from other pages.
+ * Weights for the score: of a word that the docs never contain, and of one that has synonyms, like most verbs. They ignore rarity, so that
+ * docs never score better because words were removed from other pages.
  */
-const evenWeight = { unseen: 3, withSynonyms: 0.6 };
+const weightWithoutRarity = { unseen: 3, withSynonyms: 0.6 };
 /** What a section gains, next to its share and that of its headings: by its own heading, by bm25, and if it has a sample. */
 const meritWeight = { name: 0.25, fit: 0.25, sample: 0.1 };
 
@@ -70,36 +70,41 @@ export const headingAbove = ({ headings }: ReadPage, { line }: { line: number })
  */
 function toSections(page: ReadPage): Section[] {
   const lines = page.markdown.split("\n");
-  const bounds = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
+  const headings = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
   const sections: Section[] = [];
   const ancestors: { level: number; text: string }[] = [];
-  for (const [index, heading] of bounds.entries()) {
-    const end = bounds[index + 1]?.line ?? lines.length + 1;
+  for (const [index, heading] of headings.entries()) {
+    const end = headings[index + 1]?.line ?? lines.length + 1;
     while (ancestors.length > 0 && ancestors.at(-1)!.level >= heading.level) ancestors.pop();
     ancestors.push(heading);
     const path = ancestors.map(({ text }) => text);
-    let start = heading.line;
-    while (start < end) {
-      let stop = start;
+    let partStart = heading.line;
+    while (partStart < end) {
+      let partEnd = partStart;
       let size = 0;
-      while (stop < end && (size < maxSectionChars || lines[stop - 1]!.trim() !== "") && size < 2 * maxSectionChars)
-        size += lines[stop++ - 1]!.length + 1;
-      const text = lines.slice(start - 1, stop - 1).join("\n");
+      while (
+        partEnd < end &&
+        (size < maxSectionChars || lines[partEnd - 1]!.trim() !== "") &&
+        size < 2 * maxSectionChars
+      )
+        size += lines[partEnd++ - 1]!.length + 1;
+      const text = lines.slice(partStart - 1, partEnd - 1).join("\n");
       const hasSample =
         !synopsisHeading.test(heading.text) &&
         page.samples.some(
-          ({ line, code }) => line >= start && line < Math.min(end, stop + sampleLines) && code.trim().length > 2,
+          ({ line, code }) =>
+            line >= partStart && line < Math.min(end, partEnd + sampleLines) && code.trim().length > 2,
         );
       if (text.trim() !== "")
         sections.push({
           url: page.url,
           heading: heading.text,
           path: path.filter((part, index) => part && part !== path[index - 1]),
-          line: start,
+          line: partStart,
           text,
           hasSample,
         });
-      start = stop;
+      partStart = partEnd;
     }
   }
   return sections;
@@ -139,9 +144,9 @@ export type SectionIndex = Disposable & {
   /** In reading order; the rowid of a section in the full-text index is its position from 1. */
   sections: IndexedSection[];
   pageCount: number;
-  /** Number of pages that contain a term, and that have it in their title. */
-  inPages: Map<string, number>;
-  inTitles: Map<string, number>;
+  /** Number of pages that contain a term, and of those that have it in their title, by its stem. */
+  pagesByTerm: Map<string, number>;
+  titlesByTerm: Map<string, number>;
 };
 
 type Row = { rowid: number; score: number };
@@ -164,52 +169,52 @@ export function createSectionIndex(terms: Term[]): SectionIndex {
     exactTermsOfForm: new Map(terms.map(({ stem }, index) => [stem, 1 << index])),
     sections: [],
     pageCount: 0,
-    inPages: new Map(terms.map(({ stem }) => [stem, 0])),
-    inTitles: new Map(terms.map(({ stem }) => [stem, 0])),
+    pagesByTerm: new Map(terms.map(({ stem }) => [stem, 0])),
+    titlesByTerm: new Map(terms.map(({ stem }) => [stem, 0])),
     [Symbol.dispose]: () => db.close(),
   };
 }
 
 /** Adds the sections of a page. Returns them, those with the largest share of the goal first. */
 export function addPage(index: SectionIndex, page: ReadPage): Match[] {
-  const sections = toSections(page).map((section) => toIndexed(section, index));
+  const sections = toSections(page).map((section) => indexSection(section, index));
   index.db.transaction(() => {
-    for (const { indexed, heading, body, isMatch } of sections) {
-      index.sections.push(indexed);
+    for (const { indexedSection, heading, body, isMatch } of sections) {
+      index.sections.push(indexedSection);
       if (isMatch) index.insert.run(index.sections.length, heading.join(" "), body.join(" "));
     }
   })();
   countTerms(page, sections, index);
   return sections
-    .map(({ indexed }) => toMatch(indexed, 0, index))
+    .map(({ indexedSection }) => toMatch(indexedSection, 0, index))
     .sort((a, b) => b.share - a.share || Number(b.section.hasSample) - Number(a.section.hasSample));
 }
 
 /** All sections with a word of the goal, best first; ties in reading order. */
 export const rankSections = (index: SectionIndex): Match[] =>
   scoreAll(index)
-    .map(({ indexed, fit }) => toMatch(indexed, fit, index))
+    .map(({ indexedSection, fit }) => toMatch(indexedSection, fit, index))
     .sort((a, b) => meritOf(b) - meritOf(a));
 
 /** How well each section of a page matches, by heading: its bm25 score relative to the best of all pages. */
 export function fitByHeading(index: SectionIndex, page: ReadPage): Map<string, number> {
   const fits = new Map<string, number>();
-  for (const { indexed, fit } of scoreAll(index)) {
-    const { url, heading } = indexed.section;
+  for (const { indexedSection, fit } of scoreAll(index)) {
+    const { url, heading } = indexedSection.section;
     if (url === page.url) fits.set(heading, Math.max(fits.get(heading) ?? 0, fit));
   }
   return fits;
 }
 
 /** Terms that occur in no section. */
-export const unseenTerms = ({ terms, inPages }: SectionIndex): string[] =>
-  terms.filter(({ stem }) => !inPages.get(stem)).map(({ word }) => word);
+export const unseenTerms = ({ terms, pagesByTerm }: SectionIndex): string[] =>
+  terms.filter(({ stem }) => !pagesByTerm.get(stem)).map(({ word }) => word);
 
 /** All sections that match. `fit`: the bm25 score relative to the best one, which is the lowest. */
-function scoreAll({ query, select, sections }: SectionIndex): { indexed: IndexedSection; fit: number }[] {
+function scoreAll({ query, select, sections }: SectionIndex): { indexedSection: IndexedSection; fit: number }[] {
   const rows = query === "" ? [] : select.all(query);
   const best = rows.reduce((lowest, { score }) => Math.min(lowest, score), 0) || -1;
-  return rows.map(({ rowid, score }) => ({ indexed: sections[rowid - 1]!, fit: score / best }));
+  return rows.map(({ rowid, score }) => ({ indexedSection: sections[rowid - 1]!, fit: score / best }));
 }
 
 const termsIn = (set: TermSet, { terms }: SectionIndex): Term[] => terms.filter((_, index) => set & (1 << index));
@@ -218,13 +223,13 @@ const unionOf = (forms: string[], termsOfForm: Map<string, TermSet>): TermSet =>
   forms.reduce((set, form) => set | (termsOfForm.get(form) ?? 0), 0);
 
 /** A section with its terms, and the word forms of its headings and its text. */
-function toIndexed(section: Section, { termsOfForm, exactTermsOfForm }: SectionIndex) {
+function indexSection(section: Section, { termsOfForm, exactTermsOfForm }: SectionIndex) {
   const heading = toStems(section.path.join(" "));
   const body = toStems(section.text);
   const forms = [...heading, ...body];
   const headings = unionOf(heading, termsOfForm);
   const setsInBody = body.map((form) => termsOfForm.get(form) ?? 0);
-  const indexed: IndexedSection = {
+  const indexedSection: IndexedSection = {
     section,
     passages: passagesOf(setsInBody, headings),
     headings,
@@ -233,17 +238,17 @@ function toIndexed(section: Section, { termsOfForm, exactTermsOfForm }: SectionI
     forms: new Set(forms.filter((form) => termsOfForm.has(form))),
   };
   const termsInSection = unionOf(forms, termsOfForm);
-  return { indexed, heading, body, termsInSection, isMatch: termsInSection !== 0 };
+  return { indexedSection, heading, body, termsInSection, isMatch: termsInSection !== 0 };
 }
 
 /** Counts the terms of a page, each once. */
 function countTerms(page: ReadPage, sections: { termsInSection: TermSet }[], index: SectionIndex): void {
-  const { terms, inPages, inTitles } = index;
+  const { terms, pagesByTerm, titlesByTerm } = index;
   const pageTerms = sections.reduce((set, { termsInSection }) => set | termsInSection, 0);
   const title = new Set(toStems(page.title));
   index.pageCount++;
-  for (const { stem } of termsIn(pageTerms, index)) inPages.set(stem, inPages.get(stem)! + 1);
-  for (const { stem } of terms) if (title.has(stem)) inTitles.set(stem, inTitles.get(stem)! + 1);
+  for (const { stem } of termsIn(pageTerms, index)) pagesByTerm.set(stem, pagesByTerm.get(stem)! + 1);
+  for (const { stem } of terms) if (title.has(stem)) titlesByTerm.set(stem, titlesByTerm.get(stem)! + 1);
 }
 
 /**
@@ -251,15 +256,15 @@ function countTerms(page: ReadPage, sections: { termsInSection: TermSet }[], ind
  * name of the product.
  */
 export const rarityOf = (term: Term, index: SectionIndex): number =>
-  Math.log(1 + (index.pageCount + 1) / (index.inPages.get(term.stem)! + 1)) * nameFactor(term, index);
+  Math.log(1 + (index.pageCount + 1) / (index.pagesByTerm.get(term.stem)! + 1)) * nameFactor(term, index);
 
-const evenWeightOf = (term: Term, index: SectionIndex): number =>
-  (index.inPages.get(term.stem) ? 1 : evenWeight.unseen) *
-  (term.alternatives.size > 0 ? evenWeight.withSynonyms : 1) *
+const weightWithoutRarityOf = (term: Term, index: SectionIndex): number =>
+  (index.pagesByTerm.get(term.stem) ? 1 : weightWithoutRarity.unseen) *
+  (term.alternatives.size > 0 ? weightWithoutRarity.withSynonyms : 1) *
   nameFactor(term, index);
 
-const nameFactor = ({ stem }: Term, { pageCount, inTitles }: SectionIndex): number =>
-  pageCount >= productName.minPages && inTitles.get(stem)! >= productName.minTitleShare * pageCount
+const nameFactor = ({ stem }: Term, { pageCount, titlesByTerm }: SectionIndex): number =>
+  pageCount >= productName.minPages && titlesByTerm.get(stem)! >= productName.minTitleShare * pageCount
     ? productName.weight
     : 1;
 
@@ -273,7 +278,7 @@ function toMatch(
     literalTerms,
   );
   const evenWeights = toWeights(
-    index.terms.map((term) => evenWeightOf(term, index)),
+    index.terms.map((term) => weightWithoutRarityOf(term, index)),
     literalTerms,
   );
   const best = bestPassage(passages, rarityWeights);
@@ -283,13 +288,13 @@ function toMatch(
     headingShare: shareOf(headings, rarityWeights),
     nameShare: shareOf(name, rarityWeights),
     fit,
-    even: {
+    withoutRarity: {
       share: shareOf(bestPassage(passages, evenWeights), evenWeights),
       headingShare: shareOf(headings, evenWeights),
     },
     terms: termsIn(best, index),
-    named: termsIn(headings, index),
-    missing: termsIn(~best, index),
+    headingTerms: termsIn(headings, index),
+    missingTerms: termsIn(~best, index),
     synonyms: termsIn(best & ~literalTerms, index).flatMap(({ word, alternatives }) => {
       const synonym = alternatives.entries().find(([form]) => forms.has(form))?.[1];
       return synonym === undefined ? [] : [{ word, synonym }];

@@ -13,8 +13,8 @@ const maxSites = 2;
 /** Maximum characters of one page for afdocs, well above any size that it calls too large. */
 const maxPageChars = 2_000_000;
 
-/** Checks of how pages are discovered; all others are about the pages themselves. */
-const discovery = new Set([
+/** IDs of checks of how pages are discovered; all others are about the pages themselves. */
+const discoveryChecks = new Set([
   "llms-txt-coverage",
   "http-status-codes",
   "redirect-behavior",
@@ -80,29 +80,32 @@ async function runChecks(session: Session, afdocs: CheckContext, urls: string[],
     afdocs.http = toHttp(fetcher, afdocs, checkLog, { missingResponses, deepUrls });
     const preventedBefore = fetcher.preventedCount;
     const skip = (message: string): CheckResult => ({ ...checkFields, status: "skip", message });
-    const result = findLimit(fetcher)
-      ? skip(limitMessage)
-      : !areDependenciesMet([...toGroups(definition.dependsOn), ...(extraDependencies[definition.id] ?? [])], afdocs)
-        ? skip("A check that this one depends on did not pass")
-        : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
+    const dependencies = [...toGroups(definition.dependsOn), ...(extraDependencies[definition.id] ?? [])];
+    const runCheck = async () => {
+      if (findLimit(fetcher)) return skip(limitMessage);
+      if (!areDependenciesMet(dependencies, afdocs)) return skip("A check that this one depends on did not pass");
+      return definition.run(afdocs).catch((error) => skip(`The check failed: ${error}`));
+    };
+    const result = await runCheck();
     context.signal.throwIfAborted();
     // Their order depends on timing, so sort them.
     log.events.push(
       ...checkLog.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))),
     );
     // A check reports a page as broken if its request wasn't sent, so that result is discarded.
-    const finalResult =
+    const reliableResult =
       fetcher.preventedCount > preventedBefore
         ? skip(limitMessage)
         : missingResponses.size > 0
           ? skip(`Not tested: ${[...missingResponses].join(" and ")} a URL that this check needs`)
           : result;
-    afdocs.previousResults.set(definition.id, finalResult);
-    const share = getCheckProportion(finalResult, weight);
-    const reportedResult =
-      irrelevantChecks.has(definition.id) || share?.tested === 0 || hasNothingToCheck(finalResult)
-        ? skip(irrelevantChecks.has(definition.id) ? "The pages are always Markdown" : finalResult.message)
-        : finalResult;
+    afdocs.previousResults.set(definition.id, reliableResult);
+    const share = getCheckProportion(reliableResult, weight);
+    const reportedResult = irrelevantChecks.has(definition.id)
+      ? skip("The pages are always Markdown")
+      : share?.tested === 0 || hasNothingToCheck(reliableResult)
+        ? skip(reliableResult.message)
+        : reliableResult;
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...urls.filter((url) => deepUrls.has(url)).map(toDepthCheck)];
@@ -113,7 +116,7 @@ const sortKey = (event: Log["events"][number]) =>
 
 const limitMessage = "Not fully tested: the run reached a limit";
 
-/** afdocs itself omits this: without an llms.txt nothing can link to it, and a missing one counts once. */
+/** Not declared by afdocs: without an llms.txt nothing can link to it, and that it is missing should count only once. */
 const extraDependencies: Record<string, string[][]> = {
   "llms-txt-directive-html": [["llms-txt-exists"]],
   "llms-txt-directive-md": [["llms-txt-exists"]],
@@ -162,8 +165,8 @@ type MissingResponses = Set<
 >;
 
 /**
- * Our network access in the interface of afdocs. `missingResponses` receives the reason if it gets no response, `deep` the URLs of pages that it would
- * take too long to parse.
+ * Our network access in the interface of afdocs. `missingResponses` receives the reason if it gets no response, `deepUrls` the URLs of pages
+ * that would take too long to parse.
  */
 function toHttp(
   fetcher: Fetcher,
@@ -199,21 +202,21 @@ function toHttp(
       const { status } = response;
       const retryAfter = response.headers.get("retry-after");
       const blocked = status === 403 || status === 503 || (status === 429 && !retryAfter);
-      const kind = {
+      const responseRecord = {
         ...record,
         status,
         outcome: "ok" as const,
         ...(blocked && { blocked }),
         ...(status === 429 && retryAfter && { retryAfter }),
       };
-      fetchLedger?.onRecord(kind);
+      fetchLedger?.onRecord(responseRecord);
       const text = fetchResult.text().slice(0, maxPageChars);
       if (isNestedTooDeeply(text)) {
         missingResponses.add("elements are nested too deeply at");
         deepUrls.add(url);
         throw new Error(depthMessage(url));
       }
-      fetchLedger?.onBody(kind, text, fetchResult.contentType ?? "");
+      fetchLedger?.onBody(responseRecord, text, fetchResult.contentType ?? "");
       return {
         ok: status >= 200 && status < 300,
         status,
@@ -233,7 +236,7 @@ function toSiteCheck(result: CheckResult, share: number, weight: number, base: s
   const status = result.status === "error" ? "skip" : result.status;
   return toCheck({
     id,
-    group: category === "content-discoverability" || discovery.has(id) ? "discovery" : "page",
+    group: category === "content-discoverability" || discoveryChecks.has(id) ? "discovery" : "page",
     status,
     ...(status !== "pass" && status !== "skip" && { share, fix: advice[id] ?? null }),
     weight,
@@ -248,7 +251,10 @@ const depthMessage = (url: string) =>
 
 const toDepthCheck = (url: string): Check =>
   toCheck({
-    ...{ id: "nesting-depth", group: "page", status: "fail", subject: url },
+    id: "nesting-depth",
+    group: "page",
+    status: "fail",
+    subject: url,
     message: depthMessage(url),
     fix: "Close every element, and put fewer elements inside each other.",
   });

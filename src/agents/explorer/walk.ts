@@ -29,7 +29,7 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
   const starts: Start[] = [];
   for (const url of session.task.startUrls) {
     if (session.pages.length >= session.task.limits.maxPages) break;
-    frontier.forget(url);
+    frontier.exclude(url);
     const result = yield* openPage(session, { url, provenance: "given", foundOn: null });
     starts.push({ url, result });
     if (result.page) {
@@ -126,7 +126,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
     const result = yield* openPage(session, { url, provenance, foundOn });
     if (result.miss === "cut") return fetcher.firstLimit?.limit ?? "requests";
     if (!result.page) continue;
-    frontier.forget(result.page.url);
+    frontier.exclude(result.page.url);
     if (readBefore(session, result.page)) {
       pages.splice(pages.indexOf(result.page), 1);
       yield { type: "milestone", name: "page_repeated", detail: { url: result.page.url } };
@@ -159,13 +159,13 @@ export async function* digest(
   page: ReadPage,
 ): Steps<number> {
   for (const address of page.addresses) {
-    frontier.forget(address);
+    frontier.exclude(address);
     addToGraph(session.graph, address, page.links);
   }
   if (page.problem !== null) return 0;
   const matches = addPage(index, page);
-  const near = fitByHeading(index, page);
-  const links = page.links.map((link) => ({ ...link, near: near.get(link.heading) ?? 0 }));
+  const fits = fitByHeading(index, page);
+  const links = page.links.map((link) => ({ ...link, sectionFit: fits.get(link.heading) ?? 0 }));
   frontier.add(links, "link", page.url);
   const best = matches[0];
   if (best && best.share >= minReportedShare)

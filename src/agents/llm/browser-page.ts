@@ -27,7 +27,7 @@ const settleMs = 4_000;
 /** One page in a browser that is started when first needed, and again after it was lost. */
 export function createBrowsing({ urlMap, signal, ...options }: BrowsingTerms) {
   const mapping = createMapping(urlMap);
-  const isMapped = (url: string) => URL.canParse(url) && mapping.toReal(new URL(url)) !== null;
+  const isMapped = (url: string) => URL.canParse(url) && mapping.toMappedUrl(new URL(url)) !== null;
   let openTab: ReturnType<typeof open> | null = null;
   const watch: Watch = { effects: noEffects(), pending: new Set() };
   const mapsAnything = Object.keys(urlMap).length > 0;

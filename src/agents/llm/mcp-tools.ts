@@ -10,7 +10,7 @@ import { reasonOf } from "../../errors.ts";
 import type { SandboxMeans } from "../agent.ts";
 import { tailOf } from "../lines.ts";
 import type { Relay } from "../relay/relay.ts";
-import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
+import { runSandboxed, type SandboxProcess } from "../sandbox/sandbox.ts";
 import type { McpServer, Task } from "../task.ts";
 import { defineTool, shorten, type ToolResult, type ToolSpec } from "./tool.ts";
 
@@ -180,7 +180,7 @@ async function startLocalServer({ command = "", args = [], env = {} }: McpServer
 }
 
 /** Messages over the stdio of a command. Servers may also print other lines, which are reported as errors. */
-function createStdioTransport(box: Sandboxed): Transport {
+function createStdioTransport(box: SandboxProcess): Transport {
   const lines = new ReadBuffer();
   const read = async () => {
     for await (const bytes of box.stdout) {

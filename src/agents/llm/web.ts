@@ -58,7 +58,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       return { ok: false, kind: "refused", message: `the URL is longer than ${maxUrlChars} characters` };
     try {
       const target = URL.canParse(url) ? new URL(url) : null;
-      if (target && !mapping.toReal(target) && !hosts.permits(target.hostname))
+      if (target && !mapping.toMappedUrl(target) && !hosts.permits(target.hostname))
         throw new GuardError("refused", url, hosts.objection(target.hostname));
       const response = await guard.request(url, { ...options, signal, timeoutMs: requestMs });
       const { mappedUrl, status, ms, body } = response;
@@ -70,7 +70,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       if (!(error instanceof GuardError)) throw error;
       const { kind, message } = error;
       const failure = {
-        mappedUrl: guard.mapped(url),
+        mappedUrl: guard.findMappedUrl(url),
         status: null,
         ms: now() - startedAt,
         bytes: 0,

@@ -46,7 +46,7 @@ export function runHostsOf(task: Task): RunHosts {
   return {
     owns: (hostname, port) =>
       hosts.isOwn(hostname) ||
-      ["http", "https"].some((scheme) => mapping.toReal(new URL(`${scheme}://${hostname}:${port}/`)) !== null),
+      ["http", "https"].some((scheme) => mapping.toMappedUrl(new URL(`${scheme}://${hostname}:${port}/`)) !== null),
     names,
     routes: [
       ...[...local].map(([port, hostname]) => ({ port, hostname, hostPort: port })),

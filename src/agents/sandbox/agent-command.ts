@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ProgramFiles } from "../coding/program.ts";
 import { asNobody, type Bind, fileSystem, nobody } from "./bubblewrap.ts";
-import { createOwnCgroup, type OwnCgroup } from "./control-group.ts";
+import { createDelegatedCgroup, type DelegatedCgroup } from "./control-group.ts";
 import { ownProgram } from "./sandbox.ts";
 import { seccompFilter } from "./seccomp.ts";
 
@@ -20,10 +20,10 @@ export type Access = { sockets: string[]; folders: string[] };
 const noPrograms: ProgramFiles = { files: [], links: [] };
 
 /** What a process needs that starts further sandboxes: the programs that it runs in them, and a control group for theirs. */
-type Nesting = { programs: ProgramFiles; group: OwnCgroup | null };
+type Nesting = { programs: ProgramFiles; group: DelegatedCgroup | null };
 
 /** A command, and the control group that its process joins, if any: to be removed when the process has ended. */
-export type AgentCommand = { argv: string[]; group: OwnCgroup | null };
+export type AgentCommand = { argv: string[]; group: DelegatedCgroup | null };
 
 /** Namespaces of a process that starts sandboxes. */
 const nestingNamespaces = "--unshare-user --unshare-net --unshare-pid --unshare-ipc --unshare-uts";
@@ -44,7 +44,7 @@ export function toSandboxCommand(
   if (!bwrap) return null;
   const asRoot = process.getuid?.() === 0;
   const { files, links } = nesting?.programs ?? noPrograms;
-  const { folders: groups = [], entrances = [] } = nesting?.group ?? {};
+  const { folders: groups = [], procsFiles = [] } = nesting?.group ?? {};
   const certificateFiles = certificates.flatMap((name) => {
     const path = env[name];
     return path !== undefined && existsSync(path) ? [{ name, path }] : [];
@@ -69,7 +69,7 @@ export function toSandboxCommand(
     ...certificateFiles.flatMap(({ name, path }) => ["--setenv", name, path]),
     ...["--unsetenv", "BUN_FEATURE_FLAG_NO_ORPHANS", "--remount-ro", "/", "--chdir", "/"],
   ];
-  return withGroupsAndFilter(entrances, (seccomp) => {
+  return withGroupsAndFilter(procsFiles, (seccomp) => {
     const sandboxCommand = [bwrap, ...options, ...seccomp, "--", ...argv];
     return asRoot ? [...asNobody(bwrap, binds), ...sandboxCommand] : sandboxCommand;
   });
@@ -77,18 +77,18 @@ export function toSandboxCommand(
 
 /** The command that runs an agent in such a sandbox; null without one. `programs`: null if it starts no further sandboxes. */
 export function agentCommand(env: Env, programs: ProgramFiles | null, access: Access): AgentCommand | null {
-  const group = programs && createOwnCgroup(process.getuid?.() === 0 ? nobody : null);
+  const group = programs && createDelegatedCgroup(process.getuid?.() === 0 ? nobody : null);
   const argv = toSandboxCommand([...ownProgram().argv, "__agent"], env, programs && { programs, group }, access);
   return argv && { argv, group };
 }
 
 /** A command that first joins control groups, with the options by which bubblewrap sets the filter. */
-function withGroupsAndFilter(entrances: string[], toCommand: (seccomp: string[]) => string[]): string[] {
+function withGroupsAndFilter(procsFiles: string[], toCommand: (seccomp: string[]) => string[]): string[] {
   const filter = seccompFilter();
   const joinScript = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; unset PWD';
   const file = filter ? filterFile(filter) : "/dev/null";
   const script = `${joinScript}; exec 3<"$0" "$@"`;
-  return ["/bin/sh", "-c", script, file, ...entrances, "--", ...toCommand(filter ? ["--seccomp", "3"] : [])];
+  return ["/bin/sh", "-c", script, file, ...procsFiles, "--", ...toCommand(filter ? ["--seccomp", "3"] : [])];
 }
 
 /** A sandbox as the process of an agent with a model starts it. */

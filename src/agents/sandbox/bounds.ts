@@ -101,7 +101,7 @@ function deletedBytes(pid: number, workspace: string): number {
   return sizes.values().reduce((sum, bytes) => sum + bytes, 0);
 }
 
-export const roomOf = ({ workspaceBytes }: SandboxLimits): LimitHit => ({
+export const workspaceLimitOf = ({ workspaceBytes }: SandboxLimits): LimitHit => ({
   ...{ limit: "workspace_bytes", value: workspaceBytes, unit: "bytes" },
 });
 
@@ -117,7 +117,7 @@ export function watch(
   { onHit, onNear = () => {} }: { onHit: (hit: LimitHit) => void; onNear?: (hit: LimitHit) => void },
 ): () => Promise<{ isFull: boolean }> {
   const { memoryBytes, workspaceBytes } = limits;
-  const room = roomOf(limits);
+  const room = workspaceLimitOf(limits);
   let isStopped = false;
   let isNear = false;
   let isFull = false;

@@ -8,12 +8,15 @@ export const nobody = 65534;
 const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
 /** Whether every sandbox shows a path, as a part of the system. */
-export const isShown = (path: string): boolean => systemFolders.some((folder) => `${path}/`.startsWith(`${folder}/`));
+export const isVisibleInSandboxes = (path: string): boolean =>
+  systemFolders.some((folder) => `${path}/`.startsWith(`${folder}/`));
 
 /** A system folder. On most systems all but /usr are links into it, and a link takes less time to make than a mount. */
 function shown(folder: string): string[] {
   const real = existsSync(folder) ? realpathSync(folder) : folder;
-  return real !== folder && isShown(real) ? ["--symlink", real, folder] : ["--ro-bind-try", folder, folder];
+  return real !== folder && isVisibleInSandboxes(real)
+    ? ["--symlink", real, folder]
+    : ["--ro-bind-try", folder, folder];
 }
 
 // Never all of /etc/ssl, because /etc/ssl/private contains keys.

@@ -14,7 +14,7 @@ import type { LimitHit, SandboxLimits } from "./bounds.ts";
 
 export type Cgroup = {
   /** A process that writes its ID to all of these joins the group, and so do its children. */
-  entrances: string[];
+  procsFiles: string[];
   /** The limit that was reached, if any. */
   hit(): LimitHit | null;
   /** Kills every process in the group. */
@@ -23,10 +23,10 @@ export type Cgroup = {
   remove(): Promise<void>;
 };
 
-/** A group for a process that creates groups of its own. */
-export type OwnCgroup = {
+/** A group that was delegated to a process, which creates groups of its own in it. */
+export type DelegatedCgroup = {
   /** A process that writes its ID to all of these joins the group. */
-  entrances: string[];
+  procsFiles: string[];
   /** The folders in which the process creates groups. */
   folders: string[];
   /** Gives everything in the group less CPU time than the rest of the machine. Returns whether that is possible. */
@@ -35,8 +35,11 @@ export type OwnCgroup = {
   remove(): Promise<void>;
 };
 
-/** A group of another namespace may be empty for a moment after it was created. Folders are searched for groups left behind as often. */
-const youngMs = 60_000;
+/**
+ * A group of another namespace counts as left behind only if it is older: it is empty for a moment after it was created. Folders are
+ * searched for such groups no more often than this.
+ */
+const minAgeMs = 60_000;
 
 /** About as much as with niceness 19, in version 2 and 1: of 100 and 1,024. */
 const lowWeights = { "cpu.weight": 1, "cpu.shares": 10 };
@@ -57,18 +60,18 @@ export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | nu
   const name = newName();
   const { processes } = limits;
   const memoryBytes = limits.memoryBytes + extraBytes;
-  const v2 = parents("cgroup2", "").map((parent) => () => {
-    passOn(parent);
+  const v2 = prepareParents("cgroup2", "").map((parent) => () => {
+    enableControllers(parent);
     const bounds = { "memory.max": memoryBytes, "memory.swap.max?": 0, "pids.max": processes };
-    return [make(join(parent, name), { ...bounds, "cpu.weight?": lowWeights["cpu.weight"] })];
+    return [makeGroup(join(parent, name), { ...bounds, "cpu.weight?": lowWeights["cpu.weight"] })];
   });
   const v1 = () => {
-    const [memory, pids] = [parents("cgroup", "memory")[0], parents("cgroup", "pids")[0]];
+    const [memory, pids] = [prepareParents("cgroup", "memory")[0], prepareParents("cgroup", "pids")[0]];
     if (!memory || !pids) return [];
     const bounds = { "memory.limit_in_bytes": memoryBytes, "memory.memsw.limit_in_bytes?": memoryBytes };
-    return [make(join(memory, name), bounds), make(join(pids, name), { "pids.max": processes })];
+    return [makeGroup(join(memory, name), bounds), makeGroup(join(pids, name), { "pids.max": processes })];
   };
-  const folders = firstOf([...v2, v1]);
+  const folders = firstSuccess([...v2, v1]);
   return folders && toCgroup([...new Set(folders)], limits);
 }
 
@@ -76,38 +79,38 @@ export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | nu
  * Creates a control group in which a process may create groups with `createCgroup`, also one of another user (`uid`); null if that isn't
  * possible. The process can change nothing outside of it.
  */
-export function createOwnCgroup(uid: number | null): OwnCgroup | null {
+export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | null {
   const name = newName();
-  const give = (path: string) => uid !== null && chownSync(path, uid, uid);
-  const open = (folder: string) => {
-    give(folder);
-    give(join(folder, "cgroup.procs"));
+  const giveToUser = (path: string) => uid !== null && chownSync(path, uid, uid);
+  const openToUser = (folder: string) => {
+    giveToUser(folder);
+    giveToUser(join(folder, "cgroup.procs"));
     return folder;
   };
   // In version 2, a group that contains others has no processes of its own.
-  const v2 = parents("cgroup2", "").map((parent) => () => {
-    passOn(parent);
-    const folder = open(make(join(parent, name), {}));
-    passOn(folder);
-    return [folder, open(make(join(folder, leaf), {}))];
+  const v2 = prepareParents("cgroup2", "").map((parent) => () => {
+    enableControllers(parent);
+    const folder = openToUser(makeGroup(join(parent, name), {}));
+    enableControllers(folder);
+    return [folder, openToUser(makeGroup(join(folder, leafName), {}))];
   });
   const v1 = () => {
-    const parentFolders = ["memory", "pids"].map((controller) => parents("cgroup", controller)[0]);
+    const parentFolders = ["memory", "pids"].map((controller) => prepareParents("cgroup", controller)[0]);
     return parentFolders.some((folder) => folder === undefined)
       ? []
-      : [...new Set(parentFolders)].map((folder) => open(make(join(folder as string, name), {})));
+      : [...new Set(parentFolders)].map((folder) => openToUser(makeGroup(join(folder as string, name), {})));
   };
-  const folders = firstOf([...v2, v1]);
+  const folders = firstSuccess([...v2, v1]);
   if (!folders) return null;
-  const isLeaf = (folder: string) => folder.endsWith(`/${leaf}`);
-  const entered = folders.some(isLeaf) ? folders.filter(isLeaf) : folders;
-  const own = folders.filter((folder) => !isLeaf(folder));
+  const isLeafGroup = (folder: string) => folder.endsWith(`/${leafName}`);
+  const joined = folders.some(isLeafGroup) ? folders.filter(isLeafGroup) : folders;
+  const delegated = folders.filter((folder) => !isLeafGroup(folder));
   const cpu = cpuGroup(name);
   return {
-    entrances: [...entered, ...cpu].map((folder) => join(folder, "cgroup.procs")),
-    folders: own,
-    lowerPriority: () => [...own, ...cpu].filter(lowerWeight).length > 0,
-    remove: () => removeAll([...own.flatMap((folder) => [...childrenOf(folder), folder]), ...cpu]),
+    procsFiles: [...joined, ...cpu].map((folder) => join(folder, "cgroup.procs")),
+    folders: delegated,
+    lowerPriority: () => [...delegated, ...cpu].filter(lowerWeight).length > 0,
+    remove: () => removeAll([...delegated.flatMap((folder) => [...childrenOf(folder), folder]), ...cpu]),
   };
 }
 
@@ -117,8 +120,8 @@ export function createOwnCgroup(uid: number | null): OwnCgroup | null {
  */
 function cpuGroup(name: string): string[] {
   try {
-    const [cpu] = parents("cgroup", "cpu");
-    return cpu === undefined ? [] : [make(join(cpu, name), {})];
+    const [cpu] = prepareParents("cgroup", "cpu");
+    return cpu === undefined ? [] : [makeGroup(join(cpu, name), {})];
   } catch {
     return [];
   }
@@ -136,18 +139,19 @@ function lowerWeight(folder: string): boolean {
   });
 }
 
-const leaf = "agent";
+/** In version 2, the group in a delegated group that contains its first process. */
+const leafName = "agent";
 
 const newName = () => `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}-${pidNamespace()}`;
 
 /** Lets the groups in a folder limit memory and processes. */
-function passOn(folder: string): void {
+function enableControllers(folder: string): void {
   const path = join(folder, "cgroup.subtree_control");
   if (!/\bmemory\b.*\bpids\b/.test(read(path))) writeFileSync(path, "+memory +pids", { flag: "r+" });
 }
 
-/** The folders that the first attempt makes which doesn't fail; null if all fail. */
-function firstOf(attempts: (() => string[])[]): string[] | null {
+/** The folders that the first successful attempt creates; null if all fail. */
+function firstSuccess(attempts: (() => string[])[]): string[] | null {
   for (const attempt of attempts) {
     try {
       const folders = attempt();
@@ -163,10 +167,10 @@ function firstOf(attempts: (() => string[])[]): string[] | null {
 let mounts: string[][] | undefined;
 
 /**
- * The folder of this process in a controller's hierarchy and, for version 2, its parent, because groups with children
- * may not contain processes.
+ * The folders in which groups can be created: the one of this process in a controller's hierarchy and, for version 2, its parent, because
+ * groups with children may not contain processes. Removes groups that were left behind there.
  */
-function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
+function prepareParents(type: "cgroup" | "cgroup2", controller: string): string[] {
   mounts ??= read("/proc/mounts")
     .split("\n")
     .map((line) => line.split(" "));
@@ -184,21 +188,21 @@ function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
   const folder = existsSync(inside) ? inside : at;
   const above = type === "cgroup2" && folder !== at ? [dirname(folder)] : [];
   const folders = [folder, ...above];
-  for (const place of folders) sweep(place);
+  for (const place of folders) removeLeftovers(place);
   return folders;
 }
 
 /** Process IDs mean something in their own namespace only. */
 const pidNamespace = () => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
 
-/** When folders were last searched for what is left behind, in ms of this process. */
-const swept = new Map<string, number>();
+/** When each folder was last searched, in ms of this process. */
+const sweptAt = new Map<string, number>();
 
 /** Removes groups left behind by a killed service or agent. */
-function sweep(folder: string): void {
+function removeLeftovers(folder: string): void {
   const now = performance.now();
-  if (now - (swept.get(folder) ?? Number.NEGATIVE_INFINITY) < youngMs || !existsSync(folder)) return;
-  swept.set(folder, now);
+  if (now - (sweptAt.get(folder) ?? Number.NEGATIVE_INFINITY) < minAgeMs || !existsSync(folder)) return;
+  sweptAt.set(folder, now);
   for (const name of readdirSync(folder)) {
     const [, pid, namespace] = /^evald-(\d+)-[0-9a-f]{8}-(\d+)$/.exec(name) ?? [];
     if (pid === undefined) continue;
@@ -206,9 +210,9 @@ function sweep(folder: string): void {
     try {
       if (namespace === pidNamespace()) {
         if (existsSync(`/proc/${pid}`)) continue;
-        for (const each of [path, ...childrenOf(path)]) killIn(each);
+        for (const each of [path, ...childrenOf(path)]) killGroup(each);
         for (const child of childrenOf(path)) rmdirSync(child);
-      } else if (performance.timeOrigin + performance.now() - statSync(path).mtimeMs < youngMs) continue;
+      } else if (performance.timeOrigin + performance.now() - statSync(path).mtimeMs < minAgeMs) continue;
       // Fails if a process is in it.
       rmdirSync(path);
     } catch {
@@ -230,7 +234,7 @@ async function removeAll(folders: string[]): Promise<void> {
   for (let left = 40; left > 0; left--) {
     try {
       // If bubblewrap was killed while it started, the process that it had just started may have survived.
-      for (const folder of folders) killIn(folder);
+      for (const folder of folders) killGroup(folder);
       for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
       return;
     } catch {
@@ -240,7 +244,7 @@ async function removeAll(folders: string[]): Promise<void> {
 }
 
 /** Kills the processes of a group. Returns before they have exited. */
-function killIn(folder: string): void {
+function killGroup(folder: string): void {
   const pids = read(join(folder, "cgroup.procs")).split("\n").map(Number);
   // 0 is a process of another namespace.
   for (const pid of pids.filter((each) => each > 0)) {
@@ -252,8 +256,8 @@ function killIn(folder: string): void {
   }
 }
 
-/** Names that end in `?` are optional. */
-function make(folder: string, bounds: Record<string, number>): string {
+/** Creates a group and writes its settings. Those whose names end in `?` may be missing on the machine. */
+function makeGroup(folder: string, bounds: Record<string, number>): string {
   mkdirSync(folder);
   try {
     for (const [key, value] of Object.entries(bounds)) {
@@ -268,16 +272,19 @@ function make(folder: string, bounds: Record<string, number>): string {
 }
 
 function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits): Cgroup {
-  const count = (pattern: RegExp, ...files: string[]) =>
+  /** Whether a file counts at least one event of a kind. */
+  const hasEvent = (pattern: RegExp, ...files: string[]) =>
     folders.some((folder) => files.some((file) => Number(pattern.exec(read(join(folder, file)))?.[1] ?? 0) > 0));
   return {
-    entrances: folders.map((folder) => join(folder, "cgroup.procs")),
+    procsFiles: folders.map((folder) => join(folder, "cgroup.procs")),
     hit() {
-      if (count(/^oom_kill (\d+)/m, "memory.events", "memory.oom_control"))
+      if (hasEvent(/^oom_kill (\d+)/m, "memory.events", "memory.oom_control"))
         return { limit: "memory", value: memoryBytes, unit: "bytes" };
-      return count(/^max (\d+)/m, "pids.events") ? { limit: "processes", value: processes, unit: "processes" } : null;
+      return hasEvent(/^max (\d+)/m, "pids.events")
+        ? { limit: "processes", value: processes, unit: "processes" }
+        : null;
     },
-    kill: () => folders.forEach(killIn),
+    kill: () => folders.forEach(killGroup),
     remove: () => removeAll(folders),
   };
 }

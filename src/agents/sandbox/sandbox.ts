@@ -2,14 +2,14 @@ import { chownSync, closeSync, realpathSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import type { Workspace } from "../agent.ts";
-import { type LimitHit, roomOf, type SandboxLimits, watch } from "./bounds.ts";
+import { type LimitHit, type SandboxLimits, watch, workspaceLimitOf } from "./bounds.ts";
 import { type BridgePort, type BridgeRoute, bridgePorts, bridgeVariable } from "./bridge.ts";
 import { asNobody, type Bind, fileSystem, nobody } from "./bubblewrap.ts";
 import { createCgroup } from "./control-group.ts";
 import { ownExecutable } from "./own-executable.ts";
 import { killTree, signalBelow } from "./process-tree.ts";
 import { seccompFilter } from "./seccomp.ts";
-import { commonVariables, madeFiles, trustBinds } from "./surroundings.ts";
+import { commonVariables, generatedFiles, trustBinds } from "./surroundings.ts";
 import { enterCommand, pathOf } from "./workspace.ts";
 
 /** The available isolation. `none`: no shell, browser or files; `detail` says why and how to fix it. */
@@ -56,7 +56,7 @@ export type SandboxRun = {
 
 type SandboxEnd = { exitCode: number; limit: LimitHit | null };
 
-export type Sandboxed = {
+export type SandboxProcess = {
   stdin: Subprocess<"pipe", "pipe", "pipe">["stdin"];
   stdout: ReadableStream<Uint8Array>;
   stderr: ReadableStream<Uint8Array>;
@@ -82,11 +82,12 @@ export async function detectSandbox(): Promise<Sandbox> {
   if (!bwrap) return { level: "none", detail: "bubblewrap is not installed; install it (apt-get install bubblewrap)" };
   const probe = runSandboxed({ argv: ["true"] });
   const [{ exitCode }, output] = await Promise.all([probe.ended, new Response(probe.stderr).text()]);
-  if (exitCode !== 0) return { level: "none", detail: objection(output.trim() || `it exited with code ${exitCode}`) };
+  if (exitCode !== 0)
+    return { level: "none", detail: explainFailure(output.trim() || `it exited with code ${exitCode}`) };
   return { level: "bubblewrap", detail: `${bwrap}; memory and processes limited by ${probe.boundBy}` };
 }
 
-function objection(output: string): string {
+function explainFailure(output: string): string {
   const line = output.split("\n")[0];
   if (/unknown option/i.test(output)) return `bubblewrap is too old; version 0.8.0 or newer is required (${line})`;
   if (!/namespace|uid map|setpriv|not permitted|denied/i.test(output)) return `bubblewrap does not work here: ${line}`;
@@ -100,7 +101,7 @@ function objection(output: string): string {
  * commands too, because its contents are untrusted. Chromium needs --no-sandbox, because there are no user namespaces
  * inside.
  */
-export function runSandboxed(run: SandboxRun): Sandboxed {
+export function runSandboxed(run: SandboxRun): SandboxProcess {
   const bwrap = Bun.which("bwrap");
   if (!bwrap) throw new Error("bubblewrap is not installed; install it (apt-get install bubblewrap)");
   const asRoot = process.getuid?.() === 0;
@@ -116,13 +117,14 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   if (workspace)
     binds.push({ from: isMounted ? workspace.path : realpathSync(workspace.path), to: "/workspace", writable: true });
   // Sockets are read-only inside: a program that could change their mode could lock out other runs.
-  const used = [...socketsOf(run.sockets).map(({ source }) => source), ...(workspace ? [pathOf(workspace)] : [])];
-  if (asRoot) for (const path of used) chownSync(path, nobody, nobody);
+  const usedPaths = [...socketsOf(run.sockets).map(({ source }) => source), ...(workspace ? [pathOf(workspace)] : [])];
+  if (asRoot) for (const path of usedPaths) chownSync(path, nobody, nobody);
   // The kernel counts files in memory as memory of the processes that wrote them.
   const cgroup = createCgroup(limits, isMounted ? limits.workspaceBytes : 0);
 
-  // Options are passed through a pipe, because every user on the machine can read command lines.
-  const ownFiles = Object.entries(madeFiles(hosts));
+  // Options are passed through pipes, because every user on the machine can read command lines: the arguments through file descriptor 3,
+  // then the files and the filter.
+  const ownFiles = Object.entries(generatedFiles(hosts));
   const filter = seccompFilter();
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits.memoryBytes),
@@ -133,38 +135,49 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
       ...run.env,
       ...(ports.length > 0 && { [bridgeVariable]: JSON.stringify(ports) }),
     }).flatMap(([name, value]) => ["--setenv", name, value]),
-    ...["--remount-ro", "/", "--chdir", program ? "/run/evald" : "/workspace"],
+    "--remount-ro",
+    "/",
+    "--chdir",
+    program ? "/run/evald" : "/workspace",
   ];
   const bridge = program ? [...program.argv, "__bridge", "--"] : [];
-  const inner = [bwrap, "--args", "3", "--", ...rlimits(limits, isMounted), ...bridge, ...run.argv];
-  const outer = ["--", ...(workspace ? enterCommand(workspace) : []), ...(asRoot ? asNobody(bwrap, binds) : [])];
-  const join =
+  const sandboxCommand = [bwrap, "--args", "3", "--", ...rlimits(limits, isMounted), ...bridge, ...run.argv];
+  // The shell joins the control groups and makes itself the first process to be killed when memory is short.
+  const wrapperCommand = [
+    "--",
+    ...(workspace ? enterCommand(workspace) : []),
+    ...(asRoot ? asNobody(bwrap, binds) : []),
+  ];
+  const joinGroups =
     'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; echo 1000 >/proc/self/oom_score_adj; exec "$@"';
-  const child = Bun.spawn(["/bin/sh", "-c", join, "sh", ...(cgroup?.entrances ?? []), ...outer, ...inner], {
-    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
-    cwd: "/",
-    stdio: [
-      "pipe",
-      "pipe",
-      "pipe",
-      "pipe",
-      ...ownFiles.map(() => "pipe" as const),
-      ...(filter ? (["pipe"] as const) : []),
-    ],
-  });
-  const texts = [
+  const child = Bun.spawn(
+    ["/bin/sh", "-c", joinGroups, "sh", ...(cgroup?.procsFiles ?? []), ...wrapperCommand, ...sandboxCommand],
+    {
+      env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+      cwd: "/",
+      stdio: [
+        "pipe",
+        "pipe",
+        "pipe",
+        "pipe",
+        ...ownFiles.map(() => "pipe" as const),
+        ...(filter ? (["pipe"] as const) : []),
+      ],
+    },
+  );
+  const pipeContents = [
     options.map((option) => `${option}\0`).join(""),
     ...ownFiles.map(([, text]) => text),
     ...(filter ? [filter] : []),
   ];
   try {
-    for (const [i, text] of texts.entries()) hand(child.stdio[3 + i], text);
+    for (const [i, text] of pipeContents.entries()) writeAll(child.stdio[3 + i], text);
   } catch (error) {
     child.kill("SIGKILL");
     throw error;
   } finally {
     // Only now are the options applied.
-    for (const i of texts.keys()) closeSync(child.stdio[3 + i] as number);
+    for (const i of pipeContents.keys()) closeSync(child.stdio[3 + i] as number);
   }
 
   let hit: LimitHit | null = null;
@@ -182,7 +195,7 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const ended = child.exited.then(async (exitCode) => {
     run.signal?.removeEventListener("abort", kill);
     const { isFull } = await stopWatching();
-    const limit = hit ?? cgroup?.hit() ?? (isFull ? roomOf(limits) : null);
+    const limit = hit ?? cgroup?.hit() ?? (isFull ? workspaceLimitOf(limits) : null);
     await cgroup?.remove();
     return { exitCode, limit };
   });
@@ -205,40 +218,44 @@ const rlimits = ({ processes, workspaceBytes }: SandboxLimits, isMounted: boolea
     " ",
   );
 
-const inside = { gateway: "/run/evald/gateway.sock", egress: "/run/evald/egress.sock" };
+const socketPaths = { gateway: "/run/evald/gateway.sock", egress: "/run/evald/egress.sock" };
 
 function socketsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}) {
   return [
-    ...(gateway === undefined ? [] : [{ source: gateway, to: inside.gateway }]),
-    ...(egress === undefined ? [] : [{ source: egress.path, to: inside.egress }]),
+    ...(gateway === undefined ? [] : [{ source: gateway, to: socketPaths.gateway }]),
+    ...(egress === undefined ? [] : [{ source: egress.path, to: socketPaths.egress }]),
   ];
 }
 
 function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): BridgePort[] {
   return [
-    ...(gateway === undefined ? [] : [{ port: bridgePorts.gateway, socket: inside.gateway }]),
+    ...(gateway === undefined ? [] : [{ port: bridgePorts.gateway, socket: socketPaths.gateway }]),
     ...(egress === undefined
       ? []
-      : [{}, ...(egress.routes ?? []).filter(isFree)].map((route) => ({
-          ...{ port: bridgePorts.egress, ...route, socket: inside.egress },
-          ...{ proxyToken: egress.token, proxyUser: egress.user },
+      : // The proxy itself, and its routes.
+        [{}, ...(egress.routes ?? []).filter(isUsablePort)].map((route) => ({
+          port: bridgePorts.egress,
+          ...route,
+          socket: socketPaths.egress,
+          proxyToken: egress.token,
+          proxyUser: egress.user,
         }))),
   ];
 }
 
 /** Programs inside cannot listen on a port below 1024, and the bridge has ports of its own. */
-const isFree = ({ port }: { port: number }) => port >= 1024 && !Object.values(bridgePorts).includes(port);
+const isUsablePort = ({ port }: { port: number }) => port >= 1024 && !Object.values(bridgePorts).includes(port);
 
-/** Compiled, it is one file; from source, it is Bun and the sources. */
+/** This executable: one file if it is compiled; from source, Bun and the sources. */
 export function ownProgram(): Program {
   if (import.meta.dir.startsWith("/$bunfs")) return compiledProgram(ownExecutable());
   const root = join(import.meta.dir, "..", "..", "..");
-  const shown = ["src", "node_modules", "package.json", "tsconfig.json", "drizzle"].map((name) => ({
+  const sources = ["src", "node_modules", "package.json", "tsconfig.json", "drizzle"].map((name) => ({
     from: realpathSync(join(root, name)),
     to: `/run/evald/${name}`,
   }));
   return {
-    binds: [{ from: ownExecutable(), to: "/run/evald/bun" }, ...shown],
+    binds: [{ from: ownExecutable(), to: "/run/evald/bun" }, ...sources],
     argv: ["/run/evald/bun", "/run/evald/src/main.ts"],
   };
 }
@@ -250,7 +267,7 @@ export const compiledProgram = (path: string): Program => ({
 });
 
 /** Writes everything to a pipe; throws if it doesn't fit. */
-function hand(pipe: unknown, content: string | Uint8Array): void {
+function writeAll(pipe: unknown, content: string | Uint8Array): void {
   let left: Uint8Array = Buffer.from(content);
   while (left.length > 0) left = left.subarray(writeSync(pipe as number, left));
 }

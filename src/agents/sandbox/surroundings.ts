@@ -21,7 +21,7 @@ const proxiedAddress = "93.184.215.14";
 const isLocal = (name: string) => /(^|\.)localhost$/.test(name);
 
 /** The files that differ from the machine's, by path. `hosts`: names that resolve besides localhost. */
-export function madeFiles(hosts: string[] = []): Record<string, string> {
+export function generatedFiles(hosts: string[] = []): Record<string, string> {
   const lines = hosts
     .filter((name) => name !== "localhost")
     .map((name) => `${isLocal(name) ? "127.0.0.1" : proxiedAddress} ${name}\n`);
