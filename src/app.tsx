@@ -1,7 +1,7 @@
 import { toOpenAPISchema } from "@elysiajs/openapi";
 import { type AnyElysia, Elysia } from "elysia";
 import { archiveRoutes } from "./archives/routes.ts";
-import { noteClient, type Peer } from "./auth/address.ts";
+import { type Peer, trackClient } from "./auth/address.ts";
 import { authenticate, withUnambiguousPath } from "./auth/authentication.ts";
 import { whoamiRoutes } from "./auth/routes.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
@@ -80,7 +80,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
   function handle(incoming: Request, peer: Peer = () => undefined): Response | Promise<Response> {
     const request = routedAsGet(withUnambiguousPath(incoming));
     const path = pathOf(request).slice(basePath.length);
-    if (!path.startsWith("/api/")) noteClient(request, peer, ctx.config.trustsProxy);
+    if (!path.startsWith("/api/")) trackClient(request, peer, ctx.config.trustsProxy);
     const route = mayWrite(request, path)
       ? (each: Request) => whenUnlocked(service, each, app.fetch)
       : (each: Request) => app.fetch(each);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { lineParsers } from "../src/agents/coding/agent-output.ts";
 import { presets } from "../src/agents/coding/presets.ts";
-import { startStream } from "../src/agents/coding/streams/stream.ts";
+import { createStreamState } from "../src/agents/coding/streams/stream.ts";
 import { object } from "../src/agents/fields.ts";
 
 const linesOf = async (id: string): Promise<Record<string, unknown>[]> => {
@@ -17,7 +17,7 @@ const linesOf = async (id: string): Promise<Record<string, unknown>[]> => {
 const parserOf = (id: string) => {
   const preset = presets.find((each) => each.id === id);
   const parse = lineParsers[preset?.stream as keyof typeof lineParsers];
-  const state = startStream();
+  const state = createStreamState();
   return { state, take: (line: Record<string, unknown>) => parse(line, state) };
 };
 

@@ -56,7 +56,7 @@ describe("a job", () => {
         transaction(db, (tx) =>
           queue.putBack(tx, lease, {
             outcome: "retried",
-            counts: "spent",
+            counter: "spent",
             delayMs: 0,
             reason: "r",
             costUsd: 0,
@@ -133,13 +133,13 @@ describe("a job", () => {
     expect(claimAll(1)).toEqual({ leases: [], nextDueAt: 1_005_000 });
     pass(1);
     expect(claim()).toMatchObject({ attempt: 2, spent: 1, faults: 0, crashes: 0 });
-    for (const [counts, counted] of [
+    for (const [counter, counted] of [
       ["faults", { spent: 1, faults: 1, crashes: 0 }],
       ["crashes", { spent: 1, faults: 1, crashes: 1 }],
       [null, { spent: 1, faults: 1, crashes: 1 }],
     ] as const) {
       const { attempt } = get("job-1") ?? { attempt: 0 };
-      expect(putBack({ ...queued, attempt }, { counts, outcome: "released" })).toBe(true);
+      expect(putBack({ ...queued, attempt }, { counter, outcome: "released" })).toBe(true);
       expect(get("job-1")).toMatchObject({ state: "queued", availableAt: 0, ...counted });
       expect(claim()).toMatchObject({ attempt: attempt + 1, ...counted });
     }
@@ -178,7 +178,7 @@ describe("a job", () => {
     const { db, queue, enqueue, claim, putBack, get, history } = openQueue();
     enqueue("a");
     const old = claim() as Lease;
-    putBack(old, { outcome: "lost", counts: "crashes" });
+    putBack(old, { outcome: "lost", counter: "crashes" });
     const writes = () => [
       queue.holds(old),
       transaction(db, (tx) => queue.heartbeat(tx, old, 30_000)),
@@ -247,7 +247,7 @@ describe("a job", () => {
     enqueue("a", "b", "c");
     const { leases } = claimAll(10);
     expect(leases.map(({ subject }) => subject)).toEqual(["a", "b"]);
-    putBack(leases[0] as Lease, { outcome: "released", counts: null });
+    putBack(leases[0] as Lease, { outcome: "released", counter: null });
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["a"]);
     pass(24 * 3600_000 - 1);
     expect(claim()).toBeNull();

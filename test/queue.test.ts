@@ -27,7 +27,7 @@ type Step =
       do: "putBack";
       lease: number;
       outcome: Requeue["outcome"];
-      counts: Requeue["counts"];
+      counter: Requeue["counter"];
       delayMs: number;
       costUsd: number;
     }
@@ -62,7 +62,7 @@ const weighted: [number, fc.Arbitrary<Step>][] = [
     step("putBack", {
       lease,
       outcome: fc.constantFrom("retried", "released", "lost"),
-      counts: fc.constantFrom("spent", "faults", "crashes", null),
+      counter: fc.constantFrom("spent", "faults", "crashes", null),
       delayMs: fc.constantFrom(0, 0.25, 5_000, 900_000),
       costUsd: cost,
     }),
@@ -188,12 +188,12 @@ function createModel(clock: { now: number }) {
       end(job, state, reason, costUsd);
       return true;
     },
-    putBack(lease: Lease, { outcome, counts, delayMs, reason, costUsd }: Requeue): boolean {
+    putBack(lease: Lease, { outcome, counter, delayMs, reason, costUsd }: Requeue): boolean {
       const job = held(lease);
       if (!job) return false;
       const availableAt = delayMs === 0 ? 0 : clock.now + Math.ceil(delayMs);
       Object.assign(job, { state: "queued", lastError: reason, leaseUntil: null, attemptStartedAt: null, availableAt });
-      if (counts) job[counts]++;
+      if (counter) job[counter]++;
       end(job, outcome, reason, costUsd);
       return true;
     },
@@ -280,7 +280,7 @@ describe("the queue equals its model over any history", () => {
       else if (each.do === "takeBack") {
         const orphans = queue.listOrphans(each.which);
         expect(byId(orphans)).toEqual(byId(model.orphans(each.which).map(leaseOf)));
-        const how = { outcome: "lost", counts: "crashes", delayMs: 0, reason: "gone", costUsd: 0.5 } as const;
+        const how = { outcome: "lost", counter: "crashes", delayMs: 0, reason: "gone", costUsd: 0.5 } as const;
         for (const orphan of orphans) {
           model.putBack(orphan, how);
           expect(transaction(db, (tx) => queue.putBack(tx, orphan, how))).toBe(true);

@@ -59,23 +59,23 @@ export function createChildAgent(
       let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
       let child: AgentProcess | undefined;
       /** Until then its priority is normal, so that a new run does not wait for those in progress. */
-      const onStarted = () => {
+      const endStart = () => {
         if (!timer) return;
         clearTimeout(timer);
         timer = undefined;
         child?.lowerPriority();
         releaseSlot();
       };
-      let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(onStarted, maxStartMs);
+      let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(endStart, maxStartMs);
       try {
         signal.throwIfAborted();
         egress = await openEgress?.();
         const access = accessOf(egress ?? null, rest.means);
         child = await requireStep("the agent's process could not be started", () => start(access));
         const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
-        yield* runOrder(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onStarted });
+        yield* runOrder(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, endStart });
       } finally {
-        onStarted();
+        endStart();
         egress?.close();
       }
     },
@@ -93,7 +93,7 @@ function accessOf(egress: EgressSocket | null, means: Means | null): Access {
 async function* runOrder(
   child: AgentProcess,
   order: Order,
-  { signal, silentCpuMs, onStarted }: { signal: AbortSignal; silentCpuMs: number; onStarted: () => void },
+  { signal, silentCpuMs, endStart }: { signal: AbortSignal; silentCpuMs: number; endStart: () => void },
 ): AsyncGenerator<AgentEvent, void> {
   const reader = child.stdout.getReader();
   const stopController = new AbortController();
@@ -121,7 +121,7 @@ async function* runOrder(
     child.write(`${JSON.stringify(order)}\n`);
     let hasEnded = false;
     for await (const line of linesOf(reader)) {
-      onStarted();
+      endStart();
       stopController.signal.throwIfAborted();
       const answer = parse(line);
       if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer);

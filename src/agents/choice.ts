@@ -19,14 +19,14 @@ export type AgentChoice = {
 /** How long the list of agents is cached: every request that starts a run reads it. */
 const cacheMs = 1_000;
 
-const cached = new WeakMap<Record<string, Agent>, { choices: AgentChoice[]; at: number }>();
+const choicesByAgents = new WeakMap<Record<string, Agent>, { choices: AgentChoice[]; at: number }>();
 
 /** All agents, the default first. They are looked up once a second, because coding agents are installed and updated while the service runs. */
 export function listAgentChoices(agents: Record<string, Agent>): AgentChoice[] {
-  let latest = cached.get(agents);
+  let latest = choicesByAgents.get(agents);
   if (!latest || performance.now() - latest.at > cacheMs) {
     latest = { choices: Object.entries(agents).map(([id, agent]) => toChoice(id, agent)), at: performance.now() };
-    cached.set(agents, latest);
+    choicesByAgents.set(agents, latest);
   }
   return latest.choices;
 }
@@ -37,7 +37,7 @@ const toChoice = (id: string, agent: Agent): AgentChoice => {
   return { id, version, hasModel, providers, lacks, firstRequestTokens, objection: objectionTo(agent) };
 };
 
-/** What keeps an agent from being sent from here, in words; null if nothing does. */
+/** Why an agent cannot be used on this server, in words; null if it can. */
 export function objectionTo(agent: Agent): string | null {
   const missing = agent.preflight().filter(({ isHere }) => !isHere);
   return missing.length === 0 ? null : missing.map(({ what, detail }) => `${what}: ${detail}`).join("; ");

@@ -7,10 +7,10 @@ export type Peer = () => string | undefined;
 const clients = new WeakMap<Request, () => string>();
 
 /**
- * Notes how to find the address of the client of a request, because few requests need it. With `trustsProxy`, it is the last address in
+ * Remembers how to find the address of the client of a request; it is looked up only when needed, which is rare. With `trustsProxy`, it is the last address in
  * `X-Forwarded-For`, if the peer has a private address: otherwise anyone could choose their own.
  */
-export function noteClient(request: Request, peer: Peer, trustsProxy: boolean): void {
+export function trackClient(request: Request, peer: Peer, trustsProxy: boolean): void {
   clients.set(request, () => {
     const address = peer() ?? "127.0.0.1";
     const forwardedFor = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
@@ -34,5 +34,5 @@ export function networkOf(address: string): string {
 }
 
 /** An address in its usual form. */
-export const shortAddress = (address: string): string =>
+export const normalizeAddress = (address: string): string =>
   ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;

@@ -24,7 +24,7 @@ export type Lease = {
 /** How an attempt ended whose job is queued again, and the counter to increase; null for a release. */
 export type Requeue = {
   outcome: (typeof returnOutcomes)[number];
-  counts: "spent" | "faults" | "crashes" | null;
+  counter: "spent" | "faults" | "crashes" | null;
   delayMs: number;
   reason: string;
   costUsd: number | null;
@@ -97,12 +97,12 @@ export const settleJob = (ctx: Context, _tx: Tx, { id, attempt }: Lease, { state
 
 /** Requeues a job after `delayMs`; 0: immediately, even if the clock is set back. */
 export function requeueJob(ctx: Context, _tx: Tx, { id, attempt }: Lease, change: Requeue): boolean {
-  const { outcome, counts, delayMs, reason, costUsd } = change;
+  const { outcome, counter, delayMs, reason, costUsd } = change;
   const { keepAttempt, requeue } = statements(ctx.db);
   const now = ctx.now();
   if (keepAttempt.run(now, outcome, reason, costUsd, id, attempt).changes === 0) return false;
   const availableAt = delayMs > 0 ? now + Math.ceil(delayMs) : 0;
-  const increments = (["spent", "faults", "crashes"] as const).map((counter) => (counts === counter ? 1 : 0));
+  const increments = (["spent", "faults", "crashes"] as const).map((each) => (each === counter ? 1 : 0));
   requeue.run(availableAt, reason, ...increments, id, attempt);
   return true;
 }

@@ -55,25 +55,25 @@ export function requeueLostJob(settlement: Settlement, tx: Tx, lease: Lease): bo
   const { backoffMs = defaultBackoff } = settlement;
   const delayMs = lease.crashes === 0 ? 0 : Math.min(backoffMs(lease.crashes), maxCrashPauseMs);
   const reason = "the process running the job exited";
-  return requeue(settlement, tx, lease, { outcome: "lost", counts: "crashes", delayMs, reason });
+  return requeue(settlement, tx, lease, { outcome: "lost", counter: "crashes", delayMs, reason });
 }
 
 /** Requeues a job after a failed attempt, or fails it if it may not be retried again. */
 export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, failure: JobFailure): boolean {
   const { backoffMs = defaultBackoff, maxRetryAfterMs = defaultMaxRetryAfterMs } = settlement;
-  const counts = failure.retry === "fault" ? "faults" : "spent";
-  const earlier = counts === "faults" ? lease.faults : lease.spent;
-  const max = counts === "faults" ? maxFaults : lease.maxAttempts;
-  if (failure.retry === "never" || earlier + 1 >= max) return failJob(settlement, tx, lease, failure);
-  const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(earlier + 1));
-  return requeue(settlement, tx, lease, { outcome: "retried", counts, delayMs, reason: failure.message });
+  const counter = failure.retry === "fault" ? "faults" : "spent";
+  const earlierFailures = counter === "faults" ? lease.faults : lease.spent;
+  const maxFailures = counter === "faults" ? maxFaults : lease.maxAttempts;
+  if (failure.retry === "never" || earlierFailures + 1 >= maxFailures) return failJob(settlement, tx, lease, failure);
+  const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(earlierFailures + 1));
+  return requeue(settlement, tx, lease, { outcome: "retried", counter, delayMs, reason: failure.message });
 }
 
 /** Requeues a job of a service that stops, without using an attempt. */
 export const releaseJob = (settlement: Settlement, tx: Tx, lease: Lease): boolean =>
   requeue(settlement, tx, lease, {
     outcome: "released",
-    counts: null,
+    counter: null,
     delayMs: 0,
     reason: "the service was shut down",
   });

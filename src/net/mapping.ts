@@ -127,7 +127,7 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
   }
   return {
     toHost: (url) => (find(url)?.target ?? url).host,
-    toMappedUrlWithoutTokens: toMappedUrlWithoutTokens,
+    toMappedUrlWithoutTokens,
     toMappedUrl(url) {
       const real = toMappedUrlWithoutTokens(url);
       const query = find(url)?.query ?? [];

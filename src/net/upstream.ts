@@ -91,10 +91,10 @@ export function objectionTo(address: string, allow: readonly AllowRule[]): strin
 }
 
 /** A fetch over a unix socket. The host of the URL is ignored. `onAnswer` sees each response first. */
-export const viaSocket = (unix: string, onAnswer: (response: Response) => void): typeof fetch => {
+export const viaSocket = (unix: string, onAnswer?: (response: Response) => void): typeof fetch => {
   const send = async (url: string | URL | Request, init?: RequestInit) => {
     const response = await fetch(url, { ...init, unix, ...{ timeout: false } });
-    onAnswer(response);
+    onAnswer?.(response);
     return response;
   };
   return Object.assign(send, { preconnect: fetch.preconnect });

@@ -17,7 +17,7 @@ const headBytes = 64 * 1024;
 type Proxy = { egress: Egress; folder: string };
 
 /** The folders of a run: its workspace, and one for everything else that it stores. */
-type RunFolders = { workspace: string; own: string };
+type RunFolders = { workspace: string; storage: string };
 
 type Machine = ReturnType<typeof openMachine>;
 
@@ -37,14 +37,14 @@ function openMachine(
       (browser) => !("missing" in browser),
     ),
     openProxy: once(async () => {
-      const opened = await startProxy(now, operatorHosts);
-      proxy = opened;
-      return opened;
+      const startedProxy = await startProxy(now, operatorHosts);
+      proxy = startedProxy;
+      return startedProxy;
     }),
     /** null: none was needed. */
     findProxy: () => proxy,
     /** Folders of the next runs. Processes that wait for them have access to them already, most likely to the last ones. */
-    prepared: [] as RunFolders[],
+    nextRunFolders: [] as RunFolders[],
   };
 }
 
@@ -61,8 +61,8 @@ export function createLocalExecutor(...options: Parameters<typeof openMachine>) 
     /** The folders of one of the next runs with a sandbox. */
     async openFolders(): Promise<string[]> {
       const folders = await makeFolders(machine);
-      machine.prepared.push(folders);
-      return [folders.workspace, folders.own];
+      machine.nextRunFolders.push(folders);
+      return [folders.workspace, folders.storage];
     },
     /** Does what the first run would have to wait for. That run reports errors. */
     prepare: (): void => void machine.findBrowser().catch(() => {}),
@@ -91,12 +91,12 @@ async function startProxy(now: () => number, operatorHosts: readonly string[]): 
 async function makeFolders({ folder, openProxy }: Machine): Promise<RunFolders> {
   const home = (await openProxy()).folder;
   if (folder) mkdirSync(folder, { recursive: true, mode: 0o700 });
-  return { workspace: mkdtempSync(resolve(folder ?? home, "run-")), own: mkdtempSync(resolve(home, "agent-")) };
+  return { workspace: mkdtempSync(resolve(folder ?? home, "run-")), storage: mkdtempSync(resolve(home, "agent-")) };
 }
 
-async function closeMachine({ prepared, findProxy }: Machine): Promise<void> {
+async function closeMachine({ nextRunFolders, findProxy }: Machine): Promise<void> {
   const proxy = findProxy();
-  await Promise.all(prepared.splice(0).flatMap(({ workspace, own }) => [remove(workspace), remove(own)]));
+  await Promise.all(nextRunFolders.splice(0).flatMap(({ workspace, storage }) => [remove(workspace), remove(storage)]));
   await proxy?.egress.close();
   if (proxy) await remove(proxy.folder);
 }
@@ -163,8 +163,8 @@ async function openSandbox(
   { hide, onEgress }: SessionHooks,
 ): Promise<Resources> {
   const { egress } = await machine.openProxy();
-  const { workspace, own } = machine.prepared.pop() ?? (await makeFolders(machine));
-  const terms = {
+  const { workspace, storage } = machine.nextRunFolders.pop() ?? (await makeFolders(machine));
+  const commonRun = {
     ...addressesOf(task),
     mcpUrls: mcpUrlsOf(task.workspace),
     urlMap: task.urlMap,
@@ -172,7 +172,7 @@ async function openSandbox(
     onEvent: onEgress,
   };
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
-  const setupHosts = [...terms.addresses, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
+  const setupHosts = [...commonRun.addresses, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
   const sessions: EgressSession[] = [];
   const open = (run: EgressRun) => {
     const session = egress.open(run);
@@ -182,21 +182,21 @@ async function openSandbox(
   };
   return {
     sandbox: {
-      ...{ workspace: { path: workspace, holder: null }, folder: own },
-      egress: open({ ...terms, limits: { requests, bytesOut } }),
-      archive: await storeArchive(join(own, "archive.tar.gz"), archive),
-      skillsArchive: await storeArchive(join(own, "skills.tar.gz"), skillsArchive),
+      ...{ workspace: { path: workspace, holder: null }, folder: storage },
+      egress: open({ ...commonRun, limits: { requests, bytesOut } }),
+      archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
+      skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),
       // Requests of the setup are not the agent's.
-      setup: task.workspace ? open({ ...terms, addresses: setupHosts, onEvent: () => {} }) : null,
+      setup: task.workspace ? open({ ...commonRun, addresses: setupHosts, onEvent: () => {} }) : null,
     },
     browser:
       "missing" in browser
         ? browser
         : // Pages send dozens of requests that the agent didn't make, so they are counted separately.
-          { program: browser.program, egress: open({ ...terms, limits: { bytesOut }, purpose: "page" }) },
+          { program: browser.program, egress: open({ ...commonRun, limits: { bytesOut }, purpose: "page" }) },
     async close() {
       for (const each of sessions) each.close();
-      await Promise.all([remove(workspace), remove(own)]);
+      await Promise.all([remove(workspace), remove(storage)]);
     },
   };
 }

@@ -16,7 +16,7 @@ export type Comparand = {
   scope: Scope | null;
 };
 
-/** The scope of a report in comparisons: a goal that a judge left unclear was tested, but not proven. */
+/** The scope of a report in comparisons. If a judge could not decide whether the goal was met, the run still counts as one whose goal was tested. */
 export const comparedScope = ({ scope, judge }: { scope: Scope; judge: string | null }): Scope =>
   scope === "conduct_only" && judge !== null ? "goal" : scope;
 
@@ -66,6 +66,6 @@ const agentFields: Difference["field"][] = ["agent", "agentVersion", "model", "c
 export const isAgentDifference = ({ field, before, after }: Difference): boolean =>
   agentFields.includes(field) && before.length === 1 && after.length === 1;
 
-/** For example `model: openai/gpt-5 against anthropic/claude-opus-4-8`. */
+/** For example `model: openai/gpt-5 vs. anthropic/claude-opus-4-8`. */
 export const describeDifference = ({ field, before, after }: Difference): string =>
   `${field}: ${[...new Set([...before, ...after])].join(" vs. ")}`;

@@ -14,10 +14,10 @@ const maxRuns = 2000;
 type Series = Pick<ScoreDay, "agent" | "version" | "contextDigest" | "model" | "methodology" | "scope">;
 
 /**
- * One point per evaluation of a prompt with one agent, version, context, model and methodology: its published live runs, oldest first.
- * `isOwn`: whether an evaluation without a report belongs to them.
+ * One point per evaluation of a prompt with one agent, version, context, model and methodology, oldest first. Only published and failed runs without a
+ * urlMap count. `isWithinSeries`: whether an evaluation without a report, from this time, belongs to the series.
  */
-export function evaluationsOf(
+export function listEvaluationPoints(
   { db }: Context,
   org: OrgId,
   promptId: string,
@@ -64,8 +64,8 @@ export function evaluationsOf(
   const isSameScope = (scope: ScoreDay["scope"]) =>
     comparedScope({ scope, judge: series.methodology.judge }) === series.scope;
   // If the list was truncated, some runs of the oldest evaluation may be missing.
-  const isCut = rows.length > maxRuns;
-  const evaluations = (isCut ? groups.slice(0, -1) : groups).flatMap(([id, evalRuns]): typeof groups => {
+  const isTruncated = rows.length > maxRuns;
+  const evaluations = (isTruncated ? groups.slice(0, -1) : groups).flatMap(([id, evalRuns]): typeof groups => {
     const seriesRuns = evalRuns.filter(
       ({ report, version, contextDigest }) =>
         report === null ||
@@ -75,11 +75,11 @@ export function evaluationsOf(
           contextDigest === series.contextDigest),
     );
     const isGraded = seriesRuns.some(({ report }) => report !== null);
-    const isLost = evalRuns.every(({ report, at }) => report === null && isWithinSeries(at));
-    return isGraded || isLost ? [[id, seriesRuns]] : [];
+    const hasOnlyUngradedRuns = evalRuns.every(({ report, at }) => report === null && isWithinSeries(at));
+    return isGraded || hasOnlyUngradedRuns ? [[id, seriesRuns]] : [];
   });
   const shown = evaluations.slice(0, maxPoints);
-  const oldest = shown.at(-1)?.[1].at(-1) ?? (isCut ? rows.at(-1) : undefined);
+  const oldestRun = shown.at(-1)?.[1].at(-1) ?? (isTruncated ? rows.at(-1) : undefined);
   return {
     points: shown
       .map(([evalRequestId, evalRuns]) => ({
@@ -89,6 +89,6 @@ export function evaluationsOf(
         ...summarizeRuns(evalRuns),
       }))
       .reverse(),
-    nextUntil: oldest && (isCut || shown.length < evaluations.length) ? toIso(oldest.at) : null,
+    nextUntil: oldestRun && (isTruncated || shown.length < evaluations.length) ? toIso(oldestRun.at) : null,
   };
 }

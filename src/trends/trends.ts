@@ -11,7 +11,7 @@ import { daysOfMainAgent, readScoreDays, type ScoreDay } from "../reports/score-
 import { Nullable, OneOf, toInstant, toIso } from "../schema.ts";
 import { mean } from "../stats/estimates.ts";
 import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
-import { evaluationsOf } from "./evaluation-points.ts";
+import { listEvaluationPoints } from "./evaluation-points.ts";
 import { Points, pointsOf } from "./points.ts";
 
 const intervals = ["day", "week", "month", "eval"] as const;
@@ -153,7 +153,7 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
     const [day] = days;
     const isWithinSeries = (at: number) => at >= from && at < to;
     return interval === "eval" && day
-      ? evaluationsOf(ctx, org, ids[0] as string, day, [start, end], maxPoints, isWithinSeries)
+      ? listEvaluationPoints(ctx, org, ids[0] as string, day, [start, end], maxPoints, isWithinSeries)
       : {
           points: pointsOf(
             startOf,

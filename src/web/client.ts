@@ -8,17 +8,17 @@ const goKeys = new Map([...document.querySelectorAll<HTMLAnchorElement>("a[data-
 
 document.documentElement.classList.add("live");
 
-let isGoing = false;
+let isGoPressed = false;
 
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  if (isGoing) {
-    isGoing = false;
+  if (isGoPressed) {
+    isGoPressed = false;
     goKeys.get(`g ${event.key}`)?.click();
-  } else if (event.key === "g") isGoing = true;
+  } else if (event.key === "g") isGoPressed = true;
   else if (event.key === "/") {
     const search = document.querySelector<HTMLInputElement>('input[type="search"]');
     if (search) {
@@ -70,19 +70,19 @@ document.addEventListener("submit", (event) => {
 });
 
 // Shows a notice while a live page has lost its event stream, and reconnects.
-const lost = Object.assign(document.createElement("p"), { id: "connection", className: "notice bad" });
-lost.setAttribute("role", "alert");
+const connectionNotice = Object.assign(document.createElement("p"), { id: "connection", className: "notice bad" });
+connectionNotice.setAttribute("role", "alert");
 const showConnectionLost = (source: Element, status?: number) => {
-  lost.textContent =
+  connectionNotice.textContent =
     status === 401
       ? "You’re signed out, and this page may be out of date. Reload it to sign in."
       : "Connection lost. Reconnecting… Data may be out of date.";
-  if (source.isConnected && !lost.isConnected) document.querySelector("main")?.prepend(lost);
+  if (source.isConnected && !connectionNotice.isConnected) document.querySelector("main")?.prepend(connectionNotice);
 };
 document.addEventListener("htmx:sse:error", ({ target, detail }: Event & { detail?: { status?: number } }) => {
   if (target instanceof Element) showConnectionLost(target, detail?.status);
 });
-document.addEventListener("htmx:sse:after:connection", () => lost.remove());
+document.addEventListener("htmx:sse:after:connection", () => connectionNotice.remove());
 // htmx does not retry a stream that never opened.
 document.addEventListener("htmx:error", ({ target: source }) => {
   const path = source instanceof Element ? source.getAttribute("hx-sse:connect") : null;
@@ -92,12 +92,12 @@ document.addEventListener("htmx:error", ({ target: source }) => {
 });
 
 // The server does not see the fragment: an event that is not on this page is loaded by its number.
-const session = document.querySelector<HTMLElement>("[data-session]")?.dataset.session;
-const aimAtEvent = () => {
+const sessionPath = document.querySelector<HTMLElement>("[data-session]")?.dataset.session;
+const loadLinkedEvent = () => {
   const [, seq] = /^#e(\d{1,9})$/.exec(location.hash) ?? [];
-  if (session === undefined || seq === undefined || document.getElementById(`e${seq}`)) return;
+  if (sessionPath === undefined || seq === undefined || document.getElementById(`e${seq}`)) return;
   const from = `?fromSeq=${Math.max(0, Number(seq) - 3)}`;
-  if (location.search !== from) location.replace(session + from + location.hash);
+  if (location.search !== from) location.replace(sessionPath + from + location.hash);
 };
 /** Opens the element that the URL links to. Browsers only open the elements around it. */
 const openTarget = () => {
@@ -108,10 +108,10 @@ const openTarget = () => {
   target?.scrollIntoView();
 };
 addEventListener("hashchange", () => {
-  aimAtEvent();
+  loadLinkedEvent();
   openTarget();
 });
-aimAtEvent();
+loadLinkedEvent();
 openTarget();
 
 // A live timeline follows its newest row until the reader pauses it.
@@ -134,16 +134,16 @@ document.addEventListener("input", ({ target }) => {
 });
 
 // Buttons over a list with checkboxes work for as many as `data-select` allows, such as 2-10.
-const countAllSelected = () => {
+const updateSelectionButtons = () => {
   for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-select]")) {
     const [min = 0, max = 0] = (button.dataset.select ?? "").split("-").map(Number);
     const count = button.form?.querySelectorAll("input[type=checkbox]:checked").length ?? 0;
     button.disabled = count < min || count > max;
   }
 };
-document.addEventListener("change", countAllSelected);
-document.addEventListener("htmx:after:settle", countAllSelected);
-countAllSelected();
+document.addEventListener("change", updateSelectionButtons);
+document.addEventListener("htmx:after:settle", updateSelectionButtons);
+updateSelectionButtons();
 
 // Empty fields of a filter stay out of the URL.
 document.addEventListener("formdata", ({ target, formData }) => {

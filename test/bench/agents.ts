@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { presetFilesOf, settingsOf } from "../../src/agents/coding/mcp-servers.ts";
-import { toText } from "../../src/agents/coding/preset.ts";
+import { argsAndEnvOf, presetFilesOf } from "../../src/agents/coding/mcp-servers.ts";
+import { fillAsText } from "../../src/agents/coding/preset.ts";
 import { presets } from "../../src/agents/coding/presets.ts";
 import { findProgram } from "../../src/agents/coding/program.ts";
 import { lowerPriority } from "../../src/agents/priority.ts";
@@ -57,9 +57,9 @@ function createBare(modelUrl: string, folder: () => string) {
       mkdirSync(join(home, dirname(path)), { recursive: true });
       writeFileSync(join(home, path), content.replace(`${modelUrl}/openai/v1`, `${modelUrl}/v1`));
     }
-    const { args, env } = settingsOf(preset, {});
-    const filled = Object.entries(env).map(([name, value]) => [name, toText(value, values)]);
-    const child = Bun.spawn([...program, ...args.map((arg) => toText(arg, values))], {
+    const { args, env } = argsAndEnvOf(preset, {});
+    const filled = Object.entries(env).map(([name, value]) => [name, fillAsText(value, values)]);
+    const child = Bun.spawn([...program, ...args.map((arg) => fillAsText(arg, values))], {
       cwd: home,
       detached: true,
       env: { PATH, HOME: home, ...Object.fromEntries(filled) },

@@ -23,7 +23,7 @@ import {
   thought,
   toCall,
   toResult,
-  unfinished,
+  unfinishedResult,
 } from "./streams/stream.ts";
 
 /** evald's names for the protocol's kinds of tools; other tools keep their own names. */
@@ -39,7 +39,7 @@ const authRequired = -32_000;
 
 /** Runs one prompt over the Agent Client Protocol. Every permission is granted, and nobody can answer questions. */
 export async function converse(
-  box: SandboxProcess,
+  agentProcess: SandboxProcess,
   task: Task,
   reporter: SessionReporter,
   fillGaps: (event: AgentEvent) => Promise<AgentEvent>,
@@ -51,7 +51,7 @@ export async function converse(
       for (const event of events) report(reporter, await fillGaps(event));
     });
   };
-  const { readable, writable, ended } = toStream(box, reporter);
+  const { readable, writable, ended } = toStream(agentProcess, reporter);
   const app = client({ name: "evald" })
     .onRequest(methods.client.session.requestPermission, object, ({ params }) => {
       const call = { ...object(params.toolCall), sessionUpdate: "tool_call_update", status: "in_progress" };
@@ -74,12 +74,12 @@ export async function converse(
     const outcome = await Promise.race([prompt(), ended.then(() => null)]);
     await reporting;
     for (const kind of state.unknown) reporter.unknownKinds.add(kind);
-    return outcome ?? unfinished;
+    return outcome ?? unfinishedResult;
   } catch (error) {
     // A connection that ends during a request fails it; how the process exited is the better reason.
     await reporting;
     if (error instanceof AgentFailure) throw error;
-    if (!(error instanceof RequestError)) return unfinished;
+    if (!(error instanceof RequestError)) return unfinishedResult;
     const reasons = [error.message, text(object(error.data).message) || text(object(error.data).details)];
     const reason = reasons.filter(Boolean).join(": ");
     return { isEnded: true, text: null, error: { status: statusIn(reason), message: reason }, claimedUsd: null };
@@ -130,9 +130,9 @@ function grantPermission(params: Fields) {
 }
 
 /** Messages over stdio; invalid ones are skipped and reported. */
-function toStream(box: SandboxProcess, reporter: SessionReporter) {
+function toStream(agentProcess: SandboxProcess, reporter: SessionReporter) {
   const end = Promise.withResolvers<void>();
-  const lines = linesOf(box.stdout);
+  const lines = linesOf(agentProcess.stdout);
   const readable = new ReadableStream<AnyMessage>({
     async pull(stream) {
       for (;;) {
@@ -153,8 +153,8 @@ function toStream(box: SandboxProcess, reporter: SessionReporter) {
   const writable = new WritableStream<AnyMessage>({
     async write(outgoing) {
       try {
-        box.stdin.write(`${JSON.stringify(outgoing)}\n`);
-        await box.stdin.flush();
+        agentProcess.stdin.write(`${JSON.stringify(outgoing)}\n`);
+        await agentProcess.stdin.flush();
       } catch {
         // Exited: its stdout ends as well.
       }

@@ -14,7 +14,14 @@ import { parseCopilotLine } from "./streams/copilot.ts";
 import { parseGeminiLine } from "./streams/gemini.ts";
 import { parseOpencodeLine } from "./streams/opencode.ts";
 import { parsePiLine } from "./streams/pi.ts";
-import { exitCodeIn, type LineParser, type StreamResult, startStream, toResult, unfinished } from "./streams/stream.ts";
+import {
+  createStreamState,
+  exitCodeIn,
+  type LineParser,
+  type StreamResult,
+  toResult,
+  unfinishedResult,
+} from "./streams/stream.ts";
 
 /** Parsers of JSON line streams. */
 export const lineParsers: Record<Exclude<StreamFormat, "acp" | "none">, LineParser> = {
@@ -26,7 +33,7 @@ export const lineParsers: Record<Exclude<StreamFormat, "acp" | "none">, LinePars
   pi: parsePiLine,
 };
 
-export type Outcome = StreamResult & { exitCode: number; limit: LimitHit | null; stderr: string };
+export type ProgramResult = StreamResult & { exitCode: number; limit: LimitHit | null; stderr: string };
 
 /** How long to wait for the agent's next model call, which contains the complete result. */
 const nextCallMs = 2_000;
@@ -35,28 +42,30 @@ const maxAnswerChars = 16_000;
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
 export async function readOutput(
   format: StreamFormat,
-  box: SandboxProcess,
+  agentProcess: SandboxProcess,
   task: Task,
   reporter: SessionReporter,
   record: ModelRecord,
 ): Promise<StreamResult> {
   if (format === "acp") {
     const { converse } = await import("./acp.ts");
-    return converse(box, task, reporter, createGapFiller(record));
+    return converse(agentProcess, task, reporter, createGapFiller(record));
   }
   try {
-    box.stdin.write(toPrompt(task));
-    await box.stdin.end();
+    agentProcess.stdin.write(toPrompt(task));
+    await agentProcess.stdin.end();
   } catch {
     // If the process exits before reading, its exit code says why.
   }
-  return format === "none" ? readText(box.stdout) : readLines(lineParsers[format], box.stdout, reporter, record);
+  return format === "none"
+    ? readText(agentProcess.stdout)
+    : readLines(lineParsers[format], agentProcess.stdout, reporter, record);
 }
 
 async function readText(stdout: ReadableStream<Uint8Array>): Promise<StreamResult> {
   let text = "";
   for await (const line of linesOf(stdout)) text = `${text}${line ?? ""}\n`.slice(-maxAnswerChars);
-  return { ...unfinished, text: text.trim() || null };
+  return { ...unfinishedResult, text: text.trim() || null };
 }
 
 async function readLines(
@@ -66,7 +75,7 @@ async function readLines(
   record: ModelRecord,
 ): Promise<StreamResult> {
   const fillGaps = createGapFiller(record);
-  const state = startStream();
+  const state = createStreamState();
   for await (const line of linesOf(stdout)) {
     if (line?.trim() === "") continue;
     const fields = line === null ? null : parseObject(line);
@@ -78,7 +87,7 @@ async function readLines(
     if (state.end) break;
   }
   for (const kind of state.unknown) reporter.unknownKinds.add(kind);
-  return state.end ? { ...state.end, isEnded: true } : unfinished;
+  return state.end ? { ...state.end, isEnded: true } : unfinishedResult;
 }
 
 /** Adds to results what the stream omits but the model got: the exit code of a command, the text of a page. */

@@ -1,6 +1,6 @@
 import type { McpServer as AcpServer } from "@agentclientprotocol/sdk";
 import type { McpServer } from "../task.ts";
-import { type McpSettings, type Preset, type TemplateValues, toText } from "./preset.ts";
+import { fillAsText, type McpSettings, type Preset, type TemplateValues } from "./preset.ts";
 
 type Servers = Record<string, McpServer>;
 
@@ -45,7 +45,7 @@ const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers
   }),
 };
 
-/** Tables of a TOML file. JSON texts without control characters are TOML texts. `inheritedVariables`: variables that servers inherit. */
+/** Codex's settings of MCP servers in TOML, where strings and arrays are written as in JSON. `inheritedVariables`: variables that Codex passes to the servers. */
 function toToml(servers: Servers, inheritedVariables: string[]): string {
   const tables = Object.entries(servers).map(([name, { url, command, args = [], env }]) => {
     const lines =
@@ -63,7 +63,7 @@ function toToml(servers: Servers, inheritedVariables: string[]): string {
   return `\n${tables.join("\n\n")}\n`;
 }
 
-/** Codex passes only these variables of its own to MCP servers. */
+/** MCP servers need these variables to reach the network, and Codex passes only those that its settings name. */
 const networkVariables =
   "HTTP_PROXY HTTPS_PROXY http_proxy https_proxy NO_PROXY no_proxy NODE_OPTIONS EVALD_ROUTES SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE".split(
     " ",
@@ -76,7 +76,9 @@ export function presetFilesOf(
   servers: Servers,
   variables: string[],
 ): Record<string, string> {
-  const files = Object.fromEntries(Object.entries(preset.files).map(([path, text]) => [path, toText(text, values)]));
+  const files = Object.fromEntries(
+    Object.entries(preset.files).map(([path, text]) => [path, fillAsText(text, values)]),
+  );
   const { mcp } = preset;
   if (!mcp || Object.keys(servers).length === 0) return files;
   const presetFile = files[mcp.file];
@@ -87,7 +89,7 @@ export function presetFilesOf(
 }
 
 /** The arguments and variables of a preset for a run with MCP servers or none. */
-export function settingsOf({ mcp, args, env }: Preset, servers: Servers) {
+export function argsAndEnvOf({ mcp, args, env }: Preset, servers: Servers) {
   if (Object.keys(servers).length === 0) return { args, env };
   return { args: [...args, ...(mcp?.args ?? [])], env: { ...env, ...mcp?.env } };
 }

@@ -1,7 +1,7 @@
 import type { CustomAgent, StreamFormat } from "../../config/custom-agents.ts";
 import type { ModelProvider } from "../../config/model-settings.ts";
 
-/** Text or JSON in which `{name}` is replaced by a value of the run; see `fill`. */
+/** Text or JSON in which `{name}` is replaced by a value of the run; see `TemplateValues`. */
 export type Template = string | number | boolean | null | Template[] | { [name: string]: Template };
 
 /** How an agent gets its MCP servers. */
@@ -28,7 +28,7 @@ export type Preset = {
   triedVersions: readonly string[];
   /** Name of the program on PATH, or its absolute path. */
   command: string;
-  /** The npm package that contains the program; null: any. */
+  /** The npm package that contains the program; null: the operator added the agent, with a program of any origin. */
   packageName: string | null;
   /** Glob of the native program among the installed packages, if the program on PATH is only a launcher. */
   native?: string;
@@ -71,7 +71,7 @@ function fillTemplate(template: Template, values: TemplateValues): Template {
 }
 
 /** A filled template as text: strings as they are, anything else as JSON. */
-export const toText = (template: Template, values: TemplateValues): string => {
+export const fillAsText = (template: Template, values: TemplateValues): string => {
   const filled = fillTemplate(template, values);
   return typeof filled === "string" ? filled : JSON.stringify(filled);
 };

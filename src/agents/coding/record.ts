@@ -11,12 +11,14 @@ export type ModelRecord = {
   results: Map<string, string>;
   /** Calls whose result the model hasn't got yet. */
   pending: Map<string, ModelCall>;
-  unnamedCount: number;
+  /** Number of calls so far that the protocol gave no ID. */
+  callsWithoutId: number;
   /** The last answer of the model, if it calls no tool. */
   lastAnswer: string | null;
   /** Why the last model call failed; null if it succeeded. */
-  refusal: { status: number; message: string } | null;
+  lastFailure: { status: number; message: string } | null;
   isOverBudget: boolean;
+  /** Resolves when the main conversation sends its next request. */
   nextRequest: PromiseWithResolvers<void>;
   hooks: Hooks;
   close(): Promise<void>;
@@ -30,20 +32,28 @@ type Hooks = ModelHooks & { onRequest: (body: Fields) => void };
 const hopByHopHeaders = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
 const maxErrorChars = 64 * 1024;
 
-/** Listens on its own socket in front of the gateway's, and reads what passes, unchanged. */
+/** Starts a proxy in front of the gateway, on a socket of its own. It forwards everything unchanged and records the main conversation. */
 export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
-  const send = viaSocket(gatewaySocket, () => {});
+  const send = viaSocket(gatewaySocket);
   const { folder, socketPath } = makeSocketFolder("gateway");
   const toClosedResponse = () => new Response("the model gateway was closed", { status: 502 });
   const server = Bun.serve({
     unix: socketPath,
+    // Typed for TCP only, but unix sockets also close idle connections without it.
     ...({ idleTimeout: 0 } as object),
     fetch: (request) => forward(record, send, request).catch(toClosedResponse),
     error: toClosedResponse,
   });
   const record: ModelRecord = {
-    ...{ socketPath, hooks, results: new Map(), pending: new Map(), unnamedCount: 0 },
-    ...{ lastAnswer: null, refusal: null, isOverBudget: false, nextRequest: Promise.withResolvers() },
+    socketPath,
+    results: new Map(),
+    pending: new Map(),
+    callsWithoutId: 0,
+    lastAnswer: null,
+    lastFailure: null,
+    isOverBudget: false,
+    nextRequest: Promise.withResolvers(),
+    hooks,
     async close() {
       await server.stop(true);
       rmSync(folder, { recursive: true, force: true });
@@ -74,11 +84,11 @@ async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, 
   const { status, body } = response;
   if (status >= 400) {
     const error = (await response.text()).slice(0, maxErrorChars);
-    record.refusal = { status, message: messageIn(error) };
+    record.lastFailure = { status, message: messageIn(error) };
     record.isOverBudget ||= status === 402;
     return new Response(error, { status, headers: response.headers });
   }
-  record.refusal = null;
+  record.lastFailure = null;
   if (!isMainConversation || !body) return response;
   const answer = createAnswerReader(reader, /^text\/event-stream/i.test(response.headers.get("content-type") ?? ""));
   const copyToAnswer = new TransformStream<Uint8Array, Uint8Array>({
@@ -110,7 +120,7 @@ function addResults(record: ModelRecord, modelResults: ModelResult[]): void {
 function addAnswer(record: ModelRecord, { text, calls }: ModelAnswer): void {
   record.lastAnswer = calls.length > 0 ? null : text.trim() || null;
   for (const { id, ...rest } of calls) {
-    const call = { ...rest, id: id || `call ${++record.unnamedCount}` };
+    const call = { ...rest, id: id || `call ${++record.callsWithoutId}` };
     record.pending.set(call.id, call);
     record.hooks.onCall(call);
   }

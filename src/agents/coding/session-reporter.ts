@@ -14,7 +14,9 @@ export type SessionReporter = {
   mcpPrefixes: McpPrefix[];
   send: (event: AgentEvent) => void;
   callCount: number;
+  /** IDs of the calls without a result so far. */
   openCalls: Set<string>;
+  /** Resolves when the agent reports its next call. */
   nextCall: PromiseWithResolvers<void>;
   /** Tools that were called through another one, by the ID of the call. */
   innerTools: Map<string, string>;
@@ -27,8 +29,15 @@ export const startReporter = (
   mcpPrefixes: McpPrefix[],
   send: (event: AgentEvent) => void,
 ): SessionReporter => ({
-  ...{ preset, mcpPrefixes, send, callCount: 0, openCalls: new Set(), nextCall: Promise.withResolvers() },
-  ...{ innerTools: new Map(), unreadable: null, unknownKinds: new Set() },
+  preset,
+  mcpPrefixes,
+  send,
+  callCount: 0,
+  openCalls: new Set(),
+  nextCall: Promise.withResolvers(),
+  innerTools: new Map(),
+  unreadable: null,
+  unknownKinds: new Set(),
 });
 
 /** Reports an event of the agent. */

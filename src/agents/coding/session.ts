@@ -6,10 +6,10 @@ import { bridgePorts } from "../sandbox/bridge.ts";
 import { runSandboxed, type SandboxProcess } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
-import { type Outcome, readOutput } from "./agent-output.ts";
+import { type ProgramResult, readOutput } from "./agent-output.ts";
 import { createContextDetector } from "./context-detector.ts";
-import { mcpPrefixesOf, presetFilesOf, settingsOf } from "./mcp-servers.ts";
-import { isTried, type Preset, type TemplateValues, toText } from "./preset.ts";
+import { argsAndEnvOf, mcpPrefixesOf, presetFilesOf } from "./mcp-servers.ts";
+import { fillAsText, isTried, type Preset, type TemplateValues } from "./preset.ts";
 import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
 import { type ModelRecord, startRecord } from "./record.ts";
 import { report, reportModelCalls, reportUnreadable, type SessionReporter, startReporter } from "./session-reporter.ts";
@@ -73,7 +73,7 @@ export async function runSession(
       openCall,
     });
     const run = toSandboxRun(preset, installed, values, task);
-    const box = await requireStep(`${preset.name} could not be started`, () =>
+    const agentProcess = await requireStep(`${preset.name} could not be started`, () =>
       runSandboxed({
         ...run,
         workspace: sandbox.workspace,
@@ -82,12 +82,12 @@ export async function runSession(
         signal,
       }),
     );
-    const outcome = await readUntilEnd(preset, box, task, record, reporter);
+    const result = await readUntilEnd(preset, agentProcess, task, record, reporter);
     signal.throwIfAborted();
     reportUnreadable(reporter);
-    const ending = toEnding(preset, outcome, record, reporter.callCount);
-    if (outcome.claimedUsd !== null)
-      send({ type: "milestone", name: "agent_usage", detail: { costUsd: outcome.claimedUsd } });
+    const ending = toEnding(preset, result, record, reporter.callCount);
+    if (result.claimedUsd !== null)
+      send({ type: "milestone", name: "agent_usage", detail: { costUsd: result.claimedUsd } });
     await reportWorkspaceDiff(session, sandbox);
     send({ type: "end", ...(await decideEnding(ending, session)) });
   } finally {
@@ -142,9 +142,11 @@ function toSandboxRun(
 ) {
   const { mcpServers = {}, env: variables = {} } = workspace;
   const files = Object.entries(presetFilesOf(preset, values, mcpServers, Object.keys(variables))).flat();
-  const settings = settingsOf(preset, mcpServers);
-  const args = settings.args.map((arg) => toText(arg, values));
-  const env = Object.fromEntries(Object.entries(settings.env).map(([name, value]) => [name, toText(value, values)]));
+  const settings = argsAndEnvOf(preset, mcpServers);
+  const args = settings.args.map((arg) => fillAsText(arg, values));
+  const env = Object.fromEntries(
+    Object.entries(settings.env).map(([name, value]) => [name, fillAsText(value, values)]),
+  );
   return {
     argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
     env: { PATH: `${programBinFolder}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...variables, ...env },
@@ -155,31 +157,31 @@ function toSandboxRun(
 /** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
 async function readUntilEnd(
   preset: Preset,
-  box: SandboxProcess,
+  agentProcess: SandboxProcess,
   task: Task,
   record: ModelRecord,
   reporter: SessionReporter,
-): Promise<Outcome> {
-  const stderr = tailOf(box.stderr, stderrChars);
+): Promise<ProgramResult> {
+  const stderr = tailOf(agentProcess.stderr, stderrChars);
   try {
-    const result = await readOutput(preset.stream, box, task, reporter, record);
-    if (result.isEnded) box.kill();
-    const { exitCode, limit } = await box.ended;
+    const result = await readOutput(preset.stream, agentProcess, task, reporter, record);
+    if (result.isEnded) agentProcess.kill();
+    const { exitCode, limit } = await agentProcess.ended;
     if (limit) report(reporter, { type: "limit", ...limit });
     return { ...result, exitCode, limit, stderr: stderr.text() };
   } finally {
-    box.kill();
-    await box.ended;
+    agentProcess.kill();
+    await agentProcess.ended;
     await stderr.ended;
   }
 }
 
 /** What the end of the process means for the session. Throws an AgentFailure if there is nothing to grade. */
-function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls: number): Ending {
-  const { isEnded, text, error, exitCode, limit, stderr } = outcome;
-  const { refusal } = record;
+function toEnding({ name }: Preset, result: ProgramResult, record: ModelRecord, calls: number): Ending {
+  const { isEnded, text, error, exitCode, limit, stderr } = result;
+  const { lastFailure } = record;
   if (record.isOverBudget) {
-    const reason = refusal?.message ?? "it used up its model budget";
+    const reason = lastFailure?.message ?? "it used up its model budget";
     if (calls === 0) throw new AgentFailure("budget", `${reason} before ${name} called a tool`);
     return { outcome: "goal_not_met", reason: `The run reached a limit: ${reason}.` };
   }
@@ -188,11 +190,11 @@ function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls
     throw new AgentFailure("budget", description);
   }
   if (error) {
-    const status = refusal?.status ?? error.status;
+    const status = lastFailure?.status ?? error.status;
     const cause =
       status === 401 || status === 403 ? "credentials" : status !== null ? "infrastructure" : "agent_crashed";
     const retryable = status !== null && (status === 429 || status >= 500);
-    const reason = (refusal?.message ?? error.message).slice(0, 500);
+    const reason = (lastFailure?.message ?? error.message).slice(0, 500);
     throw new AgentFailure(cause, `${name} stopped with an error: ${reason}`, { retryable });
   }
   const answer = (text ?? "").trim() || record.lastAnswer;

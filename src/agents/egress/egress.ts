@@ -59,14 +59,14 @@ type Sender = { policy: EgressPolicy; callId: string | null };
 /** The user name of clients outside a tool call. */
 const anyUser = "run";
 
-/** Hosts of the run, except package registries: any of them may be the product. */
-function productHosts({ addresses, docsAddresses }: EgressRun): (hostname: string) => boolean {
+/** Matches the hosts that the run names, because any of them may be the product. Package registries are allowed, but not matched. */
+function productHostMatcher({ addresses, docsAddresses }: EgressRun): (hostname: string) => boolean {
   const hosts = [...addresses, ...docsAddresses].flatMap((address) => URL.parse(address)?.hostname ?? []);
   return (hostname) => hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
 }
 
-/** The URLs of MCP servers, with those below them and those where their clients look for a way to sign in. */
-function mcpServersOf({ mcpUrls = [] }: EgressRun): (url: URL) => boolean {
+/** Matches the URLs of MCP servers, those below them, and those where their clients look for a way to sign in. */
+function mcpUrlMatcher({ mcpUrls = [] }: EgressRun): (url: URL) => boolean {
   const servers = mcpUrls.flatMap((address) => URL.parse(address) ?? []);
   return ({ origin, pathname }) =>
     servers.some(
@@ -162,14 +162,14 @@ function toPolicy(run: EgressRun, { operatorHosts, lookup, now }: Options): Egre
     limits,
     hosts: run.anyHost ? everyHost : createHostList({ ...run, operatorHosts }),
     mapping: createMapping(run.urlMap),
-    addresses: createAddressPolicy(run.allowPrivate),
+    addressPolicy: createAddressPolicy(run.allowPrivate),
     slots: createSlots(limits.concurrent),
     lookup: lookup ?? ((hostname) => dns.lookup(hostname, { all: true })),
     now,
     end: new AbortController(),
     purpose: run.purpose ?? "task",
-    isProduct: productHosts(run),
-    isMcp: mcpServersOf(run),
+    isProduct: productHostMatcher(run),
+    isMcp: mcpUrlMatcher(run),
     onEvent: run.onEvent,
     usage: { requests: 0, bytesOut: 0, bytesIn: 0 },
   };

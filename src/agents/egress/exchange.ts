@@ -26,7 +26,7 @@ export type EgressPolicy = {
   limits: EgressLimits;
   hosts: HostList;
   mapping: Mapping;
-  addresses: AddressPolicy;
+  addressPolicy: AddressPolicy;
   slots: Slots;
   lookup: Lookup;
   now: () => number;

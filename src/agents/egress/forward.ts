@@ -12,7 +12,7 @@ import { createTextSample } from "./response-text.ts";
 /** A new connection for each request, because a kept-alive connection was authorized for another one. */
 const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
-/** Forwards a request with an absolute URL, after the urlMap, and its response. It may ask for another protocol, such as a WebSocket. */
+/** Forwards a request with an absolute URL, after the urlMap, and its response. The request may ask to change the protocol, such as to a WebSocket. */
 export async function forwardRequest(policy: EgressPolicy, client: Client, callId: string | null): Promise<void> {
   const { headers, url: address = "", method = "GET" } = client.request;
   const url = /^https?:\/\//i.test(address) ? URL.parse(address) : null;
@@ -25,7 +25,7 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     exchange.mappedUrl = policy.mapping.toMappedUrlWithoutTokens(url)?.href ?? null;
     if (!mapped) requirePermission(policy, url);
     const target = mapped ?? url;
-    const addresses = await resolve(target, policy.addresses, policy.lookup, exchange.signal);
+    const addresses = await resolve(target, policy.addressPolicy, policy.lookup, exchange.signal);
     exchange.signal.throwIfAborted();
     const agent = agents[target.protocol as keyof typeof agents];
     const sent = { ...toRequestHeaders(headers, policy.token), ...framingHeaders(client) };

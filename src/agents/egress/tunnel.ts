@@ -25,7 +25,7 @@ export async function openTunnelTo(
     const objection = mappingObjection(policy.mapping, url);
     if (objection) throw new GuardError("refused", url.href, objection);
     requirePermission(policy, url);
-    const addresses = await resolve(url, policy.addresses, policy.lookup, exchange.signal);
+    const addresses = await resolve(url, policy.addressPolicy, policy.lookup, exchange.signal);
     const upstream = await dial(url, addresses, exchange.signal);
     socket.write("HTTP/1.1 200 Connection Established\r\n\r\n");
     exchange.status = 200;

@@ -30,7 +30,7 @@ const minOfPart = { inText: 0.2, inHeadings: 0.1 };
 export type Answer = { state: "likely" | "unclear"; sections: Match[]; nearest: Match[]; all: Match[] };
 
 /** Matches the sections against the goal. Matching words don't prove an answer, so `likely` is the strongest result. */
-export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[]; parts: Term[][] }): Answer {
+export function findAnswer(index: SectionIndex, { terms, goalParts }: { terms: Term[]; goalParts: Term[][] }): Answer {
   const matches = rankSections(index);
   const bestMatches = bestOfPages(matches);
   const unclearAnswer: Answer = { state: "unclear", sections: [], nearest: bestMatches, all: matches };
@@ -47,7 +47,11 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
       share + headingShare >= minOfGoal.together &&
       nameShare >= minOwnHeading,
   );
-  const sections = completeMatch ? [completeMatch] : parts.length > 1 ? joinSections(candidates, index, parts) : [];
+  const sections = completeMatch
+    ? [completeMatch]
+    : goalParts.length > 1
+      ? joinSections(candidates, index, goalParts)
+      : [];
   if (sections.length === 0) return unclearAnswer;
   const pages = new Set(sections.map(({ section }) => section.url));
   return {

@@ -1,5 +1,5 @@
 import { type Answer, findAnswer, minReportedShare } from "./answer.ts";
-import { partsOf, type Term, toTerms } from "./goal.ts";
+import { goalPartsOf, type Term, toTerms } from "./goal.ts";
 import { clicksTo } from "./link-graph.ts";
 import { findOtherScript } from "./scripts.ts";
 import { addPage, createSectionIndex, type Match, type SectionIndex, unseenTerms } from "./sections.ts";
@@ -117,7 +117,7 @@ function compareWordings({ task }: Session, pages: ReadPage[], answer: Answer) {
     if (terms.length === 0) return [];
     using index = createSectionIndex(terms);
     for (const page of pages) addPage(index, page);
-    return [toWording(text, findAnswer(index, { terms, parts: partsOf(text) }))];
+    return [toWording(text, findAnswer(index, { terms, goalParts: goalPartsOf(text) }))];
   });
   return [toWording(cut(goal, maxGoal), answer), ...compared];
 }

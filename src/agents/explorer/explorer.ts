@@ -6,7 +6,7 @@ import { conclude } from "./conclusion.ts";
 import { runSuccessChecks } from "./declared.ts";
 import { createFetcher } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
-import { partsOf, toTerms } from "./goal.ts";
+import { goalPartsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
 import { checkLinks, checkLists, correctLinks } from "./links.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
@@ -44,12 +44,14 @@ async function* explore(
     context,
     fetcher: createFetcher(task, context),
     terms: toTerms(goal),
-    parts: partsOf(goal),
+    goalParts: goalPartsOf(goal),
     pages: [],
     surveyed: [],
     listings: [],
     graph: new Map(),
-    origins: new Set([...task.startUrls, ...Object.keys(task.urlMap)].flatMap(originOf)),
+    origins: new Set(
+      [...task.startUrls, ...Object.keys(task.urlMap)].flatMap((address) => httpOriginOf(address) ?? []),
+    ),
     nextId: () => `t${++ids}`,
   };
   const words = session.terms.map(({ word }) => word);
@@ -67,19 +69,19 @@ async function* explore(
   );
   using index = createSectionIndex(session.terms);
   const frontier = createFrontier(session.terms, session.origins, (term) => rarityOf(term, index));
-  const ended = yield* walk(session, frontier, index);
+  const searchEnd = yield* walk(session, frontier, index);
   const verdict = yield* runSuccessChecks(session);
   const testedKeys = new Set<string>();
   yield* checkPages(session, session.pages, testedKeys);
   yield* checkSites(session);
-  yield* ofSurvey(surveySite(session, frontier, index));
-  yield* conclude(session, index, ended);
-  yield* ofSurvey(checkPages(session, session.surveyed, testedKeys));
-  yield* ofSurvey(checkLists(session, testedKeys));
+  yield* markAsSurvey(surveySite(session, frontier, index));
+  yield* conclude(session, index, searchEnd);
+  yield* markAsSurvey(checkPages(session, session.surveyed, testedKeys));
+  yield* markAsSurvey(checkLists(session, testedKeys));
   yield* checkPrerequisites(session, index);
-  const contracts = yield* checkApiDescriptions(session);
-  yield* checkApiSamples(session, session.pages, contracts);
-  yield* ofSurvey(checkApiSamples(session, session.surveyed, contracts));
+  const apiDescriptions = yield* checkApiDescriptions(session);
+  yield* checkApiSamples(session, session.pages, apiDescriptions);
+  yield* markAsSurvey(checkApiSamples(session, session.surveyed, apiDescriptions));
   yield* correctLinks(session);
   const limit = session.fetcher.firstLimit;
   if (limit) yield { type: "limit", ...limit };
@@ -92,9 +94,10 @@ async function* checkPages(session: Session, pages: ReadPage[], testedKeys: Set<
   yield* checkLinks(session, pages, testedKeys);
 }
 
-async function* ofSurvey(steps: Steps): Steps {
+/** Marks events as those of the survey, which comes after the search for the answer. */
+async function* markAsSurvey(steps: Steps): Steps {
   for await (const event of steps) yield { ...event, phase: "survey" };
 }
 
-const originOf = (address: string) =>
-  URL.canParse(address) && /^https?:/i.test(address) ? new URL(address).origin : [];
+const httpOriginOf = (address: string): string | null =>
+  URL.canParse(address) && /^https?:/i.test(address) ? new URL(address).origin : null;

@@ -98,7 +98,7 @@ function findStem(word: string): string {
 export const toStems = (text: string): string[] => toWords(text).map(toStem);
 
 /** The terms of each thing that a goal requires, joined by a comma or words like "and" and "then": at least two each. */
-export function partsOf(goal: string): Term[][] {
+export function goalPartsOf(goal: string): Term[][] {
   const parts = goal.split(/[,;]\s|\n|\s(?:and|then|und|dann|et|puis|y|e|und)\s|、|并|和/i);
   return parts.map(toTerms).filter((terms) => terms.length >= 2);
 }

@@ -37,8 +37,8 @@ type Answer = { target: Target; fetchResult: FetchResult };
 type Finding = { target: Target; state: "alive" | "bad" | "unknown"; reason: string; pageProblem?: PageProblem };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
-export async function* checkLinks(session: Session, from: ReadPage[], tested: Set<string>): Steps {
-  const pages = from.filter(({ problem }) => problem === null);
+export async function* checkLinks(session: Session, readPages: ReadPage[], tested: Set<string>): Steps {
+  const pages = readPages.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
   const links = pages.flatMap((page) =>
     page.links.map(({ url, text }) => ({
@@ -49,7 +49,7 @@ export async function* checkLinks(session: Session, from: ReadPage[], tested: Se
   );
   yield* useTool(session, "check_links", { pages: pages.length }, async (log) => {
     // Links from survey pages to other sites aren't worth the wait.
-    const maxOthers = from === session.pages ? maxOtherSiteTargets : 0;
+    const maxOthers = readPages === session.surveyed ? 0 : maxOtherSiteTargets;
     const { checks, output } = await testLinks(session, links, tested, maxOthers, log);
     return { ok: true, output, checks: [...checks, ...checkAnchors(session, pages)], value: undefined };
   });
@@ -179,7 +179,7 @@ async function testTarget(session: Session, target: Target, log: Log): Promise<A
   return { target, fetchResult: isUnclear ? await fetchUrl(fetcher, request, log) : head };
 }
 
-/** Parses pages, so it runs after all requests: otherwise their response times would include it. */
+/** Parses pages of the site itself, so it runs after all requests to it: otherwise their response times would include it. */
 const toFinding = ({ target, fetchResult }: Answer): Finding => ({ target, ...judge(target, fetchResult) });
 
 function judge(target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {

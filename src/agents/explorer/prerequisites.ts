@@ -26,7 +26,7 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
         ({ name, what }) => what === "variable" || readablePages.filter((other) => imports(other, name)).length > 1,
       )
       .map((need) =>
-        judge(
+        toPrerequisiteCheck(
           page,
           need,
           readablePages.some((other) => explains(other, need)),
@@ -89,7 +89,7 @@ function explains({ markdown, samples, headings }: ReadPage, { name, what }: Nee
 
 const withoutSamples = (markdown: string) => markdown.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "");
 
-function judge(page: ReadPage, { name, what, line }: Need, isExplained: boolean): Check {
+function toPrerequisiteCheck(page: ReadPage, { name, what, line }: Need, isExplained: boolean): Check {
   const base = { id: "prerequisite-explained", group: "page", subject: `${page.url} ${name}`, url: page.url } as const;
   const subject = what === "package" ? `how to install “${name}”` : `where “${name}” comes from`;
   if (isExplained)

@@ -5,11 +5,11 @@ import { isReadable, type Page, readPage } from "../page.ts";
 import { type FetchFailureKind, type FetchResult, fetchUrl, findRefusal, readerAccept } from "./fetching.ts";
 import { cut, errorEvent, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
-/** Result of opening a URL. `page` is set if there was something to read, even with problems. */
+/** Result of opening a URL. `page` is set if there was something to read, even with problems; `fetchFailure` if there was no response. */
 export type OpenResult =
-  | { page: ReadPage; status: number; miss: null }
-  | { page: null; status: number; miss: null; message: string; retryAfterMs?: number | null }
-  | { page: null; status: null; miss: FetchFailureKind; message: string };
+  | { page: ReadPage; status: number; fetchFailure: null }
+  | { page: null; status: number; fetchFailure: null; message: string; retryAfterMs?: number | null }
+  | { page: null; status: null; fetchFailure: FetchFailureKind; message: string };
 
 const pages = new WeakMap<FetchResult, Page>();
 
@@ -29,9 +29,9 @@ export function pageIn(fetchResult: FetchResult): Page | null {
 }
 
 const excerptLength = 2000;
-/** Not a failure: the URL must not be requested. */
-const ownChoice = new Set<FetchFailureKind>(["cut", "disallowed", "refused"]);
-const transient = new Set<FetchFailureKind>(["dns", "unreachable", "timeout", "tls", "protocol"]);
+/** The explorer itself decides not to request the URL, so the docs are not to blame. */
+const skipKinds = new Set<FetchFailureKind>(["cut", "disallowed", "refused"]);
+const transientKinds = new Set<FetchFailureKind>(["dns", "unreachable", "timeout", "tls", "protocol"]);
 
 /** Opens a URL like an agent: prefers Markdown and accepts HTML. Adds pages to `session.pages`. */
 export async function* openPage(
@@ -46,12 +46,12 @@ export async function* openPage(
       refusal ?? (await fetchUrl(fetcher, { ...request, accept: readerAccept, purpose: "task" }, log));
     if (!fetchResult.ok) {
       const { kind, message } = fetchResult;
-      const laterEvents = ownChoice.has(kind) ? [] : [errorEvent("fetch_page", message, url, transient.has(kind))];
+      const laterEvents = skipKinds.has(kind) ? [] : [errorEvent("fetch_page", message, url, transientKinds.has(kind))];
       return {
         ok: false,
         output: { url, error: kind, message },
         laterEvents,
-        value: { page: null, status: null, miss: kind, message },
+        value: { page: null, status: null, fetchFailure: kind, message },
       };
     }
     const { status, redirects } = fetchResult.response;
@@ -70,7 +70,7 @@ export async function* openPage(
         ok: false,
         output: { url, status },
         laterEvents,
-        value: { page: null, status, miss: null, message, retryAfterMs },
+        value: { page: null, status, fetchFailure: null, message, retryAfterMs },
       };
     }
     const parsedPage = pageIn(fetchResult);
@@ -79,7 +79,7 @@ export async function* openPage(
       return {
         ok: false,
         output: { url, status, contentType: fetchResult.contentType },
-        value: { page: null, status, miss: null, message },
+        value: { page: null, status, fetchFailure: null, message },
       };
     }
     const page: ReadPage = {
@@ -87,11 +87,11 @@ export async function* openPage(
       addresses: [...new Set([url.replace(/#.*$/s, ""), ...redirects, finalUrl])],
     };
     session.pages.push(page);
-    return { ok: page.problem === null, ...describe(url, page), value: { page, status, miss: null } };
+    return { ok: page.problem === null, ...describePage(url, page), value: { page, status, fetchFailure: null } };
   });
 }
 
-function describe(url: string, page: ReadPage): { output: Record<string, unknown>; laterEvents: AgentEvent[] } {
+function describePage(url: string, page: ReadPage): { output: Record<string, unknown>; laterEvents: AgentEvent[] } {
   const output = {
     url,
     ...(page.url !== url && { answeredBy: page.url }),
@@ -126,7 +126,7 @@ function describe(url: string, page: ReadPage): { output: Record<string, unknown
 }
 
 /** Whether a page with the same text was read under another URL. */
-export function readBefore(session: Session, page: ReadPage): boolean {
+export function wasReadBefore(session: Session, page: ReadPage): boolean {
   const key = pageKey(page.url);
   return session.pages.some(
     (other) =>

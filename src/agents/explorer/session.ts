@@ -26,7 +26,7 @@ export type ToolSession = { task: Task; context: AgentContext; fetcher: Fetcher;
 export type Session = ToolSession & {
   terms: Term[];
   /** The terms of each thing that the goal requires. */
-  parts: Term[][];
+  goalParts: Term[][];
   /** In reading order, including pages with problems. */
   pages: ReadPage[];
   /** Pages read by the survey after the search; none of them is in `pages`. */

@@ -6,7 +6,7 @@ import { findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { addToGraph } from "./link-graph.ts";
 import { readSiteListings } from "./map.ts";
-import { type OpenResult, openPage, readBefore } from "./reading.ts";
+import { type OpenResult, openPage, wasReadBefore } from "./reading.ts";
 import { addPage, fitByHeading, type SectionIndex } from "./sections.ts";
 import { cut, type ReadPage, type SearchEnd, type Session, type Steps, thoughtEvent } from "./session.ts";
 
@@ -36,7 +36,7 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
       session.origins.add(new URL(result.page.url).origin);
       yield* digest(session, frontier, index, result.page);
     }
-    if (result.miss === "cut") break;
+    if (result.fetchFailure === "cut") break;
   }
   failIfNothingAnswered(starts);
   return starts;
@@ -47,14 +47,18 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
  * error page or a redirect loop is a response, so it becomes a finding.
  */
 function failIfNothingAnswered(starts: Start[]): void {
-  const tried = starts.filter(({ result }) => result.miss !== "cut");
-  const broken = tried.filter(({ result: { miss, status } }) =>
-    miss === null ? isTemporary(status) : miss !== "redirect",
+  const tried = starts.filter(({ result }) => result.fetchFailure !== "cut");
+  const broken = tried.filter(({ result: { fetchFailure, status } }) =>
+    fetchFailure === null ? isTemporary(status) : fetchFailure !== "redirect",
   );
   if (tried.length === 0 || broken.length < tried.length) return;
   const retryable = broken.some(
-    ({ result: { miss, status } }) =>
-      isTemporary(status) || miss === "dns" || miss === "unreachable" || miss === "timeout" || miss === "tls",
+    ({ result: { fetchFailure, status } }) =>
+      isTemporary(status) ||
+      fetchFailure === "dns" ||
+      fetchFailure === "unreachable" ||
+      fetchFailure === "timeout" ||
+      fetchFailure === "tls",
   );
   // All of them are retried, so wait as long as the longest Retry-After.
   const retryAfterMs = Math.max(
@@ -71,11 +75,11 @@ function failIfKeptFromAll({ pages }: Session, starts: Start[]): void {
   if (refused && pages.length === 0) throw unreadable(refused, starts.length - 1);
 }
 
-const wasRefused = ({ result }: Start) => result.miss === "refused";
+const wasRefused = ({ result }: Start) => result.fetchFailure === "refused";
 
 function unreadable({ url, result }: Start, others: number, again?: AgentFailure["options"]): AgentFailure {
   const why = result.page === null ? result.message : `${url} returned status ${result.status}`;
-  const message = result.miss === "refused" ? `${url} is not allowed: ${why}` : why;
+  const message = result.fetchFailure === "refused" ? `${url} is not allowed: ${why}` : why;
   const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
   return new AgentFailure("infrastructure", `${message.replace(/\.$/, "")}.${more}`, again);
 }
@@ -124,10 +128,10 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
     const { url, provenance, foundOn } = next;
     best = 0;
     const result = yield* openPage(session, { url, provenance, foundOn });
-    if (result.miss === "cut") return fetcher.firstLimit?.limit ?? "requests";
+    if (result.fetchFailure === "cut") return fetcher.firstLimit?.limit ?? "requests";
     if (!result.page) continue;
     frontier.exclude(result.page.url);
-    if (readBefore(session, result.page)) {
+    if (wasReadBefore(session, result.page)) {
       pages.splice(pages.indexOf(result.page), 1);
       yield { type: "milestone", name: "page_repeated", detail: { url: result.page.url } };
       continue;

@@ -168,7 +168,7 @@ const createRemoteTransport = (
 /** A command that speaks MCP over stdio, in a sandbox with the workspace. It runs until the session ends. */
 async function startLocalServer({ command = "", args = [], env = {} }: McpServer, options: Options) {
   const { task, sandbox, openRelay, signal } = options;
-  const box = runSandboxed({
+  const serverProcess = runSandboxed({
     argv: ["sh", "-c", 'mkdir -p "$HOME" && exec "$@"', "sh", command, ...args],
     workspace: sandbox.workspace,
     env: { HOME: "/workspace/.home", ...task.workspace?.env, ...env },
@@ -176,14 +176,14 @@ async function startLocalServer({ command = "", args = [], env = {} }: McpServer
     limits: task.limits,
     signal,
   });
-  return { transport: createStdioTransport(box), stderr: tailOf(box.stderr, stderrChars).text };
+  return { transport: createStdioTransport(serverProcess), stderr: tailOf(serverProcess.stderr, stderrChars).text };
 }
 
 /** Messages over the stdio of a command. Servers may also print other lines, which are reported as errors. */
-function createStdioTransport(box: SandboxProcess): Transport {
+function createStdioTransport(serverProcess: SandboxProcess): Transport {
   const lines = new ReadBuffer();
   const read = async () => {
-    for await (const bytes of box.stdout) {
+    for await (const bytes of serverProcess.stdout) {
       lines.append(Buffer.from(bytes));
       for (let message = nextMessage(lines, transport); message !== null; message = nextMessage(lines, transport))
         transport.onmessage?.(message);
@@ -196,12 +196,12 @@ function createStdioTransport(box: SandboxProcess): Transport {
         .finally(() => transport.onclose?.());
     },
     async send(message) {
-      box.stdin.write(serializeMessage(message));
-      await box.stdin.flush();
+      serverProcess.stdin.write(serializeMessage(message));
+      await serverProcess.stdin.flush();
     },
     async close() {
-      box.kill();
-      await box.ended;
+      serverProcess.kill();
+      await serverProcess.ended;
     },
   };
   return transport;

@@ -12,15 +12,15 @@ type Props = {
   name: string;
   label: string;
   /** Label of the empty option. Without it a value is always selected. */
-  all?: string;
+  allLabel?: string;
   value?: string;
   children: (readonly [value: string, label: string])[];
 };
 
 /** A select in a filter toolbar. */
-export const Choice = ({ name, label, all, value, children }: Props) => (
+export const Choice = ({ name, label, allLabel, value, children }: Props) => (
   <select name={name} aria-label={label}>
-    {all !== undefined && <option value="">{all}</option>}
+    {allLabel !== undefined && <option value="">{allLabel}</option>}
     {children.map(([each, label]) => (
       <option key={each} value={each} selected={each === value}>
         {label}
@@ -35,23 +35,24 @@ type FilterProps = {
   part?: string;
   trigger?: string;
   /** Label of the link that clears the filters; false to hide it. */
-  all?: string | false;
+  clearLabel?: string | false;
   /** The order of the list, which filtering keeps. */
   sort?: string;
   children: ComponentChildren;
 };
 
 /** The filter form above a list. */
-export const Filter = ({ action, part, trigger = "change", all = false, sort, children }: FilterProps) => (
-  <form class="toolbar filters" method="get" action={action} {...(part && replacing(action, part, trigger))}>
+export const Filter = ({ action, part, trigger = "change", clearLabel = false, sort, children }: FilterProps) => (
+  <form class="toolbar filters" method="get" action={action} {...(part && replacePartOn(action, part, trigger))}>
     {children}
     {sort !== undefined && <input type="hidden" name="sort" value={sort} />}
     <button type="submit">Filter</button>
-    {all && <a href={action}>{all}</a>}
+    {clearLabel && <a href={action}>{clearLabel}</a>}
   </form>
 );
 
-const replacing = (action: string, part: string, trigger: string) => ({
+/** Loads only the part again at each `trigger`, instead of the whole page. */
+const replacePartOn = (action: string, part: string, trigger: string) => ({
   "hx-get": action,
   "hx-trigger": trigger,
   "hx-target": `#${part}`,

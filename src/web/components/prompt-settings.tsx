@@ -13,18 +13,18 @@ type Props = {
   prompt: Prompt;
   providerName: string | null;
   /** The agents that an evaluation would use now. */
-  sends: string;
+  agentNames: string;
 };
 
 /** The settings of a prompt, its public badge, and how to run it over REST. */
-export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, sends }: Props) => (
+export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, agentNames }: Props) => (
   <section aria-labelledby="settings">
     <h2 id="settings">Settings</h2>
     <dl class="facts narrow">
       {prompt.agents ? (
-        <Fact name="Agents">{sends}</Fact>
+        <Fact name="Agents">{agentNames}</Fact>
       ) : (
-        <Fact name="Agent">{prompt.agent ?? `${sends} (default)`}</Fact>
+        <Fact name="Agent">{prompt.agent ?? `${agentNames} (default)`}</Fact>
       )}
       {prompt.model && !prompt.agents && <Fact name="Model">{prompt.model}</Fact>}
       <Fact name="Runs per evaluation">{prompt.runsPerEval ?? 1}</Fact>

@@ -14,7 +14,7 @@ import { FirstAndLast, Time } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
 import { FrictionTabs, State } from "./friction.tsx";
 
-export const fieldShown = 50;
+export const fieldFrictionPerPage = 50;
 
 type ListProps = PageProps & {
   friction: Paged<FieldFriction>;
@@ -46,16 +46,16 @@ export function FieldFrictionPage({ site, site: { base }, viewer, friction, quer
       ) : (
         <>
           <Filter action={here} part="field-list">
-            <Choice name="verified" label="Verification" all="All reports" value={verified}>
+            <Choice name="verified" label="Verification" allLabel="All reports" value={verified}>
               {[
                 ["false", "Unverified"],
                 ["true", "Also hit by runs"],
               ]}
             </Choice>
-            <Choice name="state" label="State" all="All states" value={state}>
+            <Choice name="state" label="State" allLabel="All states" value={state}>
               {fieldStates.map((each) => [each, capitalize(each)])}
             </Choice>
-            <Choice name="category" label="Category" all="All categories" value={category}>
+            <Choice name="category" label="Category" allLabel="All categories" value={category}>
               {frictionCategories.map((each) => [each, capitalize(humanize(each))])}
             </Choice>
           </Filter>
@@ -70,7 +70,7 @@ export function FieldFrictionPage({ site, site: { base }, viewer, friction, quer
             <Pager
               links={offsetLinks(
                 {
-                  ...{ offset, total: friction.total, perPage: fieldShown },
+                  ...{ offset, total: friction.total, perPage: fieldFrictionPerPage },
                   toPage: (to) => toHref(here, { state, verified, category, offset: to }),
                 },
                 ["Newer", "Older"],
@@ -161,7 +161,7 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
         )}
         {friction.reason && <Fact name="Reason">{friction.reason}</Fact>}
       </dl>
-      {may(viewer, "write") && <Change path={base + path} state={state} />}
+      {may(viewer, "write") && <StateForms path={base + path} state={state} />}
       <section>
         <h2>{reports > latest.length ? `Newest ${latest.length} reports` : "Reports"}</h2>
         {latest.map(({ id, tried, happened, agent, createdAt }) => (
@@ -181,7 +181,7 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
   );
 }
 
-const Change = ({ path, state }: { path: string; state: FieldFriction["state"] }) => (
+const StateForms = ({ path, state }: { path: string; state: FieldFriction["state"] }) => (
   <div class="acts">
     {state === "resolved" || state === "dismissed" ? (
       <ButtonForm action={`${path}/state`} name="state" value="open">

@@ -6,7 +6,7 @@ import type { PromptName } from "../components/filter.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import { Time, useTime } from "../components/when.tsx";
 import type { PageProps } from "../viewer.ts";
-import { costText, State, scopeOf } from "./friction.tsx";
+import { costText, State, toScopeQuery } from "./friction.tsx";
 
 type Scope = { promptId?: string; providerId?: string };
 type Props = PageProps & { friction: FrictionDetail; scope: Scope; prompts: PromptName[] };
@@ -26,7 +26,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
       {...{ site, viewer }}
       path={`/friction/${fingerprint}`}
       title={`Friction: ${line(title, 100)}`}
-      crumbs={[{ name: "Friction", path: `/friction?${scopeOf(scope)}` }, { name: line(friction.title, 60) }]}
+      crumbs={[{ name: "Friction", path: `/friction?${toScopeQuery(scope)}` }, { name: line(friction.title, 60) }]}
     >
       <header class={`head severity-${severity}`}>
         <p class="pills">

@@ -37,7 +37,7 @@ export function costText({ points, seconds, usd }: FrictionThing["cost"], seenIn
 export function FrictionPage({ site, site: { base }, viewer, friction, query, prompts, providers, agents }: Props) {
   const here = `${base}/friction`;
   const { promptId, providerId, state, severity, agent, sort, offset = 0 } = query;
-  const shown = { promptId, providerId, state, severity, agent, sort };
+  const linkQuery = { promptId, providerId, state, severity, agent, sort };
   return (
     <Layout site={site} viewer={viewer} path="/friction" title="Friction">
       <div class="toolbar">
@@ -50,40 +50,40 @@ export function FrictionPage({ site, site: { base }, viewer, friction, query, pr
       ) : (
         <>
           <Filter action={here} part="friction-list" sort={query.sort}>
-            <Choice name="of" label="Prompt or provider" all="All prompts" value={promptId ?? providerId}>
+            <Choice name="of" label="Prompt or provider" allLabel="All prompts" value={promptId ?? providerId}>
               {[
                 ...promptChoices(prompts),
                 ...providers.map(({ id, name }) => [id, `All prompts of ${line(name, 60)}`] as const),
               ]}
             </Choice>
-            <Choice name="state" label="State" all="All states" value={query.state}>
+            <Choice name="state" label="State" allLabel="All states" value={query.state}>
               {frictionStates.map((each) => [each, capitalize(each)])}
             </Choice>
-            <Choice name="severity" label="Severity" all="All severities" value={query.severity}>
+            <Choice name="severity" label="Severity" allLabel="All severities" value={query.severity}>
               {severities.map((each) => [each, capitalize(each)])}
             </Choice>
-            <Choice name="agent" label="Agent" all="All agents" value={agent}>
+            <Choice name="agent" label="Agent" allLabel="All agents" value={agent}>
               {agents.map((each) => [each, each])}
             </Choice>
           </Filter>
           <div id="friction-list">
             {friction.items.length === 0 ? (
               <p class="empty">
-                No friction matches these filters. <a href={`${here}?${scopeOf(query)}`}>Clear filters</a>
+                No friction matches these filters. <a href={`${here}?${toScopeQuery(query)}`}>Clear filters</a>
               </p>
             ) : (
               <FrictionTable
                 base={base}
                 friction={friction}
-                scope={scopeOf(query)}
-                sorting={toSorting(here, shown, "-severity")}
+                scope={toScopeQuery(query)}
+                sorting={toSorting(here, linkQuery, "-severity")}
               />
             )}
             <Pager
               links={offsetLinks(
                 {
                   ...{ offset, total: friction.total, perPage: frictionPerPage },
-                  toPage: (to) => toHref(here, { ...shown, offset: to }),
+                  toPage: (to) => toHref(here, { ...linkQuery, offset: to }),
                 },
                 sort === undefined ? ["More severe", "Less severe"] : ["Previous", "Next"],
               )}
@@ -110,8 +110,8 @@ export const FrictionTabs = ({ base, path }: { base: string; path: (typeof tabs)
   </nav>
 );
 
-/** The query string of the prompt or provider. */
-export const scopeOf = ({ promptId, providerId }: { promptId?: string; providerId?: string }): string =>
+/** The query string that selects the prompt or provider. */
+export const toScopeQuery = ({ promptId, providerId }: { promptId?: string; providerId?: string }): string =>
   promptId !== undefined ? `promptId=${promptId}` : providerId !== undefined ? `providerId=${providerId}` : "";
 
 export const State = ({ state }: { state: string }) => <span class={`pill state-${state}`}>{state}</span>;

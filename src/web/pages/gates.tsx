@@ -57,10 +57,10 @@ export function GatesPage({ site, viewer, gates, total, query, prompts, perPage,
       </div>
       {((promptId ?? status) !== undefined || total > 0) && (
         <Filter action={here} part="gates" sort={sort}>
-          <Choice name="promptId" label="Prompt" all="All prompts" value={promptId}>
+          <Choice name="promptId" label="Prompt" allLabel="All prompts" value={promptId}>
             {promptChoices(prompts)}
           </Choice>
-          <Choice name="status" label="Status" all="All statuses" value={status}>
+          <Choice name="status" label="Status" allLabel="All statuses" value={status}>
             {gateStatuses.map((each) => [each, gateLabels[each]])}
           </Choice>
         </Filter>

@@ -19,7 +19,7 @@ type Props = PageProps & {
   prompt: Prompt;
   providerName: string | null;
   /** The agent that a run would use now. */
-  sends: string;
+  agentNames: string;
   latest: Latest | null;
   runs: RunListItem[];
   runCount: number;

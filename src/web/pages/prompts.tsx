@@ -53,11 +53,11 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
             aria-label="Search titles and tasks"
             placeholder="Search titles and tasks"
           />
-          <Choice name="status" label="Status" all="Active and paused" value={status}>
+          <Choice name="status" label="Status" allLabel="Active and paused" value={status}>
             {["active", "paused", "archived", "all"].map((each) => [each, capitalize(each)])}
           </Choice>
           {tags.length > 0 && (
-            <Choice name="tag" label="Tag" all="All tags" value={tag}>
+            <Choice name="tag" label="Tag" allLabel="All tags" value={tag}>
               {tags.map((each) => [each, each])}
             </Choice>
           )}

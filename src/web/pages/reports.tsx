@@ -66,22 +66,22 @@ export function ReportsPage({
       </div>
       {(isFiltered || total > 0) && (
         <Filter action={here} part="reports" sort={query.sort}>
-          <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
+          <Choice name="promptId" label="Prompt" allLabel="All prompts" value={query.promptId}>
             {promptChoices(prompts)}
           </Choice>
-          <Choice name="status" label="Status" all="All statuses" value={query.status}>
+          <Choice name="status" label="Status" allLabel="All statuses" value={query.status}>
             {reportStatuses.map((each) => [each, capitalize(each)])}
           </Choice>
-          <Choice name="outcome" label="Outcome" all="All outcomes" value={query.outcome}>
+          <Choice name="outcome" label="Outcome" allLabel="All outcomes" value={query.outcome}>
             {outcomes.map((each) => [each, outcomeLabels[each]])}
           </Choice>
-          <Choice name="agent" label="Agent" all="All agents" value={query.agent}>
+          <Choice name="agent" label="Agent" allLabel="All agents" value={query.agent}>
             {agents.map((each) => [each, each])}
           </Choice>
-          <Choice name="worst" label="Minimum grade" all="Min grade" value={query.worst}>
+          <Choice name="worst" label="Minimum grade" allLabel="Min grade" value={query.worst}>
             {letters.slice(0, -1).map((each) => [each, `${each} or better`])}
           </Choice>
-          <Choice name="best" label="Maximum grade" all="Max grade" value={query.best}>
+          <Choice name="best" label="Maximum grade" allLabel="Max grade" value={query.best}>
             {letters.slice(1).map((each) => [each, `${each} or worse`])}
           </Choice>
         </Filter>

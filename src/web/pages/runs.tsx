@@ -41,16 +41,16 @@ export function RunsPage(props: Props) {
       </header>
       {prompts.length > 0 && (
         <Filter action={here} part="runs" sort={filter.sort}>
-          <Choice name="promptId" label="Prompt" all="All prompts" value={filter.promptId}>
+          <Choice name="promptId" label="Prompt" allLabel="All prompts" value={filter.promptId}>
             {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
           </Choice>
-          <Choice name="status" label="Status" all="All statuses" value={filter.status}>
+          <Choice name="status" label="Status" allLabel="All statuses" value={filter.status}>
             {runStatuses.map((status) => [status, statusLabels[status]])}
           </Choice>
-          <Choice name="agent" label="Agent" all="All agents" value={filter.agent}>
+          <Choice name="agent" label="Agent" allLabel="All agents" value={filter.agent}>
             {agents.map((agent) => [agent, agent])}
           </Choice>
-          <Choice name="trigger" label="Trigger" all="All triggers" value={filter.trigger}>
+          <Choice name="trigger" label="Trigger" allLabel="All triggers" value={filter.trigger}>
             {triggers.map((trigger) => [trigger, triggerLabels[trigger]])}
           </Choice>
         </Filter>

@@ -160,7 +160,7 @@ function EventFilter({ here, timeline, query }: { here: string; timeline: Timeli
           );
         })}
       </nav>
-      <Filter action={here} all={isFiltered && "Clear filters"}>
+      <Filter action={here} clearLabel={isFiltered && "Clear filters"}>
         {types && <input type="hidden" name="types" value={types} />}
         <input
           type="search"
@@ -170,11 +170,11 @@ function EventFilter({ here, timeline, query }: { here: string; timeline: Timeli
           aria-label="Search events"
           placeholder="Search events"
         />
-        <Choice name="source" label="Source" all="All sources" value={source}>
+        <Choice name="source" label="Source" allLabel="All sources" value={source}>
           {timeline.sources.map(({ name }) => [name, name])}
         </Choice>
         {timeline.tools.length > 0 && (
-          <Choice name="tool" label="Tool" all="All tools" value={tool}>
+          <Choice name="tool" label="Tool" allLabel="All tools" value={tool}>
             {timeline.tools.map(({ name, events }) => [name, `${name} (${formatNumber(events)})`])}
           </Choice>
         )}

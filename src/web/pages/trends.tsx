@@ -51,10 +51,10 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
       </div>
       {prompts.length > 0 && (
         <Filter action={here} part="trends">
-          <Choice name="of" label="Prompt or tag" all="All prompts" value={query.promptId ?? query.tag}>
+          <Choice name="of" label="Prompt or tag" allLabel="All prompts" value={query.promptId ?? query.tag}>
             {[...tags.map((tag) => [tag, `Tag ${tag}`] as const), ...promptChoices(prompts)]}
           </Choice>
-          <Choice name="agent" label="Agent" all="Agent with most runs" value={query.agent}>
+          <Choice name="agent" label="Agent" allLabel="Agent with most runs" value={query.agent}>
             {agents.map((each) => [each, each])}
           </Choice>
           <Choice name="interval" label="Interval" value={query.interval ?? "week"}>

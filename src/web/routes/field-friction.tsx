@@ -7,7 +7,7 @@ import { changeFieldFriction, getFieldFriction, listFieldFriction } from "../../
 import { FieldFrictionChange, fieldFilter } from "../../field/schema.ts";
 import { seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
-import { FieldFrictionDetailPage, FieldFrictionPage, fieldShown } from "../pages/field-friction.tsx";
+import { FieldFrictionDetailPage, FieldFrictionPage, fieldFrictionPerPage } from "../pages/field-friction.tsx";
 import { queryOf } from "../query.ts";
 
 const query = queryOf({
@@ -22,7 +22,7 @@ export const fieldFrictionPages = (ctx: Context) =>
       ({ request, query }) =>
         showPage(ctx, request, (viewer, site) => {
           const { offset = 0, ...filter } = query;
-          const friction = listFieldFriction(ctx, viewer.org, filter, { limit: fieldShown, offset });
+          const friction = listFieldFriction(ctx, viewer.org, filter, { limit: fieldFrictionPerPage, offset });
           return <FieldFrictionPage {...{ site, viewer, friction, query }} />;
         }),
       query,

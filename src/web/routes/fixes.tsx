@@ -8,7 +8,7 @@ import { getReport } from "../../reports/reports.ts";
 import { getRunTask } from "../../runs/runs.ts";
 import { seeOther } from "../page-answers.ts";
 import { submitForm } from "../page-requests.tsx";
-import { checkAgreed } from "./prompts.tsx";
+import { requireCostConsent } from "./prompts.tsx";
 
 const seeFixes = (ctx: Context, slug: string) => seeOther(ctx, `/reports/${slug}#advice`);
 
@@ -18,7 +18,7 @@ export const fixPages = (ctx: Context) =>
     .post("/reports/:slug/done/:fingerprint", ({ request, params }) =>
       submitForm(ctx, request, "run", async (viewer, fields) => {
         const { prompt, run } = getReport(ctx, viewer.org, params.slug);
-        checkAgreed(ctx, viewer.org, prompt.id, fields);
+        requireCostConsent(ctx, viewer.org, prompt.id, fields);
         const { urlMap } = getRunTask(ctx, viewer.org, run.runId);
         const who = { by: viewer.person.name, trigger: "web" as const };
         const input = { promptId: prompt.id, note: fields.get("note") || null, urlMap };

@@ -43,8 +43,8 @@ type ChangeSort = Sort<"change">;
 function changeRank({ latest }: PromptScore): number | null {
   const change = latest?.change;
   if (!change) return null;
-  const clear = change.verdict === "regressed" ? -1 : change.verdict === "improved" ? 1 : 0;
-  return clear * 1000 + change.delta;
+  const direction = change.verdict === "regressed" ? -1 : change.verdict === "improved" ? 1 : 0;
+  return direction * 1000 + change.delta;
 }
 
 const statuses = ["all", ...promptStatuses] as const;
@@ -52,15 +52,15 @@ const statuses = ["all", ...promptStatuses] as const;
 const shownRuns = 10;
 const maxScheduledEvaluations = 6;
 
-type AgentChoice = { agent?: string; model?: string };
+type ChosenAgent = { agent?: string; model?: string };
 
-const agentChoiceIn = (form: URLSearchParams): AgentChoice => ({
+const chosenAgentIn = (form: URLSearchParams): ChosenAgent => ({
   agent: form.get("agent")?.trim() || undefined,
   model: form.get("model")?.trim() || undefined,
 });
 
 /** Estimated cost of a run, to agree to; null if no paid model is used. */
-async function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: AgentChoice = {}): Promise<string | null> {
+async function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: ChosenAgent = {}): Promise<string | null> {
   const estimate = await getEstimate(ctx, org, prompt.id, choice);
   const models = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
   if (models.length === 0) return null;
@@ -80,12 +80,12 @@ async function promptPage(
   const scheduled = { limit: maxScheduledEvaluations, offset: 0 };
   // The chosen agent or model may be the reason for the error.
   const chosenCost =
-    rejected && (await costText(ctx, org, prompt, agentChoiceIn(rejected.values)).catch(() => undefined));
+    rejected && (await costText(ctx, org, prompt, chosenAgentIn(rejected.values)).catch(() => undefined));
   return (
     <PromptPage
       {...{ site, viewer, prompt }}
       providerName={prompt.targetProviderId && getProvider(ctx, org, prompt.targetProviderId).name}
-      sends={agentsOfPrompt(ctx, org, getPromptRow(ctx, org, id))
+      agentNames={agentsOfPrompt(ctx, org, getPromptRow(ctx, org, id))
         .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
         .join(", ")}
       latest={findLatest(ctx, org, prompt.id)}
@@ -105,8 +105,8 @@ async function promptPage(
 }
 
 /** Throws bad_request if the run uses a paid model and the cost was not agreed to. */
-export function checkAgreed(ctx: Context, org: OrgId, id: string, form: URLSearchParams): void {
-  const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, id), agentChoiceIn(form));
+export function requireCostConsent(ctx: Context, org: OrgId, id: string, form: URLSearchParams): void {
+  const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, id), chosenAgentIn(form));
   if (agents.some(({ model }) => model !== null) && !form.has("agreed"))
     throw badRequest("This run uses a paid model. Select the checkbox to accept its cost.");
 }
@@ -121,7 +121,7 @@ function toRunInput(form: URLSearchParams) {
   if (tooLong) throw badRequest(`The variable ${tooLong[0]} must have at most 2000 characters.`);
   const key = form.get("key") ?? "";
   return {
-    ...agentChoiceIn(form),
+    ...chosenAgentIn(form),
     templateArgs: Object.fromEntries(args),
     urlMap: Object.fromEntries(mappedHostsIn(form).map(({ from, to }) => [from, to])),
     runs,
@@ -131,7 +131,7 @@ function toRunInput(form: URLSearchParams) {
   };
 }
 
-/** A page of prompts with their scores. Changes are computed, not stored: all of them are, to sort by them. */
+/** A page of prompts with their scores. Changes are not stored, so to sort by them, those of all prompts are computed. */
 function listPromptScores(
   ctx: Context,
   org: OrgId,
@@ -207,7 +207,7 @@ export const promptPages = (ctx: Context) =>
     .post("/prompts/:promptId/run", ({ request, params }) =>
       submitForm(ctx, request, "run", async (viewer, form, site) => {
         try {
-          checkAgreed(ctx, viewer.org, params.promptId, form);
+          requireCostConsent(ctx, viewer.org, params.promptId, form);
           const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, toRunInput(form));
           return runIds.length === 1
             ? seeChanged(ctx, `/runs/${runIds[0]}`, "runStarted")

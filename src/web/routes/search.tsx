@@ -14,8 +14,8 @@ import { places } from "../places.ts";
 import { queryOf } from "../query.ts";
 import { type Act, may, type Viewer } from "../viewer.ts";
 
-/** Most hits of each kind. */
-const limits = { prompts: 6, withReports: 3, reports: 2, runs: 3, docs: 4 };
+/** Maximum number of hits of each kind. `detailedPrompts`: prompts whose reports, newest run and action are listed too. */
+const limits = { prompts: 6, detailedPrompts: 3, reportsPerPrompt: 2, runs: 3, docs: 4 };
 
 const ownPages = [
   ...places.map(([name, path]) => [name, path] as const),
@@ -37,23 +37,25 @@ const actions: [title: string, path: string, act: Act][] = [
   ["Change the time zone and limits", "/settings", "organization"],
 ];
 
-/** The newest reports and runs of the prompts that match, and those whose ID was given. */
-function thingsOf(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
+/** The prompts that match, with their newest reports and runs, and the reports and runs whose ID or slug was given. */
+function listDataHits(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
   const prompts = listPromptItems(ctx, org, { search: text }, { limit: limits.prompts, offset: 0 }).items;
-  const ofPrompts = prompts.slice(0, limits.withReports).flatMap(({ id }): Hit[] => {
-    const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: limits.reports }).items;
-    const withReports = newest.flatMap(({ report, title, createdAt }) =>
+  const reportAndRunHits = prompts.slice(0, limits.detailedPrompts).flatMap(({ id }): Hit[] => {
+    const newest = listNewestRuns(ctx, org, { promptId: id }, { limit: limits.reportsPerPrompt }).items;
+    const reportHits = newest.flatMap(({ report, title, createdAt }) =>
       report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
     );
-    return [...withReports, ...newest.slice(0, 1).map(toRunHit)];
+    return [...reportHits, ...newest.slice(0, 1).map(toRunHit)];
   });
   const isId = /^[0-9a-f-]{8,36}$/i.test(text);
   return [
     ...(isId ? listRunsByPrefix(ctx, org, text, limits.runs).map(toRunHit) : []),
-    ...(text.includes("-") ? listReportsBySlug(ctx, org, text.toLowerCase(), limits.reports).map(toReportHit) : []),
+    ...(text.includes("-")
+      ? listReportsBySlug(ctx, org, text.toLowerCase(), limits.reportsPerPrompt).map(toReportHit)
+      : []),
     ...prompts.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
     ...(mayRun
-      ? prompts.slice(0, limits.withReports).map(
+      ? prompts.slice(0, limits.detailedPrompts).map(
           (each): Hit => ({
             kind: "Action",
             title: `Run ${titleOf(each)}`,
@@ -61,18 +63,18 @@ function thingsOf(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[
           }),
         )
       : []),
-    ...ofPrompts,
+    ...reportAndRunHits,
   ];
 }
 
-function hitsOf(ctx: Context, viewer: Viewer, text: string): Hit[] {
+function listHits(ctx: Context, viewer: Viewer, text: string): Hit[] {
   const matches = (title: string) =>
     text
       .toLowerCase()
       .split(/\s+/)
       .every((word) => title.toLowerCase().includes(word));
   const hits: Hit[] = [
-    ...(text === "" ? [] : thingsOf(ctx, viewer.org, text, may(viewer, "run"))),
+    ...(text === "" ? [] : listDataHits(ctx, viewer.org, text, may(viewer, "run"))),
     ...[...ownPages, ...(viewer.hasWorkers ? [workersPage] : [])]
       .filter(([title]) => matches(title))
       .map(([title, path]): Hit => ({ kind: "Page", title, path })),
@@ -96,7 +98,7 @@ export const searchPages = (ctx: Context) =>
     ({ request, query: { q = "" } }) =>
       showPage(ctx, request, (viewer, site) => {
         const text = q.trim();
-        const hits = hitsOf(ctx, viewer, text);
+        const hits = listHits(ctx, viewer, text);
         if (request.headers.has("hx-request"))
           return privateAnswer("html", toPart(<Hits {...{ site, hits }} />, viewer));
         return <SearchPage {...{ site, viewer, text, hits }} />;

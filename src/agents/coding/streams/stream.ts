@@ -14,7 +14,7 @@ export type StreamEnd = {
 export type StreamResult = StreamEnd & { isEnded: boolean };
 
 /** The result of a stream in which the agent did not report its end. */
-export const unfinished: StreamResult = { isEnded: false, text: null, error: null, claimedUsd: null };
+export const unfinishedResult: StreamResult = { isEnded: false, text: null, error: null, claimedUsd: null };
 
 /** What a parser remembers between the lines of a stream. */
 export type StreamState = {
@@ -34,7 +34,7 @@ export type StreamState = {
   unknown: Set<string>;
 };
 
-export const startStream = (): StreamState => ({
+export const createStreamState = (): StreamState => ({
   toolNames: new Map(),
   partialMessage: "",
   lastMessage: null,
@@ -88,11 +88,13 @@ const ownName = (name: string, tool: string) => (tool === name ? {} : { ownName:
 /** A tool call by the agent's name for it. `tool`: evald's name, if the agent reports the kind of tool. */
 export function toCall(id: string, name: string, input: unknown, tool = toolOf(name)): AgentEvent {
   const fields = typeof input === "string" ? { input } : object(input);
-  return { type: "tool_call", id, tool, input: boundFields(inputOf(tool, fields)), ...ownName(name, tool) };
+  return { type: "tool_call", id, tool, input: boundFields(normalizeInput(tool, fields)), ...ownName(name, tool) };
 }
 
-function inputOf(tool: string, input: Fields): Fields {
-  if (tool === "run_command") return { ...without(input, "cmd"), command: unwrapped(text(input.command ?? input.cmd)) };
+/** The input with the fields that grading reads: `command`, `url` or `path`, whatever the agent calls them. */
+function normalizeInput(tool: string, input: Fields): Fields {
+  if (tool === "run_command")
+    return { ...without(input, "cmd"), command: unwrapShellCommand(text(input.command ?? input.cmd)) };
   if (tool === "fetch_page") {
     const url = input.url ?? /https?:\/\/[^\s"'<>]+/.exec(text(input.prompt))?.[0];
     return url === undefined ? input : { ...input, url };
@@ -134,7 +136,7 @@ export function toResult(
 }
 
 /** The command passed to a shell, as in `/bin/sh -lc 'ls'`. */
-function unwrapped(command: string): string {
+function unwrapShellCommand(command: string): string {
   const [, quote, inner] = /^\S*\/(?:ba|z|da)?sh -l?c (['"])(.*)\1$/s.exec(command) ?? [];
   if (inner === undefined) return command.replace(/^\S*\/(?:ba|z|da)?sh -l?c (\S+)$/, "$1");
   return quote === "'"
