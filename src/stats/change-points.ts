@@ -1,3 +1,4 @@
+import { cached } from "./distributions.ts";
 import { mean } from "./estimates.ts";
 import { seeded } from "./hypothesis-tests.ts";
 
@@ -13,11 +14,21 @@ const alpha = 0.05;
 const shuffles = 299;
 const maxChanges = 10;
 
+/** Simulated series of one length and autocorrelation. */
+const simulations = 200;
+const correlations = Array.from({ length: 10 }, (_, i) => i / 10);
+/** Lengths of simulated series. A series counts as one of the next shorter length, which assumes slightly more autocorrelation. */
+const simulatedLengths = [10, 12, 14, 17, 20, 25, 30, 40, 50, 70, 100, 140, 200];
+/** The share of simulated series with at most the observed autocorrelation, for the largest autocorrelation that is assumed. */
+const assumedQuantile = 0.2;
+
 /**
  * The positions at which the level of a series changed, in order. The split into two windows (at least 5 values each) whose means differ
- * most, weighted by their sizes, is compared with the best splits of 299 shuffles with a fixed seed, which corrects for testing every
- * position: at most 5 % of series without a change show one. Then each part is tested separately (binary segmentation; Matteson & James,
- * JASA 109 (2014) 334–345, describe the test, here on means).
+ * most, weighted by their sizes and in standard deviations of what is left, is compared with the best splits of 299 series without a
+ * change: a seeded bootstrap that keeps the autocorrelation of the values (P. Bühlmann, Bernoulli 3 (1997) 123–148), because neighboring
+ * values that resemble each other drift without any change. Testing every position is thereby corrected for: at most 5 % of series without
+ * a change show one. Then each part is tested separately (binary segmentation; Matteson & James, JASA 109 (2014) 334–345, describe the test,
+ * here on means).
  */
 export function changePoints(values: number[]): ChangePoint[] {
   const random = seeded(1);
@@ -28,9 +39,7 @@ export function changePoints(values: number[]): ChangePoint[] {
     const window = values.slice(from, to);
     const split = bestSplit(window);
     if (!split) continue;
-    let hits = 0;
-    for (let i = 0; i < shuffles; i++) if ((bestSplit(shuffle(window, random))?.size ?? 0) >= split.size - 1e-9) hits++;
-    const p = (hits + 1) / (shuffles + 1);
+    const p = chanceOf(window, split, random);
     if (p >= alpha) continue;
     const index = from + split.index;
     changes.push({ index, p });
@@ -44,10 +53,100 @@ export function changePoints(values: number[]): ChangePoint[] {
   });
 }
 
-function bestSplit(values: number[]): { index: number; size: number } | null {
+type Split = { index: number; size: number };
+
+/** How often a series without a change, of the same length and autocorrelation, has a split of this size. */
+function chanceOf(values: number[], split: Split, random: () => number): number {
+  const rest = withoutSteps(values);
+  const isExact = rest.every((value) => Math.abs(value) < 1e-9);
+  const correlation = isExact ? 0 : assumedCorrelation(autocorrelationOf(rest), values.length);
+  // Without any noise there is no standard deviation, so the values themselves are shuffled.
+  const innovations = isExact ? values : innovationsOf(rest, correlation);
+  const sizeOf = (series: number[], { size }: Split) =>
+    isExact ? size : size / spreadOf(innovationsOf(withoutSteps(series), correlation));
+  const observed = sizeOf(values, split) - 1e-9;
+  let hits = 0;
+  for (let i = 0; i < shuffles; i++) {
+    const series = accumulate(shuffle(innovations, random), correlation);
+    const best = bestSplit(series);
+    if (best && sizeOf(series, best) >= observed) hits++;
+  }
+  return (hits + 1) / (shuffles + 1);
+}
+
+/** The values less the mean of their part, after the best split and the best one of either side: a series may have several changes. */
+function withoutSteps(values: number[], depth = 2): number[] {
+  const index = depth === 0 ? undefined : bestSplit(values)?.index;
+  if (index === undefined) {
+    const center = mean(values);
+    return values.map((value) => value - center);
+  }
+  return [values.slice(0, index), values.slice(index)].flatMap((side) => withoutSteps(side, depth - 1));
+}
+
+/** The correlation of each value with the one before. */
+function autocorrelationOf(values: number[]): number {
+  const products = values.slice(1).reduce((sum, value, i) => sum + value * (values[i] as number), 0);
+  return products / values.reduce((sum, value) => sum + value * value, 0);
+}
+
+/** What each value adds to its share of the one before, in an autoregression of order 1. */
+const innovationsOf = (values: number[], correlation: number): number[] =>
+  values.map((value, i) =>
+    i === 0 ? value * Math.sqrt(1 - correlation ** 2) : value - correlation * (values[i - 1] as number),
+  );
+
+/** The series with these innovations. */
+function accumulate(innovations: number[], correlation: number): number[] {
+  let last = 0;
+  return innovations.map((value, i) => {
+    last = i === 0 ? value / Math.sqrt(1 - correlation ** 2) : correlation * last + value;
+    return last;
+  });
+}
+
+/** The standard deviation around zero, and never quite zero. */
+const spreadOf = (values: number[]): number =>
+  Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / values.length) + 1e-9;
+
+/**
+ * The autocorrelation to assume of a series whose rest without steps has this one. Removing steps hides most of the
+ * autocorrelation of a short series, so the observed one is compared with simulated series of the same length: the largest autocorrelation
+ * is assumed with which a fifth of them show no more.
+ */
+function assumedCorrelation(observed: number, length: number): number {
+  const quantiles = simulatedCorrelations(simulatedLengths.findLast((each) => each <= length) ?? length);
+  const above = quantiles.findIndex((quantile) => observed <= quantile);
+  if (above === 0) return 0;
+  const [to, low, high] = [correlations[above], quantiles[above - 1] as number, quantiles[above] as number];
+  if (to === undefined) return correlations.at(-1) as number;
+  const from = correlations[above - 1] as number;
+  return from + (to - from) * ((observed - low) / (high - low));
+}
+
+/** By true autocorrelation: the one that a fifth of simulated series of this length show at most. Never falls. */
+const simulatedCorrelations = cached((length) => {
+  const random = seeded(length);
+  let last = Number.NEGATIVE_INFINITY;
+  return correlations.map((correlation) => {
+    const shown = Array.from({ length: simulations }, () => {
+      const innovations = Array.from({ length }, () => standardNormal(random));
+      const series = accumulate(innovations, correlation);
+      return autocorrelationOf(withoutSteps(series));
+    });
+    last = Math.max(last, shown.sort((a, b) => a - b)[Math.floor(assumedQuantile * simulations)] as number);
+    return last;
+  });
+});
+
+/** By the transform of G. E. P. Box and M. E. Muller, Annals of Mathematical Statistics 29 (1958) 610. */
+const standardNormal = (random: () => number): number =>
+  Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+
+function bestSplit(values: number[]): Split | null {
   const n = values.length;
   const center = mean(values);
-  let best: { index: number; size: number } | null = null;
+  let best: Split | null = null;
   let sum = 0;
   for (let index = 1; index <= n - minWindow; index++) {
     sum += (values[index - 1] as number) - center;
