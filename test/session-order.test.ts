@@ -244,7 +244,7 @@ describe("a success check", () => {
         type: "tool_result",
         id: callId,
         tool: "check_declared",
-        ok: true,
+        ok: status === "pass",
         output: { when },
         checks: [check(status, invariant)],
       },
@@ -266,6 +266,7 @@ describe("a success check", () => {
     const grade = gradeSession(productSession(steps));
     expect(grade).toMatchObject({ outcome, scope });
     // The service's own checks don't count as calls of the agent.
-    expect(grade.metrics.toolCalls).toBe(2);
+    expect(grade.metrics).toMatchObject({ toolCalls: 2, errors: 0 });
+    expect(grade.dimensions.map(({ name }) => name)).not.toContain("Error recovery");
   });
 });

@@ -4,6 +4,9 @@ import type { MilestoneName } from "../agents/milestones.ts";
 export type EventOf<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>;
 export type MilestoneOf<Name extends MilestoneName> = Extract<SessionEvent, { type: "milestone"; name: Name }>;
 
+/** The tool name under which the service reports the results of success checks. */
+export const declaredTool = "check_declared";
+
 /** The milestones of one name, in order. */
 export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[], name: Name): MilestoneOf<Name>[] =>
   events.filter((event): event is MilestoneOf<Name> => event.type === "milestone" && event.name === name);

@@ -3,6 +3,7 @@ import type { LinkEdit } from "../agents/milestones.ts";
 import { pageKey } from "../net/page-key.ts";
 import { actionsOf, isRealWork } from "./call-actions.ts";
 import {
+  declaredTool,
   type EventOf,
   type Http,
   hasFailed,
@@ -93,9 +94,6 @@ function isAction(call: EventOf<"tool_call">, hosts: Hosts): boolean {
   if (call.tool === declaredTool || idleTools.includes(call.tool) || speakingTools.includes(call.tool)) return false;
   return isRealWork(actionsOf(call, []), hosts.isProduct);
 }
-
-/** The tool name under which the service reports the results of success checks. */
-const declaredTool = "check_declared";
 
 /** The events of an agent with a model, with corrected tool results and requested URLs marked. */
 function correctModelEvents(events: SessionEvent[]): SessionEvent[] {

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../agents/agent.ts";
-import { type EventOf, type Http, hasFailed, isProbe } from "./events.ts";
+import { declaredTool, type EventOf, type Http, hasFailed, isProbe } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
 import { line, lineOrNull, normalizeAddress } from "./text.ts";
 
@@ -43,7 +43,9 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
   for (const event of events) {
     if (event.type === "http" && event.purpose === "task" && hasFailed(event) && !isProbe(event))
       addRequest(failures, event, hosts, isModel);
-    if (event.type === "tool_result" && !event.ok) addResult(failures, event, calls, checkCallIds, hosts);
+    // A success check that fails is nobody's error, least of all before the agent has started.
+    if (event.type === "tool_result" && !event.ok && event.tool !== declaredTool)
+      addResult(failures, event, calls, checkCallIds, hosts);
     // Failures between us and a model aren't the target's.
     if (event.type === "error" && event.source !== "gateway") addError(failures, event);
   }
