@@ -54,6 +54,10 @@ describe("an HTML page", () => {
       ],
       anchors: ["top", "install"],
       problem: null,
+      isThin: false,
+      redirect: null,
+      isUnlisted: false,
+      hasOnlyImages: false,
     });
   });
 
@@ -224,6 +228,10 @@ describe("a Markdown page", () => {
       ],
       anchors: null,
       problem: null,
+      isThin: false,
+      redirect: null,
+      isUnlisted: false,
+      hasOnlyImages: false,
     });
   });
 });

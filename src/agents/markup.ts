@@ -1,5 +1,6 @@
 import { during, onCodeBlocks, type Preformatted } from "./code-blocks.ts";
 import { decodeEntities, oneLine } from "./entities.ts";
+import { type OwnContent, readOwnContent } from "./own-content.ts";
 
 /**
  * `context` is the sentence, list item, table row or definition around a link, `heading` the heading above it; empty if
@@ -19,12 +20,12 @@ export type Markup = {
   /** Whether the HTML itself names a heading or section, so that not all names are created by scripts. */
   hasHeadingIds: boolean;
   scriptCount: number;
-  /** Whether there is an element that scripts fill: `#root`, `#app`, `#__next`. */
-  hasMountPoint: boolean;
   asksForScript: boolean;
-  asksForPassword: boolean;
-  /** Characters of visible text; consecutive white space counts once. */
-  textLength: number;
+  own: OwnContent;
+  /** Where the page sends its reader: the URL of a `meta refresh`, or the one that a script opens. */
+  redirect: string | null;
+  /** The content of `meta robots`, in lower case. */
+  robots: string;
 };
 
 /** A page while it is read. */
@@ -34,6 +35,8 @@ type State = {
   /** The URL that relative links refer to. */
   base: string;
   isTitleOpen: boolean;
+  /** Text of the scripts in the page, limited in length. */
+  scripts: string;
   /** Open elements whose text isn't shown. */
   hidden: number;
   link: { href: string; text: string; label: string; start: number } | null;
@@ -54,6 +57,7 @@ type Block = {
 
 /** Reads an HTML page in one pass. `url` is its URL. */
 export function readMarkup(html: string, url: string): Markup {
+  const rewriter = new HTMLRewriter();
   const page: Markup = {
     title: "",
     description: "",
@@ -63,14 +67,13 @@ export function readMarkup(html: string, url: string): Markup {
     anchors: new Set(),
     hasHeadingIds: false,
     scriptCount: 0,
-    hasMountPoint: false,
     asksForScript: false,
-    asksForPassword: false,
-    textLength: 0,
+    own: readOwnContent(html),
+    redirect: null,
+    robots: "",
   };
   const block: Block = { text: "", heading: "", isHeading: false, blankFrom: 0, lastTag: "", links: [] };
-  const state: State = { page, url, base: url, isTitleOpen: true, hidden: 0, link: null, block };
-  const rewriter = new HTMLRewriter();
+  const state: State = { page, url, base: url, isTitleOpen: true, scripts: "", hidden: 0, link: null, block };
   for (const [selector, read] of Object.entries(elementReaders))
     rewriter.on(selector, { element: (element) => read(state, element) });
   for (const [selector, read] of Object.entries(textReaders))
@@ -80,6 +83,7 @@ export function readMarkup(html: string, url: string): Markup {
   endLink(state);
   endBlock(block);
   page.title = oneLine(page.title);
+  page.redirect ??= scriptRedirect(state);
   return page;
 }
 
@@ -93,7 +97,7 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
   "base[href]": (state, element) => {
     state.base = URL.parse(decodeEntities(element.getAttribute("href") ?? ""), state.url)?.href ?? state.base;
   },
-  "script, style, noscript, template, svg, head": (state, element) => {
+  "script, style, noscript, template, svg, head, title": (state, element) => {
     if (element.tagName === "script") state.page.scriptCount++;
     during(
       element,
@@ -101,25 +105,26 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
       () => state.hidden--,
     );
   },
-  'input[type="password"]': ({ page }) => {
-    page.asksForPassword = true;
-  },
   'meta[name="description"]': ({ page }, element) => {
     page.description ||= oneLine(element.getAttribute("content") ?? "").slice(0, 300);
   },
-  "meta[http-equiv]": ({ page, base }, element) => {
+  'meta[name="robots" i]': ({ page }, element) => {
+    page.robots += (element.getAttribute("content") ?? "").toLowerCase();
+  },
+  'meta[http-equiv="refresh" i]': (state, element) => {
     const content = decodeEntities(element.getAttribute("content") ?? "");
-    const target = /^\s*\d+\s*[;,]\s*url\s*=\s*['"]?([^'"]+)/i.exec(content)?.[1];
-    if (element.getAttribute("http-equiv")?.toLowerCase() !== "refresh" || !target) return;
-    if (URL.canParse(target, base))
-      page.links.unshift({ url: new URL(target, base).href, text: "redirect", context: "", heading: "" });
+    const target = /^\s*\d[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?['"]?([^'"]+)/i.exec(content)?.[1]?.trim();
+    if (target) addRedirect(state, target);
+  },
+  "frame[src], iframe[src]": ({ page, base }, element) => {
+    const url = URL.parse(decodeEntities(element.getAttribute("src") ?? ""), base);
+    const text = oneLine(element.getAttribute("title") ?? element.getAttribute("name") ?? "");
+    if (url) page.links.push({ url: url.href, text, context: "", heading: "" });
   },
   "[id], a[name]": ({ page }, element) => {
     for (const name of [element.getAttribute("id"), element.tagName === "a" ? element.getAttribute("name") : null])
-      if (name) page.anchors.add(decodeEntities(name));
+      if (name) page.anchors.add(decodeEntities(name).replace(/^user-content-/, ""));
     if (/^(h[1-6]|section|dt|a|article|tr|p|span|li)$/.test(element.tagName)) page.hasHeadingIds = true;
-    if (/^(root|app|__next|__nuxt|___gatsby|svelte|q-app|redoc|swagger-ui)$/.test(element.getAttribute("id") ?? ""))
-      page.hasMountPoint = true;
   },
   "a[href]": (state, element) => {
     endLink(state);
@@ -140,10 +145,33 @@ const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) 
   noscript({ page }, chunk) {
     page.asksForScript ||= /javascript/i.test(chunk.text);
   },
+  script(state, chunk) {
+    if (state.scripts.length < maxScriptChars) state.scripts += chunk.text;
+  },
   "a[href]": ({ link }, chunk) => {
     if (link) link.text += chunk.text;
   },
 };
+
+/** Scripts of pages that only redirect are short. */
+const maxScriptChars = 5000;
+const opensUrl =
+  /(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?\s*(?:=\s*|\.(?:replace|assign)\(\s*)(["'`])([^"'`\s]+)\1/;
+
+/** The URL that a script opens in any case. */
+function scriptRedirect(state: State): string | null {
+  const match = opensUrl.exec(state.scripts);
+  if (!match || /\bif\b|&&|\?/.test(state.scripts.slice(0, match.index))) return null;
+  addRedirect(state, match[2]!);
+  return state.page.redirect;
+}
+
+function addRedirect({ page, base }: State, target: string): void {
+  const url = URL.parse(target, base);
+  if (url === null || page.redirect !== null || !/^https?:$/.test(url.protocol)) return;
+  page.redirect = url.href;
+  page.links.unshift({ url: url.href, text: "redirect", context: "", heading: "" });
+}
 
 function endLink(state: State): void {
   if (!state.link) return;
@@ -165,9 +193,8 @@ const continuingTag = /^(li|dd|tr|td|th)$/;
 const maxBlock = 20_000;
 const contextChars = 200;
 
-function addText({ page, hidden, block }: State, text: string): void {
+function addText({ hidden, block }: State, text: string): void {
   if (hidden > 0) return;
-  page.textLength += text.replace(/\s+/g, " ").trim().length;
   if (block.text.length < maxBlock) block.text += text;
 }
 

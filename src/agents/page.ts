@@ -3,8 +3,10 @@ import { htmlToMarkdownResult, initSync } from "mdream/wasm";
 import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
 import { type Preformatted, wrongMark } from "./code-blocks.ts";
 import { decodeEntities } from "./entities.ts";
+import { closeHead, expandEmptyTags } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
+import { findProblem, isStub, isThin, type PageProblem } from "./page-problem.ts";
 
 /** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
 type Heading = { level: number; text: string; line: number };
@@ -31,21 +33,26 @@ export type Page = {
   samples: CodeSample[];
   /** Names that a fragment may refer to; null if unknown. */
   anchors: Set<string> | null;
-  /**
-   * `empty`: no text. `empty_shell`: no content without JavaScript. `soft_404`: an error page with a success status.
-   * `sign_in`: a password form instead of the page.
-   */
-  problem: "empty" | "empty_shell" | "soft_404" | "sign_in" | null;
+  problem: PageProblem | null;
+  /** Whether it says no more than an error page would. */
+  isThin: boolean;
+  /** Where it sends its reader, if it has nothing else to say. */
+  redirect: string | null;
+  /** Whether it asks search engines not to list it. */
+  isUnlisted: boolean;
+  /** Whether it shows pictures where a reader expects text. */
+  hasOnlyImages: boolean;
 };
 
 /** Longer HTML is cut before conversion, in characters. */
 const maxHtmlChars = 4_000_000;
 /** Maximum headings, samples and links of one page, each. */
 const maxParts = 3000;
-/** A page with scripts and less text than this counts as an empty shell. */
-const maxShellChars = 200;
-/** A page with more text than this has content besides its password form. */
-const maxSignInChars = 1000;
+/** If a page has less text than this without its menus, they are kept. */
+const minMainChars = 200;
+
+/** Markdown without samples that is shorter than this may be an error page, in characters. */
+const maxThinMarkdown = 600;
 
 let isInitialized = false;
 
@@ -60,7 +67,7 @@ export function toMarkdown(html: string, url: string): string {
   const ignoredTags = ["head", "script", "style", "template", "svg"];
   try {
     const main = convert([...ignoredTags, "nav", "footer", "aside", "form", "button"]);
-    const text = main.trim().length >= maxShellChars ? main : convert(ignoredTags);
+    const text = main.trim().length >= minMainChars ? main : convert(ignoredTags);
     return text.replace(/ ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
   } catch {
     // The failure may have left the module in a broken state, so the next conversion loads it again.
@@ -72,7 +79,9 @@ export function toMarkdown(html: string, url: string): string {
 /** Reads a page from a response body. Never throws: unreadable content yields an empty page. */
 export function readPage(url: string, contentType: string | null, text: string): Page {
   const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
-  return isHtml(contentType, clean) ? readHtml(url, clean.slice(0, maxHtmlChars)) : readMarkdown(url, clean);
+  if (!isHtml(contentType, clean)) return readMarkdown(url, clean);
+  const html = clean.slice(0, maxHtmlChars);
+  return readHtml(url, closeHead(/xhtml/i.test(contentType ?? "") ? expandEmptyTags(html) : html));
 }
 
 /** Whether a response is a text document, by its content type. */
@@ -83,8 +92,7 @@ export function isReadable(contentType: string | null): boolean {
 }
 
 function isHtml(contentType: string | null, text: string): boolean {
-  if (/html/i.test(contentType ?? "")) return true;
-  return contentType === null && /^\s*(<!doctype html|<html)/i.test(text);
+  return /html/i.test(contentType ?? "") || /^\s*(<!doctype html|<html[\s>])/i.test(text);
 }
 
 function readHtml(url: string, html: string): Page {
@@ -93,11 +101,9 @@ function readHtml(url: string, html: string): Page {
   const headings = findHeadings(markdown, findFences(markdown));
   const samples = locateSamples(markup.preformatted, markdown);
   const title = markup.title || headings[0]?.text || "";
-  const textLength = markup.textLength;
-  const isEmptyShell =
-    textLength < maxShellChars &&
-    markup.scriptCount > 0 &&
-    (markup.hasMountPoint || markup.asksForScript || html.length > 5000);
+  const { own, scriptCount: scripts, asksForScript } = markup;
+  const content = { own, samples: samples.length, scripts, asksForScript };
+  const problem = findProblem(content);
   const page: Page = {
     url,
     form: "html",
@@ -108,20 +114,14 @@ function readHtml(url: string, html: string): Page {
     headings,
     links: markup.links.slice(0, maxParts),
     samples,
-    anchors: isEmptyShell || !markup.hasHeadingIds ? null : markup.anchors,
-    problem: null,
+    anchors: problem === "empty_shell" || !markup.hasHeadingIds ? null : markup.anchors,
+    problem,
+    isThin: isThin(content),
+    redirect: isStub(content) ? markup.redirect : null,
+    isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
+    hasOnlyImages: own.images > 0 && isStub(content),
   };
-  const isSignIn = markup.asksForPassword && textLength < maxSignInChars && samples.length === 0;
-  const problem = isEmptyShell
-    ? "empty_shell"
-    : isSignIn
-      ? "sign_in"
-      : looksLikeError(page)
-        ? "soft_404"
-        : markdown === ""
-          ? "empty"
-          : null;
-  return { ...page, problem };
+  return problem === null && looksLikeError(page) ? { ...page, problem: "soft_404" } : page;
 }
 
 /** The preformatted blocks of a page, with their lines in its Markdown. */
@@ -157,6 +157,10 @@ function readMarkdown(url: string, text: string): Page {
     samples: blocks.slice(0, maxParts).map(({ endLine: _, ...sample }) => sample),
     anchors: null,
     problem: null,
+    isThin: blocks.length === 0 && body.length < maxThinMarkdown,
+    redirect: null,
+    isUnlisted: false,
+    hasOnlyImages: false,
   };
   return { ...page, problem: looksLikeError(page) ? "soft_404" : body.trim() === "" ? "empty" : null };
 }

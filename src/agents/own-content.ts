@@ -1,0 +1,148 @@
+type Element = HTMLRewriterTypes.Element;
+
+/** What a page contains besides the menus, banners and footers that surround it. */
+export type OwnContent = {
+  /** Characters of text outside links. */
+  textLength: number;
+  links: number;
+  headings: number;
+  images: number;
+  frames: number;
+  /** Whether it has an element without content, which scripts may fill. */
+  hasEmptyMount: boolean;
+  /** Whether it has a form or a button that proves who the reader is. */
+  asksToSignIn: boolean;
+  /** Whether it tests that the reader is a person with a browser. */
+  asksForProof: boolean;
+};
+
+type Form = { isPosted: boolean; isForSignIn: boolean; fields: string[] };
+
+type OpenKind = "hidden" | "chrome" | "sections" | "links" | "paragraphs";
+
+type State = {
+  own: OwnContent;
+  /** Characters of all text so far, to tell which elements are empty. */
+  read: number;
+  /** Number of open elements, by what they say about the text in them. */
+  open: Record<OpenKind, number>;
+  form: Form | null;
+};
+
+/** Reads the content of an HTML page. */
+export function readOwnContent(html: string): OwnContent {
+  const own: OwnContent = {
+    ...{ textLength: 0, links: 0, headings: 0, images: 0, frames: 0 },
+    ...{ hasEmptyMount: false, asksToSignIn: false, asksForProof: false },
+  };
+  const open = { hidden: 0, chrome: 0, sections: 0, links: 0, paragraphs: 0 };
+  const state: State = { own, read: 0, open, form: null };
+  new HTMLRewriter()
+    .on("*", { element: (element) => enterElement(state, element) })
+    .onDocument({
+      text({ text }) {
+        if (open.hidden > 0) return;
+        const { length } = text.replace(/\s+/g, " ").trim();
+        state.read += length;
+        if (open.chrome === 0 && open.links === 0) own.textLength += length;
+      },
+    })
+    .transform(html);
+  return own;
+}
+
+/** One handler for each element, because an element calls only the last function that waits for its end. */
+function enterElement(state: State, element: Element): void {
+  const { tagName } = element;
+  const isOwn = state.open.chrome === 0 && state.open.hidden === 0;
+  readElement[tagName]?.(state, element, isOwn);
+  state.own.asksForProof ||= element.hasAttribute("data-sitekey");
+  if (element.selfClosing || !element.canHaveContent) return;
+  const kind = kindOf(element, state.open.sections > 0);
+  const { read } = state;
+  if (kind) state.open[kind]++;
+  else if (tagName !== "form" && !(tagName === "div" && element.hasAttribute("id"))) return;
+  element.onEndTag(() => {
+    if (kind) state.open[kind]--;
+    else if (tagName === "form") endForm(state);
+    else state.own.hasEmptyMount ||= state.read === read;
+  });
+}
+
+const kinds: [OpenKind, RegExp][] = [
+  ["hidden", /^(script|style|noscript|template|svg|head|title)$/],
+  ["chrome", /^(nav|button|select|label|textarea|dialog)$/],
+  ["sections", /^(main|article|section)$/],
+  ["links", /^a$/],
+  ["paragraphs", /^p$/],
+];
+const chromeRole = /^(navigation|banner|contentinfo|search|dialog)$/;
+
+/** What an element says about the text in it. In a part of the page, header and footer belong to that part. */
+function kindOf(element: Element, isInSection: boolean): OpenKind | undefined {
+  const { tagName } = element;
+  const role = element.getAttribute("role") ?? "";
+  if (chromeRole.test(role) || (!isInSection && /^(header|footer|aside)$/.test(tagName))) return "chrome";
+  return role === "main" ? "sections" : kinds.find(([, names]) => names.test(tagName))?.[0];
+}
+
+/** What the path or the query of a URL says if it belongs to a protocol of signing in. */
+const signInPath = /\/(oauth2?|oidc|openid|saml2?|sso|auth|authorize|login|log-in|signin|sign-in)(\/|$)/i;
+const signInQuery = /[?&](client_id|redirect_uri|response_type|samlrequest)=/i;
+const leadsToSignIn = (address: string): boolean =>
+  signInQuery.test(address) || signInPath.test(address.replace(/[?#].*$/s, ""));
+
+const countHeading = ({ own }: State, _: Element, isOwn: boolean): void => {
+  if (isOwn) own.headings++;
+};
+const countImage = ({ own }: State, _: Element, isOwn: boolean): void => {
+  if (isOwn) own.images++;
+};
+function countFrame({ own }: State, element: Element): void {
+  const source = element.getAttribute("src");
+  if (isChallenge(source)) own.asksForProof = true;
+  else if (source) own.frames++;
+}
+
+/** What an element says about the content of a page, by its name. `isOwn`: it is outside menus, banners and footers. */
+const readElement: Record<string, (state: State, element: Element, isOwn: boolean) => void> = {
+  a({ own, open }, element, isOwn) {
+    const href = element.getAttribute("href");
+    if (href === null || !isOwn) return;
+    own.links++;
+    // In a sentence, it is about signing in.
+    if (open.paragraphs === 0) own.asksToSignIn ||= leadsToSignIn(href);
+  },
+  ...Object.fromEntries(["h1", "h2", "h3", "h4", "h5", "h6"].map((name) => [name, countHeading])),
+  ...Object.fromEntries(["img", "video", "object", "embed"].map((name) => [name, countImage])),
+  ...{ frame: countFrame, iframe: countFrame },
+  form(state, element, isOwn) {
+    if (!isOwn) return;
+    const isPosted = element.getAttribute("method")?.toLowerCase() === "post";
+    const isForSignIn = isPosted && leadsToSignIn(element.getAttribute("action") ?? "");
+    state.form = { isPosted, isForSignIn, fields: [] };
+  },
+  input({ own, form }, element) {
+    const type = element.getAttribute("type")?.toLowerCase() ?? "text";
+    if (type === "password") own.asksToSignIn = true;
+    if (!/^(hidden|submit|button|image)$/.test(type)) form?.fields.push(type);
+  },
+  script({ own }, element) {
+    own.asksForProof ||= isChallenge(element.getAttribute("src"));
+  },
+  meta({ own }, element) {
+    // Without a target, the page loads itself again until it lets the reader through.
+    if (element.getAttribute("http-equiv")?.toLowerCase() === "refresh")
+      own.asksForProof ||= /^\s*\d+\s*$/.test(element.getAttribute("content") ?? "");
+  },
+};
+
+const isChallenge = (source: string | null): boolean => /challenge|captcha/i.test(source ?? "");
+
+/** A form that only asks who the reader is. */
+function endForm(state: State): void {
+  const { own, form } = state;
+  state.form = null;
+  if (!form) return;
+  own.asksToSignIn ||= form.isForSignIn || (form.isPosted && form.fields.length === 1 && form.fields[0] === "email");
+}

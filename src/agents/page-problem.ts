@@ -1,0 +1,52 @@
+import type { OwnContent } from "./own-content.ts";
+
+/**
+ * Why a page with a success status can't be used. `empty`: no text. `empty_shell`: no content without JavaScript.
+ * `soft_404`: an error page. `sign_in`: a form instead of the page. `challenge`: a test of the browser instead of it.
+ */
+export type PageProblem = "empty" | "empty_shell" | "soft_404" | "sign_in" | "challenge";
+
+/** What is known of an HTML page before its problem. */
+type Content = { own: OwnContent; samples: number; scripts: number; asksForScript: boolean };
+
+/** Characters of text with which a page has content, and with which a heading has a text. */
+const someText = 200;
+const textOfHeading = 40;
+/** Without other evidence, a page with scripts and less text than this is filled by them. */
+const maxPlaceholder = 60;
+/** A page with more than this isn't an error page or a sign-in form: characters, headings, links. */
+const maxThin = { text: 600, headings: 2, links: 8 };
+
+/** Whether a page says no more than an error page or a sign-in form would. */
+export const isThin = ({ own, samples }: Pick<Content, "own" | "samples">): boolean =>
+  samples === 0 &&
+  own.textLength < maxThin.text &&
+  own.headings <= maxThin.headings &&
+  own.links <= maxThin.links &&
+  own.frames === 0;
+
+/** Whether a page has almost nothing to read, as one that sends its readers elsewhere. */
+export const isStub = (content: Pick<Content, "own" | "samples">): boolean =>
+  isThin(content) && content.own.textLength < someText;
+
+/** The problem of an HTML page; null if it has none, or if it is only an error page by its words. */
+export function findProblem(content: Content): PageProblem | null {
+  const { own, scripts } = content;
+  if (isShell(content)) return own.asksForProof ? "challenge" : "empty_shell";
+  if (isThin(content) && own.asksForProof) return "challenge";
+  if (isThin(content) && own.asksToSignIn) return "sign_in";
+  const parts = own.textLength + own.headings + own.links + own.images + own.frames + content.samples;
+  return parts === 0 && scripts === 0 ? "empty" : null;
+}
+
+/** Whether a page has nothing to read until its scripts have run. */
+function isShell({ own, samples, scripts, asksForScript }: Content): boolean {
+  const isFilled = own.hasEmptyMount || asksForScript;
+  const hasContent =
+    samples > 0 ||
+    own.frames > 0 ||
+    own.textLength >= someText ||
+    (own.headings > 0 && (own.textLength >= textOfHeading || own.links > 0)) ||
+    (own.links > 2 && !isFilled);
+  return scripts > 0 && !hasContent && (isFilled || own.textLength < maxPlaceholder);
+}
