@@ -398,7 +398,7 @@ describe("a page", () => {
     });
     const events = await explore({ text: "Install the client", startUrls: [`${site.url}/lost`, `${site.url}/app`] });
     expect(ofType(events, "error").map(({ message }) => message)).toEqual([
-      'The page says that it does not exist ("Page not found"), but its status indicates success',
+      'The page ("Page not found") is what the host shows for a missing page, but its status indicates success',
       "The page has no text until its scripts have run, so readers without a browser see nothing",
     ]);
     expect(output(events, "fetch_page").map(({ problem }) => problem)).toEqual(["soft_404", "empty_shell"]);

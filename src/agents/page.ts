@@ -87,7 +87,9 @@ export function readPage(url: string, contentType: string | null, text: string):
 /** Whether a response is a text document, by its content type. */
 export function isReadable(contentType: string | null): boolean {
   return (
-    contentType === null || /^\s*(text\/(html|markdown|x-markdown|plain|mdx)|application\/xhtml)/i.test(contentType)
+    contentType === null ||
+    !contentType.includes("/") ||
+    /^\s*(text\/(html|markdown|x-markdown|plain|mdx)|application\/xhtml)/i.test(contentType)
   );
 }
 

@@ -1,7 +1,25 @@
 /** Decodes a body by its byte order mark, content-type charset or meta tag in the first KiB, in that order; else as UTF-8. */
-export function decodeText(body: Uint8Array, contentType: string | null): string {
-  const label = bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? "utf-8";
-  return decoder(label).decode(body);
+export const decodeText = (body: Uint8Array, contentType: string | null): string =>
+  decoder(labelOf(body, contentType)).decode(body);
+
+const labelOf = (body: Uint8Array, contentType: string | null): string =>
+  bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? "utf-8";
+
+/** `declared` is the encoding that readers use, `actual` the one in which the text is readable. */
+export type WrongCharset = { declared: string; actual: string };
+
+/** As many garbled characters show that a text is in another encoding, and not just damaged. */
+const minGarbled = 3;
+
+/** Whether a body is in another encoding than the one it is decoded with; null if not, or if that can't be told. */
+export function findWrongCharset(body: Uint8Array, contentType: string | null): WrongCharset | null {
+  const declared = decoder(labelOf(body, contentType)).encoding;
+  if (declared.startsWith("utf-16") || body.every((byte) => byte < 0x80)) return null;
+  const text = new TextDecoder().decode(body);
+  const garbled = text.split("\ufffd").length - 1;
+  if (declared === "utf-8") return garbled < minGarbled ? null : { declared, actual: "windows-1252" };
+  const readable = text.match(/\P{ASCII}/gu)?.length ?? 0;
+  return garbled === 0 && readable >= minGarbled ? { declared, actual: "utf-8" } : null;
 }
 
 function bomLabel([a, b, c]: Uint8Array): string | null {

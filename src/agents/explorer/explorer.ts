@@ -8,7 +8,8 @@ import { createFetcher } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
 import { goalPartsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
-import { checkLinks, checkLists, correctLinks } from "./links.ts";
+import { checkAnchors, checkLinks, checkLists, correctLinks } from "./links.ts";
+import { checkPagesRead } from "./page-checks.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";
 import { createSectionIndex, rarityOf } from "./sections.ts";
@@ -49,6 +50,8 @@ async function* explore(
     surveyed: [],
     listings: [],
     graph: new Map(),
+    missingPages: new Map(),
+    neededUrls: new Set(),
     origins: new Set(
       [...task.startUrls, ...Object.keys(task.urlMap)].flatMap((address) => httpOriginOf(address) ?? []),
     ),
@@ -77,6 +80,8 @@ async function* explore(
   yield* markAsSurvey(surveySite(session, frontier, index));
   yield* conclude(session, index, searchEnd);
   yield* markAsSurvey(checkPages(session, session.surveyed, testedKeys));
+  yield* checkAnchors(session, session.pages);
+  yield* markAsSurvey(checkAnchors(session, session.surveyed));
   yield* markAsSurvey(checkLists(session, testedKeys));
   yield* checkPrerequisites(session, index);
   const apiDescriptions = yield* checkApiDescriptions(session);
@@ -89,6 +94,7 @@ async function* explore(
 }
 
 async function* checkPages(session: Session, pages: ReadPage[], testedKeys: Set<string>): Steps {
+  yield* checkPagesRead(session, pages);
   yield* checkHeadings(session, pages);
   yield* checkSamples(session, pages);
   yield* checkLinks(session, pages, testedKeys);

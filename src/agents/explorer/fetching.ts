@@ -1,3 +1,4 @@
+import { findWrongCharset, type WrongCharset } from "../../net/charset.ts";
 import { createGuard, type Guard, GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
 import { createRobots, type Robots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance } from "../agent.ts";
@@ -27,7 +28,16 @@ export type FetchFailureKind = GuardErrorKind | "cut" | "disallowed";
 type FetchFailure = { ok: false; kind: FetchFailureKind; message: string };
 
 export type FetchResult =
-  | { ok: true; response: GuardedResponse; contentType: string | null; text: () => string }
+  | {
+      ok: true;
+      response: GuardedResponse;
+      contentType: string | null;
+      text: () => string;
+      /** The encodings that the response declares and has, if they differ. */
+      wrongCharset: () => WrongCharset | null;
+      /** Pages that sent their reader on, before this one. */
+      followed?: string[];
+    }
   | FetchFailure;
 
 /** The events of one tool call, in order. */
@@ -58,7 +68,7 @@ export const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.
 /** Timeout of one request in ms, if the task has that much time left. */
 const requestMs = 15_000;
 /** Maximum size of a decoded body: nobody reads larger docs. */
-const maxBytes = 5 * 1024 * 1024;
+export const maxBytes = 5 * 1024 * 1024;
 
 /** Our name in robots.txt. */
 const agentToken = "evald";
@@ -129,7 +139,13 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
     log.events.push({ ...event, mappedUrl, status, ms, bytes: body.length, contentType, error: null });
     if ((status === 404 || status === 410) && foundOn !== null) deadLinks.set(`${foundOn} ${url}`, { url, foundOn });
     let text: string | null = null;
-    return { ok: true, response, contentType, text: () => (text ??= guard.text(response)) };
+    return {
+      ok: true,
+      response,
+      contentType,
+      text: () => (text ??= guard.text(response)),
+      wrongCharset: () => findWrongCharset(response.body, contentType),
+    };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof GuardError)) throw error;

@@ -2,8 +2,8 @@ import { pageKey } from "../../net/page-key.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
 import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
+import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { judgePage, judgeResponse, type PageProblem } from "./page-health.ts";
-import { pageIn } from "./reading.ts";
 import {
   type Listing,
   mapInOrder,
@@ -51,7 +51,17 @@ export async function* checkLinks(session: Session, readPages: ReadPage[], teste
     // Links from survey pages to other sites aren't worth the wait.
     const maxOthers = readPages === session.surveyed ? 0 : maxOtherSiteTargets;
     const { checks, output } = await testLinks(session, links, tested, maxOthers, log);
-    return { ok: true, output, checks: [...checks, ...checkAnchors(session, pages)], value: undefined };
+    return { ok: true, output, checks, value: undefined };
+  });
+}
+
+/** Tests the fragments of the links of some pages, over all pages that were read. */
+export async function* checkAnchors(session: Session, readPages: ReadPage[]): Steps {
+  const pages = readPages.filter(({ problem }) => problem === null);
+  if (pages.length === 0) return;
+  yield* useTool(session, "check_anchors", { pages: pages.length }, async () => {
+    const checks = findWrongAnchors(session, pages);
+    return { ok: true, output: { missing: checks.length }, checks, value: undefined };
   });
 }
 
@@ -90,7 +100,7 @@ async function testLinks(
   const otherFindings = await mapInOrder(hosts, atOnce, log, (host, targetLog) =>
     testHost(session, host, untilMs, targetLog),
   );
-  const findings = [...answers.map(toFinding), ...otherFindings.flat()];
+  const findings = [...answers.map((answer) => toFinding(session, answer)), ...otherFindings.flat()];
   const cutCount = findings.filter(({ reason }) => reason === "cut").length;
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
   const output = {
@@ -134,7 +144,7 @@ async function testHost(session: Session, targets: Target[], untilMs: number, lo
     const isCut = isSilent || session.context.now() >= untilMs;
     const finding: Finding = isCut
       ? { target, state: "unknown", reason: "cut" }
-      : toFinding(await testTarget(session, target, log));
+      : toFinding(session, await testTarget(session, target, log));
     isSilent ||= silentKinds.has(finding.reason);
     findings.push(finding);
   }
@@ -171,7 +181,7 @@ async function testTarget(session: Session, target: Target, log: Log): Promise<A
     ...(!target.isOwnSite && { timeoutMs: otherSiteRequestMs }),
   };
   if (target.isOwnSite && mayBePage(target.url, origins))
-    return { target, fetchResult: await fetchUrl(fetcher, request, log) };
+    return { target, fetchResult: await fetchPage(session, request, log) };
   const head = await fetchUrl(fetcher, { ...request, method: "HEAD" }, log);
   const isUnclear = head.ok
     ? head.response.status >= 400
@@ -180,17 +190,20 @@ async function testTarget(session: Session, target: Target, log: Log): Promise<A
 }
 
 /** Parses pages of the site itself, so it runs after all requests to it: otherwise their response times would include it. */
-const toFinding = ({ target, fetchResult }: Answer): Finding => ({ target, ...judge(target, fetchResult) });
+const toFinding = (session: Session, { target, fetchResult }: Answer): Finding => ({
+  target,
+  ...judge(session, target, fetchResult),
+});
 
-function judge(target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
+function judge(session: Session, target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {
-    const page = target.isOwnSite ? pageIn(fetchResult) : null;
+    const page = target.isOwnSite ? toReadPage(session, target.url, fetchResult) : null;
     const pageProblem = target.isOwnSite ? (judgeResponse(target.url, fetchResult) ?? (page && judgePage(page))) : null;
     return pageProblem === null
       ? { state: "alive", reason: "" }
       : { state: "bad", reason: pageProblem.id, pageProblem };
   }
-  if (!fetchResult.ok && fetchResult.kind === "too_large") return { state: "alive", reason: "" };
+  if (!fetchResult.ok && fetchResult.kind === "too_large" && !target.isOwnSite) return { state: "alive", reason: "" };
   const reason = fetchResult.ok ? `status ${fetchResult.response.status}` : fetchResult.kind;
   const doesNotExist = fetchResult.ok && (fetchResult.response.status === 404 || fetchResult.response.status === 410);
   // How another site treats strangers, or that it is down, says nothing about these docs.
@@ -261,8 +274,9 @@ export function lineOf(markdown: string, address: string): number | null {
 }
 
 /** Tests fragments of links to pages that were read and whose HTML names its sections. */
-function checkAnchors(session: Session, pages: ReadPage[]): Check[] {
-  const byKey = new Map(pages.flatMap((page) => page.addresses.map((address) => [pageKey(address), page] as const)));
+function findWrongAnchors(session: Session, pages: ReadPage[]): Check[] {
+  const targets = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
+  const byKey = new Map(targets.flatMap((page) => page.addresses.map((address) => [pageKey(address), page] as const)));
   const seenUrls = new Set<string>();
   const checks: Check[] = [];
   for (const page of pages)

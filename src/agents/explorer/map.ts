@@ -2,6 +2,7 @@ import { parse as parsePath } from "node:path/posix";
 import { readPage } from "../page.ts";
 import { fetchUrl, findRefusal, type Log, listSitemaps } from "./fetching.ts";
 import type { PageLink } from "./frontier.ts";
+import { readMissingPage } from "./page-fetching.ts";
 import { mapInOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** What a host publishes about its pages, known before any of them is opened. */
@@ -28,6 +29,7 @@ export async function* readSiteListings(session: Session, origin: string, start:
       await isMarkdown(session, markdownUrl, log),
     ];
     const sitemaps = await readSitemaps(session, origin, log);
+    await readMissingPage(session, start, log);
     const fromLlmsTxt = llms.filter((file) => file !== null);
     const output = {
       origin,

@@ -1,6 +1,6 @@
 import type { Check } from "../agent.ts";
-import type { Page } from "../page.ts";
-import type { FetchResult } from "./fetching.ts";
+import { isReadable, type Page } from "../page.ts";
+import { type FetchResult, maxBytes } from "./fetching.ts";
 
 /** Pages that take at least this long are slow, in ms. */
 const slowMs = 3000;
@@ -39,6 +39,12 @@ export function judgeResponse(url: string, fetchResult: FetchResult): PageProble
         `${url} cannot be reached: ${fetchResult.message}`,
         "Restore the page, or remove the links to it.",
       );
+    if (fetchResult.kind === "too_large")
+      return failure(
+        "page-size",
+        `${url} is larger than ${maxBytes / 1024 / 1024} MiB, the most that evald reads of a page`,
+        "Divide the page, and link its parts.",
+      );
     return null;
   }
   const { status, ms } = fetchResult.response;
@@ -67,6 +73,25 @@ export function judgeResponse(url: string, fetchResult: FetchResult): PageProble
   return null;
 }
 
+/** Why a page can't be used although nothing is wrong with its response; only if the answer depends on it. */
+export function judgeNeeded(url: string, fetchResult: FetchResult): PageProblem | null {
+  if (!fetchResult.ok)
+    return fetchResult.kind === "disallowed"
+      ? failure(
+          "robots-allow",
+          `${url} is disallowed by the host's robots.txt, but the answer depends on it`,
+          "Allow agents to read the page in robots.txt.",
+        )
+      : null;
+  const { response, contentType } = fetchResult;
+  if (response.status >= 300 || isReadable(contentType)) return null;
+  return failure(
+    "content-type-readable",
+    `${url} has the content type ${contentType}, which readers don't open as a page`,
+    "Set the content type of the page, such as text/html or text/markdown.",
+  );
+}
+
 /** Why the text of a page with a success status couldn't be read; null if it could. */
 export function judgePage({ url, title, problem }: Page): PageProblem | null {
   if (problem === "empty")
@@ -82,6 +107,12 @@ export function judgePage({ url, title, problem }: Page): PageProblem | null {
       "missing-pages-say-so",
       `${url} says that it does not exist (“${title.slice(0, 100)}”), but returned a success status`,
       "Restore the page, or return status 404 and remove the links to it.",
+    );
+  if (problem === "challenge")
+    return failure(
+      "open-access",
+      `${url} tests the reader's browser instead of showing the page`,
+      "Let agents through the bot protection.",
     );
   if (problem === "sign_in")
     return failure(

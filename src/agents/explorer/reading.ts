@@ -1,8 +1,9 @@
 import { pageKey } from "../../net/page-key.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
-import { isReadable, type Page, readPage } from "../page.ts";
-import { type FetchFailureKind, type FetchResult, fetchUrl, findRefusal, readerAccept } from "./fetching.ts";
+import type { PageProblem } from "../page-problem.ts";
+import { type FetchFailureKind, findRefusal, readerAccept } from "./fetching.ts";
+import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { cut, errorEvent, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Result of opening a URL. `page` is set if there was something to read, even with problems; `fetchFailure` if there was no response. */
@@ -10,23 +11,6 @@ export type OpenResult =
   | { page: ReadPage; status: number; fetchFailure: null }
   | { page: null; status: number; fetchFailure: null; message: string; retryAfterMs?: number | null }
   | { page: null; status: null; fetchFailure: FetchFailureKind; message: string };
-
-const pages = new WeakMap<FetchResult, Page>();
-
-/** The page in a response, parsed once; null if the response isn't a page. */
-export function pageIn(fetchResult: FetchResult): Page | null {
-  if (
-    !fetchResult.ok ||
-    fetchResult.response.status < 200 ||
-    fetchResult.response.status > 299 ||
-    !isReadable(fetchResult.contentType)
-  )
-    return null;
-  const page =
-    pages.get(fetchResult) ?? readPage(fetchResult.response.url, fetchResult.contentType, fetchResult.text());
-  pages.set(fetchResult, page);
-  return page;
-}
 
 const excerptLength = 2000;
 /** The explorer itself decides not to request the URL, so the docs are not to blame. */
@@ -43,7 +27,7 @@ export async function* openPage(
     const { fetcher } = session;
     const refusal = provenance === "given" ? null : await findRefusal(fetcher, url, log);
     const fetchResult =
-      refusal ?? (await fetchUrl(fetcher, { ...request, accept: readerAccept, purpose: "task" }, log));
+      refusal ?? (await fetchPage(session, { ...request, accept: readerAccept, purpose: "task" }, log));
     if (!fetchResult.ok) {
       const { kind, message } = fetchResult;
       const laterEvents = skipKinds.has(kind) ? [] : [errorEvent("fetch_page", message, url, transientKinds.has(kind))];
@@ -54,8 +38,7 @@ export async function* openPage(
         value: { page: null, status: null, fetchFailure: kind, message },
       };
     }
-    const { status, redirects } = fetchResult.response;
-    const finalUrl = fetchResult.response.url;
+    const { status } = fetchResult.response;
     if (status < 200 || status > 299) {
       const message = `${url} returned status ${status}`;
       const retryAfterMs = readRetryAfter(fetchResult.response.headers.get("retry-after"), session.context.now());
@@ -73,8 +56,8 @@ export async function* openPage(
         value: { page: null, status, fetchFailure: null, message, retryAfterMs },
       };
     }
-    const parsedPage = pageIn(fetchResult);
-    if (parsedPage === null) {
+    const page = toReadPage(session, url, fetchResult);
+    if (page === null) {
       const message = `${url} is ${fetchResult.contentType}, which is not a page`;
       return {
         ok: false,
@@ -82,14 +65,19 @@ export async function* openPage(
         value: { page: null, status, fetchFailure: null, message },
       };
     }
-    const page: ReadPage = {
-      ...parsedPage,
-      addresses: [...new Set([url.replace(/#.*$/s, ""), ...redirects, finalUrl])],
-    };
     session.pages.push(page);
     return { ok: page.problem === null, ...describePage(url, page), value: { page, status, fetchFailure: null } };
   });
 }
+
+const problemMessages: Record<PageProblem, (page: ReadPage) => string> = {
+  empty: () => "The page has no text",
+  empty_shell: () => "The page has no text until its scripts have run, so readers without a browser see nothing",
+  soft_404: ({ title }) =>
+    `The page ("${cut(title, 100)}") is what the host shows for a missing page, but its status indicates success`,
+  sign_in: () => "The page shows a sign-in form instead of its content",
+  challenge: () => "The page tests the reader's browser instead of showing its content",
+};
 
 function describePage(url: string, page: ReadPage): { output: Record<string, unknown>; laterEvents: AgentEvent[] } {
   const output = {
@@ -104,21 +92,13 @@ function describePage(url: string, page: ReadPage): { output: Record<string, unk
     excerpt: cut(page.markdown.trim(), excerptLength),
     ...(page.problem && { problem: page.problem }),
   };
-  if (page.problem === "empty")
-    return { output, laterEvents: [errorEvent("fetch_page", "The page has no text", url, false)] };
-  if (page.problem === "empty_shell") {
-    const message = "The page has no text until its scripts have run, so readers without a browser see nothing";
-    return { output, laterEvents: [errorEvent("fetch_page", message, url, false)] };
-  }
-  if (page.problem === "soft_404") {
-    const message = `The page says that it does not exist ("${cut(page.title, 100)}"), but its status indicates success`;
-    return { output, laterEvents: [errorEvent("fetch_page", message, url, false)] };
-  }
-  if (page.problem === "sign_in") {
-    const question = "The page shows a sign-in form instead of its content";
+  if (page.problem !== null) {
+    const message = problemMessages[page.problem](page);
+    const error = errorEvent("fetch_page", message, url, false);
+    const needsPerson = page.problem === "sign_in" || page.problem === "challenge";
     return {
       output,
-      laterEvents: [errorEvent("fetch_page", question, url, false), { type: "interruption", question, url }],
+      laterEvents: [error, ...(needsPerson ? [{ type: "interruption" as const, question: message, url }] : [])],
     };
   }
   const detail = { url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };

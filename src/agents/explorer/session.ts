@@ -1,3 +1,4 @@
+import type { WrongCharset } from "../../net/charset.ts";
 import type { AgentContext, AgentEvent, Check } from "../agent.ts";
 import type { Page } from "../page.ts";
 import type { Task } from "../task.ts";
@@ -9,6 +10,12 @@ import type { LinkGraph } from "./link-graph.ts";
 export type ReadPage = Page & {
   /** All of its URLs: the requested one and the one that responded. */
   addresses: string[];
+  delivery: {
+    contentType: string | null;
+    wrongCharset: WrongCharset | null;
+    /** Pages that sent their reader here by themselves, not by a status. */
+    followed: string[];
+  };
 };
 
 /** An llms.txt or a sitemap, with its text and entries. */
@@ -37,6 +44,10 @@ export type Session = ToolSession & {
    * Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected.
    */
   origins: Set<string>;
+  /** URLs of the pages on which the answer depends, as they were requested. */
+  neededUrls: Set<string>;
+  /** What each origin shows for a page that doesn't exist, if with a success status. */
+  missingPages: Map<string, Page>;
 };
 
 /** What ended the search for the answer. */

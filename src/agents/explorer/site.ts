@@ -1,9 +1,10 @@
 import type { CheckContext, CheckResult } from "afdocs";
 import type { Check } from "../agent.ts";
+import type { PageProblem } from "../page-problem.ts";
 import { advice } from "./advice.ts";
 import { type Fetcher, fetchUrl, findLimit, findRefusal, type Log } from "./fetching.ts";
 import { isNestedTooDeeply, maxNesting } from "./nesting.ts";
-import { cut, mapInOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
+import { cut, mapInOrder, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Maximum number of pages per site for static checks, and of llms.txt links that they follow. */
 const maxPages = 8;
@@ -27,12 +28,13 @@ const discoveryChecks = new Set([
  */
 export async function* checkSites(session: Session): Steps {
   const sites = Map.groupBy(session.pages, ({ url }) => new URL(url).origin);
-  for (const [origin, pages] of [...sites].slice(0, maxSites)) {
-    const urls = pages.map(({ url }) => url).slice(0, maxPages);
+  for (const [origin, allPages] of [...sites].slice(0, maxSites)) {
+    const pages = allPages.slice(0, maxPages);
+    const urls = pages.map(({ url }) => url);
     yield* useTool(session, "check_site", { origin, pages: urls.length }, async (log) => {
       const afdocs = await createCheckContext(urls);
       if (afdocs === null) return { ok: false, output: { origin, message: blockedMessage(origin) }, value: undefined };
-      const checks = await runChecks(session, afdocs, urls, log);
+      const checks = await runChecks(session, afdocs, pages, log);
       const count = (status: Check["status"]) => checks.filter((check) => check.status === status).length;
       const output = { origin, pass: count("pass"), warn: count("warn"), fail: count("fail"), skip: count("skip") };
       return { ok: true, output, checks, value: undefined };
@@ -62,7 +64,8 @@ async function createCheckContext(urls: string[]): Promise<CheckContext | null> 
   }
 }
 
-async function runChecks(session: Session, afdocs: CheckContext, urls: string[], log: Log): Promise<Check[]> {
+async function runChecks(session: Session, afdocs: CheckContext, pages: ReadPage[], log: Log): Promise<Check[]> {
+  const urls = pages.map(({ url }) => url);
   const { getChecksSorted } = await import("afdocs");
   const { getCheckProportion, CHECK_WEIGHTS } = await import("afdocs/scoring");
   const { fetcher, context } = session;
@@ -103,9 +106,11 @@ async function runChecks(session: Session, afdocs: CheckContext, urls: string[],
     const share = getCheckProportion(reliableResult, weight);
     const reportedResult = irrelevantChecks.has(definition.id)
       ? skip("The pages are always Markdown")
-      : share?.tested === 0 || hasNothingToCheck(reliableResult)
-        ? skip(reliableResult.message)
-        : reliableResult;
+      : reliableResult.status !== "pass" && isDisproved(definition.id, pages)
+        ? skip("The pages could be read")
+        : share?.tested === 0 || hasNothingToCheck(reliableResult)
+          ? skip(reliableResult.message)
+          : reliableResult;
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...urls.filter((url) => deepUrls.has(url)).map(toDepthCheck)];
@@ -133,6 +138,16 @@ const htmlSiteChecks = new Set([
   "llms-txt-directive-html",
   "markdown-content-parity",
 ]);
+
+/** Checks that guess from the HTML what keeps a page from its reader, with the problems that it would have then. */
+const guessedProblems: Record<string, PageProblem[]> = {
+  "rendering-strategy": ["empty_shell", "empty"],
+  "auth-gate-detection": ["sign_in"],
+};
+
+/** Whether the pages could be read, so that a check only supposes that they can't. */
+const isDisproved = (id: string, pages: ReadPage[]): boolean =>
+  id in guessedProblems && !pages.some(({ problem }) => problem !== null && guessedProblems[id]!.includes(problem));
 
 /** Whether a client without an Accept header gets Markdown. */
 async function servesMarkdown(fetcher: Fetcher, urls: string[], log: Log): Promise<boolean> {

@@ -1,10 +1,10 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
-import { type FetchResult, fetchUrl, findRefusal, type Log, readerAccept } from "./fetching.ts";
+import { type FetchResult, findRefusal, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
 import { isPrivate, lineOf, toEntryProblem } from "./links.ts";
-import { judgePage, judgeResponse } from "./page-health.ts";
-import { pageIn } from "./reading.ts";
+import { fetchPage, toReadPage } from "./page-fetching.ts";
+import { judgeNeeded, judgePage, judgeResponse } from "./page-health.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { cut, mayBePage, type ReadPage, type Session, type Steps, thoughtEvent, useTool } from "./session.ts";
 import { digest } from "./walk.ts";
@@ -80,6 +80,7 @@ function chooseCandidates(
     )
       return;
     chosenKeys.add(key);
+    if (candidate.needed) session.neededUrls.add(candidate.url.replace(/#.*$/s, ""));
     candidates.push({ ...candidate, url: candidate.url.replace(/#.*$/s, "") });
   };
   const toCandidate = (page: ReadPage, { url, text }: { url: string; text: string }, needed: boolean): Candidate => ({
@@ -136,7 +137,7 @@ async function fetchAll(
       const { url, provenance, foundOn } = candidates[index]!;
       const log: Log = { id: null, events: [] };
       const request = { url, provenance, foundOn, accept: readerAccept, purpose: "check" as const };
-      const fetchResult = (await findRefusal(fetcher, url, log)) ?? (await fetchUrl(fetcher, request, log));
+      const fetchResult = (await findRefusal(fetcher, url, log)) ?? (await fetchPage(session, request, log));
       answers[index] = { fetchResult, events: log.events };
     }
   };
@@ -153,12 +154,8 @@ async function* readCandidate(
   const { url, foundOn, needed } = candidate;
   return yield* useTool<ReadPage | null>(session, "survey_page", { url, foundOn, needed }, async (log) => {
     log.events.push(...events.map((event) => (event.type === "http" ? { ...event, id: log.id } : event)));
-    const responseProblem = judgeResponse(url, fetchResult);
-    const parsedPage = pageIn(fetchResult);
-    const page: ReadPage | null =
-      fetchResult.ok && parsedPage
-        ? { ...parsedPage, addresses: [...new Set([url, ...fetchResult.response.redirects, fetchResult.response.url])] }
-        : null;
+    const responseProblem = judgeResponse(url, fetchResult) ?? (needed ? judgeNeeded(url, fetchResult) : null);
+    const page = toReadPage(session, url, fetchResult);
     const problem = page && judgePage(page);
     const checks = [responseProblem, problem]
       .filter((pageProblem) => pageProblem !== null)

@@ -75,6 +75,13 @@ const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
       "Too many nested elements",
       "Close every element, and put fewer elements inside each other",
     ],
+    "charset-matches": ["high", "Garbled text", "Send the page in the encoding that it declares"],
+    "content-type-matches": ["medium", "Page with a wrong content type", "Set the content type of the page"],
+    "text-instead-of-pictures": ["high", "Pictures instead of text", "Write the instructions as text"],
+    "redirects-by-status": ["low", "Redirect that only browsers follow", "Redirect with a status"],
+    "content-type-readable": ["high", "Page of an unreadable content type", "Set the content type of the page"],
+    "page-size": ["high", "Page is too large to read", "Divide large pages"],
+    "page-listed": ["medium", "Page hidden from search engines", "Let search engines list the page"],
     "page-readable": ["critical", "Page cannot be read", "Make the page readable"],
   }),
   ...toEntries("broken_sample", "integration", {
@@ -95,6 +102,7 @@ const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
     ],
   }),
   ...toEntries("auth", "discovery", {
+    "robots-allow": ["medium", "robots.txt blocks agents from a page", "Allow agents to read the docs in robots.txt"],
     "bot-protection-interference": [
       "critical",
       "Bot protection blocks agents",

@@ -80,14 +80,14 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     };
   const place = shortAddress(failure.url, facts.startUrls[0]);
   const isDisallowed = failure.code === "disallowed";
-  if (failure.code === "sign_in")
+  if (failure.code === "sign_in" || failure.code === "challenge")
     return {
       ...common,
       severity: blocksStart ? "critical" : "high",
       phase: "setup",
       category: "auth",
       subject: normalizeAddress(failure.url),
-      title: `Page requires sign-in: ${place}`,
+      title: `${failure.code === "sign_in" ? "Page requires sign-in" : "Bot protection in front of a page"}: ${place}`,
       description: message,
       grounds: [requestGround(failure.url)],
       place,
@@ -154,6 +154,15 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       category: "slow",
       title: `${http.status === 429 ? "Too many requests" : "Request timed out"}: ${place}`,
       remedy: [`host ${host}`, `Make ${host} respond to every request`],
+    };
+  if (failure.code === "too_large")
+    return {
+      ...base,
+      severity: blocksStart ? "critical" : "high",
+      category: "unreadable_page",
+      title: `Page is too large to read: ${shortAddress(http.url, facts.startUrls[0])}`,
+      fix: "Divide the page, and link its parts.",
+      remedy: ["page-size", "Divide large pages"],
     };
   if (http.status === null || http.status >= 500)
     return {

@@ -118,7 +118,7 @@ export const deliveryCases: PageCase[] = [
     finds: ["unreadable_page"],
   },
   { name: "HTML as plain text", pages: { "/keys": { type: "text/plain", body: page() } }, finds: ["unreadable_page"] },
-  { name: "HTML without a content type", pages: { "/keys": { type: null, body: page() } }, reads: "/keys" },
+  { name: "HTML without a valid content type", pages: { "/keys": { type: "html", body: page() } }, reads: "/keys" },
   {
     name: "the instructions are a picture",
     pages: {

@@ -1,0 +1,110 @@
+import { maxRedirects } from "../../net/guarded.ts";
+import { pageKey } from "../../net/page-key.ts";
+import { isReadable, type Page, readPage } from "../page.ts";
+import { type FetchRequest, type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
+import type { ReadPage, Session } from "./session.ts";
+
+const pages = new WeakMap<FetchResult, Page>();
+
+/** The page in a response, parsed once; null if the response isn't a page. */
+export function pageIn(fetchResult: FetchResult): Page | null {
+  if (
+    !fetchResult.ok ||
+    fetchResult.response.status < 200 ||
+    fetchResult.response.status > 299 ||
+    !isReadable(fetchResult.contentType)
+  )
+    return null;
+  const page =
+    pages.get(fetchResult) ?? readPage(fetchResult.response.url, fetchResult.contentType, fetchResult.text());
+  pages.set(fetchResult, page);
+  return page;
+}
+
+/** A longer page has content of its own. Others aren't parsed here, so that response times don't include it. */
+const maxStubBytes = 32_768;
+
+/** Requests a page. Like a browser, it follows the redirects of pages that only send their reader elsewhere. */
+export async function fetchPage({ fetcher }: Session, request: FetchRequest, log: Log): Promise<FetchResult> {
+  let fetchResult = await fetchUrl(fetcher, request, log);
+  const passed: string[] = [];
+  const followed: string[] = [];
+  for (;;) {
+    const target = redirectOf(fetchResult);
+    if (!fetchResult.ok || target === null) break;
+    const { url, redirects } = fetchResult.response;
+    passed.push(...redirects, url);
+    followed.push(url);
+    if (passed.includes(target) || followed.length > maxRedirects)
+      return { ok: false, kind: "redirect", message: `${url} sends its reader to ${target}, which leads back to it` };
+    const next = { ...request, url: target, foundOn: url };
+    fetchResult = (await findRefusal(fetcher, target, log)) ?? (await fetchUrl(fetcher, next, log));
+  }
+  if (followed.length === 0 || !fetchResult.ok) return fetchResult;
+  const { response } = fetchResult;
+  return { ...fetchResult, response: { ...response, redirects: [...passed, ...response.redirects] }, followed };
+}
+
+/** Where a page without content sends its reader, without the fragment; null if it doesn't. */
+function redirectOf(fetchResult: FetchResult): string | null {
+  if (!fetchResult.ok || fetchResult.response.body.length > maxStubBytes) return null;
+  if (!/html/i.test(fetchResult.contentType ?? "html") || !/http-equiv|location/i.test(fetchResult.text())) return null;
+  return pageIn(fetchResult)?.redirect?.replace(/#.*$/s, "") ?? null;
+}
+
+/** The page that a request for `url` got, as the session knows it; null if the response isn't a page. */
+export function toReadPage(session: Session, url: string, fetchResult: FetchResult): ReadPage | null {
+  const page = pageIn(fetchResult);
+  if (!fetchResult.ok || page === null) return null;
+  const { redirects } = fetchResult.response;
+  const addresses = [...new Set([url.replace(/#.*$/s, ""), ...redirects, page.url])];
+  const problem = page.problem ?? findProblemOfAddress(session, page, addresses);
+  const { contentType, wrongCharset, followed = [] } = fetchResult;
+  return { ...page, problem, addresses, delivery: { contentType, wrongCharset: wrongCharset(), followed } };
+}
+
+/** The problem of a page that shows only when one knows which URL was requested, and what others of its host show. */
+function findProblemOfAddress(session: Session, page: Page, addresses: string[]): Page["problem"] {
+  const isStart = addresses.some((address) =>
+    session.task.startUrls.some((start) => pageKey(start) === pageKey(address)),
+  );
+  if (isStart) return null;
+  if (page.isThin && remembers(page.url, addresses[0]!)) return "sign_in";
+  const { origin } = new URL(page.url);
+  const missing = session.missingPages.get(origin);
+  if (!missing) return null;
+  const addressesInBoth = [missing.url, page.url];
+  return wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth) ? "soft_404" : null;
+}
+
+/** Whether a URL holds another one, to which it leads back later. */
+function remembers(address: string, requested: string): boolean {
+  const { pathname } = new URL(requested);
+  return (
+    pathname !== "/" &&
+    pageKey(address) !== pageKey(requested) &&
+    new URL(address).searchParams.values().some((value) => value.includes(pathname))
+  );
+}
+
+/** The text of a page without some URLs, which it may repeat, and without numbers of a request. */
+function wordsOf({ markdown }: Page, urls: string[]): string {
+  return urls
+    .flatMap((url) => [url, new URL(url).pathname, new URL(url).pathname.split("/").filter(Boolean).at(-1) ?? ""])
+    .filter((name) => name.length > 1)
+    .reduce((text, name) => text.replaceAll(name, ""), markdown)
+    .replace(/\b[\da-f-]{8,}\b|\d+/gi, "")
+    .replace(/\s+/g, " ");
+}
+
+/** Nobody has a page of this name. */
+const missingName = "evald-no-such-page-7f3a";
+
+/** Reads what a host shows for a page that doesn't exist, if it doesn't say so by the status. */
+export async function readMissingPage(session: Session, start: string, log: Log): Promise<void> {
+  const url = new URL(missingName, start).href;
+  if (await findRefusal(session.fetcher, url, log)) return;
+  const request = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
+  const page = pageIn(await fetchPage(session, request, log));
+  if (page) session.missingPages.set(new URL(url).origin, page);
+}
