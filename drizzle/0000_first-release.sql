@@ -528,6 +528,7 @@ CREATE TABLE `recommendations` (
 	`priority` integer NOT NULL,
 	`title` text NOT NULL,
 	`action` text NOT NULL,
+	`is_convention` integer NOT NULL,
 	`url` text,
 	`friction_ids` text NOT NULL,
 	`expected_gain` real,

@@ -121,8 +121,9 @@ test("a recorded session gets the expected grade", () => {
     [1, 17.5, ["dead_link"]],
     // The path scores 100 instead of 40, and Docs discoverability 85.8.
     [2, 13.3, ["other"]],
-    [3, 5.6, ["other"]],
-    [4, 3, ["slow"]],
+    [3, 3, ["slow"]],
+    // Conventions come last.
+    [4, 5.6, ["other"]],
   ]);
 });
 
@@ -631,10 +632,10 @@ test("recommended fixes are grouped by change and name pages, changes and gains"
 });
 
 test("the evidence of a broken sample keeps its lines, a dead link's evidence names its target, and shares never rise", () => {
-  const code = "const a = new A({ b };\n  await a.run();\u202e\n";
+  const codeOf = (path: string) => `const a = new A({ ${path.slice(1)} };\n  await a.run();\u202e\n`;
   const sample = (path: string) =>
     check("sample", "sample-parses", 0, {
-      ...{ subject: `${site}${path}#1`, url: `${site}${path}`, line: 7, quote: code, message: "Expected )" },
+      ...{ subject: `${site}${path}#1`, url: `${site}${path}`, line: 7, quote: codeOf(path), message: "Expected )" },
     });
   const { recommendations } = gradeSession(
     rules(
@@ -650,8 +651,8 @@ test("the evidence of a broken sample keeps its lines, a dead link's evidence na
   const [link] = recommendations.filter(({ title }) => title.includes("links"));
   expect(link?.evidence?.text).toBe("[API keys](/keys)");
   const samples = recommendations.filter((each) => each !== link);
-  expect(samples.map(({ evidence }) => evidence?.text)).toEqual(
-    Array(3).fill("const a = new A({ b };\n  await a.run();"),
+  expect(samples.map(({ evidence }) => evidence?.text).sort()).toEqual(
+    ["a", "b", "c"].map((name) => `const a = new A({ ${name} };\n  await a.run();`),
   );
   expect(samples[0]?.action).toContain("Expected )");
   // The last broken sample costs the most, but it isn't known which one is fixed last.
@@ -660,6 +661,33 @@ test("the evidence of a broken sample keeps its lines, a dead link's evidence na
   const [first = 0, , third = 0] = samples.map(({ lostPoints }) => lostPoints ?? 0);
   expect(third).toBeGreaterThan(0);
   expect(first - third).toBeLessThan(0.15);
+});
+
+test("the same dead link on several pages is one friction point with one fix, whatever its targets", () => {
+  const pages = ["/a", "/b", "/c", "/d"];
+  const deadLink = (page: string, subject: string, quote: string) =>
+    check("link", "link-resolves", 0, { url: `${site}${page}`, subject: `${site}${subject}`, quote, line: 3 });
+  const of = (...checks: Check[]) => gradeSession(rules(...startPage, ...tested(...checks)));
+  const inMenu = pages.map((page) => deadLink(page, `/sources${page}.txt`, "Show source"));
+  const { frictions, recommendations } = of(...inMenu, deadLink("/a", "/gone", "Show me"));
+  const [ofMenu, ...moreOfMenu] = frictions.filter(({ title }) => title.includes("Show source"));
+  expect([frictions.length, moreOfMenu.length]).toEqual([2, 0]);
+  for (const page of pages) expect(ofMenu?.description).toContain(page);
+  expect(recommendations.length).toBe(2);
+  // With another text or in another folder, each has its own cause.
+  const others = pages.map((page, i) => deadLink(page, `/guide-${i}/x`, "Show source"));
+  expect(of(...others).frictions.length).toBe(4);
+  expect(of(...inMenu.slice(0, 2)).frictions.length).toBe(2);
+});
+
+test("with more friction points than a report lists, the goal's own is listed and is the key finding", () => {
+  const dead = Array.from({ length: 70 }, (_, i) =>
+    check("link", "link-resolves", 0, { url: `${site}/`, subject: `${site}/p${i}`, quote: `Item ${i}`, line: 3 }),
+  );
+  const grade = gradeSession(rules(...startPage, ...tested(...dead), goalAnswer({ fit: 1 / 3, pages: 3 })));
+  expect(grade.frictions.length).toBe(50);
+  expect(grade.frictions.some(({ grounds }) => grounds.includes("goal"))).toBe(true);
+  expect(grade.keyFinding).not.toContain("not listed");
 });
 
 test("unlabeled samples are one friction point of the site, whatever the pages, and none if few lack a label", () => {

@@ -76,6 +76,7 @@ const grade = Type.Object({
       id: uuid,
       title: Type.String(),
       action: Type.String(),
+      isConvention: Type.Boolean(),
       url: Nullable(Type.String()),
       expectedGain: Nullable(Type.Number()),
       ...{ gain, evidence, lostPoints },

@@ -53,6 +53,8 @@ export type Facts = {
   judgement: Judgement | null;
   endReason: string | null;
   endSeq: number | null;
+  /** What the agent said after its last call. */
+  answer: string;
   elapsedMs: number | null;
   checks: CheckResult[];
   /** The checks that determine whether the goal was met. */
@@ -110,6 +112,11 @@ function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
   });
 }
 
+function lastMessages(events: SessionEvent[]): EventOf<"message">[] {
+  const lastCall = events.findLastIndex(({ type }) => type === "tool_call");
+  return events.slice(lastCall + 1).filter((event): event is EventOf<"message"> => event.type === "message");
+}
+
 /** The facts in the events of a session; `judgement` is the judge's result. */
 export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | null = null): Facts {
   const ordered = sessionEvents.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
@@ -153,6 +160,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     judgement,
     endReason: end === undefined ? "The session was not finished" : lineOrNull(end.reason),
     endSeq: (end ?? events.at(-1))?.seq ?? null,
+    answer: [...lastMessages(events).map(({ text }) => text), end?.reason ?? ""].join("\n"),
     elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)),
     checks,
     successChecks: declared,

@@ -41,6 +41,8 @@ export type Recommendation = {
   title: string;
   /** What to change, and where. */
   action: string;
+  /** Whether it is a convention that helps agents, and nothing that got in one's way. */
+  isConvention: boolean;
   url: string | null;
   /** Fingerprints; never empty. */
   frictions: string[];

@@ -1,6 +1,7 @@
 import type { Measured } from "./dimensions/dimensions.ts";
 import type { Facts } from "./facts.ts";
 import { pageName } from "./findings/finding.ts";
+import { restFingerprint } from "./findings/friction.ts";
 import type { Friction } from "./grade.ts";
 import { gradeLetter, standardMethodology } from "./methodology.ts";
 import { count, line, list, percent, sentence } from "./text.ts";
@@ -33,12 +34,13 @@ function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measu
 }
 
 function keyFindingOf(facts: Facts, frictions: Friction[]): string {
-  const [first] = frictions;
+  const listed = frictions.filter(({ fingerprint }) => fingerprint !== restFingerprint);
+  const [first] = listed;
   if (first?.severity === "critical") return sentence(first.title);
   const { goalAnswer } = facts;
   if (goalAnswer?.state === "likely") return sentence(describeAnswer(facts)!);
   if (goalAnswer?.state === "unclear") {
-    const goalFriction = frictions.find((friction) => friction.events.includes(goalAnswer.seq));
+    const goalFriction = listed.find((friction) => friction.events.includes(goalAnswer.seq));
     if (goalFriction) return sentence(goalFriction.title);
   }
   return first ? sentence(first.title) : "No friction found.";

@@ -36,8 +36,13 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
     wordings(report),
     `## Metrics\n\n${metrics(report)}`,
     `## Dimensions\n\n${dimensions(report)}`,
-    recommendations.length > 0 &&
-      `## Recommended fixes\n\n${recommendations.map((each) => fixText(each, names)).join("\n\n")}`,
+    ...[
+      ["Recommended fixes", recommendations.filter(({ isConvention }) => !isConvention)] as const,
+      ["Site conventions", recommendations.filter(({ isConvention }) => isConvention)] as const,
+    ].map(
+      ([heading, fixes]) =>
+        fixes.length > 0 && `## ${heading}\n\n${fixes.map((each) => fixText(each, names)).join("\n\n")}`,
+    ),
     `## Friction points\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "No friction found."}`,
     contextTable(report),
     `## Run details\n\n${runDetails(report, isStored)}`,

@@ -38,6 +38,9 @@ export const Recommendation = Type.Object(
     priority: Type.Integer({ minimum: 1 }),
     title: Type.String(),
     action: Type.String({ description: "What to change, and where" }),
+    isConvention: Type.Boolean({
+      description: "Whether it is a convention that helps agents, and nothing that got in one's way",
+    }),
     url: Nullable(Type.String()),
     frictionIds: Type.Array(Id, { minItems: 1 }),
     expectedGain: Nullable(Type.Number({ description: "Points that the score would gain without this friction" })),

@@ -170,6 +170,7 @@ export const niceGrade: Grade = {
       priority: 1,
       title: "Mend dead links on Quickstart",
       action: "Point to /reference/clients.",
+      isConvention: false,
       url: "https://docs.example.com/quickstart",
       frictions: ["00000000000000a1"],
       expectedGain: 4.1,

@@ -65,6 +65,7 @@ export const recommendations = sqliteTable(
     priority: integer().notNull(),
     title: text().notNull(),
     action: text().notNull(),
+    isConvention: integer("is_convention", { mode: "boolean" }).notNull(),
     url: text(),
     frictionIds: json<string[]>("friction_ids").notNull(),
     expectedGain: real("expected_gain"),

@@ -37,6 +37,8 @@ const actingTools = ["run_command", "http_request", "browse", "write_file"];
 
 const words = (text: string): string[] => text.match(/[\p{L}\p{N}_@$/-][\p{L}\p{N}_@$.:/-]{2,}/gu) ?? [];
 
+const inputText = (value: unknown): string => JSON.stringify(value).replaceAll("\\n", " ");
+
 /** Names that a reader may copy from a page: everything in code, and paths, options and identifiers elsewhere. */
 function namesIn(text: string): string[] {
   const code = [...text.matchAll(/```([\s\S]*?)```|`([^`\n]+)`/g)].map(([, block, span]) => block ?? span ?? "");
@@ -44,15 +46,16 @@ function namesIn(text: string): string[] {
   return [...code.flatMap(words), ...identifiers];
 }
 
-/** A model uses a page if a word that occurs there first appears in its later actions. */
+/** A model uses a page if a word that occurs there first appears in its later actions, or in its answer. */
 function uselessForModel(facts: Facts): string[] {
-  const actingCalls = facts.calls.filter(({ tool }) => actingTools.includes(tool));
-  // An agent that only reads shows nothing about usefulness.
-  if (actingCalls.length === 0) return [];
-  const actions = actingCalls.map(({ seq, input }) => ({
-    seq,
-    names: new Set(Object.values(input ?? {}).flatMap((each) => words(JSON.stringify(each).replaceAll("\\n", " ")))),
-  }));
+  const actions = [
+    ...facts.calls
+      .filter(({ tool }) => actingTools.includes(tool))
+      .map(({ seq, input }) => ({ seq, texts: Object.values(input ?? {}).map(inputText) })),
+    ...(facts.answer.trim() === "" ? [] : [{ seq: Number.POSITIVE_INFINITY, texts: [facts.answer] }]),
+  ].map(({ seq, texts }) => ({ seq, names: new Set(texts.flatMap(words)) }));
+  // An agent that neither acts nor answers shows nothing about usefulness.
+  if (actions.length === 0) return [];
   const knownNames = new Set(namesIn(facts.goal ?? ""));
   const useful = new Set<string>();
   for (const { url, seq } of facts.pages) {

@@ -18,7 +18,7 @@ export type Cause = {
 export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> & {
   cause: Cause;
   /** Findings with the same `key` share one fix. */
-  remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "other" };
+  remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "conventions" | "other" };
   /** Its name among others of its kind: "/guide/instal (404)", "line 12". */
   place: string;
   /** Who can fix it. */

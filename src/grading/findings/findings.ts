@@ -20,6 +20,7 @@ import {
 import { type CheckFriction, checkFrictionOf, hygiene, severityOf } from "./catalogue.ts";
 import { type Finding, fingerprint, joinCauses, noCause, pageName, sortedUnique, worstSeverity } from "./finding.ts";
 import { pathFindings } from "./page-findings.ts";
+import { groupByCause } from "./templates.ts";
 
 /** One finding per problem, even if several events report it, in order of first occurrence. */
 export function findingsOf(facts: Facts): Finding[] {
@@ -53,15 +54,17 @@ function checkFindings(facts: Facts): Finding[] {
   const failingChecks = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
   const isWorthLabelling = ({ id, share }: CheckResult) =>
     id !== "sample-labelled" || share <= standardMethodology.quality.samplesLabelled.frictionUpTo;
+  const findingOf = (check: CheckResult) => {
+    const entry = checkFrictionOf(check);
+    const sameChecks = checksById.get(check.id) ?? [];
+    const passedShare = sameChecks.reduce((sum, each) => sum + each.share, 0) / sameChecks.length;
+    return checkFinding(check, entry, severityOf(check, entry, passedShare), facts);
+  };
+  const notHygiene = failingChecks.filter((check) => !hygiene.has(check.id));
   return [
-    ...failingChecks
-      .filter((check) => !hygiene.has(check.id))
-      .map((check) => {
-        const entry = checkFrictionOf(check);
-        const sameChecks = checksById.get(check.id) ?? [];
-        const passedShare = sameChecks.reduce((sum, each) => sum + each.share, 0) / sameChecks.length;
-        return checkFinding(check, entry, severityOf(check, entry, passedShare), facts);
-      }),
+    ...groupByCause(notHygiene, [...checksById.values()].flat()).map((group) =>
+      group.length === 1 ? findingOf(group[0]!) : templateFinding(group, group.map(findingOf), facts),
+    ),
     ...[
       ...Map.groupBy(
         failingChecks.filter((check) => hygiene.has(check.id) && isWorthLabelling(check)),
@@ -69,6 +72,35 @@ function checkFindings(facts: Facts): Finding[] {
       ),
     ].map(([site, checks]) => hygieneFinding(site, checks)),
   ];
+}
+
+/** One finding for the same problem on several pages, which has one cause, such as a template. */
+function templateFinding(checks: CheckResult[], findings: Finding[], facts: Facts): Finding {
+  const [first, check] = [findings[0]!, checks[0]!];
+  const pages = [...new Set(checks.map(({ url }) => url))];
+  const onPages = `on ${count(pages.length, "page")}`;
+  const label = check.group === "link" && check.quote !== null ? ` “${line(check.quote, 60)}”` : "";
+  const { title, remedy } = checkFrictionOf(check);
+  const names = list(
+    pages.map((url) => pageName(facts, url)),
+    12,
+  );
+  return {
+    ...findings.reduce(merge),
+    fingerprint: fingerprint(
+      first.category,
+      `template ${check.id} ${siteOf(check)} ${label || (check.group === "sample" ? line(check.message) : "")}`,
+    ),
+    title: line(`${title}${label} ${onPages}`, 160),
+    description: line(`${first.description} The same problem is ${onPages}: ${names}.`, 800),
+    place: line(`${first.place} and ${count(pages.length - 1, "more page")}`, 120),
+    remedy: {
+      ...first.remedy,
+      key: `template ${check.id} ${siteOf(check)}${label}`,
+      title: line(`${remedy}${label} ${onPages}`, 160),
+    },
+    fix: first.fix ?? "Correct it once in the template or the text that these pages share.",
+  };
 }
 
 const siteOf = ({ subject }: CheckResult) => (URL.canParse(subject) ? new URL(subject).origin : subject);
@@ -93,7 +125,7 @@ function hygieneFinding(site: string, checks: CheckResult[]): Finding {
     onPath: checks.some(({ isOnUnrelatedPage: elsewhere }) => !elsewhere),
     events: sortedUnique(checks.map((check) => check.seq)),
     cause: { ...noCause, checks: checks.map((check) => check.key) },
-    remedy: { key: `hygiene ${site}`, title: "Adopt conventions that help agents", kind: "check" },
+    remedy: { key: `hygiene ${site}`, title: "Adopt conventions that help agents", kind: "conventions" },
     owner: "fixes",
     evidence: null,
     place: shortAddress(site),

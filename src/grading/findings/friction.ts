@@ -36,16 +36,24 @@ export function frictionsOf(findings: Finding[], facts: Facts, scoring: Scoring 
         return { ...friction, lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts), lostPoints: null };
       },
     )
-    .sort(
-      (a, b) =>
-        severityRank[a.severity] - severityRank[b.severity] ||
-        (b.lostUsd ?? 0) - (a.lostUsd ?? 0) ||
-        (b.lostSeconds ?? 0) - (a.lostSeconds ?? 0) ||
-        textOrder(a.fingerprint, b.fingerprint),
-    );
+    .sort(byImportance);
   if (all.length <= maxFrictions) return all.map(withLostPoints);
-  return [...all.slice(0, maxFrictions - 1).map(withLostPoints), summarizeRest(all.slice(maxFrictions - 1))];
+  // What is known about the goal is always listed.
+  const isOfGoal = ({ fingerprint }: Friction) => causes.get(fingerprint)?.goal === true;
+  const mostImportant = [...all.filter(isOfGoal), ...all.filter((each) => !isOfGoal(each))];
+  const listed = new Set(mostImportant.slice(0, maxFrictions - 1));
+  const rest = all.filter((each) => !listed.has(each));
+  return [...all.filter((each) => listed.has(each)).map(withLostPoints), summarizeRest(rest)];
 }
+
+const byImportance = (a: Friction, b: Friction): number =>
+  severityRank[a.severity] - severityRank[b.severity] ||
+  (b.lostUsd ?? 0) - (a.lostUsd ?? 0) ||
+  (b.lostSeconds ?? 0) - (a.lostSeconds ?? 0) ||
+  textOrder(a.fingerprint, b.fingerprint);
+
+/** The fingerprint of the entry that summarizes what a report can't hold. */
+export const restFingerprint = fingerprint("other", "more frictions");
 
 /** As severe as the worst that it summarizes, so that the order stays correct. */
 function summarizeRest(rest: Friction[]): Friction {
@@ -53,7 +61,7 @@ function summarizeRest(rest: Friction[]): Friction {
     .map(([category, group]) => ({ label: `${group.length} × ${category.replaceAll("_", " ")}`, n: group.length }))
     .sort((a, b) => b.n - a.n || textOrder(a.label, b.label));
   return {
-    fingerprint: fingerprint("other", "more frictions"),
+    fingerprint: restFingerprint,
     severity: rest[0]!.severity,
     phase: rest[0]!.phase,
     category: "other",

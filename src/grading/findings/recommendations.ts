@@ -6,7 +6,10 @@ import { line, list, sentence } from "../text.ts";
 import { type Finding, joinCauses, noCause, worstSeverity } from "./finding.ts";
 import { gainOf, rangeOf, sharesOf } from "./gains.ts";
 
-/** One recommended fix for each change that would remove listed friction points, highest gain first. */
+/**
+ * One recommended fix for each change that would remove listed friction points: the most severe first, then the highest gain. Site
+ * conventions come after everything that got in an agent's way.
+ */
 export function recommendationsOf(
   findings: Finding[],
   frictions: Friction[],
@@ -27,14 +30,16 @@ export function recommendationsOf(
       frictions: group.map((finding) => finding.fingerprint).filter((print) => listedFingerprints.has(print)),
       expectedGain: gainOf(cause, facts, measured, methodology),
       severity: severityRank[worstSeverity(group.map((finding) => finding.severity))],
+      isConvention: group.every(({ remedy }) => remedy.kind === "conventions"),
       fixable: group
         .filter(({ owner }) => owner === "fixes")
         .reduce((all, { cause }) => joinCauses(all, cause), noCause),
     }))
     .sort(
       (a, b) =>
-        (b.expectedGain ?? 0) - (a.expectedGain ?? 0) ||
+        Number(a.isConvention) - Number(b.isConvention) ||
         a.severity - b.severity ||
+        (b.expectedGain ?? 0) - (a.expectedGain ?? 0) ||
         (a.title < b.title ? -1 : a.title > b.title ? 1 : 0),
     );
   const causes = groups.map(({ fixable }) => fixable);
@@ -73,7 +78,7 @@ function actionOfGroup(group: Finding[]): string {
     check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${affectedPages(group)}`,
     other: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && namesPlace) ? `Affected: ${places}.` : fix ? "" : first.description}`,
   };
-  return texts[kind];
+  return texts[kind === "conventions" ? "check" : kind];
 }
 
 function affectedPages(group: Finding[]): string {

@@ -31,7 +31,8 @@ const statusLabels: Record<NonNullable<Recommendation["done"]>["status"], string
 /** Recommended fixes, best first, with the change, its location, the evidence and the actions. */
 export function Fixes(props: Props) {
   const { recommendations } = props.report;
-  const open = recommendations.filter(({ dismissed }) => dismissed === null);
+  const open = recommendations.filter(({ dismissed, isConvention }) => dismissed === null && !isConvention);
+  const conventions = recommendations.filter(({ dismissed, isConvention }) => dismissed === null && isConvention);
   const dismissed = recommendations.filter((each) => each.dismissed !== null);
   if (recommendations.length === 0) return null;
   return (
@@ -44,6 +45,16 @@ export function Fixes(props: Props) {
           <FixCard key={fix.id} fix={fix} {...props} />
         ))}
       </ol>
+      {conventions.length > 0 && (
+        <>
+          <h2>Site conventions</h2>
+          <ol>
+            {conventions.map((fix) => (
+              <FixCard key={fix.id} fix={fix} {...props} />
+            ))}
+          </ol>
+        </>
+      )}
       {dismissed.length > 0 && <DismissedFixes {...props} fixes={dismissed} />}
     </section>
   );
