@@ -584,6 +584,7 @@ CREATE TABLE `reports` (
 	`status` text NOT NULL,
 	`outcome` text NOT NULL,
 	`scope` text DEFAULT 'docs_only' NOT NULL,
+	`evidence` text,
 	`score` real,
 	`grade` text,
 	`null_notice` text,
@@ -606,6 +607,7 @@ CREATE TABLE `reports` (
 	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "reports_status" CHECK("reports"."status" in ('published', 'draft', 'archived')),
 	CONSTRAINT "reports_outcome" CHECK("reports"."outcome" in ('succeeded', 'goal_not_met', 'not_judged', 'no_creds', 'excluded', 'scoring_failed')),
+	CONSTRAINT "reports_evidence" CHECK("reports"."evidence" in ('verified', 'observed', 'judged')),
 	CONSTRAINT "reports_score" CHECK("reports"."score" between 0 and 100),
 	CONSTRAINT "reports_null_score" CHECK(("reports"."score" is null) = ("reports"."null_notice" is not null))
 ) STRICT;

@@ -162,12 +162,6 @@ describe("text that the product returned first", () => {
       id,
       null,
     ],
-    [
-      "a program that the agent did not write, where no product is known",
-      [runs("git reset --soft HEAD^ && git status", "Unstaged 91f3 changes")],
-      "Unstaged 91f3",
-      null,
-    ],
   ];
   const every = proofs.map(([name, steps, claim = id, product = api]) => [name, steps, claim, product] as const);
   test.each(every)("proves that something was done: %s", (_, steps, claim, product) => {

@@ -110,8 +110,10 @@ type EventFields =
       /** `task`: part of the task. `check`: to verify something. `page`: sent by a page in the browser. `mcp`: to an MCP server of the workspace. */
       purpose: "task" | "check" | "page" | "mcp";
       error: { kind: string; message: string } | null;
-      /** The start of the response body of a product host, as text. */
+      /** The start of the response body of a product host, as text; of a WebSocket, what the server sent. */
       body?: string;
+      /** What was sent to a product host: the header lines and the body, as text; left out if it isn't text or is too long. */
+      sent?: string;
     }
   | {
       type: "usage";

@@ -16,7 +16,7 @@ export const addMinScore = (command: Command): Command =>
       new Option("--scope <scope>", "Scope of the score that --min-score checks").choices(scopes).default("goal"),
     );
 
-type Scored = Pick<RunReport, "score" | "grade" | "scope" | "coverage" | "nullNotice">;
+type Scored = Pick<RunReport, "score" | "grade" | "scope" | "evidence" | "coverage" | "nullNotice">;
 
 /** The exit code: passed from the minimum up or without one, failed below it, error if there is no score of this scope. */
 export function checkMinScore(report: Scored, { minScore, scope }: MinScore): number {

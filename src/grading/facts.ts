@@ -14,9 +14,10 @@ import {
 } from "./events.ts";
 import { type Failure, failuresOf } from "./failures.ts";
 import { type GoalAnswer, goalAnswerOf } from "./goal-answer.ts";
-import type { Scope } from "./grade.ts";
+import type { EvidenceGrade, Scope } from "./grade.ts";
 import { type Hosts, hostsOf } from "./hosts.ts";
 import { type Judgement, outcomeOf } from "./judge/judge.ts";
+import { evidenceGrades } from "./kinds.ts";
 import { linkEditsOf } from "./link-edits.ts";
 import { clamp } from "./methodology.ts";
 import { line, lineOrNull, normalizeAddress } from "./text.ts";
@@ -50,6 +51,7 @@ export type Facts = {
   hasActed: boolean;
   outcome: Outcome;
   scope: Scope;
+  evidence: EvidenceGrade | null;
   judgement: Judgement | null;
   endReason: string | null;
   endSeq: number | null;
@@ -157,6 +159,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     ),
     outcome,
     scope: scopeOf(kind, outcome),
+    evidence: evidenceOf(outcome, declared, judgement),
     judgement,
     endReason: end === undefined ? "The session was not finished" : lineOrNull(end.reason),
     endSeq: (end ?? events.at(-1))?.seq ?? null,
@@ -222,6 +225,16 @@ function verifiedOutcome(
 function scopeOf(kind: Facts["kind"], outcome: Outcome): Scope {
   if (outcome === "succeeded" || outcome === "goal_not_met") return "goal";
   return kind === "model" ? "conduct_only" : "docs_only";
+}
+
+/** Success checks decide before a judge does. The agent's own word that it missed the goal needs no evidence. */
+function evidenceOf(outcome: Outcome, declared: CheckResult[], judgement: Judgement | null): EvidenceGrade | null {
+  const isTested = outcome === "succeeded" || outcome === "goal_not_met";
+  if (isTested && declared.some(({ status }) => status !== "skip")) return "verified";
+  const parts = judgement?.verdict?.parts ?? [];
+  const claimed = outcome === "goal_not_met" ? parts.filter(({ met }) => met === "no") : parts;
+  if (claimed.length === 0 || claimed.some(({ evidence }) => evidence === null)) return null;
+  return evidenceGrades.findLast((grade) => claimed.some(({ evidence }) => evidence === grade)) ?? null;
 }
 
 /** Whether a check of a stored session has the numbers that its result is computed from. */

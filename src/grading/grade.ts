@@ -1,7 +1,17 @@
 import type { Outcome, Provenance } from "../agents/agent.ts";
-import type { evidenceRoles, frictionCategories, partNames, phases, scopes, severities, units } from "./kinds.ts";
+import type {
+  evidenceGrades,
+  evidenceRoles,
+  frictionCategories,
+  partNames,
+  phases,
+  scopes,
+  severities,
+  units,
+} from "./kinds.ts";
 
 export type Scope = (typeof scopes)[number];
+export type EvidenceGrade = (typeof evidenceGrades)[number];
 export type PartName = (typeof partNames)[number];
 
 /**
@@ -138,6 +148,8 @@ export type LostPoints = { total: number; fixes: number; agent: number; network:
 export type JudgedPart = {
   text: string;
   met: "yes" | "no" | "unclear";
+  /** `judged`: the judge says that it was met, but its proof doesn't hold, so `met` is unclear. null: it makes no claim. */
+  evidence: EvidenceGrade | null;
   events: number[];
   quote: string | null;
   why: string;
@@ -214,6 +226,8 @@ export type Grade = {
   outcome: Outcome;
   /** What the score measures. */
   scope: Scope;
+  /** What shows the outcome, as the weakest of its proofs; null: nothing was tested, or the agent itself says that it missed the goal. */
+  evidence: EvidenceGrade | null;
   score: number | null;
   /** Only if the scope is `goal`. */
   grade: string | null;

@@ -1,8 +1,20 @@
 import { createUrlGroups } from "../agents/docs-urls.ts";
 import type { Http } from "./events.ts";
 
-/** Whether a request is to the product, or reads its docs. */
-export type Hosts = { isProduct(request: { method: string; url: string }): boolean };
+type Request = { method: string; url: string };
+
+export type Hosts = {
+  /** Whether a request is to the product, as opposed to its docs. */
+  isProduct(request: Request): boolean;
+  /** Whether a response is known to come from the product: nothing else could have answered. */
+  isKnownProduct(response: Http): boolean;
+};
+
+const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
+const isSuccess = ({ status }: Http) => status !== null && status >= 200 && status < 300;
+const isHtml = ({ contentType }: Http) => /html/i.test(contentType ?? "");
+const folderOf = (path: string) => `${path.replace(/\/$/, "")}/`;
+const isFile = (path: string) => /\.\w{2,5}$/.test(path);
 
 /**
  * URLs on docs hosts are pages, with any tool. If docs and product share a host, URLs below the product
@@ -11,10 +23,18 @@ export type Hosts = { isProduct(request: { method: string; url: string }): boole
  */
 export function hostsOf(starts: string[], product: string | null, taskRequests: Http[]): Hosts {
   const groupOf = createUrlGroups(starts, product);
-  const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
-  const writtenUrls = taskRequests
-    .filter((http) => isWrite(http) && http.status !== null && http.status >= 200 && http.status < 300)
-    .flatMap(({ url }) => URL.parse(url) ?? []);
+  const writes = taskRequests
+    .filter((http) => isWrite(http) && isSuccess(http))
+    .flatMap((http) => {
+      const url = URL.parse(http.url);
+      return url === null ? [] : [{ http, url }];
+    });
+  const docsPaths = starts.flatMap((start) => URL.parse(start)?.pathname ?? []);
+  /** A server of docs may answer writes with its pages and files. */
+  const isEndpoint = (http: Http, { pathname }: URL) =>
+    (http.purpose === "page" || !isHtml(http)) && !isFile(pathname) && folderOf(pathname) !== "/";
+  const holdsDocs = ({ pathname }: URL) => docsPaths.some((path) => path.startsWith(folderOf(pathname)));
+
   return {
     isProduct(request) {
       const url = URL.parse(request.url);
@@ -23,9 +43,26 @@ export function hostsOf(starts: string[], product: string | null, taskRequests: 
       if (group !== "shared") return group === "product";
       return (
         isWrite(request) ||
-        writtenUrls.some(({ host, pathname }) => {
-          return host === url.host && `${url.pathname}/`.startsWith(`${pathname.replace(/\/$/, "")}/`);
-        })
+        writes.some(
+          (write) => write.url.host === url.host && folderOf(url.pathname).startsWith(folderOf(write.url.pathname)),
+        )
+      );
+    },
+    isKnownProduct(response) {
+      const url = URL.parse(response.url);
+      if (url === null) return false;
+      const group = groupOf(url);
+      if (group !== "shared") return group === "product" && (product !== null || response.mappedUrl !== null);
+      if (!isEndpoint(response, url)) return false;
+      return (
+        isWrite(response) ||
+        writes.some(
+          (write) =>
+            write.url.host === url.host &&
+            isEndpoint(write.http, write.url) &&
+            !holdsDocs(write.url) &&
+            folderOf(url.pathname).startsWith(folderOf(write.url.pathname)),
+        )
       );
     },
   };

@@ -34,6 +34,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
     outcome: facts.outcome,
     score,
     scope: facts.scope,
+    evidence: facts.evidence,
     grade: score === null || facts.scope !== "goal" ? null : gradeLetter(score),
     ...narrate(facts, measured, frictions),
     metrics: metricsOf(facts),

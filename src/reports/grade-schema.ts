@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { describeDimension } from "../grading/dimensions/part.ts";
-import type { Curve, Dimension, DimensionPart, PartName, Scope } from "../grading/grade.ts";
-import { evidenceRoles, partNames, scopes, units } from "../grading/kinds.ts";
+import type { Curve, Dimension, DimensionPart, Grade, PartName } from "../grading/grade.ts";
+import { evidenceGrades, evidenceRoles, partNames, scopes, units } from "../grading/kinds.ts";
 import { percent } from "../grading/text.ts";
 import { mapOf, Nullable, OneOf } from "../schema.ts";
 
@@ -129,6 +129,7 @@ const ReportMetrics = Type.Object({
 const GoalPart = Type.Object({
   text: Type.String({ description: "One part of the end goal" }),
   met: OneOf(["yes", "no", "unclear"]),
+  evidence: Nullable(OneOf(evidenceGrades, "judged: the judge says that it was met, but no event proves it")),
   events: Type.Array(Type.Integer(), {
     description: "seq of the trace events that prove it, starting with the quoted one",
   }),
@@ -176,6 +177,12 @@ export const GradeFields = Type.Object({
   dimensions: Type.Array(StoredDimension),
   outcome: OneOf(outcomes),
   scope: OneOf(scopes, "Only the scope goal has a grade"),
+  evidence: Nullable(
+    OneOf(
+      evidenceGrades,
+      "What shows the outcome. verified: a success check, or the product's own answer. observed: the product's own program said so. judged: only the judge says so, so there is no grade. null: not tested, or the agent says that it missed the goal",
+    ),
+  ),
   nullNotice: Nullable(Type.String({ description: "Why there is no score, or no grade" })),
   keyFinding: Type.String(),
   verdict: Type.String(),
@@ -196,8 +203,16 @@ export const pickGradeFields = <T extends Record<GradeFieldName, unknown>>(from:
   Object.fromEntries(gradeFieldNames.map((field) => [field, from[field]])) as Pick<T, GradeFieldName>;
 
 /** Why there is no score, or why a score has no grade. */
-export const toNullNotice = ({ nullNotice, scope }: { nullNotice: string | null; scope: Scope }): string | null =>
-  nullNotice ?? (scope === "goal" ? null : "No grade: the goal was not tested");
+export function toNullNotice({
+  nullNotice,
+  scope,
+  evidence,
+}: Pick<Grade, "nullNotice" | "scope" | "evidence">): string | null {
+  if (nullNotice !== null || scope === "goal") return nullNotice;
+  return evidence === "judged"
+    ? "No grade: only the judge says that the goal was reached. Add a success check"
+    : "No grade: the goal was not tested";
+}
 
 /** A stored dimension as a report shows it. */
 export const toDimension = (dimension: Dimension) => ({

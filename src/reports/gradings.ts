@@ -131,6 +131,7 @@ const toGrading = (row: GradingRow, report: ReportRow): Grading => ({
   methodology: row.grade.methodology,
   score: row.grade.score,
   scope: row.grade.scope,
+  evidence: row.grade.evidence,
   grade: row.grade.grade,
   outcome: row.grade.outcome,
   coverage: row.grade.coverage,

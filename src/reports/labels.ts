@@ -63,6 +63,18 @@ export const formatBytes = (bytes: number): string =>
 export const formatNumber = (value: number): string => value.toLocaleString("en-US");
 
 export const scopeLabels = { goal: null, conduct_only: "Conduct", docs_only: "Docs" } as const;
+
+/** What shows that a goal was reached or missed. */
+export const evidenceLabels = {
+  verified: "shown by a success check or the product’s answer",
+  observed: "shown by the product’s own program",
+  judged: "only the judge says that the goal was reached",
+} as const;
+
+/** What the score of a report rests on: its evidence, or that the goal was not tested. */
+export const describeEvidence = ({ scope, evidence }: Pick<Report, "scope" | "evidence">): string | null =>
+  evidence !== null ? evidenceLabels[evidence] : scope === "goal" ? null : "goal not tested";
+
 type Scored = { score: number | null; scope: keyof typeof scopeLabels };
 
 /** A score in a list: `93.0`, or `Docs 93.0` if the goal was not tested; null without a score. */
@@ -73,14 +85,15 @@ export const scoreText = ({ score, scope }: Scored): string | null =>
 export function scoreSummary({
   score,
   scope,
+  evidence,
   grade,
   coverage,
-}: Scored & Pick<Report, "grade" | "coverage">): string | null {
+}: Scored & Pick<Report, "grade" | "coverage" | "evidence">): string | null {
   if (score === null) return null;
   const label = scopeLabels[scope];
   return label === null
     ? `${grade} (${score} of 100)`
-    : `${label} ${score} · goal not tested · ${percent(coverage)} of the weight`;
+    : `${label} ${score} · ${describeEvidence({ scope, evidence })} · ${percent(coverage)} of the weight`;
 }
 
 const yesNo = (value: boolean | null) => (value === null ? "unknown" : value ? "yes" : "no");

@@ -77,6 +77,7 @@ export function listReports(
         status: reports.status,
         score: reports.score,
         scope: reports.scope,
+        evidence: reports.evidence,
         grade: reports.grade,
         outcome: reports.outcome,
         keyFinding: reports.keyFinding,

@@ -3,6 +3,7 @@ import { percent } from "../grading/text.ts";
 import {
   agentLabel,
   contextRows,
+  describeEvidence,
   describeSpread,
   formatTime,
   frictionLabels,
@@ -52,8 +53,8 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
     .concat("\n");
 }
 
-const facts = ({ outcome, coverage, agent, createdAt }: Report) =>
-  `${outcomeLabels[outcome]} · ${percent(coverage)} of the scoring weight measured · ${text(agentLabel(agent))} · ${formatTime(createdAt)}`;
+const facts = ({ outcome, scope, evidence, coverage, agent, createdAt }: Report) =>
+  `${[outcomeLabels[outcome], describeEvidence({ scope, evidence })].filter(Boolean).join(", ")} · ${percent(coverage)} of the scoring weight measured · ${text(agentLabel(agent))} · ${formatTime(createdAt)}`;
 
 function goal({ judge }: Report): string | null {
   if (judge === null) return null;

@@ -62,6 +62,7 @@ export const runExample = {
     status: "published",
     outcome: "not_judged",
     scope: "docs_only",
+    evidence: null,
     nullNotice: "No grade: the goal was not tested",
     keyFinding: "The page for the goal was found after 3 pages.",
     verdict: "Easy to find; two samples do not parse.",

@@ -51,7 +51,7 @@ const toRun = (r: any) => ({
     dimensions: parsed(r.dimensions).map(toDimension),
     outcome: r.outcome,
     scope: r.scope,
-    nullNotice: toNullNotice({ nullNotice: r.null_notice, scope: r.scope }),
+    nullNotice: toNullNotice({ nullNotice: r.null_notice, scope: r.scope, evidence: r.evidence }),
     keyFinding: r.key_finding,
     verdict: r.verdict,
     summary: parsed(r.summary),

@@ -206,9 +206,23 @@ export const judge: NonNullable<Grade["judge"]> = {
   calls: 1,
   confidence: 0.85,
   parts: [
-    { text: "The SDK was installed.", met: "yes", events: [41], quote: "added 1 package", why: "npm said so." },
-    { text: "Its rows were printed.", met: "no", events: [57, 58], quote: "TypeError: query", why: "The call threw." },
-    { text: "The file was kept.", met: "unclear", events: [], quote: null, why: "Nothing shows it." },
+    {
+      text: "The SDK was installed.",
+      met: "yes",
+      evidence: "observed",
+      events: [41],
+      quote: "added 1 package",
+      why: "npm said so.",
+    },
+    {
+      text: "Its rows were printed.",
+      met: "no",
+      evidence: "observed",
+      events: [57, 58],
+      quote: "TypeError: query",
+      why: "The call threw.",
+    },
+    { text: "The file was kept.", met: "unclear", evidence: null, events: [], quote: null, why: "Nothing shows it." },
   ],
   dropped: ["part 3, yes: its quote stands in none of its events"],
   notice: null,
@@ -228,7 +242,9 @@ export const hostileGrade: Grade = {
   dimensions: [{ name: image, weight: 0.2, score: 50, grade: "F", parts: [], unmeasured: [] }],
   judge: {
     ...judge,
-    parts: [{ text: `## ${image}`, met: "no", events: [1], quote: `\`\` ${lines}`, why: `> ${lines}` }],
+    parts: [
+      { text: `## ${image}`, met: "no", evidence: "verified", events: [1], quote: `\`\` ${lines}`, why: `> ${lines}` },
+    ],
     dropped: [`- ${lines}`],
     notice: `# ${lines}`,
   },

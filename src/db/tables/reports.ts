@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { blob, check, index, integer, primaryKey, real, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
 import { failureCauses, outcomes, type SessionEvent } from "../../agents/agent.ts";
 import type { Dimension, Friction, Grade, LostPoints, Metrics, Recommendation, Wordings } from "../../grading/grade.ts";
-import { scopes } from "../../grading/kinds.ts";
+import { evidenceGrades, scopes } from "../../grading/kinds.ts";
 import { boolean, json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgIdColumn } from "./orgs.ts";
 import { prompts } from "./prompts.ts";
@@ -47,6 +47,8 @@ export const reports = sqliteTable(
     status: text({ enum: reportStatuses }).notNull(),
     outcome: text({ enum: outcomes }).notNull(),
     scope: text({ enum: scopes }).notNull().default("docs_only"),
+    /** What shows the outcome; null: nothing, or the agent's own word. */
+    evidence: text({ enum: evidenceGrades }),
     score: real(),
     grade: text(),
     nullNotice: text("null_notice"),
@@ -94,6 +96,7 @@ export const reports = sqliteTable(
       orgReference("reports_run", [orgId, runId], runs),
       check("reports_status", oneOf(status, reportStatuses)),
       check("reports_outcome", oneOf(outcome, outcomes)),
+      check("reports_evidence", oneOf(table.evidence, evidenceGrades)),
       check("reports_score", sql`${score} between 0 and 100`),
       check("reports_null_score", sql`(${score} is null) = (${table.nullNotice} is not null)`),
     ];

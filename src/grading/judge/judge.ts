@@ -5,7 +5,7 @@ import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
 import { flat, line } from "../text.ts";
 import { partsOf, textOf, textSourceOf } from "./evidence.ts";
-import { createProof } from "./proof.ts";
+import { createProof, type Proof } from "./proof.ts";
 import { Answer, boundAnswer } from "./rubric.ts";
 
 /** A judge's answer after every claim was checked against the session. */
@@ -94,12 +94,12 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
   const calls = new Map(session.flatMap((event) => (event.type === "tool_call" ? [[event.id, event] as const] : [])));
   const toolOf = (id: string) => calls.get(id)?.tool;
   const dropped: string[] = [];
-  const showsSuccess = createProof(session);
+  const proofOf = createProof(session);
 
   /** The cited events that exist, the one with the quote first; a complaint if there is none. */
-  function prove(
+  function prove<P>(
     claim: { events: number[]; quote: string },
-    canProve: (event: SessionEvent, quote: string) => boolean,
+    toProof: (event: SessionEvent, quote: string) => P | null,
   ) {
     const events = claim.events.flatMap((seq) => bySeq.get(seq) ?? []);
     const quote = flat(claim.quote.replace(/^["“]|["”]$/g, ""));
@@ -107,37 +107,47 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
     if ([...quote].length < 4) return "its quote is too short";
     const quotingEvents = events.filter((event) => textOf(event).includes(quote));
     if (quotingEvents.length === 0) return "none of its events contains the quote";
-    const proof = quotingEvents.find((event) => canProve(event, quote));
-    if (!proof) return "the quote is only in events that prove nothing";
-    return {
-      quote: line(quote),
-      events: [proof.seq, ...events.map(({ seq }) => seq).filter((seq) => seq !== proof.seq)],
-    };
+    for (const event of quotingEvents) {
+      const proof = toProof(event, quote);
+      if (proof === null) continue;
+      const others = events.map(({ seq }) => seq).filter((seq) => seq !== event.seq);
+      return { quote: line(quote), events: [event.seq, ...others], proof };
+    }
+    return "the quote is only in events that prove nothing";
   }
 
   const removeUnknownUrls = addressFilter(session);
 
+  const usedProofs: { quote: string; proof: Proof }[] = [];
+  const proveSuccess = (event: SessionEvent, quote: string) => {
+    const proof = proofOf(event, quote);
+    return proof !== null && !usedProofs.some((used) => isSameProof(used, { quote, proof })) ? proof : null;
+  };
+  const proveFailure = (event: SessionEvent) => (textSourceOf(event, toolOf) === "page" ? null : gradeOfFailure(event));
+
   const parts = goal.map((text, i): JudgedPart => {
-    const unclear: JudgedPart = { text, met: "unclear", events: [], quote: null, why: "" };
+    const unclear: JudgedPart = { text, met: "unclear", evidence: null, events: [], quote: null, why: "" };
     const claims = answer.parts.filter(({ part }) => part === i + 1);
     const [claim] = claims;
     if (!claim || claims.some(({ met }) => met !== claim.met)) {
       dropped.push(`part ${i + 1}: ${claim ? "it has two different verdicts" : "it has no verdict"}`);
       return unclear;
     }
-    if (claim.met === "unclear") return { ...unclear, why: removeUnknownUrls(claim.why) };
-    const canProve =
-      claim.met === "yes" ? showsSuccess : (event: SessionEvent) => textSourceOf(event, toolOf) !== "page";
-    const proof = prove(claim, canProve);
-    if (typeof proof === "string") {
-      dropped.push(`part ${i + 1}, ${claim.met}: ${proof}`);
-      return unclear;
+    const why = removeUnknownUrls(claim.why);
+    if (claim.met === "unclear") return { ...unclear, why };
+    const success = claim.met === "yes" ? prove(claim, proveSuccess) : null;
+    const result = success ?? prove(claim, proveFailure);
+    if (typeof result === "string") {
+      dropped.push(`part ${i + 1}, ${claim.met}: ${result}`);
+      return { ...unclear, evidence: claim.met === "yes" ? "judged" : null };
     }
-    return { text, met: claim.met, ...proof, why: removeUnknownUrls(claim.why) };
+    if (success !== null && typeof success !== "string") usedProofs.push(success);
+    const { quote, events, proof } = result;
+    return { text, met: claim.met, evidence: typeof proof === "string" ? proof : proof.grade, quote, events, why };
   });
   const isFullyProven = dropped.length === 0;
   const frictions = answer.frictions.flatMap((friction) => {
-    const proof = prove(friction, () => true);
+    const proof = prove(friction, () => true as const);
     if (typeof proof === "string") dropped.push(`friction ${JSON.stringify(friction.title)}: ${proof}`);
     const { title, why, advice } = friction;
     return typeof proof === "string"
@@ -145,7 +155,7 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
       : [
           {
             ...friction,
-            ...proof,
+            ...{ events: proof.events, quote: proof.quote },
             title: removeUnknownUrls(title),
             why: removeUnknownUrls(why),
             advice: removeUnknownUrls(advice),
@@ -168,6 +178,16 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
     dropped,
   };
 }
+
+/** What happened on the agent's machine is seen there; an answer, whatever it says, is the product's own. */
+const gradeOfFailure = (event: SessionEvent) => (event.type === "http" ? ("verified" as const) : ("observed" as const));
+
+type QuotedProof = { quote: string; proof: Proof };
+
+/** Whether a proof shows nothing that another one doesn't: the same words, or the same values of the same call. */
+const isSameProof = (a: QuotedProof, b: QuotedProof) =>
+  a.quote === b.quote ||
+  (a.proof.call === b.proof.call && b.proof.values.every((value) => a.proof.values.includes(value)));
 
 const address =
   /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w.-])(?:(?:[\w-]+\.)+[a-z]{2,}|(?:\d{1,3}\.){3}\d{1,3})(?::\d+)?[/?#]\S*/giu;

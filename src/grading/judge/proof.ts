@@ -1,119 +1,118 @@
 import type { SessionEvent } from "../../agents/agent.ts";
-import { commandsOf } from "../call-actions.ts";
-import { type EventOf, type Http, hasSucceeded, milestonesOf } from "../events.ts";
-import { hostsOf } from "../hosts.ts";
+import { type Http, hasSucceeded } from "../events.ts";
+import type { EvidenceGrade } from "../grade.ts";
+import { provingTools } from "./evidence.ts";
+import { type ProductAnswer, productAnswersOf, textsIn } from "./product-answers.ts";
+import { programRunsOf } from "./product-programs.ts";
+import { isShown, repeats, squash, tokensOf, valuesOf } from "./repetition.ts";
 
-/** The words of a text, without quotes, brackets and white space, which programs change. A space surrounds each word. */
-const normalizeWords = (text: string): string =>
-  ` ${(text.normalize("NFKC").match(/[\p{L}\p{N}_]+/gu) ?? []).join(" ")} `;
+/** What proves a claim: how sure it is, the call that shows it, and the values in its quote that only the product can have made. */
+export type Proof = { grade: Exclude<EvidenceGrade, "judged">; call: string; values: string[] };
 
-/** All strings in a JSON value. Keys are skipped because evald chose them. */
-function textsIn(value: unknown): string[] {
-  if (typeof value === "string") return [value];
-  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
-}
-
-/** Tools of the agent's machine whose results contain its own text, or a page: never what the product did. */
-const actingTools = ["run_command", "http_request", "browse"];
 const pageTools = ["fetch_page", "search_docs", "open_page"];
+const shortToken = 4;
 
-/** Programs that print, compute, read or run what the agent wrote, so their output proves nothing about the product. */
-const genericPrograms = new Set(
-  `echo printf cat head tail tee sed awk gawk grep egrep rg cut tr sort uniq seq date uuidgen base64 xxd od openssl md5sum sha256sum shasum
-  jq yq python python2 python3 node bun deno ruby perl php lua sh bash zsh dash ash ksh java go cargo make npm-run nc netcat socat curl wget http
-  https ls find stat wc cd pwd mkdir touch cp mv rm ln chmod export set env which type true false sleep test expr let bc dc rev fold paste
-  column yes xargs eval source . time timeout nohup setsid kill ps`.split(/\s+/),
-);
-
-const runsScripts = (program: string, verb: string): boolean =>
-  /^(npm|yarn|pnpm)$/.test(program) && !/^(i|install|ci|add|view|info|ls|list|pack|publish|init|create)$/.test(verb);
-
-/** Whether a command runs a program that the agent didn't write itself. */
-function runsForeignProgram(command: string, written: string[]): boolean {
-  // A function or alias can shadow any program.
-  if (/\(\)\s*\{|\balias\b|\bfunction\b|<<|\bPATH=/.test(command)) return false;
-  return commandsOf(command).some(({ path, program, verb }) => {
-    const isOwn =
-      genericPrograms.has(program) || runsScripts(program, verb) || written.some((text) => text.includes(program));
-    return program !== "" && !isOwn && !(path.includes("/") && !/^\/(usr\/)?(local\/)?s?bin\//.test(path));
-  });
-}
+/** What one source said: an answer of the product, or a run of its program. */
+type Statement = { seq: number; text: string; values: Set<string> };
 
 /**
- * Whether an event proves that something was done. Its quote must appear in the product's own response, with status
- * 2xx, to a request observed during the same call. If no product is known and the command sent no request, it must
- * appear in the output of a program that the agent didn't write. Text that the agent wrote or read on a page first
- * proves nothing.
+ * Finds what proves that something was done. A quote proves it if it contains a value that the product made: one in an answer of the product
+ * (`verified`) or in the output of its own program (`observed`) that the agent had neither sent nor written, in any form, and that no page had shown.
  */
-export function createProof(session: SessionEvent[]): (event: SessionEvent, quote: string) => boolean {
-  const { starts = [], product = null } = milestonesOf(session, "started").at(-1)?.detail ?? {};
-  const requests = session.filter((e): e is Http => e.type === "http" && e.purpose !== "check");
-  const hosts = hostsOf(starts, product, requests);
-  const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
-  const isProductAnswer = (http: Http) => {
-    const isSuccess = http.status !== null && http.status >= 200 && http.status < 300 && http.method !== "CONNECT";
-    return isSuccess && hosts.isProduct(http);
-  };
-  const normalizedTexts = new Map<string, string>();
-  const contains = (text: string, words: string): boolean => {
-    const normalized = normalizedTexts.get(text) ?? normalizeWords(text);
-    normalizedTexts.set(text, normalized);
-    return normalized.includes(words);
-  };
-  const requestsByCall = Map.groupBy(requests, ({ id }) => id);
+export function createProof(session: SessionEvent[]): (event: SessionEvent, quote: string) => Proof | null {
+  const answers = productAnswersOf(session);
+  const requestsByCall = Map.groupBy(
+    session.filter((event): event is Http => event.type === "http" && event.purpose !== "check"),
+    ({ id }) => id,
+  );
+  const answering = new Set([...answers.byRequest.values()].map(({ http }) => http.id));
 
-  /** The product's responses observed during one call. */
-  function answersOf(result: EventOf<"tool_result">): string[] {
-    const productAnswers = (requestsByCall.get(result.id) ?? []).filter(isProductAnswer);
-    if (productAnswers.length === 0) return [];
-    if (result.tool === "http_request") return textsIn(result.output?.body);
-    if (result.tool === "browse") return textsIn(result.output?.text);
-    return productAnswers.flatMap(({ body }) => body ?? []);
+  /** The texts of pages in an event: what a reading tool, or a request to nothing but the docs, returned. */
+  function pageTexts(event: SessionEvent): string[] {
+    if (event.type !== "tool_result") return [];
+    const isPage = pageTools.includes(event.tool);
+    const requests = (requestsByCall.get(event.id) ?? []).filter(
+      ({ status, method }) => status !== null && method !== "CONNECT",
+    );
+    return isPage || (requests.length > 0 && !answering.has(event.id)) ? textsIn(event.output) : [];
   }
 
-  /** Whether an event's text comes from the agent or a page. */
-  function isAgentOrPageText(event: SessionEvent): boolean {
-    if (event.type === "tool_call") return true;
-    if (event.type === "message") return event.id === undefined;
-    if (event.type !== "tool_result") return false;
-    if (pageTools.includes(event.tool)) return true;
-    const responses = (requestsByCall.get(event.id) ?? []).filter((http) => http.status !== null);
-    return responses.length > 0 && responses.every((http) => !hosts.isProduct(http) && http.method !== "CONNECT");
-  }
+  const programRuns = programRunsOf(session, pageTexts);
+  const runs = [...programRuns].map(([call, run]) => ({
+    call,
+    ...run,
+    text: run.output,
+    values: valuesOf(run.output),
+  }));
 
-  /** Whether the agent or a page used the words before the product did, until the event with this seq. */
-  function appearsFirstInOtherText(words: string, until: number): boolean {
+  /** What the agent wrote or sent until an event, with it. An unread upload may have held anything. */
+  function agentTexts(until: number): string[] | null {
+    const texts: string[] = [];
     for (const event of session) {
-      if (event.seq > until) return false;
-      if (event.type === "tool_result" && answersOf(event).some((text) => contains(text, words))) return false;
-      if (event.type === "http" && isProductAnswer(event) && event.body !== undefined && contains(event.body, words))
-        return false;
-      if (!isAgentOrPageText(event)) continue;
-      const fields = event.type === "tool_call" ? event.input : event.type === "message" ? event.text : null;
-      const value = event.type === "tool_result" ? event.output : fields;
-      if (textsIn(value).some((text) => contains(text, words))) return true;
+      if (event.seq > until) break;
+      if (event.type === "tool_call") texts.push(...textsIn(event.input));
+      else if (event.type === "message" && event.id === undefined) texts.push(event.text);
+      else if (event.type === "http" && event.purpose !== "check") {
+        if (
+          event.source === "egress" &&
+          (event.bytesOut ?? 0) > 0 &&
+          event.sent === undefined &&
+          event.method !== "CONNECT"
+        )
+          return null;
+        texts.push(event.url, ...(event.sent === undefined ? [] : [event.sent]));
+      }
     }
-    return false;
+    return texts;
   }
+
+  const isKnownFromPages = (token: string, before: string, until: number) => {
+    const pages = session.filter(({ seq }) => seq <= until).flatMap(pageTexts);
+    if (squash(token).length >= shortToken || before === "") return isShown(token, pages);
+    return pages.some((page) =>
+      ` ${tokensOf(page).map(squash).join(" ")} `.includes(` ${squash(before)} ${squash(token)} `),
+    );
+  };
+
+  /** The tokens of a quote that a source was the first to say. */
+  function newValues(quote: string, { seq }: Statement, statements: Statement[]): string[] {
+    const tokens = tokensOf(quote);
+    return tokens.filter((token, i) => {
+      const value = squash(token);
+      const first = statements.find((each) => each.seq <= seq && each.values.has(value));
+      const texts = first && agentTexts(first.seq);
+      return texts && !repeats(token, texts) && !isKnownFromPages(token, tokens[i - 1] ?? "", first.seq);
+    });
+  }
+
+  const toStatement = ({ http, text, values }: ProductAnswer): Statement => ({ seq: http.seq, text, values });
+  const answerStatements = [...answers.byRequest.values()].map(toStatement);
 
   return (event, quote) => {
-    const words = normalizeWords(quote);
-    if (words.trim().length < 4) return false;
-    if (event.type === "http") {
-      const isQuoted =
-        event.id !== null && isProductAnswer(event) && event.body !== undefined && contains(event.body, words);
-      return isQuoted && !appearsFirstInOtherText(words, event.seq);
+    const isResult = event.type === "tool_result";
+    if (isResult && !hasSucceeded(event)) return null;
+    if (
+      (!isResult || !provingTools.includes(event.tool)) &&
+      event.type !== "http" &&
+      !(isResult && programRuns.has(event.id))
+    )
+      return null;
+    const call = (event as Http).id;
+    if (call === null) return null;
+    const ownAnswers = isResult ? (answers.byCall.get(call) ?? []) : [answers.byRequest.get(event.seq) ?? []].flat();
+    for (const answer of ownAnswers) {
+      const values = newValues(quote, toStatement(answer), answerStatements).filter((value) =>
+        answer.values.has(squash(value)),
+      );
+      if (values.length > 0) return { grade: "verified", call, values: values.map(squash) };
     }
-    if (event.type !== "tool_result" || !actingTools.includes(event.tool) || !hasSucceeded(event)) return false;
-    if (appearsFirstInOtherText(words, event.seq)) return false;
-    const texts = textsIn([event.output?.stdout, event.output?.stderr, event.output?.body, event.output?.text]);
-    if (!texts.some((text) => contains(text, words))) return false;
-    if (answersOf(event).some((text) => contains(text, words))) return true;
-    const command = calls.get(event.id)?.input?.command;
-    const isLocal = product === null && event.tool === "run_command" && typeof command === "string";
-    const written = [...calls.values()]
-      .filter(({ seq, tool }) => seq < event.seq && tool === "write_file")
-      .map(({ input }) => String(input?.path ?? ""));
-    return isLocal && runsForeignProgram(command, written);
+    const run = isResult ? runs.find((each) => each.call === call) : undefined;
+    if (!run) return null;
+    const values = newValues(quote, run, runs).filter((value) => run.values.has(squash(value)));
+    const isUndone = runs.some(({ seq, deletes, operands }) => {
+      const named = new Set(operands.flatMap(tokensOf).map(squash));
+      return deletes && seq > run.seq && [...run.values].some((value) => named.has(value));
+    });
+    return values.length === 0 || isUndone ? null : { grade: "observed", call, values: values.map(squash) };
   };
 }

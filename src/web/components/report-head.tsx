@@ -1,6 +1,6 @@
 import type { Latest } from "../../comparisons/latest.ts";
 import { percent } from "../../grading/text.ts";
-import { agentLabel, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
+import { agentLabel, describeEvidence, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import type { Site } from "../site.ts";
@@ -16,6 +16,7 @@ type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult |
 
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
+  const shown = describeEvidence(report);
   const { score, scope, grade, outcome, status, coverage, nullNotice, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
   const runs = result?.n ?? 0;
@@ -46,7 +47,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
               <strong>{score}</strong> of 100
             </>
           )}
-          {scope !== "goal" && " · goal not tested"}
+          {shown !== null && ` · ${shown}`}
           {coverage < 1 && ` · ${percent(coverage)} measured`}
           {viewer && isSince(latest, report) && (
             <>

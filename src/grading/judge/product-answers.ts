@@ -1,0 +1,94 @@
+import type { SessionEvent } from "../../agents/agent.ts";
+import { type EventOf, type Http, milestonesOf } from "../events.ts";
+import { hostsOf } from "../hosts.ts";
+import { parseJson, squash, valuesOf } from "./repetition.ts";
+
+/** A response with which the product says that it did what a request asked for. */
+export type ProductAnswer = {
+  http: Http;
+  text: string;
+  /** Its tokens that may be values of the product, squashed. */
+  values: Set<string>;
+};
+
+const proofless = /^(CONNECT|OPTIONS|HEAD|TRACE)$/i;
+const isRead = ({ method }: Http) => /^GET$/i.test(method);
+
+/** A change of the protocol is how a WebSocket starts; its body is what the server sent. */
+const isSuccess = ({ status }: Http) => status !== null && ((status >= 200 && status < 300) || status === 101);
+
+/** A field, parameter or option that asks for no effect, unless it is turned off. */
+const dryRun = /(?:dry[-_]?run|validate[-_]?only|what[-_]?if)["']?\s*[:=]\s*["']?(?!false|0|no)/i;
+const dryRunFlag = /(?:^|[\s?&])-*(?:dry[-_]?run|validate[-_]?only|what[-_]?if)(?:[\s&]|$)/i;
+const apiDescription = /^[\s{]*["']?(?:openapi|swagger)["']?\s*:/;
+
+/** Whether a response says in its body that it failed, whatever its status is. */
+function saysFailure(text: string): boolean {
+  const json = parseJson(text);
+  if (json === null || typeof json !== "object") return false;
+  const fields = new Map(Object.entries(json).map(([name, value]) => [squash(name), value]));
+  const isFalse = ["ok", "success", "succeeded"].some((name) => fields.get(name) === false);
+  const hasError = ["error", "errors"].some((name) => isFilled(fields.get(name)));
+  const states = ["status", "state", "result"].map((name) => fields.get(name));
+  return isFalse || hasError || states.some((state) => typeof state === "string" && /^(error|fail)/i.test(state));
+}
+
+const isFilled = (value: unknown) =>
+  Boolean(value) && (typeof value !== "object" || Object.keys(value as object).length > 0);
+
+/** Every text in an event's fields. Keys are skipped, because evald chose them. */
+export function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value === "number") return [String(value)];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
+}
+
+/** The product's answers in a session, by the event of the request, and by the call that made it. */
+export type ProductAnswers = { byRequest: Map<number, ProductAnswer>; byCall: Map<string | null, ProductAnswer[]> };
+
+/** Finds the product's answers. An answer that repeats, refuses or only tries is none. */
+export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
+  const { starts = [], product = null } = milestonesOf(session, "started").at(-1)?.detail ?? {};
+  const requests = session.filter((event): event is Http => event.type === "http" && event.purpose !== "check");
+  const hosts = hostsOf(starts, product, requests);
+  const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
+  const results = new Map(session.flatMap((e) => (e.type === "tool_result" ? [[e.id, e] as const] : [])));
+  const firstWrite = requests.find((http) => isSuccess(http) && !isRead(http) && hosts.isKnownProduct(http))?.seq;
+
+  function textOf(http: Http): string | undefined {
+    const { tool, output }: Partial<EventOf<"tool_result">> = (http.id !== null && results.get(http.id)) || {};
+    if (tool === "http_request") return typeof output?.body === "string" ? output.body : undefined;
+    // The page that is open shows what the product answered to its navigation.
+    const isOpen = tool === "browse" && typeof output?.text === "string" && isSamePage(output.url, http.url);
+    return isOpen ? `${http.body ?? ""}\n${output!.text}` : http.body;
+  }
+
+  /** A page that nobody sent anything to shows what it shows everyone. */
+  const isMerePage = (http: Http) =>
+    isRead(http) && /html/i.test(http.contentType ?? "") && (firstWrite === undefined || firstWrite > http.seq);
+
+  const answers = requests.flatMap((http): ProductAnswer[] => {
+    if (http.id === null || proofless.test(http.method) || !isSuccess(http) || !hosts.isKnownProduct(http)) return [];
+    const text = textOf(http);
+    if (text === undefined || isMerePage(http) || apiDescription.test(text) || saysFailure(text)) return [];
+    const asked = [http.url, http.sent ?? "", ...textsIn(calls.get(http.id)?.input)];
+    if ([...asked, text].some((each) => dryRun.test(each)) || asked.some((each) => dryRunFlag.test(each))) return [];
+    return [{ http, text, values: valuesOf(text) }];
+  });
+  const deletions = requests.filter((http) => /^DELETE$/i.test(http.method) && isSuccess(http));
+  const standing = answers.filter(({ http, values }) => {
+    return !deletions.some(({ seq, url }) => seq > http.seq && values.has(lastSegmentOf(url)));
+  });
+  return {
+    byRequest: new Map(standing.map((answer) => [answer.http.seq, answer])),
+    byCall: Map.groupBy(standing, ({ http }) => http.id),
+  };
+}
+
+const lastSegmentOf = (url: string) =>
+  squash(decodeURIComponent(URL.parse(url)?.pathname.split("/").filter(Boolean).at(-1) ?? ""));
+
+function isSamePage(shown: unknown, requested: string): boolean {
+  const [a, b] = [URL.parse(String(shown)), URL.parse(requested)];
+  return a !== null && b !== null && a.origin === b.origin && a.pathname === b.pathname;
+}

@@ -1,0 +1,217 @@
+import type { SessionEvent } from "../../agents/agent.ts";
+import { type EventOf, type Http, hasSucceeded, milestonesOf } from "../events.ts";
+import { textsIn } from "./product-answers.ts";
+import { squash } from "./repetition.ts";
+
+/** A command whose words are all plain: nothing in it is expanded, computed, redirected or run in the background. */
+type PlainCommand = { words: string[]; isPiped: boolean };
+
+const plainWord = /^(?:[\w@%+=:,./~{}-]+|'[^']*'|"[^"$`\\!]*")+/;
+const gap = /^(?:[ \t]|2>&1|2>\/dev\/null|\\\n)+/;
+const separator = /^(?:&&|;|\n|\|(?![|&]))[ \t\n]*/;
+const assignment = /^[A-Za-z_]\w*=/;
+
+/** The commands of a shell line that consists of plain commands; null if there is anything else in it. Variables are plain if the prompt set them. */
+export function plainCommandsOf(line: string, variables: readonly string[] = []): PlainCommand[] | null {
+  const isKnown = (name: string) => variables.includes(name);
+  let rest = line.trim().replace(/\$\{?([A-Za-z_]\w*)\}?/g, (whole, name) => (isKnown(name) ? name : whole));
+  const commands: PlainCommand[] = [];
+  let words: string[] = [];
+  let isPiped = false;
+  const take = (pattern: RegExp) => {
+    const found = pattern.exec(rest)?.[0] ?? "";
+    rest = rest.slice(found.length);
+    return found;
+  };
+  while (rest !== "") {
+    if (take(gap) !== "") continue;
+    const end = take(separator);
+    const word = end === "" ? take(plainWord) : "";
+    if (word !== "") words.push(word.replace(/['"]/g, ""));
+    else if (end === "" || words.length === 0) return null;
+    else {
+      commands.push({ words, isPiped });
+      isPiped = end.startsWith("|");
+      words = [];
+    }
+  }
+  if (words.length > 0) commands.push({ words, isPiped });
+  return commands.some((command) => assignment.test(command.words[0]!)) ? null : commands;
+}
+
+/** Programs that show what is there and change nothing; the second kind passes on what it is given and adds nothing. */
+const viewers = new Set("cd pwd ls cat head tail grep wc which mkdir true sleep".split(" "));
+const filters = new Set("cat head tail grep sort".split(" "));
+
+/** Tools that write no files; what commands write is known from their words. */
+const harmlessTools = new Set(
+  "run_command read_file list_files fetch_page search_docs http_request browse ask_human report_friction finish".split(
+    " ",
+  ),
+);
+
+/** Programs that get a package and run it. */
+const runners = new Set("npx pnpx bunx uvx".split(" "));
+
+const isOption = (word: string) => word.startsWith("-");
+const operandsOf = (words: string[]) => words.filter((word) => !isOption(word));
+const withoutVersion = (name: string) => name.replace(/(?<=.)@[\w.^~-]+$|[=~<>]=.*$/, "");
+/** Asks a program about itself, or to change nothing. */
+const isAboutItself = (words: string[]) =>
+  words.some((word) => /^(?:-h|-V|-v|-*help|-*version)$|dry-?run|what-?if/i.test(word));
+const deletes = (words: string[]) =>
+  words.some((word) => /^(?:rm|remove|delete|del|destroy|drop|purge|uninstall)$/i.test(word));
+
+/** A run of the product's own program. */
+export type ProgramRun = { seq: number; output: string; operands: string[]; deletes: boolean };
+
+/** What the machine of a session is known to hold. */
+type Machine = {
+  /** Words of the lines of the docs that were read so far. */
+  docsLines: string[][];
+  /** Packages that the docs name and that something fetched, and the programs that installed them. */
+  packages: Set<string>;
+  installers: Set<string>;
+  /** Texts that the agent wrote into files, and their paths. */
+  written: string[];
+  /** Words that the product's programs were given or said, such as the names of files that they made. */
+  mentioned: Set<string>;
+  /** A command ran that isn't known to be harmless, so any program may be the agent's from here on. */
+  isTouched: boolean;
+};
+
+const linesOf = (text: string): string[][] =>
+  text
+    .split("\n")
+    .flatMap((line) => [line, ...[...line.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)])
+    .map((line) =>
+      line
+        .trim()
+        .replace(/^[$>%#]\s+/, "")
+        .split(/\s+/),
+    );
+
+/** Whether the docs show a command that begins with these two words. */
+const isDocumented = ({ docsLines }: Machine, [program, verb]: string[]) =>
+  verb !== undefined && docsLines.some((line) => line[0] === program && operandsOf(line)[1] === verb);
+
+/** The name of a program is the name of its package, or begins a part of it. */
+const isOfPackage = (program: string, name: string) =>
+  program.length > 1 &&
+  name.split(/[@/_-]/).some((part) => squash(part) !== "" && squash(part).startsWith(squash(program)));
+
+function isProductProgram(machine: Machine, words: string[]): boolean {
+  const operands = operandsOf(words);
+  const [program = "", verb = ""] = operands;
+  if (machine.isTouched || machine.installers.has(program) || !isDocumented(machine, operands)) return false;
+  return [...machine.packages].some((name) => isOfPackage(program, name) || withoutVersion(verb) === name);
+}
+
+/** The packages that a command gets as the docs say: the docs show the program with each of them in one line. */
+function packagesOf({ docsLines, written }: Machine, words: string[]): string[] {
+  const [program, , ...names] = operandsOf(words);
+  const isOwn = (name: string) => /^[./~]|^\w+:/.test(name) || written.some((text) => text.includes(name));
+  const isNamed = (name: string) =>
+    docsLines.some((line) => line[0] === program && line.slice(1).some((word) => withoutVersion(word) === name));
+  const packages = names.map(withoutVersion);
+  return packages.length > 0 && packages.every((name) => isNamed(name) && !isOwn(name)) ? packages : [];
+}
+
+/** The package that a command such as `npx acme-cli init` gets and runs. */
+const runPackageOf = (machine: Machine, words: string[]): string[] => {
+  const [program = "", name = ""] = operandsOf(words);
+  return runners.has(program) && isDocumented(machine, [program, name]) ? [withoutVersion(name)] : [];
+};
+
+/** Whether the operands of a program mention a file that the agent wrote, which the program may run. */
+const mentionsFile = ({ written }: Machine, words: string[]) =>
+  operandsOf(words)
+    .slice(1)
+    .some((word) => written.some((path) => path === word || path.endsWith(`/${word}`)));
+
+/** A file that a program of the product made: it was given or said its name, and nothing else could have written it. */
+const isMadeFile = ({ mentioned, written, isTouched }: Machine, path: string) =>
+  !isTouched && mentioned.has(path) && !written.some((text) => text.includes(path));
+
+/**
+ * The runs of programs that come from packages of the docs: the agent installed them as the docs say, and before and in between ran nothing that could
+ * have replaced them. Their output counts only where nothing else wrote to it.
+ */
+export function programRunsOf(
+  session: SessionEvent[],
+  pageTexts: (event: SessionEvent) => string[],
+): Map<string, ProgramRun> {
+  const machine: Machine = {
+    docsLines: [],
+    packages: new Set(),
+    installers: new Set(),
+    written: [],
+    mentioned: new Set(),
+    isTouched: false,
+  };
+  const variables = milestonesOf(session, "workspace_prepared").at(-1)?.detail.env ?? [];
+  const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
+  const requests = Map.groupBy(
+    session.filter((event): event is Http => event.type === "http"),
+    ({ id }) => id,
+  );
+  const hasFetched = ({ id }: EventOf<"tool_result">) =>
+    (requests.get(id) ?? []).some(({ status }) => status !== null && status < 300);
+  const runs = new Map<string, ProgramRun>();
+  const addFile = ({ id, seq, output, ok }: EventOf<"tool_result">) => {
+    const path = String(output?.path ?? "").replace(/^\/workspace\//, "");
+    if (!ok || !isMadeFile(machine, path)) return;
+    runs.set(id, { seq, output: String(output?.text ?? ""), operands: [path], deletes: false });
+  };
+  for (const event of session) {
+    machine.docsLines.push(...pageTexts(event).flatMap(linesOf));
+    if (event.type === "tool_call" && !harmlessTools.has(event.tool)) machine.written.push(...textsIn(event.input));
+    if (event.type === "tool_result" && event.tool === "read_file") addFile(event);
+    if (event.type !== "tool_result" || event.tool !== "run_command") continue;
+    const command = calls.get(event.id)?.input.command;
+    const commands = typeof command === "string" ? plainCommandsOf(command, variables) : null;
+    const run = commands && runOf(machine, commands, event, hasFetched(event));
+    if (run === null) machine.isTouched = true;
+    else if (run.operands.length > 0) {
+      runs.set(event.id, run);
+      for (const word of [...run.operands, ...run.output.split(/[\s"'`()]+/)])
+        machine.mentioned.add(word.replace(/[.,:]$/, ""));
+    }
+  }
+  return runs;
+}
+
+/** What a line of plain commands did. null: something in it isn't known. Without operands: nothing of the product ran, or its output is mixed. */
+function runOf(
+  machine: Machine,
+  commands: PlainCommand[],
+  result: EventOf<"tool_result">,
+  hasFetched: boolean,
+): ProgramRun | null {
+  const { stdout, stderr, text } = result.output ?? {};
+  const operands: string[] = [];
+  let isMixed = !hasSucceeded(result);
+  let isDeletion = false;
+  for (const { words, isPiped } of commands) {
+    const [program = ""] = words;
+    if (hasFetched) for (const name of runPackageOf(machine, words)) machine.packages.add(name);
+    if (isProductProgram(machine, words) && !isPiped) {
+      operands.push(...words);
+      isDeletion ||= deletes(words);
+      isMixed ||= isAboutItself(words) || mentionsFile(machine, words);
+    } else if (program === "cat" && words.length > 1 && words.slice(1).every((path) => isMadeFile(machine, path))) {
+      operands.push(...words.slice(1));
+    } else if (viewers.has(program)) {
+      isMixed ||= !["cd", "mkdir", "true", "sleep"].includes(program) && !(isPiped && filters.has(program));
+    } else {
+      const packages = packagesOf(machine, words);
+      if (packages.length === 0) return null;
+      if (!hasFetched) return null;
+      for (const name of packages) machine.packages.add(name);
+      machine.installers.add(program);
+      isMixed = true;
+    }
+  }
+  const output = textsIn([stdout, stderr, text]).join("\n");
+  return { seq: result.seq, output, operands: isMixed ? [] : operands, deletes: isDeletion };
+}

@@ -1,0 +1,144 @@
+import { decodeEntities } from "../../agents/entities.ts";
+
+/** Upper bounds of the work for one text. */
+const maxForms = 24;
+const maxRounds = 3;
+const maxPieces = 5;
+
+const token = /[\p{L}\p{N}]+(?:[-_.][\p{L}\p{N}]+)*/gu;
+
+/** Words and IDs of a text, with the hyphens, dots and underscores inside them. */
+export const tokensOf = (text: string): string[] =>
+  text
+    .normalize("NFKC")
+    .replace(/\p{Cf}/gu, "")
+    .match(token) ?? [];
+
+/** A text without case, accents, invisible characters and everything that isn't a letter or a digit. */
+export const squash = (text: string): string =>
+  text
+    .normalize("NFKD")
+    .replace(/[^\p{L}\p{N}]/gu, "")
+    .toLowerCase();
+
+const isPrintable = (text: string) => text !== "" && !/[\p{Cc}\ufffd]/u.test(text.replace(/[\t\r\n]/g, ""));
+
+function decodeBytes(encoded: string, encoding: "base64" | "hex"): string {
+  const text = Buffer.from(encoded, encoding).toString();
+  return isPrintable(text) ? text : encoded;
+}
+
+/** Replaces what is encoded in a text; each returns the text unchanged if it has none of its kind. */
+const decoders: ((text: string) => string)[] = [
+  (text) => text.replace(/(?:%[0-9a-f]{2})+/gi, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString()),
+  (text) =>
+    text
+      .replace(/\\u\{?([0-9a-f]{4}|(?<=\{)[0-9a-f]{1,6})\}?/gi, (_, hex) => characterOf(Number.parseInt(hex, 16)))
+      .replace(/\\x([0-9a-f]{2})/gi, (_, hex) => characterOf(Number.parseInt(hex, 16)))
+      .replace(/\\([0-7]{3})/g, (_, octal) => characterOf(Number.parseInt(octal, 8))),
+  decodeEntities,
+  (text) => text.replace(/[\w+/-]{6,}={0,2}/g, (run) => decodeBytes(run, "base64")),
+  (text) => text.replace(/\b(?:[0-9a-f]{2}){3,}\b/gi, (run) => decodeBytes(run, "hex")),
+];
+
+const characterOf = (code: number) => (code <= 0x10ffff ? String.fromCodePoint(code) : "");
+
+/** A text as it is, and in every form that decoding makes of it. */
+function formsOf(text: string): string[] {
+  const forms = new Set([text]);
+  let last = [text];
+  for (let round = 0; round < maxRounds && last.length > 0; round++) {
+    last = last.flatMap((form) => decoders.map((decode) => decode(form))).filter((form) => !forms.has(form));
+    for (const form of last) if (forms.size < maxForms) forms.add(form);
+  }
+  return [...forms];
+}
+
+/** What a text says, in a form that allows to look up whether a token repeats it. */
+type Source = { squashed: string[]; words: Set<string> };
+
+const sources = new Map<string, Source>();
+const maxSources = 2000;
+
+function sourceOf(text: string): Source {
+  const existing = sources.get(text);
+  if (existing) return existing;
+  const forms = formsOf(text);
+  const words = forms.flatMap(tokensOf).flatMap((each) => [each, ...each.split(/[-_.]/)]);
+  const source = { squashed: forms.map(squash), words: new Set(words.map(squash)) };
+  if (sources.size >= maxSources) sources.clear();
+  sources.set(text, source);
+  return source;
+}
+
+const reverse = (text: string) => [...text].reverse().join("");
+
+/** Whether a word is one of a set, or several of two or more characters in a row. */
+function isJoined(word: string, words: Set<string>, pieces = maxPieces): boolean {
+  if (words.has(word)) return true;
+  if (pieces === 1) return false;
+  for (let end = 2; end < word.length - 1; end++)
+    if (words.has(word.slice(0, end)) && isJoined(word.slice(end), words, pieces - 1)) return true;
+  return false;
+}
+
+/**
+ * Whether a token can be derived from texts: it is in one of them, or it is joined from their words, in any encoding, case or order of its
+ * letters. Short tokens must be whole words there.
+ */
+export function repeats(text: string, texts: string[]): boolean {
+  const all = texts.map(sourceOf);
+  const words = new Set(all.flatMap((source) => [...source.words]));
+  return formsOf(text)
+    .map(squash)
+    .filter((form) => form !== "")
+    .some((form) => {
+      if (isJoined(form, words)) return true;
+      const both = form.length < 4 ? [] : [form, reverse(form)];
+      return both.some((each) => all.some(({ squashed }) => squashed.some((source) => source.includes(each))));
+    });
+}
+
+/** Whether a page shows a token as a word. */
+export const isShown = (text: string, pages: string[]): boolean =>
+  pages.some((page) => sourceOf(page).words.has(squash(text)));
+
+/** Letters of several scripts in one word imitate another word. */
+const isImitation = (text: string) => /\p{Script=Latin}/u.test(text) && /(?!\p{Script=Latin})\p{L}/u.test(text);
+
+/** Words of a language have no digits, and no hyphens, dots, underscores or capitals inside. */
+const isIdentifier = (text: string) => /\p{N}|[-_.]|\p{Ll}\p{Lu}/u.test(text);
+
+/** Words that any response may have. */
+const isConstant = (value: unknown) => value === null || typeof value === "boolean";
+
+/**
+ * The tokens of a response that may be values of the product, squashed: the values of a JSON text, without its keys and sentences, and identifiers
+ * in any other text.
+ */
+export function valuesOf(body: string): Set<string> {
+  const values = new Set<string>();
+  const add = (text: string, isValue: boolean) => {
+    const tokens = tokensOf(text);
+    for (const each of tokens)
+      if (!isImitation(each) && (isIdentifier(each) || (isValue && tokens.length === 1))) values.add(squash(each));
+  };
+  const gather = (value: unknown): void => {
+    if (isConstant(value)) return;
+    if (typeof value === "object") for (const each of Object.values(value as object)) gather(each);
+    else add(String(value), true);
+  };
+  const json = parseJson(body);
+  if (json !== undefined) gather(json);
+  else add(body.replace(/"[^"\n]{0,200}"\s*:/g, " ").replace(/<[^<>]{0,2000}>/g, " "), false);
+  return values;
+}
+
+/** undefined: it isn't JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
