@@ -25,42 +25,70 @@ const closing = new Map([
 /** Nodes whose text contains no code. */
 const opaque = /String|Comment|Char|Rune|TextBlock|Heredoc/;
 
-/** Macros of several lines, and listings with line numbers: the parsers don't know them. */
-const beyondParser = /\\$|^\s*\d+\s.*\n\s*\d+\s/m;
+/** A quote that no string contains. A single one may be an apostrophe, a lifetime or part of a number. */
+const unclosedQuote = /"|(?<=[([{,=:]\s*)'(?![a-z]\w*\b(?!'))/;
 
-/** Checks whether the brackets and quotes of a sample match. Other syntax errors are ignored. */
+/**
+ * Checks whether the brackets and quotes of a sample match. Other syntax errors are ignored. The parser only tells code
+ * from strings and comments: what it makes of the brackets after an error of its own says nothing.
+ */
 export function judgeBrackets(language: BracketLanguage, code: string): ParseResult {
-  const open: { mark: string; index: number }[] = [];
-  const strays: { mark: string; index: number }[] = [];
-  let hasError = false;
   // Without a tag, PHP would be text.
   const tag = language === "php" && !code.includes("<?") ? "<?php " : "";
-  parsers[language].parse(`${tag}${code}\n`).iterate({
-    enter({ type, name, from: start, to: end }) {
-      const [from, to] = [start - tag.length, end - tag.length];
-      hasError ||= type.isError;
-      if (opaque.test(name)) return false;
-      const mark = type.isError ? code.slice(from, to) : name;
-      const last = open.at(-1);
-      if (closing.has(mark)) open.push({ mark, index: from });
-      else if (last && closing.get(last.mark) === mark) open.pop();
-      else if (/^[)\]}"']$/.test(mark)) strays.push({ mark, index: from });
-      return true;
-    },
-  });
+  const source = `${tag}${code}\n`;
+  const { text, hasError } = codeOf(language, source);
   if (!hasError) return { broken: false };
-  if (language !== "python" && beyondParser.test(code)) return null;
-  const [stray] = strays;
+  const quote = unclosedQuote.exec(text)?.index;
+  if (quote !== undefined)
+    return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
+  const open: number[] = [];
+  for (let index = tag.length; index < text.length; index++) {
+    const mark = text[index]!;
+    const last = open.at(-1);
+    if (closing.has(mark)) open.push(index);
+    else if (last !== undefined && closing.get(text[last]!) === mark) open.pop();
+    else if (/[)\]}]/.test(mark))
+      return { broken: true, message: `${mark} is unexpected`, line: lineAt(source, index) };
+  }
   const unclosed = open.at(-1);
-  if (stray) return { broken: true, message: `${stray.mark} is unexpected`, line: lineAt(code, stray.index) };
-  if (unclosed)
-    return { broken: true, message: `${unclosed.mark} is never closed`, line: lineAt(code, unclosed.index) };
-  return null;
+  // Nothing follows the bracket: the sample is the head of a block.
+  return unclosed === undefined || text.slice(unclosed + 1).trim() === ""
+    ? null
+    : { broken: true, message: `${text[unclosed]} is never closed`, line: lineAt(source, unclosed) };
 }
 
-/** The input of an interactive Python session without prompts and output; any other sample unchanged. */
+/** A sample with its strings and comments blanked, and whether the parser found an error in it. */
+function codeOf(language: BracketLanguage, source: string): { text: string; hasError: boolean } {
+  let text = "";
+  let end = 0;
+  let hasError = false;
+  parsers[language].parse(source).iterate({
+    enter({ type, name, from, to }) {
+      hasError ||= type.isError;
+      if (!opaque.test(name)) return true;
+      text += source.slice(end, from) + source.slice(from, to).replace(/[^\n]/g, " ");
+      end = to;
+      return false;
+    },
+  });
+  return { text: text + source.slice(end), hasError };
+}
+
+/**
+ * The input of an interactive Python session without prompts and output; any other sample unchanged. A line without a
+ * prompt continues the input while a bracket is open.
+ */
 export function withoutPrompts(code: string): string {
   const lines = code.split("\n");
   if (!lines.some((line) => /^\s*>>> /.test(line))) return code;
-  return lines.flatMap((line) => /^\s*(?:>>>|\.\.\.)(?: (.*))?$/.exec(line)?.[1] ?? []).join("\n");
+  let depth = 0;
+  return lines
+    .flatMap((line) => {
+      const input = /^\s*(?:>>>|\.\.\.)(?: ?(.*))$/.exec(line)?.[1] ?? (depth > 0 ? line : null);
+      if (input === null) return [];
+      if (/^\s*>>>/.test(line)) depth = 0;
+      depth += input.split(/[([{]/).length - input.split(/[)\]}]/).length;
+      return [input];
+    })
+    .join("\n");
 }

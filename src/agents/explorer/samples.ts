@@ -38,7 +38,7 @@ const familyOf = new Map(
  * words of the sample.
  */
 const nonCodeMark =
-  /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^\+\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d/im;
+  /\{ ?\.\. ?\}|(^|\s)\.\.\s|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w |-]*>|\[\.\.\.\]|^\+\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d|^\s*\d+\s.*\n\s*\d+\s/im;
 /** A removed line of a diff. In YAML, it is a list item. */
 const removedLine = /^-\s/m;
 
@@ -93,27 +93,40 @@ function judgeScript(code: string): ParseResult {
   // Statements followed by their output, or alternatives: each part is valid on its own.
   const parts = code.split(/\n[ \t]*\n|\n(?=\{)|^[ \t]*\/\/.*$/m).filter((part) => part.trim() !== "");
   const lines = code.split("\n").filter((line) => line.trim() !== "");
+  const [statements = "", ...outputs] = code.split(outputMark);
   if (
     [parts, lines].some(
       (pieces) => pieces.length > 1 && pieces.length <= maxPieces && pieces.every((part) => !readScript(part)?.broken),
-    )
+    ) ||
+    (outputs.length > 0 && !readScript(statements)?.broken)
   )
     return null;
   // A single line may be a signature rather than code.
   if (lines.length < 2 || signature.test(code) || unparsableScript.test(code)) return null;
-  return fullResult;
+  return isInsteadOfCode(code, fullResult.line) ? null : fullResult;
 }
+
+/** The start of what the statements before it give: `=> [`, `// => {`. */
+const outputMark = /^[ \t]*(?:\/\/)?[ \t]*(?:=+>|-+>|→)/m;
 
 /**
  * A comment in place of code, `f(a[, b])`, an element as an unquoted attribute value (JSX that Bun can't parse),
- * diagrams.
+ * diagrams, a printed object.
  */
-const unparsableScript = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]/m;
+const unparsableScript = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]|^[A-Z]\w* \{$/m;
 
-/** Parses code as any form of a snippet. Null if it is invalid, but not only because of its syntax. */
+/** Whether a line has a comment before an operator, or words in a row outside of strings: it describes code. */
+function isInsteadOfCode(code: string, lineNumber: number): boolean {
+  const line = code.split("\n")[lineNumber - 1] ?? "";
+  return /\*\/\s*[?:|&=,)\]}]/.test(line) || (!/["'`]/.test(line) && /(?:\b[A-Za-z]+ ){3}[A-Za-z]+\b/.test(line));
+}
+
+/**
+ * Parses code as any form of a snippet. The form in which the parser gets furthest is that of the snippet, so its error
+ * is the one that counts. Null if that isn't an error of syntax: a name declared twice, an await in an unusual place.
+ */
 function readScript(code: string): ParseResult {
-  let firstProblem: { message: string; line: number } | null = null;
-  let hasOnlySyntaxErrors = true;
+  let furthest: { message: string; line: number; offset: number } | null = null;
   const trimmedCode = code.trim().replace(/[;,]$/, "");
   // Almost anything is valid as children of an element, so this is tried only for code that starts like an element.
   const wrappersToTry = trimmedCode.startsWith("<") ? [...wrappers, ["<>\n", "\n</>"] as const] : wrappers;
@@ -122,28 +135,34 @@ function readScript(code: string): ParseResult {
     for (const [prefix, suffix] of wrappersToTry) {
       const problem = syntaxProblem(transpiler, prefix === "" ? code : prefix + trimmedCode + suffix);
       if (problem === null) return validResult;
-      // What remains aren't syntax errors: a name declared twice, an await in an unusual place.
-      hasOnlySyntaxErrors &&= /^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(problem.message);
-      firstProblem ??= problem;
+      const offset = Math.min(problem.offset - prefix.length, code.length);
+      const line = problem.line - (prefix.split("\n").length - 1);
+      if (offset > (furthest?.offset ?? -1)) furthest = { message: problem.message, line, offset };
     }
   }
-  return firstProblem && hasOnlySyntaxErrors ? { broken: true, ...firstProblem } : null;
+  if (furthest === null || !/^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(furthest.message))
+    return null;
+  return { broken: true, message: furthest.message, line: Math.min(furthest.line, code.split("\n").length) };
 }
 
 /** `listen(port: number, done?: () => void): Server`: a signature for readers, not a program. */
 const signature =
   /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^)\n]*\)?\s*(:|=>|->)\s*[\w<{[|]|^[ \t]*[\w.$]+\([^)\n]*\w\??:\s/m;
 
-function syntaxProblem(transpiler: Bun.Transpiler, code: string): { message: string; line: number } | null {
+function syntaxProblem(
+  transpiler: Bun.Transpiler,
+  code: string,
+): { message: string; line: number; offset: number } | null {
   try {
     transpiler.scan(code);
     return null;
   } catch (caught) {
     const error = (caught instanceof AggregateError ? caught.errors[0] : caught) as {
       message?: unknown;
-      position?: { line?: number };
+      position?: { line?: number; offset?: number };
     };
-    return { message: String(error?.message ?? caught), line: error?.position?.line ?? 1 };
+    const { line = 1, offset = 0 } = error?.position ?? {};
+    return { message: String(error?.message ?? caught), line, offset };
   }
 }
 
