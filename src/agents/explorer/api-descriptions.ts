@@ -1,6 +1,6 @@
 import { reasonOf } from "../../errors.ts";
 import type { Check } from "../agent.ts";
-import type { ApiDescription } from "./api-samples.ts";
+import type { ApiDescription } from "./api-contract.ts";
 import { fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { cut, mapInOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
 

@@ -1,0 +1,180 @@
+import { asObject, type JsonObject, resolveRef } from "./api-references.ts";
+import { violationsOf } from "./api-schema.ts";
+import type { HttpCall } from "./http-call.ts";
+import { gap } from "./literals.ts";
+
+/** A parsed API description: OpenAPI 3 or Swagger 2. */
+export type ApiDescription = { url: string; document: JsonObject };
+
+/** The operation that a call addresses, or how it misses all of them. */
+type Target =
+  | { kind: "operation"; path: JsonObject; operation: JsonObject }
+  | { kind: "none"; problem: string }
+  | { kind: "unknown" };
+
+/** How a call violates a description, "" if it doesn't; null if the call belongs to another API. */
+export function judgeCall({ url, document }: ApiDescription, call: HttpCall): string | null {
+  const target = findTarget(url, document, call);
+  if (target === null || target.kind === "unknown") return null;
+  if (target.kind === "none") return target.problem;
+  const parameters = [target.path.parameters, target.operation.parameters]
+    .flatMap((list) => (Array.isArray(list) ? list : []))
+    .map((parameter) => resolveRef(document, parameter));
+  if (parameters.some((parameter) => parameter === null)) return "";
+  const known = parameters.filter((parameter) => parameter !== null);
+  return [
+    ...queryProblems(document, target.operation, known, call),
+    ...headerProblems(document, target.operation, known, call),
+    ...bodyProblems(document, target.operation, known, call),
+  ].join("; ");
+}
+
+function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
+  const servers = serversOf(url, document).filter(({ origin }) => origin === call.url.origin);
+  const paths = asObject(document.paths);
+  const pathname = decodeURI(call.url.pathname);
+  for (const server of servers) {
+    const prefix = server.pathname.replace(/\/$/, "");
+    if (!`${pathname}/`.startsWith(`${prefix}/`)) continue;
+    const rest = pathname.slice(prefix.length) || "/";
+    const template = findPath(paths, rest);
+    if (template === undefined)
+      return rest.includes(gap)
+        ? { kind: "unknown" }
+        : { kind: "none", problem: "the API description has no such path" };
+    const path = asObject(paths[template]);
+    if (path.$ref !== undefined) return { kind: "unknown" };
+    const operation = path[call.method.toLowerCase()];
+    return operation === undefined
+      ? { kind: "none", problem: `the API description has no ${call.method} for ${template}` }
+      : { kind: "operation", path, operation: asObject(operation) };
+  }
+  return misplacedPath(servers, paths, pathname);
+}
+
+/** A path that the API has below another base path: `/v2/items` for `/v1/items`. */
+function misplacedPath(servers: URL[], paths: JsonObject, pathname: string): Target | null {
+  const segments = pathname.split("/");
+  for (const { pathname: base } of servers) {
+    const length = base.replace(/\/$/, "").split("/").length;
+    const prefix = segments.slice(0, length).join("/");
+    const rest = `/${segments.slice(length).join("/")}`;
+    if (length < 2 || rest === "/" || prefix.includes(gap) || findPath(paths, rest) === undefined) continue;
+    return { kind: "none", problem: `the API description has ${rest} below ${base}, not below ${prefix}` };
+  }
+  return null;
+}
+
+function serversOf(url: string, { servers, host, basePath, schemes }: JsonObject): URL[] {
+  if (typeof host === "string") {
+    const all = Array.isArray(schemes) && schemes.length > 0 ? schemes : ["https"];
+    return all.flatMap(
+      (scheme) => URL.parse(`${scheme}://${host}${typeof basePath === "string" ? basePath : ""}`) ?? [],
+    );
+  }
+  const serverList = Array.isArray(servers) ? servers.map(asObject) : [{ url: "/" }];
+  return serverList.flatMap((server) => {
+    const variables = asObject((server as JsonObject).variables);
+    const address = String(server.url ?? "").replace(/\{([^}]*)\}/g, (_, name: string) =>
+      String(asObject(variables[name]).default ?? "x"),
+    );
+    return URL.parse(address, url) ?? [];
+  });
+}
+
+/** The template of a path, that with the fewest parameters first. */
+const findPath = (paths: JsonObject, path: string): string | undefined =>
+  Object.keys(paths)
+    .filter((template) => matches(template, path))
+    .sort((a, b) => a.split("{").length - b.split("{").length)[0];
+
+function matches(template: string, path: string): boolean {
+  const [expected, given] = [template, path].map((each) => each.replace(/\/$/, "").split("/")) as [string[], string[]];
+  return (
+    expected.length === given.length &&
+    expected.every((part, at) => (/\{.*\}/.test(part) ? given[at] !== "" : part === given[at]))
+  );
+}
+
+const named = (names: string[]) => names.map((name) => `“${name}”`).join(", ");
+
+/** Parameters whose names the description leaves open: `filter[name]`, an object. */
+const isOpenParameter = (document: JsonObject, parameter: JsonObject) =>
+  parameter.content !== undefined || asObject(resolveRef(document, parameter.schema ?? {})).type === "object";
+
+function queryProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], { query }: HttpCall) {
+  if (query === null) return [];
+  const declared = parameters.filter((parameter) => parameter.in === "query");
+  if (declared.some((parameter) => isOpenParameter(document, parameter))) return [];
+  const names = [...query].map((name) => name.replace(/\[.*$/s, ""));
+  const keys = requirementsOf(document, operation)
+    .flat()
+    .filter((scheme) => scheme.in === "query");
+  const allowed = [...declared, ...keys].map(({ name }) => String(name).replace(/\[.*$/s, ""));
+  const unknown = names.filter((name) => !allowed.includes(name));
+  const missing = declared.filter(
+    ({ name, required }) => required === true && !names.includes(String(name).replace(/\[.*$/s, "")),
+  );
+  return [
+    ...(unknown.length > 0 ? [`the query has ${named(unknown)}, which the API description does not define`] : []),
+    ...(missing.length > 0
+      ? [`the query lacks ${named(missing.map(({ name }) => String(name)))}, which the API description requires`]
+      : []),
+  ];
+}
+
+/** The alternatives of security schemes that an operation requires; none if it can be called without. */
+function requirementsOf(document: JsonObject, operation: JsonObject): JsonObject[][] {
+  const requirements = operation.security ?? document.security;
+  if (!Array.isArray(requirements) || requirements.some((each) => Object.keys(asObject(each)).length === 0)) return [];
+  const schemes = asObject(asObject(document.components).securitySchemes ?? document.securityDefinitions);
+  return requirements.map((each) => Object.keys(asObject(each)).map((name) => asObject(schemes[name])));
+}
+
+/** The header that a security scheme needs; null if it needs none or is unknown. */
+const headerOf = ({ type, in: place, name }: JsonObject): string | null =>
+  type === "apiKey"
+    ? place === "header"
+      ? String(name)
+      : place === "cookie"
+        ? "Cookie"
+        : null
+    : type === "http" || type === "basic" || type === "oauth2" || type === "openIdConnect"
+      ? "Authorization"
+      : null;
+
+function headerProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], call: HttpCall) {
+  const { headers, query } = call;
+  if (headers === null) return [];
+  const required = parameters
+    .filter((parameter) => parameter.in === "header" && parameter.required === true)
+    .map(({ name }) => String(name));
+  const missing = required.filter((name) => !headers.has(name.toLowerCase()));
+  const alternatives = requirementsOf(document, operation);
+  const hasScheme = (scheme: JsonObject) => {
+    const header = headerOf(scheme);
+    if (header !== null) return headers.has(header.toLowerCase());
+    return scheme.in !== "query" || query === null || query.has(String(scheme.name));
+  };
+  const isAllowed =
+    call.hasCredentials || alternatives.length === 0 || alternatives.some((all) => all.every(hasScheme));
+  const wanted = alternatives[0]?.find((scheme) => !hasScheme(scheme));
+  const credentials = wanted && (headerOf(wanted) ?? String(wanted.name));
+  return [...missing, ...(!isAllowed && credentials ? [credentials] : [])].map(
+    (name) =>
+      `the request lacks the ${wanted?.in === "query" && name === credentials ? "parameter" : "header"} “${name}”, which the API description requires`,
+  );
+}
+
+function bodyProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], { body }: HttpCall) {
+  const request = resolveRef(document, operation.requestBody ?? {});
+  const inBody = parameters.find((each) => each.in === "body");
+  if (body === undefined)
+    return request?.required === true || inBody?.required === true
+      ? ["the request has no body, which the API description requires"]
+      : [];
+  const [, content] =
+    Object.entries(asObject(request?.content)).find(([type]) => /[/+]json\b|^\*\/\*/.test(type)) ?? [];
+  const schema = asObject(content).schema ?? inBody?.schema;
+  return schema === undefined ? [] : violationsOf(document, schema, body);
+}

@@ -1,0 +1,20 @@
+export type JsonObject = Record<string, unknown>;
+
+/** A part of a description with its reference within the document resolved; null if it can't be. */
+export function resolveRef(document: JsonObject, part: unknown, depth = 0): JsonObject | null {
+  if (typeof part !== "object" || part === null || depth > 10) return null;
+  const { $ref } = part as { $ref?: unknown };
+  if (typeof $ref !== "string") return part as JsonObject;
+  if (!$ref.startsWith("#/")) return null;
+  const target = $ref
+    .slice(2)
+    .split("/")
+    .reduce<unknown>(
+      (at, key) => asObject(at)[decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~")],
+      document,
+    );
+  return resolveRef(document, target, depth + 1);
+}
+
+export const asObject = (value: unknown): JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};

@@ -1,0 +1,86 @@
+import { asObject, type JsonObject, resolveRef } from "./api-references.ts";
+import { Fields, gap, type Literal, unresolved, withGaps } from "./literals.ts";
+
+type Schema = {
+  types: string[];
+  properties: JsonObject;
+  required: string[];
+  /** The schema of other properties, false if there may be none, null if not given. */
+  others: unknown;
+  items: unknown;
+};
+
+const maxDepth = 10;
+
+/** How a request's body contradicts its schema. What the sample leaves open contradicts nothing. */
+export function violationsOf(document: JsonObject, schema: unknown, value: Literal, path = "", depth = 0): string[] {
+  const known = value === unresolved || depth > maxDepth ? null : readSchema(document, schema);
+  if (known === null) return [];
+  const place = path === "" ? "the body" : `“${path}”`;
+  if (!hasType(known.types, value))
+    return [`${place} is ${typeName(value)}, but the API description says ${known.types.join(" or ")}`];
+  if (Array.isArray(value))
+    return value.flatMap((each, at) => violationsOf(document, known.items, each, `${path}[${at}]`, depth + 1));
+  if (!(value instanceof Fields)) return [];
+  const names = Object.keys(known.properties);
+  const isClosed = names.length > 0 && (known.others === null || known.others === false);
+  const quoted = (list: string[]) => list.map((name) => `“${name}”`).join(", ");
+  const unknown = isClosed ? [...value.keys()].filter((name) => !names.includes(name)) : [];
+  const missing = value.isOpen ? [] : known.required.filter((name) => !value.has(name));
+  return [
+    ...(unknown.length > 0 ? [`${place} has ${quoted(unknown)}, which the API description does not define`] : []),
+    ...(missing.length > 0 ? [`${place} lacks ${quoted(missing)}, which the API description requires`] : []),
+    ...[...value].flatMap(([name, each]) =>
+      violationsOf(document, known.properties[name] ?? known.others, each, path ? `${path}.${name}` : name, depth + 1),
+    ),
+  ];
+}
+
+/** A schema with its references resolved and its parts joined; null if it has alternatives or can't be resolved. */
+function readSchema(document: JsonObject, part: unknown, depth = 0): Schema | null {
+  const schema = depth > maxDepth ? null : resolveRef(document, part);
+  if (schema === null || "oneOf" in schema || "anyOf" in schema || "if" in schema) return null;
+  const all = Array.isArray(schema.allOf) ? schema.allOf.map((each) => readSchema(document, each, depth + 1)) : [];
+  const parts = all.filter((each) => each !== null);
+  if (parts.length < all.length) return null;
+  const properties = Object.assign(
+    {},
+    ...parts.map((each) => each.properties),
+    asObject(schema.properties),
+  ) as JsonObject;
+  const required = [
+    ...parts.flatMap((each) => each.required),
+    ...(Array.isArray(schema.required) ? schema.required.map(String) : []),
+  ];
+  const isReadOnly = (name: string) => {
+    const property = asObject(properties[name]);
+    return property.readOnly === true || resolveRef(document, property)?.readOnly === true;
+  };
+  const types = [schema.type].flat().filter((type) => typeof type === "string");
+  const own = "patternProperties" in schema ? true : (schema.additionalProperties ?? null);
+  return {
+    types: schema.nullable === true ? [...types, ...(types.length > 0 ? ["null"] : [])] : types,
+    properties,
+    required: required.filter((name) => !isReadOnly(name)),
+    others: own ?? parts.map(({ others }) => others).find((others) => others !== null) ?? null,
+    items: schema.items ?? {},
+  };
+}
+
+const typeName = (value: Literal): string =>
+  value === null
+    ? "null"
+    : Array.isArray(value)
+      ? "array"
+      : value instanceof Fields
+        ? "object"
+        : typeof value === "number" && Number.isInteger(value)
+          ? "integer"
+          : typeof value;
+
+function hasType(types: string[], value: Literal): boolean {
+  // What stands in for a text may be of any type.
+  if (types.length === 0 || (typeof value === "string" && withGaps(value).includes(gap))) return true;
+  const type = typeName(value);
+  return types.includes(type) || (type === "integer" && types.includes("number"));
+}

@@ -1,0 +1,28 @@
+import { gap, type Literal, withGaps } from "./literals.ts";
+
+/**
+ * The HTTP request that a sample sends, as far as the sample says. `headers` and `query` are the names of headers (in
+ * lower case) and query parameters, null if unknown. `body`: undefined if there is none. `line` is 0-based in the sample.
+ */
+export type HttpCall = {
+  method: string;
+  url: URL;
+  query: Set<string> | null;
+  headers: Set<string> | null;
+  /** Whether the client adds credentials of its own. */
+  hasCredentials: boolean;
+  body: Literal | undefined;
+  line: number;
+};
+
+/** The URL of a call, with gaps; null if its host isn't known. */
+export function toUrl(address: string): URL | null {
+  const url = URL.parse(withGaps(address).replace(/(?<=\/):\w+(?=\/|\?|$)/g, gap));
+  return url !== null && /^https?:$/.test(url.protocol) ? url : null;
+}
+
+/** The names of the query parameters of a URL; null if a gap may hold others. */
+export function queryOf(url: URL): Set<string> | null {
+  const names = [...url.searchParams.keys()];
+  return names.some((name) => name.includes(gap)) ? null : new Set(names);
+}

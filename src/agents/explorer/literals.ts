@@ -1,0 +1,44 @@
+/** A value in code: JSON as far as it is written out there. */
+export type Literal = null | boolean | number | string | Literal[] | Fields | typeof unresolved;
+
+/** A value that only the running program knows. */
+export const unresolved: unique symbol = Symbol("unresolved");
+
+/** Stands in a text for a part that only the running program, or the reader, knows. */
+export const gap = "\ue000";
+
+/** The fields of an object by name. `isOpen`: it may have others. */
+export class Fields extends Map<string, Literal> {
+  isOpen = false;
+}
+
+/** A placeholder of a docs page: `<id>`, `{id}`, `${id}`, `YOUR_ID`. */
+const placeholder = /<[A-Za-z][^<>\n]{0,60}>|\$?\{[A-Za-z][\w.-]{0,60}\}|\{\{[^{}\n]{1,60}\}\}|\bYOUR[_-]\w+/g;
+
+/** A text with gaps in place of its placeholders. */
+export const withGaps = (text: string): string => text.replace(placeholder, gap);
+
+/** The value of a JSON text with gaps; a gap outside of a string is a value of its own. */
+export function parseJson(text: string): Literal {
+  for (const candidate of [
+    text,
+    text.replace(new RegExp(`"[^"\n]*"|${gap}`, "g"), (part) => (part === gap ? `"${gap}"` : part)),
+  ])
+    try {
+      return toLiteral(JSON.parse(candidate));
+    } catch {
+      // Try the other reading.
+    }
+  return unresolved;
+}
+
+function toLiteral(value: unknown): Literal {
+  if (value === gap) return unresolved;
+  if (Array.isArray(value)) return value.map(toLiteral);
+  if (typeof value !== "object" || value === null) return value as Literal;
+  return new Fields(Object.entries(value).map(([name, each]) => [name, toLiteral(each)]));
+}
+
+/** A text, with a gap for anything that isn't one. */
+export const toText = (value: Literal): string =>
+  typeof value === "string" || typeof value === "number" ? String(value) : gap;

@@ -1,0 +1,166 @@
+import type { SyntaxNode, Tree } from "@lezer/common";
+import { parser as javascript } from "@lezer/javascript";
+import { parser as python } from "@lezer/python";
+import { Fields, gap, type Literal, toText, unresolved } from "./literals.ts";
+
+export type ProgramLanguage = "script" | "python";
+
+/** A parsed sample. `variables`: the only value that the sample gives each of its variables. */
+export type Program = {
+  language: ProgramLanguage;
+  code: string;
+  tree: Tree;
+  variables: Map<string, SyntaxNode | null>;
+};
+
+const parsers = { script: javascript.configure({ dialect: "ts jsx" }), python };
+const maxDepth = 30;
+
+export function parseProgram(language: ProgramLanguage, code: string): Program {
+  const tree = parsers[language].parse(code);
+  const variables = new Map<string, SyntaxNode | null>();
+  tree.iterate({
+    enter({ name, node }) {
+      const isDefinition =
+        name === "VariableDefinition" || (name === "VariableName" && node.nextSibling?.name === "AssignOp");
+      if (!isDefinition || node.parent?.name === "ArgList") return;
+      const variable = code.slice(node.from, node.to);
+      let value = node.nextSibling;
+      while (value && /^(?:Equals|AssignOp|TypeAnnotation|TypeDef)$/.test(value.name)) value = value.nextSibling;
+      variables.set(variable, variables.has(variable) ? null : value);
+    },
+  });
+  return { language, code, tree, variables };
+}
+
+/** The arguments of a call, by position and by name. */
+export function argumentsOf(program: Program, call: SyntaxNode): { positional: Literal[]; named: Fields } {
+  const positional: Literal[] = [];
+  const named = new Fields();
+  const list = call.getChild("ArgList");
+  for (let node = list?.firstChild ?? null; node; node = node.nextSibling) {
+    if (/^[(),]$|Comment/.test(node.name)) continue;
+    if (/^(?:Spread|\*\*?)$/.test(node.name)) {
+      named.isOpen = true;
+      node = node.nextSibling ?? node;
+    } else if (node.nextSibling?.name === "AssignOp") {
+      const name = program.code.slice(node.from, node.to);
+      node = node.nextSibling.nextSibling ?? node;
+      named.set(name, literalOf(program, node));
+    } else positional.push(literalOf(program, node));
+  }
+  return { positional, named };
+}
+
+/** The value of an expression, as far as the sample says. */
+export function literalOf(program: Program, node: SyntaxNode | null, depth = 0): Literal {
+  if (node === null || depth > maxDepth) return unresolved;
+  const text = program.code.slice(node.from, node.to);
+  const inner = (child: SyntaxNode | null) => literalOf(program, child, depth + 1);
+  switch (node.name) {
+    case "String":
+      return unquote(text);
+    case "TemplateString":
+    case "FormatString":
+      return withoutReplacements(program, node, inner);
+    case "Number":
+      return Number(text.replaceAll("_", ""));
+    case "UnaryExpression":
+      return /^-\s*[\d.]+$/.test(text) ? Number(text.replace(/\s/g, "")) : unresolved;
+    case "BooleanLiteral":
+    case "Boolean":
+      return /^true$/i.test(text);
+    case "null":
+    case "None":
+      return null;
+    case "ParenthesizedExpression":
+    case "AwaitExpression":
+      return inner(node.firstChild?.nextSibling ?? null);
+    case "ArrayExpression":
+      return elementsOf(node).map(inner);
+    case "ObjectExpression":
+      return objectOf(program, node, inner);
+    case "DictionaryExpression":
+      return dictionaryOf(node, inner);
+    case "VariableName":
+      return inner(program.variables.get(text) ?? null);
+    case "BinaryExpression":
+      return concatenation(program, node, inner);
+    case "CallExpression":
+      return resultOf(program, node);
+    default:
+      return unresolved;
+  }
+}
+
+type Evaluate = (node: SyntaxNode | null) => Literal;
+
+function unquote(text: string): string {
+  const [, prefix = "", , content = ""] = /^(\w*)("""|'''|["'])([\s\S]*)\2$/.exec(text) ?? [];
+  if (/r/i.test(prefix)) return content;
+  return content.replace(/\\([\s\S])/g, (_, mark: string) => ({ n: "\n", t: "\t", "\n": "" })[mark] ?? mark);
+}
+
+function withoutReplacements({ code, variables }: Program, node: SyntaxNode, inner: Evaluate): string {
+  let text = "";
+  let end = node.from;
+  for (let part = node.firstChild; part; part = part.nextSibling) {
+    if (!/^(?:Interpolation|FormatReplacement)$/.test(part.name)) continue;
+    const name = part.firstChild?.nextSibling ?? null;
+    const isVariable = name?.name === "VariableName" && variables.has(code.slice(name.from, name.to));
+    text += code.slice(end, part.from) + (isVariable ? toText(inner(name)) : gap);
+    end = part.to;
+  }
+  return unquote((text + code.slice(end, node.to)).replace(/^`([\s\S]*)`$/, '"""$1"""').replace(/^f/i, ""));
+}
+
+function elementsOf(node: SyntaxNode): SyntaxNode[] {
+  const elements: SyntaxNode[] = [];
+  for (let child = node.firstChild; child; child = child.nextSibling)
+    if (!/^[[\](){},]$|Comment/.test(child.name)) elements.push(child);
+  return elements;
+}
+
+function objectOf({ code }: Program, node: SyntaxNode, inner: Evaluate): Fields {
+  const fields = new Fields();
+  for (const property of node.getChildren("Property")) {
+    const key = property.firstChild!;
+    const value = property.lastChild!;
+    const name = code.slice(key.from, key.to);
+    if (key.name === "PropertyDefinition") fields.set(name, value === key ? unresolved : inner(value));
+    else if (key.name === "String") fields.set(unquote(name), inner(value));
+    else fields.isOpen = true;
+  }
+  return fields;
+}
+
+function dictionaryOf(node: SyntaxNode, inner: Evaluate): Fields {
+  const fields = new Fields();
+  const parts = elementsOf(node);
+  for (let at = 0; at < parts.length; at++) {
+    const isPair = parts[at + 1]?.name === ":";
+    const key = isPair ? inner(parts[at]!) : unresolved;
+    if (typeof key === "string" && !key.includes(gap)) fields.set(key, inner(parts[at + 2] ?? null));
+    else fields.isOpen = true;
+    if (isPair) at += 2;
+  }
+  return fields;
+}
+
+function concatenation({ code }: Program, node: SyntaxNode, inner: Evaluate): Literal {
+  const [left, operator, right] = [node.firstChild, node.firstChild?.nextSibling, node.lastChild];
+  const sign = operator ? code.slice(operator.from, operator.to) : "";
+  if (sign === "as" || sign === "satisfies") return inner(left);
+  if (sign !== "+" || !left || !right) return unresolved;
+  const a = inner(left);
+  const b = inner(right);
+  return typeof a === "string" || typeof b === "string" ? toText(a) + toText(b) : unresolved;
+}
+
+/** `JSON.stringify(value)`, `json.dumps(value)` and `new Headers(value)` stand for their value. */
+function resultOf(program: Program, node: SyntaxNode): Literal {
+  const callee = program.code.slice(node.from, node.firstChild?.to ?? node.from);
+  return /^(?:JSON\.stringify|json\.dumps)$/.test(callee)
+    ? (argumentsOf(program, node).positional[0] ?? unresolved)
+    : unresolved;
+}
