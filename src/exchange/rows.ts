@@ -26,8 +26,8 @@ export const formatVersion = 1;
 
 /** The end of the year 9999, in epoch ms: the maximum of times and counts. */
 const maxTime = 253_402_300_799_999;
-const texts = mapOf(Type.String());
-const numbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
+const textMap = mapOf(Type.String());
+const eventNumbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 const uuid = Type.String(shape("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "a lowercase UUID"));
 const fingerprints = Type.Array(Fingerprint, { minItems: 1 });
 const gzip = shape("^H4sI[A-Za-z0-9+/]*={0,2}$", "a gzip file as base64");
@@ -50,10 +50,16 @@ const task = Type.Object({
 /** Fields of an event's type; they must not override the service's own event fields. */
 const reservedFields = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
+// A grade contains what was found; these fields belong to the stored friction point.
 const { id: _, seenIn: __, state: ___, dismissed: ____, ...friction } = FrictionPoint.properties;
 const count = Type.Integer({ minimum: 0 });
 const visit = Type.Object({
-  ...{ page: Type.String(), url: Type.String(), reads: count, misses: count, guesses: count, errors: count },
+  page: Type.String(),
+  url: Type.String(),
+  reads: count,
+  misses: count,
+  guesses: count,
+  errors: count,
   found: Type.Partial(Type.Record(OneOf(provenances), count)),
 });
 const { gain, lostPoints } = FixDetails;
@@ -67,7 +73,10 @@ const grade = Type.Object({
   frictions: Type.Array(
     Type.Object({
       ...friction,
-      ...{ id: uuid, fingerprint: Fingerprint, events: numbers, grounds },
+      id: uuid,
+      fingerprint: Fingerprint,
+      events: eventNumbers,
+      grounds,
     }),
   ),
   recommendations: Type.Array(
@@ -79,7 +88,9 @@ const grade = Type.Object({
       isConvention: Type.Boolean(),
       url: Nullable(Type.String()),
       expectedGain: Nullable(Type.Number()),
-      ...{ gain, evidence, lostPoints },
+      gain,
+      evidence,
+      lostPoints,
     }),
   ),
 });
@@ -124,7 +135,7 @@ const typedShapes = {
       additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),
       runsPerEval: Type.Integer({ minimum: 1, maximum: 50 }),
       templateVars: Type.Array(Type.String()),
-      templateDefaults: texts,
+      templateDefaults: textMap,
       declaredChecks: Type.Array(DeclaredCheck, { maxItems: 50 }),
       tags: Tags,
       successBar: SuccessBar,
@@ -149,7 +160,9 @@ const typedShapes = {
       baseRunIds: Type.Array(uuid),
       others: Type.Array(
         Type.Object({
-          ...{ promptId: uuid, headRequestId: uuid, baseRequestId: Nullable(uuid) },
+          promptId: uuid,
+          headRequestId: uuid,
+          baseRequestId: Nullable(uuid),
           baseRunIds: Nullable(Type.Array(uuid)),
           model: Nullable(Type.String()),
         }),
@@ -157,7 +170,9 @@ const typedShapes = {
       comparison: Comparison,
       agents: Type.Array(
         Type.Object({
-          ...{ agent: Type.String(), model: Nullable(Type.String()), reason: Type.String() },
+          agent: Type.String(),
+          model: Nullable(Type.String()),
+          reason: Type.String(),
           status: OneOf(["passed", "failed", "error"]),
           comparison: Nullable(Comparison),
         }),
@@ -176,7 +191,7 @@ const typedShapes = {
   run: {
     table: runs,
     omittedColumns: ["idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
-    columnSchemas: { urlMap: texts, templateArgs: texts, task, status: OneOf(runStatuses.filter(isFinal)) },
+    columnSchemas: { urlMap: textMap, templateArgs: textMap, task, status: OneOf(runStatuses.filter(isFinal)) },
   },
   event: { table: sessionEvents, columnSchemas: { data } },
   artifact: {
@@ -201,7 +216,7 @@ const typedShapes = {
   },
   friction_point: {
     table: frictionPoints,
-    columnSchemas: { events: numbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
+    columnSchemas: { events: eventNumbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
   },
   recommendation: {
     table: recommendations,

@@ -7,31 +7,33 @@ import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
 import { clamp, gradeLetter, type Methodology, round1, standardMethodology } from "../methodology.ts";
 import { normalizeAddress } from "../text.ts";
-import { autonomy, cost, recovery, responseTime } from "./conduct.ts";
-import { linear, log, mostlyFirst, scoreOn } from "./curve.ts";
+import { autonomyParts, costPart, recoveryParts, responseTimePart } from "./conduct.ts";
+import { linear, logarithmic, scoreOn, steepAtFirst } from "./curve.ts";
 import { type Part, scoreByCurve, shareOf, toDimensionPart, withoutEvidence } from "./part.ts";
 import { uselessPages } from "./useless-pages.ts";
 
-type Measure = { name: DimensionName; exact: number; parts: DimensionPart[]; unmeasured: PartName[] };
-export type Measured = {
+/** A dimension before its score is rounded. */
+type Measure = { name: DimensionName; exactScore: number; parts: DimensionPart[]; unmeasured: PartName[] };
+/** The result of all dimensions. `exactScores`: by dimension, not rounded. */
+export type Measurement = {
   dimensions: Dimension[];
-  exact: Record<string, number>;
+  exactScores: Record<string, number>;
   coverage: number;
   score: number | null;
 };
 
 /** Every dimension with evidence, and their weighted mean. */
-export function measure(facts: Facts, { weights: weightByName, notMetCap, metFloor }: Methodology): Measured {
+export function measure(facts: Facts, { weights: weightByName, notMetCap, metFloor }: Methodology): Measurement {
   const measures = [
-    goal(facts),
-    discoverability(facts),
-    quality(facts),
-    facts.kind === "model" ? dimension("Error recovery", recovery(facts)) : null,
-    efficiency(facts),
-    facts.kind === "model" ? dimension("Autonomy", autonomy(facts)) : null,
+    measureGoal(facts),
+    measureDiscoverability(facts),
+    measureQuality(facts),
+    facts.kind === "model" ? dimension("Error recovery", recoveryParts(facts)) : null,
+    measureEfficiency(facts),
+    facts.kind === "model" ? dimension("Autonomy", autonomyParts(facts)) : null,
   ].filter((each) => each !== null);
-  const dimensions = measures.map(({ name, exact, parts, unmeasured: unmeasuredParts }): Dimension => {
-    const score = round1(exact);
+  const dimensions = measures.map(({ name, exactScore, parts, unmeasured: unmeasuredParts }): Dimension => {
+    const score = round1(exactScore);
     return {
       name,
       weight: weightByName[name] / 100,
@@ -46,7 +48,7 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
   const mean = weights === 0 ? null : round1(points / weights);
   return {
     dimensions,
-    exact: Object.fromEntries(measures.map(({ name, exact }) => [name, exact])),
+    exactScores: Object.fromEntries(measures.map(({ name, exactScore }) => [name, exactScore])),
     coverage: weights / 100,
     score: mean === null ? null : round1(withinGoalBounds(mean, facts, notMetCap, metFloor)),
   };
@@ -66,32 +68,30 @@ function withinGoalBounds(
 }
 
 function dimension(name: DimensionName, all: Part[]): Measure | null {
-  const measuredParts = all.filter((part) => part.exact !== null && part.weight > 0);
+  const measuredParts = all.filter((part) => part.exactScore !== null && part.weight > 0);
   if (measuredParts.length === 0) return null;
   const weights = measuredParts.reduce((sum, part) => sum + part.weight, 0);
-  const exact = measuredParts.reduce((sum, part) => sum + part.weight * part.exact!, 0) / weights;
+  const exactScore = measuredParts.reduce((sum, part) => sum + part.weight * part.exactScore!, 0) / weights;
   return {
     name,
-    exact: clamp(exact, 0, 100),
+    exactScore: clamp(exactScore, 0, 100),
     parts: measuredParts.map((part) => toDimensionPart(part, weights)),
-    unmeasured: all.filter((part) => part.exact === null).map((part) => part.name),
+    unmeasured: all.filter((part) => part.exactScore === null).map((part) => part.name),
   };
 }
 
 /** The weighted share of checks that passed; skipped ones don't count. Null if there are none. */
-function passedShare(checks: CheckResult[]): { share: number; total: number; counted: number } | null {
+function passedShare(checks: CheckResult[]): { share: number; totalWeight: number; count: number } | null {
   const counted = checks.filter((check) => check.status !== "skip" && check.weight > 0);
-  const total = counted.reduce((sum, check) => sum + check.weight, 0);
-  if (total === 0) return null;
-  const share = counted.reduce((sum, check) => sum + check.weight * check.share, 0) / total;
-  return { share, total, counted: counted.length };
+  const totalWeight = counted.reduce((sum, check) => sum + check.weight, 0);
+  if (totalWeight === 0) return null;
+  const share = counted.reduce((sum, check) => sum + check.weight * check.share, 0) / totalWeight;
+  return { share, totalWeight, count: counted.length };
 }
 
 function checksPart(checks: CheckResult[], name: PartName, weight: number, curve?: Curve): Part {
   const passed = passedShare(checks);
-  return passed
-    ? shareOf(name, weight, passed.share, { checks: passed.counted }, curve)
-    : withoutEvidence(name, weight);
+  return passed ? shareOf(name, weight, passed.share, { checks: passed.count }, curve) : withoutEvidence(name, weight);
 }
 
 const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
@@ -102,10 +102,10 @@ const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: numb
   );
 
 /** Success checks take precedence over a judge. If a part of the goal couldn't be judged, the goal isn't measured. */
-function goal(facts: Facts): Measure | null {
-  const declared = checksPart(facts.successChecks, "Success checks", 1);
+function measureGoal(facts: Facts): Measure | null {
+  const successChecks = checksPart(facts.successChecks, "Success checks", 1);
   const parts = facts.judgement?.verdict?.parts ?? [];
-  if (declared.exact !== null) return dimension("Goal achievement", [declared]);
+  if (successChecks.exactScore !== null) return dimension("Goal achievement", [successChecks]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
   const isOnlyClaimed = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
   if (isOnlyClaimed)
@@ -121,7 +121,7 @@ function goal(facts: Facts): Measure | null {
   return dimension("Goal achievement", [shareOf("Goal parts", 1, counts.met / counts.parts, counts)]);
 }
 
-function discoverability(facts: Facts): Measure | null {
+function measureDiscoverability(facts: Facts): Measure | null {
   return dimension("Docs discoverability", [
     pathPart(facts),
     failedRequestsPart(facts),
@@ -137,10 +137,10 @@ function pathPart({ goalAnswer, pages, taskRequests }: Facts): Part {
   if (goalAnswer === null || (goalAnswer.otherScript !== null && isReadable))
     return withoutEvidence("Path to the goal", weight);
   const { state, fit, clicks } = goalAnswer;
-  const distance = clicks === null ? floor : scoreOn(log(bestClicks, worstClicks, floor), clicks);
-  const exact = pages.length === 0 && state === "unclear" ? 0 : distance * fit;
+  const distance = clicks === null ? floor : scoreOn(logarithmic(bestClicks, worstClicks, floor), clicks);
+  const exactScore = pages.length === 0 && state === "unclear" ? 0 : distance * fit;
   const counts = { likely: Number(state === "likely"), linked: Number(clicks !== null), clicks: clicks ?? 0 };
-  return { name: "Path to the goal", weight, value: fit, unit: "share", curve: null, counts, exact };
+  return { name: "Path to the goal", weight, value: fit, unit: "share", curve: null, counts, exactScore };
 }
 
 /** Requests for pages, and whether each returned one. Convention probes and requests to the product are left out. */
@@ -190,7 +190,7 @@ function failedRequestsPart(facts: Facts): Part {
   });
 }
 
-/** A followed link counts as much as a tested one. */
+/** The share of links that lead to a page. A followed link counts as much as a tested one; broken ones that `pagesPart` counts are left out. */
 function linksPart(facts: Facts): Part {
   const followed = facts.taskRequests.filter((http) => http.provenance === "link" && !hasFailed(http));
   const followedPages = new Set(followed.map((http) => normalizeAddress(http.url))).size;
@@ -201,8 +201,9 @@ function linksPart(facts: Facts): Part {
   );
   const { weight } = standardMethodology.quality.links;
   if (testedLinks === null) return withoutEvidence("Links", weight);
-  const share = (testedLinks.share * testedLinks.total + followedPages) / (testedLinks.total + followedPages);
-  return shareOf("Links", weight, share, { tested: testedLinks.total, followed: followedPages }, mostlyFirst);
+  const share =
+    (testedLinks.share * testedLinks.totalWeight + followedPages) / (testedLinks.totalWeight + followedPages);
+  return shareOf("Links", weight, share, { tested: testedLinks.totalWeight, followed: followedPages }, steepAtFirst);
 }
 
 /** Pages that a rule-based agent tried to read; `share` is 1 if it could. Pages that the answer depends on have a larger weight. */
@@ -229,38 +230,38 @@ function pagesPart(facts: Facts): Part {
   const total = pages.reduce((sum, page) => sum + page.weight, 0) || 1;
   const lost = pages.reduce((sum, page) => sum + page.weight * (1 - page.share), 0) / total;
   const unreadable = pages.filter(({ share }) => share === 0).length;
-  const counts = { checks: passed?.counted ?? 0, pages: pages.length, unreadable };
+  const counts = { checks: passed?.count ?? 0, pages: pages.length, unreadable };
   const value = passed?.share ?? 1;
-  const exact = scoreOn(mostlyFirst, 1 - lost) * value;
-  return { name: "Pages", weight, value, unit: "share", curve: null, counts, exact };
+  const exactScore = scoreOn(steepAtFirst, 1 - lost) * value;
+  return { name: "Pages", weight, value, unit: "share", curve: null, counts, exactScore };
 }
 
-function quality(facts: Facts): Measure | null {
+function measureQuality(facts: Facts): Measure | null {
   const { samplesParse, samplesLabelled, contract } = standardMethodology.quality;
   const samples = facts.checks.filter((check) => check.group === "sample");
-  const labels = (check: CheckResult) => check.id === "sample-labelled";
+  const isLabelCheck = (check: CheckResult) => check.id === "sample-labelled";
   return dimension("Docs quality", [
     pagesPart(facts),
     linksPart(facts),
     checksPart(
-      samples.filter((check) => !labels(check)),
+      samples.filter((check) => !isLabelCheck(check)),
       "Code samples",
       samplesParse.weight,
-      mostlyFirst,
+      steepAtFirst,
     ),
-    checksPart(samples.filter(labels), "Sample labels", samplesLabelled.weight),
+    checksPart(samples.filter(isLabelCheck), "Sample labels", samplesLabelled.weight),
     groupPart(facts, "contract", "API description", contract.weight),
   ]);
 }
 
-function efficiency(facts: Facts): Measure | null {
+function measureEfficiency(facts: Facts): Measure | null {
   const isModel = facts.kind === "model";
   if (!isModel && facts.pages.length === 0) return null;
   const responseTimes = facts.taskRequests.filter((http) => !hasFailed(http) && !isProbe(http)).map(({ ms }) => ms);
   return dimension("Efficiency", [
     isModel ? wastedCalls(facts) : wastedFetches(facts),
-    responseTime(responseTimes),
-    ...(isModel ? [cost(facts)] : []),
+    responseTimePart(responseTimes),
+    ...(isModel ? [costPart(facts)] : []),
   ]);
 }
 
@@ -277,11 +278,10 @@ function wastedFetches(facts: Facts): Part {
   });
   if (fetches.length === 0) return withoutEvidence("Wasted requests", weight);
   const counts = {
-    ...{
-      repeats: fetches.filter(({ isRepeat }) => isRepeat).length,
-      failed: fetches.filter(({ hasPage }) => !hasPage).length,
-    },
-    ...{ useless: uselessPages(facts).length, requests: fetches.length },
+    repeats: fetches.filter(({ isRepeat }) => isRepeat).length,
+    failed: fetches.filter(({ hasPage }) => !hasPage).length,
+    useless: uselessPages(facts).length,
+    requests: fetches.length,
   };
   const wasted = (counts.repeats + counts.failed + counts.useless) / counts.requests;
   const goalFit = goalAnswer === null || goalAnswer.otherScript !== null ? 1 : goalAnswer.fit;

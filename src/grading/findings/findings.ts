@@ -9,11 +9,11 @@ import { standardMethodology } from "../methodology.ts";
 import {
   blockOrNull,
   count,
-  line,
   lineOrNull,
   list,
   normalizeAddress,
   normalizeSubject,
+  oneLine,
   sentence,
   shortAddress,
 } from "../text.ts";
@@ -79,7 +79,7 @@ function templateFinding(checks: CheckResult[], findings: Finding[], facts: Fact
   const [first, check] = [findings[0]!, checks[0]!];
   const pages = [...new Set(checks.map(({ url }) => url))];
   const onPages = `on ${count(pages.length, "page")}`;
-  const label = check.group === "link" && check.quote !== null ? ` “${line(check.quote, 60)}”` : "";
+  const label = check.group === "link" && check.quote !== null ? ` “${oneLine(check.quote, 60)}”` : "";
   const { title, remedy } = checkFrictionOf(check);
   const names = list(
     pages.map((url) => pageName(facts, url)),
@@ -89,15 +89,15 @@ function templateFinding(checks: CheckResult[], findings: Finding[], facts: Fact
     ...findings.reduce(merge),
     fingerprint: fingerprint(
       first.category,
-      `template ${check.id} ${siteOf(check)} ${label || (check.group === "sample" ? line(check.message) : "")}`,
+      `template ${check.id} ${siteOf(check)} ${label || (check.group === "sample" ? oneLine(check.message) : "")}`,
     ),
-    title: line(`${title}${label} ${onPages}`, 160),
-    description: line(`${first.description} The same problem is ${onPages}: ${names}.`, 800),
-    place: line(`${first.place} and ${count(pages.length - 1, "more page")}`, 120),
+    title: oneLine(`${title}${label} ${onPages}`, 160),
+    description: oneLine(`${first.description} The same problem is ${onPages}: ${names}.`, 800),
+    place: oneLine(`${first.place} and ${count(pages.length - 1, "more page")}`, 120),
     remedy: {
       ...first.remedy,
       key: `template ${check.id} ${siteOf(check)}${label}`,
-      title: line(`${remedy}${label} ${onPages}`, 160),
+      title: oneLine(`${remedy}${label} ${onPages}`, 160),
     },
     fix: first.fix ?? "Correct it once in the template or the text that these pages share.",
   };
@@ -118,8 +118,8 @@ function hygieneFinding(site: string, checks: CheckResult[]): Finding {
     severity: "low",
     phase: "discovery",
     category: "other",
-    title: line(`Site conventions for agents: ${list(names, 2)}`, 160),
-    description: line(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
+    title: oneLine(`Site conventions for agents: ${list(names, 2)}`, 160),
+    description: oneLine(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
     quote: null,
     url: lineOrNull(site, 2000),
     onPath: checks.some(({ isOnUnrelatedPage: elsewhere }) => !elsewhere),
@@ -154,8 +154,8 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
     severity,
     phase: entry.phase,
     category: entry.category,
-    title: line(title, 160),
-    description: `${sentence(line(check.message, 500) || entry.title)}${check.isOnUnrelatedPage ? " This doesn't affect the answer to the goal." : ""}`,
+    title: oneLine(title, 160),
+    description: `${sentence(oneLine(check.message, 500) || entry.title)}${check.isOnUnrelatedPage ? " This doesn't affect the answer to the goal." : ""}`,
     quote: lineOrNull(check.quote),
     url: lineOrNull(check.url, 2000),
     onPath: !check.isOnUnrelatedPage,
@@ -176,7 +176,7 @@ const linkChecks = new Set(["link-resolves", "anchor-resolves"]);
 function evidenceOf({ id, url, line: lineNumber, quote, message, group, subject }: CheckResult): Finding["evidence"] {
   const text =
     linkChecks.has(id) && quote !== null
-      ? `[${line(quote)}](${shortAddress(subject, url)})`
+      ? `[${oneLine(quote)}](${shortAddress(subject, url)})`
       : group === "sample"
         ? blockOrNull(quote)
         : lineOrNull(quote);
@@ -198,11 +198,11 @@ function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { titl
   const target = shortAddress(check.subject, check.url);
   if (check.id === "openapi-valid") return { title: `${entry.title}: ${target}`, place: target };
   if (check.id === "prerequisite-explained" || check.group === "declared")
-    return { title: `${entry.title}: ${line(check.message, 110)}`, place: page };
+    return { title: `${entry.title}: ${oneLine(check.message, 110)}`, place: page };
   if (check.group === "sample")
     return {
       title: `${entry.title}: ${page}${lineNote}`,
-      place: check.line === null ? line(check.message, 80) : `line ${check.line}`,
+      place: check.line === null ? oneLine(check.message, 80) : `line ${check.line}`,
     };
   if (check.group === "link" || readingChecks.has(check.id)) {
     const address = normalizeAddress(check.subject);
@@ -236,7 +236,7 @@ function remedyOf(check: CheckResult, entry: CheckFriction, facts: Facts): Findi
     return {
       key: check.key,
       // A command or file has no URL.
-      title: `${entry.remedy}: ${check.url === "" ? line(check.message, 100) : shortAddress(check.url, facts.startUrls[0])}`,
+      title: `${entry.remedy}: ${check.url === "" ? oneLine(check.message, 100) : shortAddress(check.url, facts.startUrls[0])}`,
       kind: "check",
     };
   if (readingChecks.has(check.id) || check.group === "sample")

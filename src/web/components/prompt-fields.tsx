@@ -48,13 +48,14 @@ export const PreviewPart = ({
           No variables. Add one by typing <code>{"{{language}}"}</code> in the task.
         </p>
       )}
-      {variables
-        .map((variable) => [variable, defaultsPrefix + variable] as const)
-        .map(([variable, name]) => (
+      {variables.map((variable) => {
+        const name = defaultsPrefix + variable;
+        return (
           <Field key={name} name={name} label={variable} hint="Default value (required for scheduled runs)">
             <input id={name} name={name} value={values.get(name) ?? ""} maxLength={2000} />
           </Field>
-        ))}
+        );
+      })}
       {[...values]
         .filter(([name]) => name.startsWith(defaultsPrefix) && !variables.includes(name.slice(defaultsPrefix.length)))
         .map(([name, value]) => (
@@ -282,7 +283,7 @@ function ArchiveFields({ name, label, hint, archives }: ArchiveProps) {
   const archiveChoices = archives.map(
     ({ id, files, createdAt }) => [id, `${files} files, ${toTime(createdAt)} (${id.slice(-6)})`] as const,
   );
-  const unknown = value === "" || archives.some(({ id }) => id === value) ? [] : [[value, value] as const];
+  const missingChoice = value === "" || archives.some(({ id }) => id === value) ? [] : [[value, value] as const];
   const upload = `upload.${name}`;
   return (
     <>
@@ -290,7 +291,7 @@ function ArchiveFields({ name, label, hint, archives }: ArchiveProps) {
         name={`workspace.${name}`}
         label={label}
         hint={hint}
-        options={[["", "None"], ...unknown, ...archiveChoices]}
+        options={[["", "None"], ...missingChoice, ...archiveChoices]}
       />
       <Field
         name={upload}
