@@ -3,8 +3,13 @@ import { firstMarkups } from "./first-markups.ts";
 import { firstSampleDefects } from "./first-sample-defects.ts";
 import { firstSiteDefects } from "./first-site-defects.ts";
 import { firstSite } from "./first-sites.ts";
+import { firstSyntaxDefects } from "./first-syntax-defects.ts";
+import { secondContentDefects } from "./second-content-defects.ts";
+import { secondMarkups } from "./second-markups.ts";
+import { secondSiteDefects } from "./second-site-defects.ts";
+import { secondSite } from "./second-sites.ts";
+import { secondSyntaxDefects } from "./second-syntax-defects.ts";
 import type { Defect, ForeignSite, Markup, Planted } from "./site.ts";
-import { syntaxDefects } from "./syntax-defects.ts";
 
 /** A generator of sites with the defects that it can plant, by kind. */
 export type Round = {
@@ -17,9 +22,15 @@ export type Round = {
 export const rounds: Round[] = [
   {
     name: "first",
-    defects: { ...firstSiteDefects, ...firstSampleDefects, ...firstContentDefects, ...syntaxDefects },
+    defects: { ...firstSiteDefects, ...firstSampleDefects, ...firstContentDefects, ...firstSyntaxDefects },
     markups: firstMarkups,
     site: firstSite,
+  },
+  {
+    name: "second",
+    defects: { ...secondSiteDefects, ...secondContentDefects, ...secondSyntaxDefects },
+    markups: secondMarkups,
+    site: secondSite,
   },
 ];
 

@@ -72,7 +72,7 @@ const syntaxDefect = (language: string, change: Change, promised: boolean): Defe
 });
 
 /** Kinds of samples that don't parse, by language. */
-export const syntaxDefects: Record<string, Defect> = Object.fromEntries([
+export const firstSyntaxDefects: Record<string, Defect> = Object.fromEntries([
   ...Object.entries(brackets).map(([language, change]) => [
     `bracket_${language}`,
     syntaxDefect(language, change, promisedBrackets.includes(language)),
