@@ -1,3 +1,5 @@
+import { during } from "./code-blocks.ts";
+
 /** What may be in the head of a page, and which of it has content up to its end tag. */
 const headElement =
   /<(?:(base|basefont|bgsound|link|meta)|(title|noscript|noframes|style|script|template))(?=[\s/>])/iy;
@@ -41,3 +43,52 @@ export const expandEmptyTags = (xhtml: string): string =>
   xhtml.replace(/<([a-z][\w:-]*)((?:\s[^<>]*)?)\/>/gi, (tag, name: string, attributes: string) =>
     emptyTag.test(name) ? tag : `<${name}${attributes}></${name}>`,
   );
+
+/**
+ * HTML without tables that only arrange the page: those with headings or other tables in them. Their cells are blocks
+ * like any others, and not the cells of a row.
+ */
+export function flattenLayoutTables(html: string): string {
+  if (!/<table[\s>][\s\S]*?<(h[1-6]|table)[\s>]/i.test(html)) return html;
+  const layouts = findLayoutTables(html);
+  if (layouts.size === 0) return html;
+  const open: boolean[] = [];
+  let count = 0;
+  return new HTMLRewriter()
+    .on("table, thead, tbody, tfoot, tr, td, th", {
+      element(element) {
+        if (element.tagName === "table") {
+          const isLayout = layouts.has(count++);
+          during(
+            element,
+            () => open.push(isLayout),
+            () => void open.pop(),
+          );
+          if (isLayout) element.tagName = "div";
+        } else if (open.at(-1)) element.tagName = "div";
+      },
+    })
+    .transform(html);
+}
+
+/** The positions of the tables that have a heading or another table in them. */
+function findLayoutTables(html: string): Set<number> {
+  const layouts = new Set<number>();
+  const open: number[] = [];
+  let count = 0;
+  new HTMLRewriter()
+    .on("table, h1, h2, h3, h4, h5, h6", {
+      element(element) {
+        for (const table of open) layouts.add(table);
+        if (element.tagName !== "table") return;
+        const table = count++;
+        during(
+          element,
+          () => open.push(table),
+          () => void open.pop(),
+        );
+      },
+    })
+    .transform(html);
+  return layouts;
+}

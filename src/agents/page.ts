@@ -3,9 +3,10 @@ import { htmlToMarkdownResult, initSync } from "mdream/wasm";
 import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
 import { type Preformatted, wrongMark } from "./code-blocks.ts";
 import { decodeEntities } from "./entities.ts";
-import { closeHead, expandEmptyTags } from "./html-source.ts";
+import { closeHead, expandEmptyTags, flattenLayoutTables } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
+import { readOwnContent } from "./own-content.ts";
 import { findProblem, isStub, isThin, type PageProblem } from "./page-problem.ts";
 
 /** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
@@ -48,26 +49,33 @@ export type Page = {
 const maxHtmlChars = 4_000_000;
 /** Maximum headings, samples and links of one page, each. */
 const maxParts = 3000;
-/** If a page has less text than this without its menus, they are kept. */
+/** If a page has less text than this, and less than half of its own, forms and asides belong to it, or else its menus. */
 const minMainChars = 200;
 
 /** Markdown without samples that is shorter than this may be an error page, in characters. */
 const maxThinMarkdown = 600;
 
+const minMenuLinks = 3;
+const maxMenuLine = 5000;
+
 let isInitialized = false;
 
 /** HTML as Markdown with absolute links. If the conversion fails, returns the plain text. */
-export function toMarkdown(html: string, url: string): string {
+export function toMarkdown(html: string, url: string, ownChars = readOwnContent(html).textLength): string {
   if (!isInitialized) initSync({ module: readFileSync(wasmPath) });
   isInitialized = true;
   const convert = (exclude: string[]) =>
     String(
-      htmlToMarkdownResult(html, { origin: new URL(".", url).href, plugins: { filter: { exclude } } }).markdown ?? "",
+      htmlToMarkdownResult(source, { origin: new URL(".", url).href, plugins: { filter: { exclude } } }).markdown ?? "",
     ).replaceAll("\0", "");
   const ignoredTags = ["head", "script", "style", "template", "svg"];
+  const source = flattenLayoutTables(html);
   try {
-    const main = convert([...ignoredTags, "nav", "footer", "aside", "form", "button"]);
-    const text = main.trim().length >= minMainChars ? main : convert(ignoredTags);
+    const menus = ["nav", "footer", "[role=navigation]", "[role=contentinfo]", "[role=search]"];
+    const attempts = [[...menus, "aside", "form", "button"], menus, []].map(
+      (tags) => () => convert([...ignoredTags, ...tags]),
+    );
+    const text = firstLongEnough(attempts, Math.min(minMainChars, ownChars / 2));
     return text.replace(/ ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
   } catch {
     // The failure may have left the module in a broken state, so the next conversion loads it again.
@@ -75,6 +83,40 @@ export function toMarkdown(html: string, url: string): string {
     return decodeEntities(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
   }
 }
+
+/** The first text that is long enough, or else the first that isn't empty. */
+function firstLongEnough(attempts: (() => string)[], minChars: number): string {
+  const texts: string[] = [];
+  for (const attempt of attempts) {
+    const text = attempt().trim();
+    if (text.length >= Math.max(1, minChars)) return text;
+    texts.push(text);
+  }
+  return texts.find((text) => text !== "") ?? "";
+}
+
+/**
+ * Markdown in which the lines of menus are blank: at least three lines in a row, or one with at least three links, that
+ * contain nothing but links. They name other pages, so they aren't text of the section in which they stand.
+ */
+export function blankMenus(markdown: string): string {
+  const lines = markdown.split("\n");
+  const linksIn = lines.map((line) => (isLinksOnly(line) ? line.split("](").length - 1 : 0));
+  for (let start = 0; start < lines.length; start++) {
+    if (linksIn[start] === 0) continue;
+    let end = start;
+    let links = 0;
+    while (end < lines.length && (linksIn[end]! > 0 || lines[end]!.trim() === "")) links += linksIn[end++]!;
+    if (links >= minMenuLinks) lines.fill("", start, end);
+    start = end;
+  }
+  return lines.join("\n");
+}
+
+const isLinksOnly = (line: string): boolean =>
+  line.length < maxMenuLine &&
+  line.includes("](") &&
+  !/[\p{L}\p{N}]/u.test(line.replace(/!?\[[^\]]*\]\([^)]*\)|^\s*\d+[.)]/g, ""));
 
 /** Reads a page from a response body. Never throws: unreadable content yields an empty page. */
 export function readPage(url: string, contentType: string | null, text: string): Page {
@@ -99,7 +141,7 @@ function isHtml(contentType: string | null, text: string): boolean {
 
 function readHtml(url: string, html: string): Page {
   const markup = readMarkup(html, url);
-  const markdown = toMarkdown(html, url);
+  const markdown = toMarkdown(html, url, markup.own.textLength);
   const headings = findHeadings(markdown, findFences(markdown));
   const samples = locateSamples(markup.preformatted, markdown);
   const title = markup.title || headings[0]?.text || "";

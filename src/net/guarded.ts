@@ -47,7 +47,10 @@ export type GuardedResponse = {
 export type Guard = {
   /** Sends a request. A response with any status is returned. Throws GuardError if there is no response. */
   request(url: string, init?: GuardedRequest): Promise<GuardedResponse>;
-  /** Decodes a body by its byte order mark, charset parameter or meta tag, else as UTF-8. */
+  /**
+   * Decodes a body by its byte order mark, charset parameter or meta tag, else as UTF-8. In what a mapped host sent, the
+   * URLs of mapped hosts become those of the caller.
+   */
   text(response: GuardedResponse): string;
   /** The URL that the urlMap maps an address to; null if none. */
   findMappedUrl(url: string): string | null;
@@ -165,7 +168,10 @@ export function createGuard(options: GuardOptions): Guard {
 
   return {
     request,
-    text: ({ body, headers }) => decodeText(body, headers.get("content-type")),
+    text({ url, mappedUrl, body, headers }) {
+      const text = decodeText(body, headers.get("content-type"));
+      return mappedUrl === null ? text : mapping.toCallerText(text, new URL(url));
+    },
     findMappedUrl: (url) => (URL.canParse(url) ? (mapping.toMappedUrlWithoutTokens(new URL(url))?.href ?? null) : null),
   };
 }

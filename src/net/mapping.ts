@@ -100,6 +100,8 @@ export type Mapping = {
   toMappedUrlWithoutTokens(url: URL): URL | null;
   /** Translates a URL that the mapped host of `current` sent back to the caller's host names. */
   toCallerUrl(received: URL, current: URL): URL;
+  /** The same for all absolute URLs in a text. */
+  toCallerText(text: string, current: URL): string;
 };
 
 /** Compiles a urlMap; the most specific key wins. Throws what `parseUrlMap` throws. */
@@ -135,6 +137,15 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
       const own = pairsOf(url.search);
       real.search = [...own, ...query.filter((pair) => !own.includes(pair))].join("&");
       return real;
+    },
+    toCallerText(text, current) {
+      const own = find(current);
+      return entries
+        .toSorted((a, b) => b.prefix.length - a.prefix.length || Number(b === own) - Number(a === own))
+        .reduce((mapped, entry) => {
+          const address = new RegExp(`${RegExp.escape(entry.target.origin + entry.prefix)}(?![\\w-]|[.:]\\w)`, "gi");
+          return mapped.replace(address, entry === own ? current.origin : entry.origin);
+        }, text);
     },
     toCallerUrl(received, current) {
       const own = find(current);

@@ -1,5 +1,7 @@
+import { setTimeout } from "node:timers/promises";
 import { findWrongCharset, type WrongCharset } from "../../net/charset.ts";
 import { createGuard, type Guard, GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
+import { readRetryAfter } from "../../net/retry-after.ts";
 import { createRobots, type Robots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance } from "../agent.ts";
 import type { DeadLink } from "../link-edits.ts";
@@ -117,9 +119,33 @@ export async function fetchUrl(fetcher: Fetcher, request: FetchRequest, log: Log
     fetcher.preventedCount++;
     return { ok: false, kind: "cut", message: `The limit of ${limit.value} ${limit.unit} was reached` };
   }
-  const fetchResult = send(fetcher, { ...request, url }, log);
+  const fetchResult = sendUntilAccepted(fetcher, { ...request, url }, log);
   fetcher.cache.set(key, fetchResult);
   return fetchResult;
+}
+
+/** A host that asks for a longer pause than this doesn't get it, in ms. */
+const maxPauseMs = 30_000;
+
+/** Sends a request, and once more if the host asks to wait and there is time for it. */
+async function sendUntilAccepted(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
+  const ownLog: Log = { id: log.id, events: [] };
+  const fetchResult = await send(fetcher, request, ownLog);
+  const { signal, now } = fetcher.context;
+  const pauseMs =
+    fetchResult.ok && fetchResult.response.status === 429
+      ? readRetryAfter(fetchResult.response.headers.get("retry-after"), now())
+      : null;
+  if (pauseMs === null || pauseMs > maxPauseMs || now() + pauseMs >= fetcher.deadline) {
+    log.events.push(...ownLog.events);
+    return fetchResult;
+  }
+  // A refusal that the host itself takes back is no failure of its docs.
+  log.events.push(
+    ...ownLog.events.map((event) => ({ ...event, ...(event.type === "http" && { purpose: "check" }) }) as AgentEvent),
+  );
+  await setTimeout(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+  return send(fetcher, request, log);
 }
 
 async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {

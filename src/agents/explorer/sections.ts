@@ -1,4 +1,5 @@
 import { Database, type Statement } from "bun:sqlite";
+import { blankMenus } from "../page.ts";
 import { type Term, toStems } from "./goal.ts";
 import type { ReadPage } from "./session.ts";
 
@@ -69,7 +70,7 @@ export const headingAbove = ({ headings }: ReadPage, { line }: { line: number })
  * Splits a page at its headings. A section has a sample if it contains one, or if one follows under the same heading.
  */
 function toSections(page: ReadPage): Section[] {
-  const lines = page.markdown.split("\n");
+  const lines = blankMenus(page.markdown).split("\n");
   const headings = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
   const sections: Section[] = [];
   const ancestors: { level: number; text: string }[] = [];
