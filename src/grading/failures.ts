@@ -54,7 +54,9 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
 
 function addRequest(failures: Failure[], event: Http, hosts: Hosts, isModel: boolean): void {
   const { id, url, status, error, seq } = event;
-  const target = hosts.isProduct(event) ? "product" : "docs";
+  // Whoever sends something doesn't read a page, whatever the host.
+  const isRead = /^(GET|HEAD|OPTIONS|CONNECT)$/i.test(event.method);
+  const target = hosts.isProduct(event) || (isModel && !isRead) ? "product" : "docs";
   const existing = isModel && id !== null ? failures.find((each) => each.id === id) : undefined;
   if (existing) {
     existing.seqs.push(seq);

@@ -1,58 +1,89 @@
-import { actionsOf, type CallActions, isRetry } from "./call-actions.ts";
+import type { Action } from "./actions/action.ts";
+import { sameIntent, similarityOf } from "./actions/alignment.ts";
+import { intentsOf } from "./actions/call.ts";
+import { actionsDuring } from "./actions/session-actions.ts";
 import type { EventOf } from "./events.ts";
 import type { Facts } from "./facts.ts";
 import type { Failure } from "./failures.ts";
 import type { standardMethodology } from "./methodology.ts";
+import { textsIn } from "./text.ts";
 
 /** How an error was resolved: by the next try, after reading the docs, after more failed tries, or not at all. */
 export type Resolution = keyof typeof standardMethodology.recovery;
 
-/** `fix`: the call that succeeded with the same goal. */
+type Call = EventOf<"tool_call">;
+
+/** `fix`: the call that succeeded with the same goal, the most similar one. `message`: what the product or the shell said. */
 export type Recovery = {
   failure: Failure;
   resolution: Resolution;
-  call: EventOf<"tool_call"> | null;
-  fix: EventOf<"tool_call"> | null;
+  call: Call | null;
+  fix: Call | null;
+  message: string;
 };
 
-/** What a call tried, with the requests observed during it. */
-export const actionsDuring = (call: EventOf<"tool_call">, { taskRequests }: Facts): CallActions =>
-  actionsOf(
-    call,
-    taskRequests.filter(({ id }) => id === call.id),
-  );
-
-const noActions: CallActions = { tool: "", requests: [], commands: [], target: null };
+/** A call with what it was made for. */
+type Attempt = { call: Call; intents: Action[]; hasFailed: boolean };
 
 /** Every error that the agent has to fix. Missing pages are excluded, because they count under the docs. */
 export function recoveriesOf(facts: Facts): Recovery[] {
   const { calls, failures, taskRequests, pages } = facts;
   const failedIds = new Set(failures.map(({ id }) => id));
-  const callTries = calls.map((call) => ({
-    call,
-    actions: actionsDuring(call, facts),
-    hasFailed: failedIds.has(call.id),
-  }));
+  const attempts = calls.map((call): Attempt => {
+    return { call, intents: intentsOf(actionsDuring(call, facts)), hasFailed: failedIds.has(call.id) };
+  });
   return failures
     .filter(({ target }) => target !== "docs")
     .map((failure): Recovery => {
       const firstSeq = failure.seqs[0]!;
-      const failedTry = callTries.find(({ call }) => call.id === failure.id);
-      const actions = failedTry?.actions ?? { ...noActions, tool: failure.tool ?? "" };
-      const retries = callTries.filter(({ call, actions: later }) => {
-        return call.seq > (failedTry?.call.seq ?? firstSeq) && isRetry(actions, later);
-      });
-      const fix = retries.find((each) => !each.hasFailed)?.call ?? null;
+      const failedAttempt = attempts.find(({ call }) => call.id === failure.id);
+      const message = messageOf(failure, facts);
+      const retries = attempts
+        .filter(({ call }) => call.seq > (failedAttempt?.call.seq ?? firstSeq))
+        .map((attempt) => ({
+          ...attempt,
+          similarity: failedAttempt ? attemptSimilarity(failedAttempt, attempt, message) : 0,
+        }))
+        .filter(({ similarity }) => similarity >= sameIntent);
+      const successes = retries.filter((each) => !each.hasFailed);
+      const fix = successes.reduce<(typeof successes)[number] | null>(
+        (best, each) => (best === null || each.similarity > best.similarity ? each : best),
+        null,
+      );
       const isAnswered = ({ status }: { status: number | null }) => status !== null && status < 400;
-      const answer = failedTry
+      const answer = failedAttempt
         ? undefined
         : taskRequests.find((http) => http.seq > firstSeq && http.url === failure.url && isAnswered(http));
-      const fixedSeq = fix?.seq ?? answer?.seq;
+      const fixedSeq = successes[0]?.call.seq ?? answer?.seq;
       const resolutionOf = (): Resolution => {
         if (fixedSeq === undefined) return "notAtAll";
         if (retries.some((each) => each.hasFailed && each.call.seq < fixedSeq)) return "later";
         return pages.some(({ seq }) => seq > firstSeq && seq < fixedSeq) ? "afterDocs" : "fromMessage";
       };
-      return { failure, resolution: resolutionOf(), call: failedTry?.call ?? null, fix };
+      return {
+        failure,
+        resolution: resolutionOf(),
+        call: failedAttempt?.call ?? null,
+        fix: fix?.call ?? null,
+        message,
+      };
     });
+}
+
+/** 0 to 1: whether a call tries again what another one tried. Calls of other tools do if they have the same target. */
+function attemptSimilarity(failed: Attempt, later: Attempt, message: string): number {
+  if (failed.intents.length > 0)
+    return Math.max(
+      0,
+      ...failed.intents.flatMap((intent) => later.intents.map((other) => similarityOf(intent, other, message))),
+    );
+  const targetOf = ({ call: { input } }: Attempt) => input?.path ?? input?.ref;
+  return failed.call.tool === later.call.tool && targetOf(failed) === targetOf(later) ? 1 : 0;
+}
+
+/** All that was said about a failure. */
+function messageOf({ id, seqs, message }: Failure, { results, taskRequests }: Facts): string {
+  const said = results.filter((each) => each.id === id).map(({ output }) => output);
+  const bodies = taskRequests.filter(({ seq }) => seqs.includes(seq)).map(({ body }) => body);
+  return textsIn([message, said, bodies]).join("\n");
 }

@@ -119,3 +119,9 @@ export function indexOfName(text: string, name: string): number {
   }
   return -1;
 }
+
+/** All strings in a JSON value, without its keys. */
+export function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
+}

@@ -1,5 +1,6 @@
+import { actionsOf } from "../call-actions.ts";
 import type { Facts } from "../facts.ts";
-import { actionsDuring, type Recovery, recoveriesOf } from "../recoveries.ts";
+import { type Recovery, recoveriesOf } from "../recoveries.ts";
 import { oneLine, sentence, shortAddress } from "../text.ts";
 import { type FindingDraft, noCause } from "./finding.ts";
 import { misleadingPages } from "./misleading-pages.ts";
@@ -20,7 +21,12 @@ function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
   const { target, tool, url, code } = failure;
   const message = sentence(failure.message);
   const cause = { ...noCause, failures: [failure.seqs[0]!] };
-  const request = call && actionsDuring(call, facts).requests[0];
+  const request =
+    call &&
+    actionsOf(
+      call,
+      facts.taskRequests.filter(({ id }) => id === call.id),
+    ).requests[0];
   const name = request ? `${request.method.toUpperCase()} ${shortAddress(request.url, facts.startUrls[0])}` : tool;
   const http = facts.taskRequests.find(({ seq }) => seq === failure.seqs[0]);
   const isDown = target === "product" && (code === "timeout" || (http !== undefined && (http.status ?? 500) >= 500));

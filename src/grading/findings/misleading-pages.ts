@@ -1,77 +1,30 @@
+import type { Role } from "../actions/action.ts";
+import type { Difference } from "../actions/alignment.ts";
 import { requestGround } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
-import type { Evidence, EvidenceStep } from "../grade.ts";
-import { actionsDuring, type Recovery } from "../recoveries.ts";
-import { count, flat, indexOfName, lineOrNull, oneLine, sentence, shortAddress } from "../text.ts";
+import type { EvidenceStep } from "../grade.ts";
+import type { Recovery } from "../recoveries.ts";
+import { count, lineOrNull, oneLine, sentence, shortAddress } from "../text.ts";
+import { type Blame, blameOf } from "./blame.ts";
 import { type FindingDraft, noCause, pageName, sortedUnique } from "./finding.ts";
-
-type WrongPage = Evidence & { found: string; seq: number };
 
 /** The draft of every error caused by a page, by its recovery; null for the guesses that followed such an error. */
 export function misleadingPages(recoveries: Recovery[], facts: Facts): Map<Recovery, FindingDraft | null> {
-  const wrongPages = new Map(recoveries.map((recovery) => [recovery, findMisleadingPage(recovery, facts)]));
+  const blames = new Map(recoveries.map((recovery) => [recovery, blameOf(recovery, facts)]));
   const drafts = new Map<Recovery, FindingDraft | null>();
-  for (const [recovery, wrongPage] of wrongPages) {
-    if (wrongPage === null) continue;
-    const guesses = guessesAfter(recovery, recoveries, facts).filter((each) => wrongPages.get(each) === null);
+  for (const [recovery, blame] of blames) {
+    if (blame === null) continue;
+    const guesses = guessesAfter(recovery, recoveries).filter((each) => blames.get(each) === null);
     for (const guess of guesses) drafts.set(guess, null);
-    drafts.set(recovery, misleadingPageDraft(recovery, wrongPage, guesses, facts));
+    drafts.set(recovery, misleadingPageDraft(recovery, blame, guesses, facts));
   }
   return drafts;
 }
 
-/** Failed attempts between what the docs say and what worked, with another request or command than both. */
-function guessesAfter({ failure, fix }: Recovery, all: Recovery[], facts: Facts): Recovery[] {
+/** Failed attempts between what the docs say and what worked. */
+function guessesAfter({ failure, fix }: Recovery, all: Recovery[]): Recovery[] {
   if (fix === null) return [];
-  const workingNames = attemptedNamesOf(fix, facts);
-  return all.filter((each) => {
-    const isLater = each.fix === fix && each.failure.seqs[0]! > failure.seqs[0]!;
-    return isLater && !attemptedNamesOf(each.call, facts).some((name) => workingNames.includes(name));
-  });
-}
-
-/** The request or command of a call, as it appears in a docs page: the path, or a simple command. */
-function attemptedNamesOf(call: Recovery["call"], facts: Facts): string[] {
-  if (call === null) return [];
-  const { requests, commands } = actionsDuring(call, facts);
-  const paths = requests.flatMap(({ url }) => URL.parse(url)?.pathname ?? []).filter((path) => path.length > 3);
-  const lines = commands.map(({ program, verb, targets }) => [program, verb, ...targets].filter(Boolean).join(" "));
-  return [...new Set([...paths, ...lines.filter((each) => each.includes(" "))])];
-}
-
-const absentStatuses = [404, 405, 410];
-
-/** The URL of a failed POST that doesn't exist. Other methods may have named a resource that is only an example. */
-function missingUrl({ failure }: Recovery, { taskRequests }: Facts): string | null {
-  const http = taskRequests.find(({ seq }) => failure.seqs.includes(seq));
-  return http?.method.toUpperCase() === "POST" && absentStatuses.includes(http.status ?? 0) ? http.url : null;
-}
-
-/**
- * The page that contains what failed but not what worked instead, so it misleads its readers. If nothing worked, it must
- * contain the whole URL.
- */
-function findMisleadingPage(recovery: Recovery, facts: Facts): WrongPage | null {
-  const { failure, call, fix } = recovery;
-  const workingNames = attemptedNamesOf(fix, facts);
-  const missingAddress = fix === null ? missingUrl(recovery, facts) : null;
-  const failedNames = fix === null ? [] : attemptedNamesOf(call, facts).filter((name) => !workingNames.includes(name));
-  if (missingAddress !== null) failedNames.push(missingAddress);
-  if (failedNames.length === 0 || (fix !== null && workingNames.length === 0)) return null;
-  for (const { seq, tool, output } of facts.results) {
-    if (tool !== "fetch_page" || seq > failure.seqs[0]! || typeof output?.text !== "string") continue;
-    const lines = output.text.split("\n");
-    const index = lines.findIndex((each) => failedNames.some((name) => indexOfName(flat(each), name) >= 0));
-    if (index < 0) continue;
-    const found = failedNames.find((name) => indexOfName(flat(lines[index]!), name) >= 0)!;
-    const url = typeof output.url === "string" ? output.url : null;
-    const expected =
-      workingNames.find((name) => !failedNames.includes(name) && name.startsWith("/") === found.startsWith("/")) ??
-      null;
-    const name = found === missingAddress ? shortAddress(found) : found;
-    return { seq, url, line: index + 1, found: name, expected, text: lineOrNull(lines[index]), steps: [] };
-  }
-  return null;
+  return all.filter((each) => each.fix === fix && each.failure.seqs[0]! > failure.seqs[0]!);
 }
 
 /** What a call did, for a person: its request, or its command. */
@@ -86,41 +39,92 @@ function stepOf(role: EvidenceStep["role"], call: Recovery["call"], fallbackSeq:
   return { role, event: result?.seq ?? call?.seq ?? fallbackSeq, what: oneLine(command, 200), status: null };
 }
 
+/** Each role in the words of a docs writer. */
+const nouns: Record<Role, string> = {
+  method: "method",
+  host: "host",
+  path: "path",
+  query: "query parameter",
+  header: "header",
+  field: "field",
+  body: "request body",
+  program: "command",
+  option: "option",
+  operand: "command",
+  variable: "variable",
+  code: "code",
+};
+
+/** What to change, as a sentence. */
+function changeOf({ role, key, found, expected }: Difference): string {
+  const noun = role === "header" && key !== null ? key : nouns[role];
+  if (found === null) return `Add the ${noun} ${expected}.`;
+  return expected === null ? `Remove the ${noun} ${found}.` : `Replace the ${noun} ${found} with ${expected}.`;
+}
+
+type Wording = { title: string; remedy: string; fix: string | null };
+
+/** The title of a finding and its fix. */
+function wordingOf({ kind, difference, found, expected, others }: Blame): Wording {
+  const noun = nouns[difference.role];
+  const wrong = `Wrong ${noun} in the docs: ${found}`;
+  const further = others.map(changeOf);
+  if (kind === "step")
+    return {
+      title: `Missing step in the docs: ${difference.expected}`,
+      remedy: `Add the step ${difference.expected}`,
+      fix: `Before this line, add the step ${difference.expected}.`,
+    };
+  if (kind === "sample") return { title: wrong, remedy: `Correct the ${noun} ${found}`, fix: null };
+  const change = changeOf(difference);
+  if (difference.found === null)
+    return {
+      title: `Missing ${noun} in the docs: ${difference.expected}`,
+      remedy: change.replace(/\.$/, ""),
+      fix: [change, ...further].join(" "),
+    };
+  if (expected === null)
+    return { title: wrong, remedy: change.replace(/\.$/, ""), fix: [change, ...further].join(" ") };
+  const remedy = `Replace ${found} with ${expected}`;
+  return { title: wrong, remedy, fix: [`${remedy}.`, ...further].join(" ") };
+}
+
 /** A page that misleads, with what the agent tried until something worked. */
-function misleadingPageDraft(
-  recovery: Recovery,
-  { seq, ...page }: WrongPage,
-  guesses: Recovery[],
-  facts: Facts,
-): FindingDraft {
-  const { failure, resolution: fate, call, fix } = recovery;
-  const { url, found, expected } = page;
-  const kind = found.includes(" ") ? "command" : "path";
+function misleadingPageDraft(recovery: Recovery, blame: Blame, guesses: Recovery[], facts: Facts): FindingDraft {
+  const { failure, resolution, call, fix } = recovery;
+  const { page, at, difference } = blame;
+  const { title, remedy, fix: change } = wordingOf(blame);
+  const [found, expected] = [blame.found, blame.expected].map((text) => lineOrNull(text, 1000));
   const failures = [failure, ...guesses.map((each) => each.failure)];
+  // A request to a host that is not the product's counts as one for a page, too.
+  const requests = facts.taskRequests
+    .filter((http) => !facts.hosts.isProduct(http) && failures.some(({ seqs }) => seqs.includes(http.seq)))
+    .map(({ seq }) => seq);
   const steps: EvidenceStep[] = [
-    { role: "read", event: seq, what: url === null ? "" : pageName(facts, url), status: null },
+    { role: "read", event: page.seq, what: pageName(facts, page.url), status: null },
     stepOf("failed", call, failure.seqs[0]!, facts),
     ...guesses.map((each) => stepOf("guessed", each.call, each.failure.seqs[0]!, facts)),
     ...(fix ? [stepOf("worked", fix, fix.seq, facts)] : []),
   ];
   const guessNote = guesses.length === 0 ? "" : ` The agent guessed ${count(guesses.length, "time")} in between.`;
+  const key = `wrong ${page.url} ${difference.found ?? difference.expected ?? found}`;
   return {
-    severity: fate === "notAtAll" ? "high" : "medium",
+    severity: resolution === "notAtAll" ? "high" : "medium",
     phase: "execution",
     category: "misleading_docs",
     owner: "fixes",
-    subject: `wrong ${url} ${found}`,
-    title: `Wrong ${kind} in the docs: ${found}`,
-    description: `${sentence(failure.message)}${expected === null ? "" : ` What worked: ${expected}.`}${guessNote}`,
-    url,
-    cause: { ...noCause, failures: failures.map(({ seqs }) => seqs[0]!) },
-    events: sortedUnique([seq, ...failures.flatMap(({ seqs }) => seqs)]),
-    evidence: { ...page, steps },
-    grounds: [url === null ? "run" : requestGround(url)],
-    remedy: [
-      `wrong ${url} ${found}`,
-      expected === null ? `Correct the ${kind} ${found}` : `Replace ${found} with ${expected}`,
-    ],
-    fix: expected === null ? null : `Replace ${found} with ${expected}.`,
+    subject: key,
+    title,
+    description: `${sentence(oneLine(failure.message))}${change === null ? "" : ` ${change}`}${guessNote}`,
+    url: page.url,
+    cause: { ...noCause, failures: failures.map(({ seqs }) => seqs[0]!), requests },
+    events: sortedUnique([page.seq, ...failures.flatMap(({ seqs }) => seqs)]),
+    evidence: {
+      ...{ url: page.url, line: at + 1, found: found ?? null, expected: expected ?? null },
+      ...{ text: lineOrNull(page.lines[at], 1000), steps },
+    },
+    grounds: [requestGround(page.url)],
+    remedy: [key, oneLine(remedy, 160)],
+    fix: change,
   };
 }

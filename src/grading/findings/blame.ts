@@ -1,0 +1,310 @@
+import { type Action, partOf, type RequestAction } from "../actions/action.ts";
+import {
+  type Difference,
+  differencesOf,
+  isId,
+  listSimilarity,
+  namesWord,
+  sameIntent,
+  similarityOf,
+  wordSimilarity,
+} from "../actions/alignment.ts";
+import { intentsOf } from "../actions/call.ts";
+import { actionsDuring } from "../actions/session-actions.ts";
+import type { Facts } from "../facts.ts";
+import type { Recovery } from "../recoveries.ts";
+import { textsIn } from "../text.ts";
+import { type CopiedLine, copyScore, findCopiedLine } from "./copied-lines.ts";
+import { type PageText, pagesReadOf } from "./pages-read.ts";
+
+/**
+ * The line of the docs that an error was copied from. `kind`: something there differs from what worked, a step is missing
+ * before it, or the sample fails and nothing else worked. `others`: what else differs.
+ */
+export type Blame = CopiedLine & { kind: "difference" | "step" | "sample"; others: Difference[] };
+
+/** Statuses about the state of a resource or of the server, not about the form of the request. */
+const isAboutState = (status: number): boolean =>
+  [402, 408, 409, 412, 423, 425, 429].includes(status) || (status >= 500 && status !== 500 && status !== 501);
+/** Statuses that say that a request of this form never works. */
+const isDenial = (status: number | null): boolean =>
+  status === 405 || status === 410 || status === 415 || status === 501;
+
+/** The line of a page, read before, that caused an error; null if the docs didn't cause it. */
+export function blameOf(recovery: Recovery, facts: Facts): Blame | null {
+  const { failure, call, fix } = recovery;
+  if (call === null) return null;
+  const pages = pagesReadOf(facts).filter(({ seq }) => seq < call.seq);
+  if (pages.length === 0) return null;
+  const status = facts.taskRequests.findLast(({ seq }) => failure.seqs.includes(seq))?.status ?? null;
+  const failed = intentsOf(actionsDuring(call, facts));
+  const context = { recovery, facts, pages, status, failed };
+  return fix === null ? blameWithoutFix(context) : blameByFix(context, fix);
+}
+
+type Context = { recovery: Recovery; facts: Facts; pages: PageText[]; status: number | null; failed: Action[] };
+
+function blameByFix(context: Context, fix: NonNullable<Recovery["fix"]>): Blame | null {
+  const { recovery, facts, failed, status, pages } = context;
+  const worked = actionsDuring(fix, facts);
+  const pairs = failed
+    .flatMap((action) =>
+      worked.map((other) => ({ action, other, similarity: similarityOf(action, other, recovery.message) })),
+    )
+    .filter(({ similarity }) => similarity >= sameIntent)
+    .sort((a, b) => b.similarity - a.similarity);
+  for (const { action, other } of pairs) {
+    const differences = differencesOf(action, other);
+    if (differences.length === 0) continue;
+    if (status !== null && isAboutState(status)) continue;
+    const blames = significant(differences, action, other, context)
+      .filter((difference) => !isDocumented(difference, other, context))
+      .flatMap((difference) => findCopiedLine(action, difference, pages) ?? []);
+    // What the product's message names comes first.
+    const named = ({ difference: { found, expected } }: CopiedLine) =>
+      [found, expected].some(
+        (word) => word !== null && namesWord(recovery.message.toLowerCase(), word.toLowerCase().replace(/:.*$/s, "")),
+      );
+    const first = blames.find(named) ?? blames[0];
+    if (first) {
+      const others = blames
+        .filter((each) => each !== first && each.page === first.page)
+        .map(({ difference }) => difference);
+      return { ...first, kind: "difference", others };
+    }
+  }
+  const same = pairs.find(({ action, other }) => differencesOf(action, other).length === 0);
+  return same ? missingStep(same.action, worked, fix, context) : null;
+}
+
+/** The differences that the docs may be responsible for: names, and if there are none, values that the product's message explains. */
+function significant(
+  differences: Difference[],
+  failed: Action,
+  worked: Action,
+  { recovery, facts, status }: Context,
+): Difference[] {
+  const isName = ({ role, key, found }: Difference) =>
+    key === null || (role === "header" && /^(content-type|accept)$/.test(key) && found !== null);
+  const isNoise = ({ role, key, found, expected }: Difference) =>
+    (role === "header" &&
+      found === null &&
+      /^(user-agent|accept|content-length|host)\b/.test(expected ?? "") &&
+      status !== 406) ||
+    (role === "host" && failed.kind === "request" && status !== null && status !== 404 && status !== 410) ||
+    (role === "path" && key === null && !isRealPathChange(found!, expected!, recovery, facts)) ||
+    (role === "operand" && expected !== null && isData(expected, recovery, facts));
+  const names = differences.filter(isName).filter((each) => !isNoise(each));
+  const isCommand = failed.kind === "command" || worked.kind === "command";
+  if (names.length > 0 || isCommand) return names;
+  const isExplained = ({ found, expected }: Difference) =>
+    expected !== null &&
+    (jsonType(found) !== jsonType(expected) || namesWord(recovery.message, expected.replace(/^"|"$/g, "")));
+  return differences.filter((each) => !isName(each) && isExplained(each) && !isNoise(each));
+}
+
+function jsonType(value: string | null): string {
+  try {
+    return typeof JSON.parse(value ?? "");
+  } catch {
+    return "text";
+  }
+}
+
+/** Whether a path has other names, rather than the ID of something else. */
+function isRealPathChange(found: string, expected: string, recovery: Recovery, facts: Facts): boolean {
+  const [own, right] = [found, expected].map((path) => path.split("/").filter(Boolean)) as [string[], string[]];
+  const replaced = right.filter((segment) => !own.includes(segment));
+  const left = own.filter((segment) => !right.includes(segment));
+  return (
+    replaced.length + left.length > 0 &&
+    !(
+      left.length === replaced.length &&
+      replaced.every((segment, i) => (isId(segment) && isId(left[i]!)) || isData(segment, recovery, facts))
+    )
+  );
+}
+
+/** Whether the agent knew a value from what it was asked, did or saw before the error, other than from pages: its own data. */
+function isData(value: string, { call }: Recovery, { calls, results, goal }: Facts): boolean {
+  const until = call?.seq ?? 0;
+  const failedIds = new Set(results.filter(({ ok }) => !ok).map(({ id }) => id));
+  const earlier = calls.filter(({ seq, id, tool }) => seq < until && tool !== "fetch_page" && !failedIds.has(id));
+  const ids = new Set(earlier.map(({ id }) => id));
+  const texts = textsIn([
+    goal,
+    earlier.map(({ input }) => input),
+    results.filter(({ id }) => ids.has(id)).map(({ output }) => output),
+  ]);
+  return texts.some((text) => namesWord(text, value));
+}
+
+/** Whether the docs had said before what worked, so that the agent chose something else. */
+function isDocumented(
+  { role, key, found, expected }: Difference,
+  worked: Action,
+  { pages, recovery, status }: Context,
+): boolean {
+  if (expected === null) return false;
+  if (found === null) {
+    const name = /^"?([^":=]+)/.exec(expected)?.[1]?.toLowerCase() ?? expected;
+    const scheme =
+      role === "header" && name === "authorization" ? [/:\s*(\w+)/.exec(expected)?.[1]?.toLowerCase() ?? name] : [];
+    return (
+      role !== "code" && pages.some(({ text }) => [name, ...scheme].some((word) => namesWord(text.toLowerCase(), word)))
+    );
+  }
+  if (key !== null || isDenial(status)) return false;
+  if (worked.kind === "request") {
+    if (role !== "path" && role !== "method") return false;
+    return pages.some(({ samples }) =>
+      samples.some(({ action }) => action.kind === "request" && saysTheSame(action, worked)),
+    );
+  }
+  if (role === "code" || namesWord(recovery.message, found)) return false;
+  const words = expected.split(" ");
+  return pages.some(({ samples }) =>
+    samples.some(
+      ({ action }) =>
+        action.kind === "command" &&
+        worked.kind === "command" &&
+        action.words[0] === worked.words[0] &&
+        words.every((word) => action.words.includes(word)),
+    ),
+  );
+}
+
+const saysTheSame = (sample: RequestAction, worked: RequestAction): boolean =>
+  partOf(sample, "method") === partOf(worked, "method") &&
+  (partOf(worked, "path") ?? "").endsWith(partOf(sample, "path") ?? "?");
+
+/** What the agent did in between, if the same call then worked and the docs name no such step. */
+function missingStep(
+  action: Action,
+  worked: Action[],
+  fix: NonNullable<Recovery["fix"]>,
+  { recovery, facts, pages, status }: Context,
+): Blame | null {
+  const copied = findSample(action, pages);
+  // A service that is down or busy may answer later on its own.
+  if (copied === null || (status !== null && (status >= 500 || [408, 425, 429].includes(status)))) return null;
+  const index = worked.findIndex((each) => similarityOf(action, each) === 1);
+  const inFix = worked.slice(0, Math.max(0, index));
+  const failedIds = new Set(facts.failures.map(({ id }) => id));
+  const between = facts.calls.filter(
+    ({ seq, id, tool }) => seq > recovery.call!.seq && seq < fix.seq && !failedIds.has(id) && tool !== "fetch_page",
+  );
+  const isRelated = (step: Action) =>
+    wordsOf(step).some(
+      (word) =>
+        word.length > 2 &&
+        (namesWord(recovery.message, word) || wordsOf(action).some((other) => wordSimilarity(word, other) > 0)),
+    );
+  const changes = between.flatMap((call) => actionsDuring(call, facts)).filter(isChange);
+  // If one thing changed between two equal calls, it made the difference.
+  const steps = [...(changes.length === 1 ? changes : changes.filter(isRelated)), ...inFix.filter(isChange)];
+  const known = pagesReadOf(facts).filter(({ seq }) => seq < fix.seq);
+  const unknown = steps.filter(
+    (step) => !known.some((page) => page.samples.some(({ action: sample }) => isSameStep(sample, step))),
+  );
+  if (unknown.length === 0 || unknown.length < steps.length || unknown.length > 3) return null;
+  const expected = unknown.map(describe).join(" && ");
+  const { page, at } = copied;
+  const text = (page.lines[at] ?? "").trim().replace(/^[$%❯]\s+/, "");
+  const isShell = action.kind === "command" && unknown.every(({ kind }) => kind === "command");
+  const difference: Difference = { role: "operand", key: null, found: null, expected };
+  return {
+    page,
+    at,
+    difference,
+    found: isShell ? text : null,
+    expected: isShell ? `${expected} && ${text}` : expected,
+    kind: "step",
+    others: [],
+  };
+}
+
+const isChange = (step: Action): boolean =>
+  step.kind === "command"
+    ? step.changes
+    : step.kind === "request" && !/^(GET|HEAD|OPTIONS)$/.test(partOf(step, "method") ?? "GET");
+
+const wordsOf = (action: Action): string[] =>
+  action.kind === "command"
+    ? [...action.words, ...action.variables]
+    : action.kind === "request"
+      ? action.parts.flatMap(({ role, value }) =>
+          role === "path"
+            ? value.split("/")
+            : role === "field" || role === "query"
+              ? [value.replace(/^"|"$/g, "")]
+              : [],
+        )
+      : [];
+
+/** Whether a sample is a step that the agent took: the same program and subcommand, or the same method and path. */
+function isSameStep(sample: Action, step: Action): boolean {
+  if (sample.kind === "request" && step.kind === "request")
+    return saysTheSame(sample, step) || similarityOf(sample, step) > 0.8;
+  if (sample.kind !== "command" || step.kind !== "command") return false;
+  if (sample.variables.some((name) => step.variables.includes(name))) return true;
+  return (
+    sample.words.length > 0 &&
+    sample.words[0] === step.words[0] &&
+    (sample.words[1] === step.words[1] || listSimilarity(sample.words, step.words) >= 0.6)
+  );
+}
+
+/** A step as a reader would write it. */
+export const describe = (step: Action): string =>
+  step.source !== "" || step.kind !== "request" ? step.source : `${partOf(step, "method")} ${partOf(step, "path")}`;
+
+/** The sample that a failed action repeats as a whole. */
+function findSample(failed: Action, pages: PageText[]): CopiedLine | null {
+  const nothing: Difference = {
+    role: failed.kind === "request" ? "path" : "operand",
+    key: null,
+    found: null,
+    expected: null,
+  };
+  let best: { line: CopiedLine; score: number } | null = null;
+  for (const page of pages)
+    for (const sample of page.samples) {
+      const score = sample.isBlock || sample.action.kind === "request" ? copyScore(failed, sample, nothing) : 0;
+      if (score > (best?.score ?? (failed.kind === "request" ? 0 : 0.7)))
+        best = { score, line: { page, at: sample.start, difference: nothing, found: null, expected: null } };
+    }
+  return best?.line ?? null;
+}
+
+/** A sample that fails as it stands, and nothing else worked. */
+function blameWithoutFix({ recovery, pages, status, failed }: Context): Blame | null {
+  for (const action of failed) {
+    const copied = findSample(action, pages);
+    if (copied === null) continue;
+    const found = action.kind === "request" ? failingRequest(action, status) : failingWord(action, recovery.message);
+    if (found === null) continue;
+    const text = (copied.page.lines[copied.at] ?? "").trim();
+    return {
+      ...copied,
+      found: namesWord(text, found) ? found : text,
+      difference: { ...copied.difference, role: action.kind === "request" ? "path" : "operand", found },
+      kind: "sample",
+      others: [],
+    };
+  }
+  return null;
+}
+
+/** A request that is wrong whatever exists: a missing resource may only have been an example. */
+function failingRequest(action: RequestAction, status: number | null): string | null {
+  const [method, path] = [partOf(action, "method"), partOf(action, "path")];
+  const isMissing = (status === 404 || status === 410) && method === "POST";
+  return path !== null && (isMissing || isDenial(status)) ? path : null;
+}
+
+/** The option of a command that the program's message rejects. */
+function failingWord(action: Action, message: string): string | null {
+  if (action.kind !== "command") return null;
+  return action.words.find((word) => /^--?\w/.test(word) && namesWord(message, word.replace(/=.*$/s, ""))) ?? null;
+}

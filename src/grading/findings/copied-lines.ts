@@ -1,0 +1,241 @@
+import { type Action, type CommandAction, partOf, type RequestAction } from "../actions/action.ts";
+import { type Difference, listSimilarity, namesWord, wordSimilarity } from "../actions/alignment.ts";
+import { tokensOf } from "../actions/code.ts";
+import type { Sample } from "../actions/samples.ts";
+import type { PageText } from "./pages-read.ts";
+
+/** A line of a page that a failed action was copied from, with what is wrong there. `found` null: something is missing. */
+export type CopiedLine = {
+  page: PageText;
+  at: number;
+  difference: Difference;
+  found: string | null;
+  expected: string | null;
+};
+
+/** Text that readers replace with their own: `<name>`, `{id}`, `$KEY`, `:id`, `YOUR_KEY`, `...`. */
+const isPlaceholder = (text: string): boolean => /<[^>]*>|\{[^}]*\}|\$\w|^:\w|\.{3}|…|\b(your|my)[-_ ]/i.test(text);
+
+/** The line that says what differs in an action that failed from one that worked; null if the agent did not copy it. */
+export function findCopiedLine(failed: Action, difference: Difference, pages: PageText[]): CopiedLine | null {
+  const candidates = pages.flatMap((page) =>
+    page.samples.flatMap((sample) => {
+      const score = copyScore(failed, sample, difference);
+      return score > 0 ? [{ page, sample, score: score + (sample.isBlock ? 0.01 : 0) }] : [];
+    }),
+  );
+  const best = candidates.reduce<(typeof candidates)[number] | null>(
+    (all, each) => (all === null || each.score > all.score ? each : all),
+    null,
+  );
+  return best ? toCopiedLine(best.page, best.sample, difference, failed) : findName(failed, difference, pages);
+}
+
+/** How much of a sample is in an action that was copied from it; 0 if it wasn't, or doesn't show the difference. */
+export function copyScore(failed: Action, { action: sample }: Sample, difference: Difference): number {
+  if (failed.kind === "request" && sample.kind === "request") return requestCopyScore(failed, sample, difference);
+  if (failed.kind !== "command") return 0;
+  if (difference.role === "code")
+    return sample.kind === "code"
+      ? codeCopyScore(failed, sample.code, difference)
+      : sample.kind === "command" && sample.code !== null
+        ? codeCopyScore(failed, sample.code, difference)
+        : 0;
+  return sample.kind === "command" ? commandCopyScore(failed, sample, difference) : 0;
+}
+
+/** The path of a request as a sample writes it: with placeholders and, if it names no host, after a base URL. */
+function pathMatches(sample: string | null, path: string | null, isWhole: boolean): boolean {
+  if (sample === null || path === null) return sample === null;
+  const [own, full] = [sample, path].map((each) => each.split("/").filter(Boolean)) as [string[], string[]];
+  if (own.length === 0 || own.length > full.length || (isWhole && own.length < full.length))
+    return own.length === full.length;
+  const tail = full.slice(full.length - own.length);
+  return own.every((segment, i) => isPlaceholder(segment) || segment === tail[i]);
+}
+
+function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, key, found }: Difference): number {
+  const [method, host] = [partOf(sample, "method"), partOf(sample, "host")];
+  if (!pathMatches(partOf(sample, "path"), partOf(failed, "path"), host !== null)) return 0;
+  if (method !== null && method !== partOf(failed, "method")) return 0;
+  if (host !== null && host !== partOf(failed, "host") && role !== "host") return 0;
+  const names = sample.parts.filter((part) => part.role === "query" || part.role === "header" || part.role === "field");
+  const has = (name: string) => names.some((part) => part.role === role && part.key === name);
+  const shows =
+    role === "path"
+      ? partOf(sample, "path") !== null
+      : role === "method"
+        ? method !== null
+        : role === "host" || role === "body"
+          ? partOf(sample, role) === found
+          : key !== null
+            ? names.some((part) => part.role === role && part.key === key && part.value === found)
+            : found === null || has(found);
+  if (!shows) return 0;
+  const shared = names.filter((part) =>
+    failed.parts.some((other) => other.role === part.role && other.key === part.key),
+  );
+  if (names.length === 0) return 0.75;
+  // What a request asks for shows in its line, whatever it carries.
+  const isLine = role === "method" || role === "path" || role === "host";
+  return isLine || shared.length / names.length >= 0.5 ? 0.5 + shared.length / names.length / 2 : 0;
+}
+
+function commandCopyScore(failed: CommandAction, sample: CommandAction, { found, expected }: Difference): number {
+  const similarity = (word: string, other: string) =>
+    word === other || isPlaceholder(word) ? 1 : word.length > 20 && wordSimilarity(word, other) > 0 ? 0.9 : 0;
+  const score = listSimilarity(sample.words, failed.words, similarity);
+  const has = (words: string) => words.split(" ").every((word) => sample.words.includes(word));
+  if (sample.words[0] !== failed.words[0]) return 0;
+  if (found !== null) return has(found) && !isPlaceholder(found) && score >= 0.5 ? score : 0;
+  return score >= 0.7 && !(expected !== null && has(expected)) && !sample.variables.includes(expected ?? "")
+    ? score
+    : 0;
+}
+
+/** Whether program text contains the line that was changed, or most of the text that lacks a line. */
+function codeCopyScore({ code }: CommandAction, sample: string, { found, expected }: Difference): number {
+  if (found !== null) return Math.max(0, ...sample.split("\n").map((line) => lineScore(line, found, expected)));
+  const lines = (code ?? "")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line.length > 2);
+  const own = sample.split("\n").map((line) => line.trim());
+  if (expected === null || own.includes(expected)) return 0;
+  const shared = lines.filter((line) => own.includes(line)).length / Math.max(1, lines.length);
+  return shared >= 0.5 ? shared : 0;
+}
+
+function lineScore(line: string, found: string, expected: string | null): number {
+  const [own, failed, worked] = [tokensOf(line), tokensOf(found), tokensOf(expected ?? "")];
+  if (own.length === 0 || own.join(" ") === worked.join(" ")) return 0;
+  const score = listSimilarity(own, failed, (a, b) => (a === b ? 1 : 0));
+  const wrong = failed.filter((token) => !worked.includes(token));
+  if (wrong.length === 0) return score >= 0.95 ? score : 0;
+  return wrong.some((token) => own.includes(token)) && score >= 0.5 ? score : 0;
+}
+
+function toCopiedLine(page: PageText, sample: Sample, difference: Difference, failed: Action): CopiedLine {
+  const { start, end, action } = sample;
+  const range = page.lines.slice(start, end + 1);
+  const { role, key, expected } = difference;
+  if (role === "code") return codeLine(page, sample, difference);
+  const found =
+    action.kind === "request" && role === "path"
+      ? writtenPath(action, failed, difference)
+      : { found: difference.found, expected };
+  const shown =
+    key === null || found.found === null
+      ? found
+      : { found: found.found.replace(/^"|"$/g, ""), expected: expected?.replace(/^"|"$/g, "") ?? null };
+  const name =
+    shown.found === null ? null : role === "field" && key === null ? shown.found.split(".").at(-1)! : shown.found;
+  const last = role === "field" && key === null ? (shown.expected?.split(".").at(-1) ?? null) : shown.expected;
+  const index =
+    name === null
+      ? -1
+      : range.findIndex((line) => namesWord(role === "header" && key === null ? line.toLowerCase() : line, name));
+  if (name !== null && index >= 0) {
+    const line = range[index]!;
+    const written =
+      role === "header" ? line.slice(line.toLowerCase().indexOf(name.toLowerCase())).slice(0, name.length) : name;
+    const value = role === "query" && key === null ? queryValueOf(failed, name) : null;
+    if (value !== null && last !== null && line.includes(`${name}=${value}`))
+      return { page, at: start + index, difference, found: `${name}=${value}`, expected: `${last}=${value}` };
+    return { page, at: start + index, difference, found: written, expected: last };
+  }
+  return { page, at: start, difference, ...inserted(range[0] ?? "", difference, action) };
+}
+
+const queryValueOf = (action: Action, name: string): string | null =>
+  action.kind === "request"
+    ? (action.parts.find(({ role, key }) => role === "query" && key === name)?.value ?? null)
+    : null;
+
+/** The line of a sample of program text that is wrong, or its first line if one is missing. */
+function codeLine(page: PageText, { start, end }: Sample, difference: Difference): CopiedLine {
+  const { found, expected } = difference;
+  let [at, best] = [start, 0];
+  for (let i = start; found !== null && i <= end; i++) {
+    const score = lineScore(page.lines[i] ?? "", found, expected);
+    if (score > best) [at, best] = [i, score];
+  }
+  if (found === null) return { page, at, difference, found: null, expected };
+  const line = (page.lines[at] ?? "").trim();
+  const inline = line.includes(found) ? found : line;
+  return { page, at, difference, found: inline, expected };
+}
+
+/** A path as the sample writes it, and the right one written the same way. */
+function writtenPath(sample: RequestAction, failed: Action, { found, expected }: Difference) {
+  const own = partOf(sample, "path");
+  if (own === null || own === found || found === null || expected === null || failed.kind !== "request")
+    return { found, expected };
+  const [segments, full, right] = [own, found, expected].map((each) => each.split("/").filter(Boolean)) as [
+    string[],
+    string[],
+    string[],
+  ];
+  const mount = full.slice(0, full.length - segments.length);
+  const tail = full.slice(mount.length);
+  const rest = mount.every((segment, i) => segment === right[i]) ? right.slice(mount.length) : right;
+  const written = rest.map((segment) => {
+    const at = tail.indexOf(segment);
+    return at >= 0 && isPlaceholder(segments[at]!) ? segments[at]! : segment;
+  });
+  return { found: own, expected: `/${written.join("/")}` };
+}
+
+/** The line with what is missing, as far as its notation is known. */
+function inserted(
+  line: string,
+  { role, expected, after }: Difference,
+  sample: Action,
+): { found: string | null; expected: string | null } {
+  const text = line.trim().replace(/^[$%❯]\s+/, "");
+  if (expected === null || !text.startsWith(sample.source.split("\n")[0]!.slice(0, 4)))
+    return { found: null, expected };
+  const into = (word: string, addition: string) => {
+    const at = text.indexOf(word);
+    return at < 0 ? null : text.slice(0, at + word.length) + addition + text.slice(at + word.length);
+  };
+  const path = sample.kind === "request" ? (partOf(sample, "path") ?? "") : "";
+  const whole =
+    sample.kind === "command"
+      ? role === "variable"
+        ? `${expected}=… ${text}`
+        : into(after ?? sample.words[0]!, ` ${expected}`)
+      : !/^curl\b/.test(text)
+        ? null
+        : role === "header"
+          ? into("curl", ` -H '${expected}'`)
+          : role === "method"
+            ? into("curl", ` -X ${expected}`)
+            : role === "query"
+              ? into(path, `?${expected}`)
+              : role === "field" && text.includes("{")
+                ? into("{", `${expected}, `)
+                : null;
+  return whole === null ? { found: null, expected } : { found: text, expected: whole };
+}
+
+/** A name in code, on a page that also names the path: fields and parameters are often listed in tables. */
+function findName(failed: Action, difference: Difference, pages: PageText[]): CopiedLine | null {
+  const { role, key, found, expected } = difference;
+  if (failed.kind !== "request" || found === null || key !== null) return null;
+  if (role !== "query" && role !== "header" && role !== "field") return null;
+  const name = found.split(".").at(-1)!;
+  const last = (partOf(failed, "path") ?? "")
+    .split("/")
+    .filter((segment) => segment && !/\d/.test(segment))
+    .at(-1);
+  if (name.length < 2 || last === undefined) return null;
+  for (const page of pages) {
+    if (!namesWord(page.text, last)) continue;
+    const at = page.lines.findIndex((line) =>
+      [...line.matchAll(/`([^`]+)`/g)].some(([, code = ""]) => code === name || code === `"${name}"`),
+    );
+    if (at >= 0) return { page, at, difference, found: name, expected: expected?.split(".").at(-1) ?? null };
+  }
+  return null;
+}
