@@ -58,6 +58,7 @@ describe("an HTML page", () => {
       redirect: null,
       isUnlisted: false,
       hasOnlyImages: false,
+      emptyTabs: 0,
     });
   });
 
@@ -232,6 +233,7 @@ describe("a Markdown page", () => {
       redirect: null,
       isUnlisted: false,
       hasOnlyImages: false,
+      emptyTabs: 0,
     });
   });
 });

@@ -8,6 +8,9 @@ export type OwnContent = {
   headings: number;
   images: number;
   frames: number;
+  /** Tabs that show a part of the page, and parts of it that are there to be shown. */
+  tabs: number;
+  tabPanels: number;
   /** Whether it has an element without content, which scripts may fill. */
   hasEmptyMount: boolean;
   /** Whether it has a form or a button that proves who the reader is. */
@@ -32,7 +35,7 @@ type State = {
 /** Reads the content of an HTML page. */
 export function readOwnContent(html: string): OwnContent {
   const own: OwnContent = {
-    ...{ textLength: 0, links: 0, headings: 0, images: 0, frames: 0 },
+    ...{ textLength: 0, links: 0, headings: 0, images: 0, frames: 0, tabs: 0, tabPanels: 0 },
     ...{ hasEmptyMount: false, asksToSignIn: false, asksForProof: false },
   };
   const open = { hidden: 0, chrome: 0, sections: 0, links: 0, paragraphs: 0 };
@@ -57,12 +60,15 @@ function enterElement(state: State, element: Element): void {
   const isOwn = state.open.chrome === 0 && state.open.hidden === 0;
   readElement[tagName]?.(state, element, isOwn);
   state.own.asksForProof ||= element.hasAttribute("data-sitekey");
+  const role = element.getAttribute("role");
+  if (role === "tab" && !element.hasAttribute("href")) state.own.tabs++;
   if (element.selfClosing || !element.canHaveContent) return;
   const kind = kindOf(element, state.open.sections > 0);
   const { read } = state;
   if (kind) state.open[kind]++;
-  else if (tagName !== "form" && !(tagName === "div" && element.hasAttribute("id"))) return;
+  else if (tagName !== "form" && role !== "tabpanel" && !(tagName === "div" && element.hasAttribute("id"))) return;
   element.onEndTag(() => {
+    if (role === "tabpanel" && state.read !== read) state.own.tabPanels++;
     if (kind) state.open[kind]--;
     else if (tagName === "form") endForm(state);
     else state.own.hasEmptyMount ||= state.read === read;

@@ -43,6 +43,8 @@ export type Page = {
   isUnlisted: boolean;
   /** Whether it shows pictures where a reader expects text. */
   hasOnlyImages: boolean;
+  /** Number of tabs whose content isn't in the page. */
+  emptyTabs: number;
 };
 
 /** Longer HTML is cut before conversion, in characters. */
@@ -164,6 +166,7 @@ function readHtml(url: string, html: string): Page {
     redirect: isStub(content) ? markup.redirect : null,
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
     hasOnlyImages: own.images > 0 && isStub(content),
+    emptyTabs: Math.max(0, own.tabs - own.tabPanels),
   };
   return problem === null && looksLikeError(page) ? { ...page, problem: "soft_404" } : page;
 }
@@ -205,6 +208,7 @@ function readMarkdown(url: string, text: string): Page {
     redirect: null,
     isUnlisted: false,
     hasOnlyImages: false,
+    emptyTabs: 0,
   };
   return { ...page, problem: looksLikeError(page) ? "soft_404" : body.trim() === "" ? "empty" : null };
 }

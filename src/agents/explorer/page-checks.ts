@@ -1,4 +1,6 @@
 import type { Check } from "../agent.ts";
+import { plainText } from "../markdown-links.ts";
+import { rankSections, type SectionIndex } from "./sections.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 type Rule = {
@@ -7,6 +9,8 @@ type Rule = {
   /** Why the page fails; null if it doesn't. */
   findFault(page: ReadPage): { message: string; fix: string } | null;
 };
+
+const textInsteadOfPictures = "Write the instructions and the code as text, and keep the pictures beside it.";
 
 /** What can be wrong with a page that can be read. */
 const rules: Rule[] = [
@@ -36,8 +40,19 @@ const rules: Rule[] = [
     findFault: ({ url, hasOnlyImages }) =>
       hasOnlyImages
         ? {
-            message: `${url} has pictures and almost no text, so readers without eyes learn nothing`,
-            fix: "Write the instructions and the code as text, and keep the pictures beside it.",
+            message: `${url} has pictures and almost no text, so agents that read text learn nothing`,
+            fix: textInsteadOfPictures,
+          }
+        : null,
+  },
+  {
+    id: "tabs-have-content",
+    share: 0,
+    findFault: ({ url, emptyTabs }) =>
+      emptyTabs > 0
+        ? {
+            message: `${url} has ${emptyTabs} ${emptyTabs === 1 ? "tab" : "tabs"} whose content scripts load, so readers without a browser don't get it`,
+            fix: "Include the content of all tabs in the HTML that the server sends.",
           }
         : null,
   },
@@ -77,6 +92,30 @@ export async function* checkPagesRead(session: Session, readPages: ReadPage[]): 
     const checks = pages.flatMap((page) => applied.flatMap((rule) => judge(page, rule, session)));
     return { ok: true, output: { pages: pages.length, faults: checks.length }, checks, value: undefined };
   });
+}
+
+/** A section with a picture and less text than this leaves the instructions to the picture, in characters. */
+const maxCaption = 300;
+
+/** Checks that the section nearest to the goal says in text, and not in a picture, how to reach it. */
+export async function* checkPictures(session: Session, index: SectionIndex): Steps {
+  const nearest = rankSections(index)[0]?.section;
+  if (!nearest || nearest.hasSample || !/!\[[^\]]*\]\(/.test(nearest.text)) return;
+  const prose = plainText(nearest.text.replace(/!\[[^\]]*\]\([^)]*\)|^#.*$/gm, "")).trim();
+  const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest.url);
+  if (prose.length >= maxCaption || page?.hasOnlyImages) return;
+  yield* useTool(session, "check_pictures", { url: nearest.url, heading: nearest.heading }, async () => ({
+    ok: true,
+    output: { chars: prose.length },
+    checks: [
+      toCheck({
+        ...{ id: "text-instead-of-pictures", group: "page", status: "fail", subject: nearest.url, line: nearest.line },
+        message: `The section “${nearest.heading}” of ${nearest.url} leaves its instructions to a picture`,
+        fix: textInsteadOfPictures,
+      }),
+    ],
+    value: undefined,
+  }));
 }
 
 function judge(page: ReadPage, { id, share, findFault }: Rule, { neededUrls }: Session): Check[] {

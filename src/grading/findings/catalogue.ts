@@ -78,6 +78,7 @@ const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
     "charset-matches": ["high", "Garbled text", "Send the page in the encoding that it declares"],
     "content-type-matches": ["medium", "Page with a wrong content type", "Set the content type of the page"],
     "text-instead-of-pictures": ["high", "Pictures instead of text", "Write the instructions as text"],
+    "tabs-have-content": ["medium", "Tabs are empty without JavaScript", "Include the content of all tabs in the HTML"],
     "redirects-by-status": ["low", "Redirect that only browsers follow", "Redirect with a status"],
     "content-type-readable": ["high", "Page of an unreadable content type", "Set the content type of the page"],
     "page-size": ["high", "Page is too large to read", "Divide large pages"],

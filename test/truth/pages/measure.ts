@@ -2,6 +2,7 @@ import { pageKey } from "../../../src/net/page-key.ts";
 import { type Explored, explore } from "../session.ts";
 import { type Answer, goal, html, type PageCase } from "./case.ts";
 import { deliveryCases } from "./delivery.ts";
+import { freshCases } from "./fresh.ts";
 import { unusableCases } from "./unusable.ts";
 import { validCases } from "./valid.ts";
 
@@ -73,7 +74,13 @@ export async function measurePages(cases: PageCase[]): Promise<Map<string, strin
 }
 
 if (import.meta.main)
-  for (const [name, cases] of Object.entries({ valid: validCases, unusable: unusableCases, delivery: deliveryCases })) {
+  for (const [name, cases] of Object.entries({
+    valid: validCases,
+    unusable: unusableCases,
+    delivery: deliveryCases,
+    fresh: freshCases,
+  })) {
+    if (process.argv[2] !== undefined && process.argv[2] !== name) continue;
     const results = [...(await measurePages(cases))];
     const wrong = results.filter(([, mistake]) => mistake !== null);
     console.log(`${name}: ${results.length - wrong.length} of ${results.length} right`);
