@@ -1,0 +1,135 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import type { Task } from "../src/agents/task.ts";
+import { gradeSession } from "../src/grading/score.ts";
+import { wideLimits } from "./support/limits.ts";
+import { type Site, type SiteRoute, serveSite } from "./support/site.ts";
+import { clock } from "./truth/clock.ts";
+import { answer, filler, goal, html } from "./truth/pages/case.ts";
+import { deliveryCases } from "./truth/pages/delivery.ts";
+import { freshCases } from "./truth/pages/fresh.ts";
+import { measurePages } from "./truth/pages/measure.ts";
+import { unusableCases } from "./truth/pages/unusable.ts";
+import { validCases } from "./truth/pages/valid.ts";
+import { explore } from "./truth/session.ts";
+
+const sites: Site[] = [];
+afterEach(() => {
+  for (const site of sites.splice(0)) site.stop();
+});
+
+function open(routes: Record<string, SiteRoute>): Site {
+  const site = serveSite(routes);
+  sites.push(site);
+  return site;
+}
+
+const start = (links: string) =>
+  html("Skiff Docs", `<main><h1>Skiff Docs</h1><p>Skiff delivers parcels.</p>${links}</main>`);
+const keys = html("Keys", `<main><h1>Keys</h1>${answer()}</main>`);
+const toKeys = `<a href="/keys">Rotate an API key</a>`;
+
+const cases = [...validCases, ...unusableCases, ...deliveryCases, ...freshCases];
+
+describe("a report is right about a page", () => {
+  test.each(cases.map((each) => [each.name, each] as const))(
+    "%s",
+    async (name, each) => {
+      expect((await measurePages([each])).get(name)).toBeNull();
+    },
+    30_000,
+  );
+});
+
+describe("the explorer", () => {
+  test("asks again when a host has asked it to wait", async () => {
+    let asked = 0;
+    const site = open({
+      "/": { body: start(toKeys) },
+      "/keys": () => {
+        asked++;
+        const headers = { "content-type": "text/html" };
+        return asked === 1
+          ? new Response("", { status: 429, headers: { ...headers, "retry-after": "0" } })
+          : new Response(keys, { headers });
+      },
+    });
+    const { events, grade } = await explore(`${site.url}/`, goal);
+    expect(events).toContainEqual(
+      expect.objectContaining({ name: "goal_answer", detail: expect.objectContaining({ state: "likely" }) }),
+    );
+    expect(grade.frictions.filter(({ severity }) => severity !== "low")).toEqual([]);
+  }, 30_000);
+
+  test("finds links to a missing section between the pages of the path and of the survey", async () => {
+    const site = open({
+      "/": { body: start(toKeys) },
+      "/keys": {
+        body: html("Keys", `<main><h1>Keys</h1>${answer()}<p>First <a href="/install#gone">install</a> it.</p></main>`),
+      },
+      "/install": {
+        body: html("Install", `<main><h1 id="install">Install</h1>${filler(3)}<pre>npm install skiff</pre></main>`),
+      },
+    });
+    const { grade } = await explore(`${site.url}/`, goal);
+    expect(grade.frictions).toContainEqual(expect.objectContaining({ title: expect.stringContaining("#gone") }));
+  }, 30_000);
+
+  test.each([
+    [
+      "has a content type that readers don't open",
+      { type: "application/octet-stream", body: "# Install" },
+      "unreadable_page",
+    ],
+    ["is larger than what is read of a page", { body: "x".repeat(5 * 1024 * 1024 + 1) }, "unreadable_page"],
+  ])(
+    "reports a needed page that %s",
+    async (_, install, category) => {
+      const body = html("Keys", `<main><h1>Keys</h1>${answer()}<p>First <a href="/install">install</a> it.</p></main>`);
+      const site = open({ "/": { body: start(toKeys) }, "/keys": { body }, "/install": install });
+      const { grade } = await explore(`${site.url}/`, goal);
+      expect(grade.frictions).toContainEqual(
+        expect.objectContaining({ category, severity: "high", description: expect.stringContaining("/install") }),
+      );
+    },
+    30_000,
+  );
+
+  test("scores the same docs the same through a mapped host that names its own origin", async () => {
+    const site: Site = open({
+      "/": { body: start(`${toKeys} <a href="/labels">Labels</a>`) },
+      "/keys": { body: keys },
+      "/labels": { body: html("Labels", `<main><h1>Labels</h1>${filler(4)}</main>`) },
+      "/llms.txt": () =>
+        new Response(
+          `# Skiff\n\n> Parcels.\n\n## Docs\n\n- [Keys](${site.url}/keys): rotate\n- [Labels](${site.url}/labels)\n- [Gone](${site.url}/gone)\n`,
+          {
+            headers: { "content-type": "text/plain" },
+          },
+        ),
+    });
+    const direct = await gradeThrough(`${site.url}/`, {});
+    const mapped = await gradeThrough("https://docs.skiff.test/", { "docs.skiff.test": site.url });
+    expect(mapped.score).toBe(direct.score);
+    expect(mapped.frictions.map(({ severity, category }) => [severity, category])).toEqual(
+      direct.frictions.map(({ severity, category }) => [severity, category]),
+    );
+  }, 30_000);
+});
+
+async function gradeThrough(startUrl: string, urlMap: Record<string, string>) {
+  const startedAt = clock.now();
+  const task: Task = {
+    ...{ text: goal, endGoal: goal, startUrls: [startUrl], productUrl: null, urlMap },
+    ...{ declaredChecks: [], limits: wideLimits },
+  };
+  const events = await Array.fromAsync(
+    createExplorer({ version: "0.0.0" }).run(task, {
+      ...{ signal: new AbortController().signal, now: clock.now, startedAt, means: null },
+      allow: [{ host: "127.0.0.1", port: null }],
+    }),
+  );
+  return gradeSession(
+    events.map((event, seq) => ({ ...event, seq, at: startedAt, tMs: seq, source: "agent" as const })),
+  );
+}
