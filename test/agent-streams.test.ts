@@ -50,19 +50,41 @@ test.each(presets.map(({ id }) => id))("%s: every line of a recorded session is 
   // Gemini CLI shows a failed command as a success, without an exit code. These calls come from the gateway's record
   // of model calls.
   const isSilent = id === "gemini";
+  // Nor do Claude Code, Qwen Code and pi report a code of 0, and none is invented.
+  const zero = ["codex", "opencode", "copilot"].includes(id) ? 0 : undefined;
   const fetches = ["codex", "pi"].includes(id)
-    ? { tool: "run_command", on: "curl -sS http://docs.test/guide", ok: true, exitCode: 0 }
+    ? { tool: "run_command", on: "curl -sS http://docs.test/guide", ok: true, exitCode: zero }
     : { tool: "fetch_page", on: "http://docs.test/guide", ok: true };
   const [shell, failing, page, , file, ...rest] = callsIn(events);
   expect(rest).toEqual([]);
   expect(shell).toMatchObject({ tool: "run_command", on: "echo hello; pwd; id -u", ok: true });
-  expect(shell?.exitCode).toBe(isSilent ? undefined : 0);
+  expect(shell?.exitCode).toBe(zero);
   expect(failing).toMatchObject({ tool: "run_command", on: "echo oops >&2; exit 3", ok: isSilent });
   expect(failing?.exitCode).toBe(isSilent ? undefined : 3);
   expect(page).toMatchObject(fetches);
   // The tool was not offered for this model.
   const ok = id !== "copilot";
   expect(file).toMatchObject({ tool: "write_file", on: expect.stringMatching(/hello\.txt$/), ok });
+});
+
+test.each([
+  ["gemini", { type: "tool_result", tool_id: "c", status: "success", output: "a\nCommand terminated by signal: 9" }],
+  [
+    "opencode",
+    {
+      type: "tool_use",
+      part: {
+        ...{ tool: "bash", callID: "c" },
+        state: { status: "completed", output: "shell tool terminated command after exceeding timeout 120000 ms" },
+      },
+    },
+  ],
+])("%s: a command that a signal or a time limit ended has failed, with an unknown code", (id, line) => {
+  const parser = parserOf(id);
+  parser.take({ type: "tool_use", tool_id: "c", tool_name: "run_shell_command", parameters: { command: "sleep 999" } });
+  const result = parser.take(line).find(({ type }) => type === "tool_result");
+  expect(result).toMatchObject({ ok: false });
+  expect((result as { output: object }).output).not.toHaveProperty("exitCode");
 });
 
 test.each([

@@ -107,8 +107,9 @@ function createGapFiller(record: ModelRecord) {
     const output = findResult(record, id, name, nth);
     if (output === null) return event;
     if (lacksCode) {
-      const exitCode = exitCodeIn(output) ?? (ok ? 0 : null);
-      return toResult({ id, name, ok, output: streamOutput || output }, exitCode, tool);
+      // What the model got says how the command ended, and is longer than what the stream shows.
+      const shown = output.includes(streamOutput) ? output : streamOutput;
+      return toResult({ id, name, ok, output: shown }, exitCodeIn(output), tool);
     }
     return output.length > streamOutput.length ? toResult({ id, name, ok: true, output }, null, tool) : event;
   };

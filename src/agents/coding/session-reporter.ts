@@ -3,7 +3,7 @@ import { object, text } from "../fields.ts";
 import { findMcpTool, type McpPrefix } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
 import type { ModelHooks } from "./record.ts";
-import { toCall, toResult } from "./streams/stream.ts";
+import { exitCodeIn, toCall, toResult } from "./streams/stream.ts";
 
 const questionTools = /^(AskUserQuestion|ask_user(_question)?|question|request_user_input)$/;
 const maxLineChars = 200;
@@ -85,7 +85,8 @@ export function reportModelCalls(reporter: SessionReporter): ModelHooks {
     },
     onResult({ id, output }) {
       const name = tools.get(id);
-      if (name !== undefined && reporter.openCalls.has(id)) report(reporter, toResult({ id, name, ok: true, output }));
+      if (name !== undefined && reporter.openCalls.has(id))
+        report(reporter, toResult({ id, name, ok: true, output }, exitCodeIn(output)));
     },
   };
 }

@@ -14,7 +14,7 @@ import { actionsDuring } from "../actions/session-actions.ts";
 import type { Facts } from "../facts.ts";
 import type { Recovery } from "../recoveries.ts";
 import { textsIn } from "../text.ts";
-import { type CopiedLine, copyScore, findCopiedLine } from "./copied-lines.ts";
+import { type CopiedLine, copyScore, findCopiedLine, samplesFor } from "./copied-lines.ts";
 import { type PageText, pagesReadOf } from "./pages-read.ts";
 
 /**
@@ -269,8 +269,9 @@ function findSample(failed: Action, pages: PageText[]): CopiedLine | null {
   };
   let best: { line: CopiedLine; score: number } | null = null;
   for (const page of pages)
-    for (const sample of page.samples) {
-      const score = sample.isBlock || sample.action.kind === "request" ? copyScore(failed, sample, nothing) : 0;
+    for (const sample of samplesFor(failed, page)) {
+      const isShown = sample.isBlock || sample.action.kind === "request" || sample.action === failed;
+      const score = isShown ? copyScore(failed, sample, nothing) : 0;
       if (score > (best?.score ?? (failed.kind === "request" ? 0 : 0.7)))
         best = { score, line: { page, at: sample.start, difference: nothing, found: null, expected: null } };
     }

@@ -2,6 +2,7 @@ import { type Action, type CommandAction, partOf, type RequestAction } from "../
 import { type Difference, listSimilarity, namesWord, wordSimilarity } from "../actions/alignment.ts";
 import { tokensOf } from "../actions/code.ts";
 import type { Sample } from "../actions/samples.ts";
+import { flat, indexOfName } from "../text.ts";
 import type { PageText } from "./pages-read.ts";
 
 /** A line of a page that a failed action was copied from, with what is wrong there. `found` null: something is missing. */
@@ -19,7 +20,7 @@ const isPlaceholder = (text: string): boolean => /<[^>]*>|\{[^}]*\}|\$\w|^:\w|\.
 /** The line that says what differs in an action that failed from one that worked; null if the agent did not copy it. */
 export function findCopiedLine(failed: Action, difference: Difference, pages: PageText[]): CopiedLine | null {
   const candidates = pages.flatMap((page) =>
-    page.samples.flatMap((sample) => {
+    samplesFor(failed, page).flatMap((sample) => {
       const score = copyScore(failed, sample, difference);
       return score > 0 ? [{ page, sample, score: score + (sample.isBlock ? 0.01 : 0) }] : [];
     }),
@@ -29,6 +30,16 @@ export function findCopiedLine(failed: Action, difference: Difference, pages: Pa
     null,
   );
   return best ? toCopiedLine(best.page, best.sample, difference, failed) : findName(failed, difference, pages);
+}
+
+/** The samples of a page, and the lines of prose that contain a command word for word. */
+export function samplesFor(action: Action, { samples, lines }: PageText): Sample[] {
+  if (action.kind !== "command" || action.words.length < 2) return samples;
+  const command = action.words.join(" ");
+  const quoting = lines.flatMap((line, at): Sample[] =>
+    indexOfName(flat(line), command) < 0 ? [] : [{ action, start: at, end: at, isBlock: false }],
+  );
+  return [...samples, ...quoting];
 }
 
 /** How much of a sample is in an action that was copied from it; 0 if it wasn't, or doesn't show the difference. */
@@ -139,6 +150,11 @@ function toCopiedLine(page: PageText, sample: Sample, difference: Difference, fa
     const line = range[index]!;
     const written =
       role === "header" ? line.slice(line.toLowerCase().indexOf(name.toLowerCase())).slice(0, name.length) : name;
+    // A name may occur twice in a line, and its command only once.
+    const words = action.kind === "command" && role === "operand" ? action.words : [];
+    const before = words.slice(0, words.indexOf(name.split(" ")[0]!)).join(" ");
+    if (before !== "" && last !== null && line.includes(`${before} ${name}`))
+      return { page, at: start + index, difference, found: `${before} ${name}`, expected: `${before} ${last}` };
     const value = role === "query" && key === null ? queryValueOf(failed, name) : null;
     if (value !== null && last !== null && line.includes(`${name}=${value}`))
       return { page, at: start + index, difference, found: `${name}=${value}`, expected: `${last}=${value}` };

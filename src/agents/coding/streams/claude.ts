@@ -48,7 +48,7 @@ function parseBlock(role: unknown, block: Fields, state: StreamState): AgentEven
     const output = textOf(block.content);
     const name = nameOfCall(state, id);
     const ok = block.is_error !== true;
-    const exitCode = shells.includes(name) ? (ok ? 0 : exitCodeIn(output)) : null;
+    const exitCode = shells.includes(name) && !ok ? exitCodeIn(output) : null;
     return [toResult({ id, name, ok, output }, exitCode)];
   }
   if (block.type !== "image") state.unknown.add(`content ${block.type}`);

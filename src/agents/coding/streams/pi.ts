@@ -27,7 +27,7 @@ export function parsePiLine(line: Fields, state: StreamState): AgentEvent[] {
   if (line.type === "tool_execution_end") {
     const output = textOf(object(line.result).content);
     const ok = line.isError !== true;
-    return [toResult({ id, name, ok, output }, name === "bash" ? (ok ? 0 : exitCodeIn(output)) : null)];
+    return [toResult({ id, name, ok, output }, name === "bash" && !ok ? exitCodeIn(output) : null)];
   }
   if (line.type === "auto_retry_start") return [problem("model", line.errorMessage)];
   if (line.type === "agent_end") {

@@ -112,14 +112,16 @@ function normalizeInput(tool: string, input: Fields): Fields {
 /** The first file of a patch in Codex's format. */
 const pathIn = (patch: string): string | undefined => /^\*\*\* (?:Add|Update|Delete) File: (.+)$/m.exec(patch)?.[1];
 
-/** The result of a call. `exitCode` null: not a command, or unknown. */
+/** The result of a call. `reportedCode` null: not a command, or unknown, which is never taken for 0. */
 export function toResult(
   { id, name, ok, output }: { id: string; name: string; ok: boolean; output: string },
-  exitCode: number | null = null,
+  reportedCode: number | null = null,
   tool = toolOf(name),
 ): AgentEvent {
-  const hasSucceeded = ok && (exitCode === null || exitCode === 0);
-  const reason = exitCode ? `exit code ${exitCode}` : "failed";
+  const exitCode = tool === "run_command" ? reportedCode : null;
+  const isStopped = exitCode === null && tool === "run_command" && wasStopped(output);
+  const hasSucceeded = ok && !isStopped && (exitCode === null || exitCode === 0);
+  const reason = exitCode ? `exit code ${exitCode}` : isStopped ? "stopped" : "failed";
   const lastLine = output.trim().split("\n").at(-1)?.slice(0, 300);
   return {
     type: "tool_result",
@@ -175,6 +177,14 @@ export function statusIn(errorMessage: string): number | null {
 export function exitCodeIn(output: string): number | null {
   const code = /(?:^Exit code:? |\bexit(?:ed with)? code:? )(\d{1,3})\b/im.exec(output)?.[1];
   return code === undefined ? null : Number(code);
+}
+
+/** Whether an agent ends the output of a command with a note that a signal or a time limit ended the command. */
+function wasStopped(output: string): boolean {
+  const last = output.trim().split("\n").slice(-3).join("\n");
+  return /\b(terminated|killed|stopped|aborted|timed out|exceed\w*)\b[^\n]*\b(signal|time ?-?out|timeout|seconds|\d+ ?m?s)\b|\bcommand timed out\b/i.test(
+    last,
+  );
 }
 
 const without = (fields: Fields, ...names: string[]): Fields =>
