@@ -1,102 +1,140 @@
-import { builtinModules } from "node:module";
 import type { Check } from "../agent.ts";
 import { findAnswer } from "./answer.ts";
+import { checkCopying } from "./copying.ts";
+import { importsOf, installsOf, isNameExact, isRelated, type Package, provides } from "./packages.ts";
+import { explainsSecret, isOfProduct, type Secret, secretsOf } from "./secrets.ts";
 import type { SectionIndex } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
-/** Something that a sample requires. */
-type Need = { name: string; what: "package" | "variable"; line: number };
-
-const script = /^(js|javascript|mjs|cjs|jsx|ts|typescript|tsx)$/;
-const secret = /(TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$/;
+/** What the samples of the answer's page require, and whether the docs say where it comes from. */
+type Need = { name: string; subject: string; line: number; isExplained: boolean; isCertain: boolean };
 
 /**
- * Checks whether the docs explain what the samples on the answer's page require: the packages that they import and the
- * secrets that they read.
+ * Checks whether the docs explain what the samples on the answer's page require: the packages that they import, the
+ * secrets that they read, and what readers have to fill in.
  */
 export async function* checkPrerequisites(session: Session, index: SectionIndex): Steps {
   const [best] = findAnswer(index, session).nearest;
   const readablePages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   const page = readablePages.find(({ url }) => url === best?.section.url);
-  const needs = page === undefined ? [] : needsOf(page);
-  if (page === undefined || needs.length === 0) return;
+  if (page === undefined) return;
+  const products = productNamesOf(session);
+  const installs = new Map(readablePages.map((each) => [each, installsOf(each.markdown)]));
+  const needs = [
+    ...packageNeeds(page, readablePages, installs, products),
+    ...secretNeeds(page, readablePages, products),
+  ];
+  const checks = [
+    ...needs.map((need) => toPrerequisiteCheck(page, need)),
+    ...versionChecks(page, installs),
+    ...checkCopying(page, readablePages),
+  ];
+  if (checks.length === 0) return;
   yield* useTool(session, "check_prerequisites", { url: page.url }, async () => {
-    // A package that no other page imports may belong to this example only.
-    const isCommon = ({ name, what }: Need) =>
-      what === "variable" || readablePages.some((other) => other !== page && imports(other, name));
-    const checks = needs.filter(isCommon).map((need) =>
-      toPrerequisiteCheck(
-        page,
-        need,
-        readablePages.some((other) => explains(other, need)),
-      ),
-    );
     return { ok: true, output: { url: page.url, needs: needs.map(({ name }) => name) }, checks, value: undefined };
   });
 }
 
-function needsOf({ samples }: ReadPage): Need[] {
+/** What the product may be called: the titles of the pages that the reader starts from, and its hosts. */
+function productNamesOf({ pages, origins }: Session): string[] {
+  const titles = pages.slice(0, 1).flatMap(({ title, headings }) => [title, headings[0]?.text ?? ""]);
+  const hosts = [...origins].flatMap((origin) => new URL(origin).hostname.split(".").slice(0, -1));
+  const words = [...titles.flatMap((title) => title.split(/[^\p{L}\d]+/u)), ...hosts];
+  return words.filter((word) => word.length >= 3 && !/^\d+$/.test(word));
+}
+
+/**
+ * A package needs an installation if the docs import it on several pages: otherwise it may belong to one example only.
+ * Where the name of a package doesn't decide how it is imported, only those of the product are known to need one.
+ */
+function packageNeeds(
+  page: ReadPage,
+  pages: ReadPage[],
+  installs: Map<ReadPage, Package[]>,
+  products: string[],
+): Need[] {
+  const all = [...installs.values()].flat();
+  const others = pages.filter((other) => other !== page).flatMap(({ samples }) => samples.flatMap(importsOf));
   const needs = new Map<string, Need>();
-  for (const { code, line, language } of samples) {
-    const add = (name: string, what: Need["what"]) => {
-      if (!needs.has(name)) needs.set(name, { name, what, line });
-    };
-    if (script.test(language ?? ""))
-      for (const match of code.matchAll(/(?:from|require\(|import\(?)\s*["']([^"'\s]+)["']/g)) {
-        const name = packageOf(match[1]!);
-        if (name !== null) add(name, "package");
-      }
-    for (const match of code.matchAll(
-      /process\.env\.(\w+)|(?:environ(?:\.get\(|\[)|getenv\(|ENV\[|env\.get\()\s*["'](\w+)["']|\$\{?([A-Z]\w+)/g,
-    )) {
-      const name = match[1] ?? match[2] ?? match[3] ?? "";
-      if (/^[A-Z][A-Z0-9]*_[A-Z0-9_]+$/.test(name) && secret.test(name)) add(name, "variable");
+  for (const sample of page.samples)
+    for (const imported of importsOf(sample)) {
+      const { name, ecosystem } = imported;
+      const isShared = others.some((other) => other.ecosystem === ecosystem && other.name === name);
+      const isOwn = isNameExact(imported) || products.some((product) => isRelated(name, product));
+      if (!isShared || !isOwn || needs.has(name)) continue;
+      const isInstalled = all.some((installed) => provides(installed, imported));
+      const alike = all.find((installed) => installed.ecosystem === ecosystem && isRelated(installed.name, name));
+      const subject = `how to install “${name}”${!isInstalled && alike ? ` (they install “${alike.name}”)` : ""}`;
+      const isExplained = isInstalled || pages.some((other) => namesInInstallation(other, name));
+      needs.set(name, { name, subject, line: sample.line, isExplained, isCertain: isNameExact(imported) });
     }
-  }
   return [...needs.values()];
 }
 
-/** The package of an import; null if it doesn't need to be installed. */
-function packageOf(specifier: string): string | null {
-  if (/^[./~#]|:/.test(specifier) || specifier.startsWith("@/")) return null;
-  const name = specifier
-    .split("/")
-    .slice(0, specifier.startsWith("@") ? 2 : 1)
-    .join("/");
-  return builtinModules.includes(name) ? null : name;
-}
-
-const imports = ({ samples }: ReadPage, name: string) =>
-  samples.some(({ code }) => [`"${name}`, `'${name}`].some((quoted) => code.includes(quoted)));
-
-function explains({ markdown, samples, headings }: ReadPage, { name, what }: Need): boolean {
-  const word = RegExp.escape(name);
-  if (what === "variable") {
-    const inSamples = new RegExp(`\\b${word}\\s*[=:](?!=)`);
-    return (
-      samples.some(({ code }) => inSamples.test(code)) || new RegExp(`\\b${word}\\b`).test(withoutSamples(markdown))
-    );
-  }
-  const install = new RegExp(
-    `\\b(install|add|i|npx|bunx|dlx)\\b[^\\n]*[\\s"'\`]${word}(?![\\w-])|"${word}":\\s*"|//[^\\s"']*/${word}(?![\\w-])`,
-  );
-  const isInstall = headings.some(({ text }) => /\binstall/i.test(text));
+/** Whether a page about installation names a package, or links to where it is. */
+function namesInInstallation({ markdown, headings }: ReadPage, name: string): boolean {
+  const word = `(?<![\\w@/.-])${RegExp.escape(name)}(?![\\w/-])`;
+  const isInstallation = headings.some(({ text }) => /\binstall/i.test(text));
   return (
-    samples.some(({ code }) => install.test(code)) || install.test(markdown) || (isInstall && markdown.includes(name))
+    (isInstallation && new RegExp(word).test(markdown)) ||
+    new RegExp(`//[^\\s"']*/${RegExp.escape(name)}(?![\\w@-])`).test(markdown)
   );
 }
 
-const withoutSamples = (markdown: string) => markdown.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "");
+function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Need[] {
+  const secrets = new Map<string, Secret & { line: number }>();
+  for (const sample of page.samples)
+    for (const secret of secretsOf(sample)) {
+      const { code, line } = sample;
+      const at = line + code.slice(0, code.indexOf(secret.name)).split("\n").length;
+      const known = secrets.get(secret.name);
+      secrets.set(secret.name, { ...secret, line: known?.line ?? at, isSent: secret.isSent || known?.isSent === true });
+    }
+  // A secret that is neither named after the product nor sent anywhere is the reader's own.
+  return [...secrets.values()]
+    .filter((secret) => secret.isSent || isOfProduct(secret, products))
+    .map((secret) => ({
+      ...{ name: secret.name, subject: `where “${secret.name}” comes from`, line: secret.line },
+      isExplained: pages.some((other) => explainsSecret(other, secret, other === page)),
+      isCertain: isOfProduct(secret, products),
+    }));
+}
 
-function toPrerequisiteCheck(page: ReadPage, { name, what, line }: Need, isExplained: boolean): Check {
+function toPrerequisiteCheck(page: ReadPage, { name, subject, line, isExplained, isCertain }: Need): Check {
   const base = { id: "prerequisite-explained", group: "page", subject: `${page.url} ${name}`, url: page.url } as const;
-  const subject = what === "package" ? `how to install “${name}”` : `where “${name}” comes from`;
   if (isExplained)
     return toCheck({ ...base, status: "pass", weight: 4, line, message: `The docs say ${subject}`, needed: true });
   return toCheck({
     ...base,
-    ...{ status: "fail", weight: 10, line, quote: name, needed: true },
+    ...{ status: isCertain ? "fail" : "warn", weight: isCertain ? 10 : 4, line, quote: name, needed: true },
     message: `No page that was read says ${subject}, which the sample uses`,
     fix: `Explain ${subject}, and link to it from ${cut(page.title, 100) || page.url}.`,
   });
+}
+
+/** Compares the major versions that the answer's page uses with those that the other pages install. */
+function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Check[] {
+  const used = page.samples.flatMap((sample) =>
+    importsOf(sample).map((imported) => ({ ...imported, line: sample.line })),
+  );
+  const installed = [...installs].flatMap(([other, list]) => (other === page ? [] : list));
+  const problems = new Map<string, Check>();
+  for (const { line, ...imported } of used) {
+    const majors = installed.filter(
+      ({ name, major, ecosystem }) => major !== null && ecosystem === imported.ecosystem && name === imported.name,
+    );
+    if (imported.major === null || majors.length === 0 || majors.some(({ major }) => major === imported.major))
+      continue;
+    const { name, major } = imported;
+    problems.set(
+      name,
+      toCheck({
+        ...{ id: "sdk-version-matches", group: "page", subject: `${page.url} ${name}`, url: page.url, line },
+        ...{ status: "fail", weight: 4, quote: name, needed: true },
+        message: `The sample uses version ${major} of “${name}”, but the docs install version ${majors[0]!.major}`,
+        fix: `Use the version of “${name}” that the docs install.`,
+      }),
+    );
+  }
+  return [...problems.values()];
 }

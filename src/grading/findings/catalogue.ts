@@ -88,6 +88,8 @@ const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
   ...toEntries("broken_sample", "integration", {
     "markdown-code-fence-validity": ["medium", "Code fence is not closed", "Close the code fences"],
     "sample-parses": ["medium", "Code sample does not parse", "Fix the code samples"],
+    "command-copyable": ["low", "Command with a prompt", "Remove the prompts from commands"],
+    "sdk-version-matches": ["medium", "Sample of another version", "Use the version that the docs install"],
   }),
   ...toEntries("silent_failure", "discovery", {
     "http-status-codes": ["medium", "Missing pages return a success status", "Return 404 for missing pages"],
@@ -118,6 +120,7 @@ const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
   }),
   ...toEntries("missing_docs", "setup", {
     "prerequisite-explained": ["high", "Missing prerequisite", "Explain the prerequisite and link it"],
+    "placeholder-explained": ["low", "Unexplained placeholder", "Explain what to put in place of the placeholder"],
   }),
   ...toEntries("wrong_contract", "integration", {
     "sample-matches-api": [

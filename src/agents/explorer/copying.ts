@@ -1,0 +1,68 @@
+import type { Check } from "../agent.ts";
+import type { CodeSample } from "../page.ts";
+import { withoutSamples } from "./secrets.ts";
+import { cut, type ReadPage, toCheck } from "./session.ts";
+import { commandsOf } from "./shell-samples.ts";
+
+const shell = /^(?:sh|bash|shell|zsh)$/;
+/** Labels of terminal sessions, in which a prompt belongs to the text. */
+const commandLine = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
+
+/** Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. */
+export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
+  ...placeholderChecks(page, pages),
+  ...promptChecks(page, pages),
+];
+
+/** `<region-code>` in a command, `{region_code}` in a URL, `YOUR_REGION_CODE` anywhere: the words between the marks. */
+function placeholdersOf({ code, language }: CodeSample): string[] {
+  const marked = commandLine.test(language ?? "") ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
+  const inUrls = [...code.matchAll(/https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
+    ...url.matchAll(/(?<!\$)\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>/gi),
+  ]);
+  const yours = [...code.matchAll(/\bYOUR[_-]([A-Z][A-Z_-]{2,40})\b/g)];
+  return [...marked, ...inUrls, ...yours].map((match) => match[1] ?? match[2] ?? "");
+}
+
+/** A placeholder is explained if the text of a page has all of its words. */
+function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
+  const texts = pages.map(({ markdown }) => withoutSamples(markdown).toLowerCase());
+  const isExplained = (placeholder: string) => {
+    const words = placeholder
+      .replace(/([a-z])([A-Z])/g, "$1 $2")
+      .toLowerCase()
+      .split(/[^a-z]+/)
+      .filter((word) => word.length >= 3 && word !== "your");
+    return texts.some((text) => words.every((word) => text.includes(word.replace(/s$/, ""))));
+  };
+  const unexplained = new Map<string, number>();
+  for (const sample of page.samples)
+    for (const placeholder of placeholdersOf(sample))
+      if (!unexplained.has(placeholder) && !isExplained(placeholder)) unexplained.set(placeholder, sample.line);
+  return [...unexplained].map(([placeholder, line]) =>
+    toCheck({
+      ...{ id: "placeholder-explained", group: "page", subject: `${page.url} ${placeholder}`, url: page.url, line },
+      ...{ status: "warn", quote: placeholder, needed: true },
+      message: `No page that was read says what to put in place of “${placeholder}”`,
+      fix: `Explain “${placeholder}”, and where readers find their own value.`,
+    }),
+  );
+}
+
+/** Commands with a prompt, on a site most of whose commands have none. */
+function promptChecks(page: ReadPage, pages: ReadPage[]): Check[] {
+  const commandsIn = (each: ReadPage) => each.samples.filter(({ language }) => shell.test(language ?? ""));
+  const hasPrompt = ({ code }: CodeSample) => commandsOf(code) !== null;
+  const all = pages.flatMap(commandsIn);
+  const prompted = commandsIn(page).filter(hasPrompt);
+  const [first] = prompted;
+  if (first === undefined || all.filter(hasPrompt).length * 2 >= all.length) return [];
+  return [
+    toCheck({
+      ...{ id: "command-copyable", group: "page", subject: page.url, url: page.url, line: first.line + 1 },
+      ...{ status: "warn", quote: cut(first.code.trim(), 200), needed: true },
+      message: `${prompted.length} of the commands on this page start with a prompt, other commands of the docs don't`,
+      fix: "Remove the prompts, or label the samples as terminal sessions. Anyone who copies a prompt gets an error.",
+    }),
+  ];
+}

@@ -1,0 +1,198 @@
+import { builtinModules } from "node:module";
+import type { CodeSample } from "../page.ts";
+
+/** A package as a sample imports it, or as an installation names it. `major`: its major version, null if not given. */
+export type Package = { ecosystem: EcosystemName; name: string; major: number | null };
+
+type Ecosystem = {
+  languages: RegExp;
+  /** Programs that install packages. */
+  programs: string;
+  /** Whether the name of a package decides under which name it is imported. */
+  isExact: boolean;
+  /** Finds the imports in a sample: the name is the first group that matched. */
+  imports: RegExp;
+  /** What comes with the language. */
+  isStandard(name: string): boolean;
+};
+
+const names = (text: string) => new Set(text.split(/\s+/));
+const pythonModules = names(
+  "abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg crypt csv ctypes curses dataclasses datetime dbm decimal difflib dis distutils doctest email encodings ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib functools gc genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http idlelib imaplib imghdr imp importlib inspect io ipaddress itertools json keyword lib2to3 linecache locale logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder msilib msvcrt multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode operator optparse os ossaudiodev pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile sre_constants sre_parse ssl stat statistics string stringprep struct subprocess sunau symtable sys sysconfig syslog tabnanny tarfile telnetlib tempfile termios textwrap this threading time timeit tkinter token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo",
+);
+const rubyLibraries = names(
+  "abbrev base64 benchmark bigdecimal bundler cgi coverage csv date delegate digest drb English erb etc expect fcntl fiddle fileutils find forwardable getoptlong io ipaddr irb json logger matrix minitest monitor mutex_m net objspace observer open3 open-uri openssl optparse ostruct pathname pp prettyprint prime pstore psych pty racc rake rbconfig rdoc readline resolv rinda ripper securerandom set shellwords singleton socket stringio strscan syslog tempfile time timeout tmpdir tracer tsort un uri weakref yaml zlib",
+);
+
+const ecosystems = {
+  npm: {
+    languages: /^(?:m?js|cjs|javascript|jsx|m?ts|cts|typescript|tsx)$/,
+    programs: "npm|pnpm|yarn|bun|deno|npx|bunx|jsr",
+    isExact: true,
+    imports: /(?:\bfrom|\brequire\(|\bimport\(?)\s*["']([^"'\s]+)["']/g,
+    isStandard: (name) => builtinModules.includes(name) || /^[./~#]|^(?:node|bun|virtual|file|data):|^@\//.test(name),
+  },
+  pypi: {
+    languages: /^(?:python3?|py3?|pycon|ipython)$/,
+    programs: "pip3?|pipx|pipenv|uv|poetry|pdm|rye|conda|mamba",
+    isExact: false,
+    imports: /^[ \t]*(?:>>> )?(?:from|import)[ \t]+([A-Za-z_]\w*)/gm,
+    isStandard: (name) => pythonModules.has(name) || name.startsWith("_"),
+  },
+  go: {
+    languages: /^(?:go|golang)$/,
+    programs: "go",
+    isExact: true,
+    imports: /^[ \t]*(?:import[ \t]+)?(?:[\w.]+[ \t]+)?"([\w-]+(?:\.[\w-]+)+\/[^"\s]+)"[ \t]*$/gm,
+    isStandard: () => false,
+  },
+  cargo: {
+    languages: /^(?:rust|rs)$/,
+    programs: "cargo",
+    isExact: true,
+    imports: /^[ \t]*(?:pub[ \t]+)?(?:use[ \t]+(?:::)?|extern[ \t]+crate[ \t]+)(\w+)/gm,
+    isStandard: (name) => /^(?:std|core|alloc|crate|self|super|proc_macro)$/.test(name),
+  },
+  gem: {
+    languages: /^(?:ruby|rb|irb)$/,
+    programs: "gem|bundle",
+    isExact: false,
+    imports: /^[ \t]*require[ \t(]+["']([\w-]+)/gm,
+    isStandard: (name) => rubyLibraries.has(name),
+  },
+  composer: {
+    languages: /^php$/,
+    programs: "composer",
+    isExact: false,
+    imports: /^[ \t]*use[ \t]+\\?([A-Z]\w*\\\w+)/gm,
+    isStandard: () => false,
+  },
+  nuget: {
+    languages: /^(?:c#|csharp|cs|f#|fsharp|vb)$/,
+    programs: "dotnet|nuget|paket|Install-Package",
+    isExact: false,
+    imports: /^[ \t]*(?:using|open|Imports)[ \t]+(?:static[ \t]+)?([A-Z][\w.]*);?[ \t]*$/gm,
+    isStandard: (name) => /^(?:System|Microsoft|Windows)\b/.test(name),
+  },
+  maven: {
+    languages: /^(?:java|kotlin|kt|scala|groovy)$/,
+    programs: "mvn|gradle|sbt",
+    isExact: false,
+    // The first part of a reversed domain says nothing.
+    imports: /^[ \t]*import[ \t]+(?:static[ \t]+)?(?!java\b|javax\b|kotlin\b|scala\b|android)[a-z]\w*\.([a-z][\w.]*)/gm,
+    isStandard: () => false,
+  },
+  pub: {
+    languages: /^dart$/,
+    programs: "dart|flutter",
+    isExact: true,
+    imports: /^[ \t]*import[ \t]+["']package:(\w+)\//gm,
+    isStandard: (name) => name === "flutter",
+  },
+} satisfies Record<string, Ecosystem>;
+
+export type EcosystemName = keyof typeof ecosystems;
+const entries = Object.entries(ecosystems) as [EcosystemName, Ecosystem][];
+
+/** Whether a package of an ecosystem is imported under its own name. */
+export const isNameExact = ({ ecosystem }: Package): boolean => ecosystems[ecosystem].isExact;
+
+/** The packages that a sample imports and that don't come with its language. */
+export function importsOf({ code, language }: CodeSample): Package[] {
+  const [ecosystem, { imports, isStandard }] = entries.find(([, { languages }]) => languages.test(language ?? "")) ?? [
+    null,
+    ecosystems.npm,
+  ];
+  if (ecosystem === null) return [];
+  return [...code.matchAll(imports)].flatMap((match) => {
+    const specifier = match[1]!;
+    const [, hosted = ""] =
+      /^(?:https?:\/\/[^/]+\/(?:npm\/)?|npm:|jsr:)((?:@[\w.-]+\/)?[\w.-]+(?:@[\w.^~-]+)?)/.exec(specifier) ?? [];
+    if (hosted === "" && (isStandard(specifier) || /^\w+:/.test(specifier))) return [];
+    return [toPackage(ecosystem, hosted || specifier)];
+  });
+}
+
+/** `hollow@2.1`, `hollow==2.1`, `github.com/hollow/go/v2/widgets`, `@hollow/client/react`. */
+function toPackage(ecosystem: EcosystemName, text: string, given: string | undefined = undefined): Package {
+  const [, name = "", version = given] = /^(@?[^@=~<>^[:!]+)(?:\[[^\]]*\])?(?:[@=~<>^:!]+v?(.*))?$/.exec(text) ?? [];
+  const inPath = ecosystem === "go" ? /\/v(\d+)(?=\/|$)/.exec(name)?.[1] : undefined;
+  const parts = name.replace(/\/v\d+(?=\/|$)/, "").split("/");
+  const length = ecosystem === "npm" ? (name.startsWith("@") ? 2 : 1) : ecosystem === "go" ? 3 : parts.length;
+  const major = /^[\^~>=v\s]*(\d+)/.exec(inPath ?? version ?? "")?.[1];
+  return { ecosystem, name: parts.slice(0, length).join("/"), major: major === undefined ? null : Number(major) };
+}
+
+const anyProgram = new RegExp(
+  `(?:^|[\\s\`>(/;&|])(${entries.map(([, { programs }]) => programs).join("|")})[ \\t]([^\\n\`;&|#]*)`,
+  "gm",
+);
+const verb = /(?:^|\s)(?:install|i|add|get|require|dlx|x|exec|package)(?=\s)/;
+
+/** The packages that the text of a page installs: by commands, and in the files that list dependencies. */
+export function installsOf(markdown: string): Package[] {
+  const packages: Package[] = [];
+  for (const [, program = "", rest = ""] of markdown.matchAll(anyProgram)) {
+    const ecosystem = entries.find(([, { programs }]) => new RegExp(`^(?:${programs})$`).test(program))![0];
+    const runsPackage = /^(?:npx|bunx|pipx|Install-Package)$/.test(program);
+    const at = verb.exec(rest);
+    if (!at && !runsPackage) continue;
+    const words = rest.slice(at ? at.index + at[0].length : 0).split(/[\s"',]+/);
+    const version = /--version[ =](\S+)/.exec(rest)?.[1];
+    for (const word of words) if (/^@?[A-Za-z][^\s]*/.test(word)) packages.push(toPackage(ecosystem, word, version));
+  }
+  for (const [ecosystem, pattern] of listings)
+    for (const { groups } of markdown.matchAll(pattern))
+      packages.push(toPackage(ecosystem, groups!.name!, groups!.version));
+  return packages;
+}
+
+/** Dependencies as the files of each ecosystem list them. */
+const listings: [EcosystemName, RegExp][] = [
+  ["npm", /"(?<name>@?[\w./-]+)":[ \t]*"(?<version>[\^~>=\d*][^"]*|latest|workspace:[^"]*)"/g],
+  ["npm", /\/\/[^\s"'()]*?\/(?<name>(?:@[\w.-]+\/)?[\w.-]+)@(?<version>\d[\w.]*)/g],
+  ["composer", /"(?<name>[\w.-]+\/[\w.-]+)":[ \t]*"(?<version>[\^~>=\d*][^"]*)"/g],
+  ["pypi", /^[ \t]*(?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
+  ["pypi", /^[ \t]*["'](?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
+  [
+    "cargo",
+    /^[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*(?:\{[^}\n]*?version[ \t]*=[ \t]*)?"[\^~>=]*(?<version>\d[^"]*)"/gm,
+  ],
+  ["go", /^[ \t]*(?:require[ \t]+)?(?<name>[\w-]+(?:\.[\w-]+)+\/\S+)[ \t]+v(?<version>\d[\w.-]*)/gm],
+  ["gem", /\bgem[ \t(]+["'](?<name>[\w-]+)["'](?:,[ \t]*["'][~>= ]*(?<version>\d[\w.]*))?/g],
+  [
+    "maven",
+    /<groupId>(?<name>[^<]+)<\/groupId>(?:\s*<artifactId>[^<]+<\/artifactId>(?:\s*<version>(?<version>\d[^<]*))?)?/g,
+  ],
+  ["maven", /["'](?<name>[\w.-]+\.[\w.-]+:[\w.-]+)(?::(?<version>\d[^"']*))?["']/g],
+  ["nuget", /Include="(?<name>[\w.]+)"(?:[ \t]+Version="(?<version>\d[^"]*)")?/g],
+  ["pub", /^[ \t]+(?<name>[a-z]\w*):[ \t]*[\^>=~]+(?<version>\d[\w.]*)/gm],
+];
+
+/** Whether an installed package is the one that a sample imports, as far as their names tell. */
+export function provides(installed: Package, imported: Package): boolean {
+  if (installed.ecosystem !== imported.ecosystem) return false;
+  const [a, b] = [installed.name, imported.name].map((name) => name.replaceAll("-", "_").toLowerCase()) as [
+    string,
+    string,
+  ];
+  if (imported.ecosystem === "go") return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
+  return isNameExact(imported) ? a === b : isRelated(a, b);
+}
+
+/** Whether two names share a word, or one contains the other: `python-hollow` and `hollow`, `PyYAML` and `yaml`. */
+export function isRelated(a: string, b: string): boolean {
+  const wordsOf = (name: string) =>
+    name
+      .replace(/([a-z\d])([A-Z])/g, "$1 $2")
+      .toLowerCase()
+      .split(/[^\p{L}\d]+/u)
+      .filter((word) => word.length >= 3);
+  const squash = (name: string) => name.toLowerCase().replace(/[^\p{L}\d]/gu, "");
+  const [x, y] = [squash(a), squash(b)];
+  const words = new Set(wordsOf(a));
+  return (
+    wordsOf(b).some((word) => words.has(word)) ||
+    (Math.min(x.length, y.length) >= 3 && (x.includes(y) || y.includes(x)))
+  );
+}

@@ -1,0 +1,50 @@
+import type { CodeSample } from "../page.ts";
+import { isRelated } from "./packages.ts";
+import type { ReadPage } from "./session.ts";
+
+/** A secret that a sample reads from the environment. `isSent`: the sample sends it in a header. */
+export type Secret = { name: string; isSent: boolean };
+
+const isSecret = /(?:TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$/;
+const variable = "([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\\b";
+/**
+ * Reads of the environment in any language: something named like it, then the name of a variable as an argument, an
+ * index or a member; `$NAME` in shells and in texts.
+ */
+const environmentRead = new RegExp(
+  `[eE][nN][vV]\\w*(?:(?:\\.|::)\\w+)*!?\\s*[([{.:]*\\s*["'\`]?${variable}|\\bsecrets\\.${variable}|\\$\\{?${variable}`,
+  "g",
+);
+
+export function secretsOf({ code }: CodeSample): Secret[] {
+  return [...code.matchAll(environmentRead)].flatMap((match) => {
+    const name = match[1] ?? match[2] ?? match[3] ?? "";
+    if (!isSecret.test(name)) return [];
+    const line = code.slice(code.lastIndexOf("\n", match.index) + 1, match.index);
+    return [{ name, isSent: /["'`]?[\w-]+["']?:\s*[f$]?["'`][^"'`\n]*$|["'][\w-]+:\s[^"'\n]*$/.test(line) }];
+  });
+}
+
+/**
+ * Whether the docs explain a secret: they set it, name it in their text, or show its use on a page that speaks of such
+ * a thing.
+ */
+export function explainsSecret(
+  { markdown, samples, headings }: ReadPage,
+  { name }: Secret,
+  isAnswer: boolean,
+): boolean {
+  const word = RegExp.escape(name);
+  const assignment = new RegExp(`\\b${word}["']?\\s*[=:](?!=)`);
+  const prose = withoutSamples(markdown);
+  if (samples.some(({ code }) => assignment.test(code)) || new RegExp(`\\b${word}\\b`).test(prose)) return true;
+  const noun = new RegExp(`\\b${name.split("_").at(-1)!.replace(/S$/, "")}s?\\b`, "i");
+  if (headings.some(({ text }) => noun.test(text))) return true;
+  return !isAnswer && noun.test(prose) && samples.some(({ code }) => code.includes(name));
+}
+
+/** Whether a secret is named after the product. */
+export const isOfProduct = ({ name }: Secret, productNames: string[]): boolean =>
+  productNames.some((product) => isRelated(name.replace(isSecret, ""), product));
+
+export const withoutSamples = (markdown: string): string => markdown.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "");
