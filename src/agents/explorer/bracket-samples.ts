@@ -36,8 +36,9 @@ export function judgeBrackets(language: BracketLanguage, code: string): ParseRes
   // Without a tag, PHP would be text.
   const tag = language === "php" && !code.includes("<?") ? "<?php " : "";
   const source = `${tag}${code}\n`;
-  const { text, hasError } = codeOf(language, source);
+  const { text: wholeText, hasError } = codeOf(language, source);
   if (!hasError) return { broken: false };
+  const text = language === "cpp" ? withoutAlternatives(wholeText) : wholeText;
   const quote = unclosedQuote.exec(text)?.index;
   if (quote !== undefined)
     return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
@@ -56,6 +57,10 @@ export function judgeBrackets(language: BracketLanguage, code: string): ParseRes
     ? null
     : { broken: true, message: `${text[unclosed]} is never closed`, line: lineAt(source, unclosed) };
 }
+
+/** Code of C without the alternatives of its conditions: only one of them is compiled. */
+const withoutAlternatives = (text: string) =>
+  text.replace(/^[ \t]*#[ \t]*el(?:se|if)[\s\S]*?(?=^[ \t]*#[ \t]*endif)/gm, (part) => part.replace(/[^\n]/g, " "));
 
 /** A sample with its strings and comments blanked, and whether the parser found an error in it. */
 function codeOf(language: BracketLanguage, source: string): { text: string; hasError: boolean } {

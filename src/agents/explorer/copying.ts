@@ -15,30 +15,32 @@ export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
 ];
 
 /** `<region-code>` in a command, `{region_code}` in a URL, `YOUR_REGION_CODE` anywhere: the words between the marks. */
-function placeholdersOf({ code, language }: CodeSample): string[] {
+function placeholdersOf({ code, language }: CodeSample): { name: string; text: string }[] {
   const marked = commandLine.test(language ?? "") ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
-  const inUrls = [...code.matchAll(/https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
-    ...url.matchAll(/(?<!\$)\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>/gi),
+  // In a string with replacements, braces hold an expression.
+  const inUrls = [...code.matchAll(/(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
+    ...url.matchAll(/(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>/gi),
   ]);
   const yours = [...code.matchAll(/\bYOUR[_-]([A-Z][A-Z_-]{2,40})\b/g)];
-  return [...marked, ...inUrls, ...yours].map((match) => match[1] ?? match[2] ?? "");
+  return [...marked, ...inUrls, ...yours].map((match) => ({ name: match[1] ?? match[2] ?? "", text: match[0] }));
 }
 
-/** A placeholder is explained if the text of a page has all of its words. */
+/** A placeholder is explained if the text of a page, or the rest of the sample, has all of its words. */
 function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
   const texts = pages.map(({ markdown }) => withoutSamples(markdown).toLowerCase());
-  const isExplained = (placeholder: string) => {
-    const words = placeholder
+  const isExplained = (name: string, rest: string) => {
+    const words = name
       .replace(/([a-z])([A-Z])/g, "$1 $2")
       .toLowerCase()
       .split(/[^a-z]+/)
       .filter((word) => word.length >= 3 && word !== "your");
-    return texts.some((text) => words.every((word) => text.includes(word.replace(/s$/, ""))));
+    return [...texts, rest.toLowerCase()].some((text) => words.every((word) => text.includes(word.replace(/s$/, ""))));
   };
   const unexplained = new Map<string, number>();
   for (const sample of page.samples)
-    for (const placeholder of placeholdersOf(sample))
-      if (!unexplained.has(placeholder) && !isExplained(placeholder)) unexplained.set(placeholder, sample.line);
+    for (const { name, text } of placeholdersOf(sample))
+      if (!unexplained.has(name) && !isExplained(name, sample.code.replaceAll(text, "")))
+        unexplained.set(name, sample.line);
   return [...unexplained].map(([placeholder, line]) =>
     toCheck({
       ...{ id: "placeholder-explained", group: "page", subject: `${page.url} ${placeholder}`, url: page.url, line },

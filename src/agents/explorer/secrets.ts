@@ -47,4 +47,6 @@ export function explainsSecret(
 export const isOfProduct = ({ name }: Secret, productNames: string[]): boolean =>
   productNames.some((product) => isRelated(name.replace(isSecret, ""), product));
 
-export const withoutSamples = (markdown: string): string => markdown.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "");
+/** The text of a page around its samples, as readers see it: Markdown made from HTML escapes underscores. */
+export const withoutSamples = (markdown: string): string =>
+  markdown.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "").replace(/\\(?=[_*-])/g, "");
