@@ -57,6 +57,7 @@ export type Exchange = {
   contentType: string | null;
   mappedUrl: string | null;
   body: string | undefined;
+  sent: string | undefined;
   /** Aborts with a GuardError. */
   signal: AbortSignal;
   /** Ends the exchange, with the failure that its event reports. */
@@ -126,7 +127,16 @@ export async function runExchange(
 function createExchange(policy: EgressPolicy, url: URL): Exchange {
   const controller = new AbortController();
   const exchange: Exchange = {
-    ...{ url, status: null, bytes: 0, bytesOut: 0, contentType: null, mappedUrl: null, body: undefined },
+    ...{
+      url,
+      status: null,
+      bytes: 0,
+      bytesOut: 0,
+      contentType: null,
+      mappedUrl: null,
+      body: undefined,
+      sent: undefined,
+    },
     signal: controller.signal,
     stop: (failure) => controller.abort(failure),
     onChunk(chunk, direction) {
@@ -154,11 +164,12 @@ function count({ usage, limits, onEvent }: EgressPolicy, name: LimitName, amount
 }
 
 function toFields({ purpose, isMcp }: EgressPolicy, exchange: Exchange, source: Source) {
-  const { url, status, bytes, bytesOut, contentType, mappedUrl, body } = exchange;
+  const { url, status, bytes, bytesOut, contentType, mappedUrl, body, sent } = exchange;
   return {
     ...{ url: url.href, status, bytes, contentType, mappedUrl },
     ...(bytesOut > 0 && { bytesOut }),
     ...(body !== undefined && { body }),
+    ...(sent !== undefined && { sent }),
     ...(isMcp(url) ? { provenance: "given" as const, foundOn: null, purpose: "mcp" as const } : { ...source, purpose }),
   };
 }

@@ -7,7 +7,9 @@ import { resolve } from "../../net/resolve.ts";
 import { failureHeader, failureMessageHeader } from "../../net/tunnel-agents.ts";
 import { connectMs, type EgressPolicy, type Exchange, requirePermission, runExchange } from "./exchange.ts";
 import { schemeHeader, sourceHeader, toSource } from "./headers.ts";
+import { createRequestSample } from "./request-text.ts";
 import { createTextSample } from "./response-text.ts";
+import { createMessageReader } from "./websocket-text.ts";
 
 /** A new connection for each request, because a kept-alive connection was authorized for another one. */
 const httpAgents = { "http:": new http.Agent(), "https:": new https.Agent() };
@@ -28,24 +30,47 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     const addresses = await resolve(target, policy.addressPolicy, policy.lookup, exchange.signal);
     exchange.signal.throwIfAborted();
     const agent = httpAgents[target.protocol as keyof typeof httpAgents];
+    const isProduct = policy.isProduct(url.hostname);
     const sent = { ...toRequestHeaders(headers, policy.token), ...framingHeaders(client) };
+    // Compressed messages couldn't be read.
+    if (isProduct) delete sent["sec-websocket-extensions"];
     const upstream = openRequest({ url: target, method, headers: sent, addresses, agent, connectMs });
-    const sample = createTextSample();
+    const [sample, request] = [createTextSample(), createRequestSample(sent)];
+    const messages = { in: createMessageReader(), out: createMessageReader() };
+    const isUpgraded = () => exchange.status === 101;
     await forward(client, upstream, {
       signal: exchange.signal,
       onResponse(response) {
         // Must come first: the client's side fails as a consequence, and would be reported as the cause.
         response.on("error", (error) => exchange.stop(toGuardError(error, url, true)));
-        if (policy.isProduct(url.hostname)) sample.start(response.headers);
+        if (isProduct) sample.start(response.headers);
         return toResponseHeaders(policy, exchange, response, target);
       },
       onChunk(chunk, direction) {
         exchange.onChunk(chunk, direction);
-        if (direction === "in") sample.add(chunk);
+        if (isUpgraded()) messages[direction].add(chunk);
+        else if (direction === "in") sample.add(chunk);
+        else request.add(chunk);
       },
     });
-    exchange.body = sample.text();
+    if (isProduct) recordTexts(exchange, { sample, request, messages });
   });
+}
+
+type Samples = {
+  sample: ReturnType<typeof createTextSample>;
+  request: ReturnType<typeof createRequestSample>;
+  messages: Record<"in" | "out", ReturnType<typeof createMessageReader>>;
+};
+
+/** Notes what was sent and what came back, as far as it is text. */
+function recordTexts(exchange: Exchange, { sample, request, messages }: Samples): void {
+  const isSocket = exchange.status === 101;
+  const body = isSocket ? messages.in.text() : sample.text();
+  if (body !== undefined && !request.isRepeatedIn(body)) exchange.body = body;
+  const sent = request.text();
+  if (!isSocket) exchange.sent = sent;
+  else if (sent !== undefined && messages.out.isComplete()) exchange.sent = sent + messages.out.text();
 }
 
 /** The headers to send, without any that contain the token. */

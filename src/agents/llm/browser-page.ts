@@ -4,7 +4,11 @@ import type { LimitHit } from "../sandbox/bounds.ts";
 import { type ChromiumOptions, startChromium } from "../sandbox/chromium.ts";
 import { connect, noEffects, type PageEffects, preparePage, type Watch } from "./browser-setup.ts";
 
-type BrowserDriverOptions = ChromiumOptions & { urlMap: Record<string, string> };
+type BrowserDriverOptions = Omit<ChromiumOptions, "egress"> & {
+  urlMap: Record<string, string>;
+  /** Opens its proxy, when the browser is first needed. */
+  openProxy: () => Promise<ChromiumOptions["egress"]>;
+};
 
 /** The browser exited, and its page is lost; the next action starts a new one. */
 export class BrowserLost extends Error {
@@ -82,8 +86,12 @@ export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDrive
 }
 
 /** Starts a browser. `isMapped`: whether the urlMap maps a URL, if there is one. */
-async function open(options: ChromiumOptions, watch: Watch, isMapped?: (url: string) => boolean) {
-  const chromium = startChromium(options);
+async function open(
+  { openProxy, ...options }: Omit<BrowserDriverOptions, "urlMap">,
+  watch: Watch,
+  isMapped?: (url: string) => boolean,
+) {
+  const chromium = startChromium({ ...options, egress: await openProxy() });
   const loss = Promise.withResolvers<never>();
   loss.promise.catch(() => {});
   let why: string | null = null;

@@ -3,7 +3,8 @@ import { z } from "zod";
 import { reasonOf } from "../../errors.ts";
 import { createHostList, type HostList } from "../../net/hosts.ts";
 import { failureHeader } from "../../net/tunnel-agents.ts";
-import type { Means } from "../agent.ts";
+import type { EgressSocket, Means } from "../agent.ts";
+import type { Relay } from "../relay/relay.ts";
 import { addressesOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowserDriver } from "./browser-page.ts";
 import type { PageEffects } from "./browser-setup.ts";
@@ -19,6 +20,12 @@ const maxScreenshots = 20;
 
 type BrowserMeans = Means & { browser: Extract<Means["browser"], { program: string }> };
 
+/** Opens a relay to the browser's egress session; `openCall` tells the ID of the call in progress. */
+type OpenRelay = (
+  egress: EgressSocket,
+  openCall: () => string | null,
+) => { open: () => Promise<Relay>; [Symbol.asyncDispose](): Promise<unknown> };
+
 /** A mistake in the call itself, reported without reading the page. */
 class CallError extends Error {}
 
@@ -30,14 +37,23 @@ type Browser = {
   /** The elements of the page that the model got last. */
   tree: PageText | null;
   screenshots: number;
+  /** ID of the last call, to which the requests of its page belong. */
+  callId: string | null;
 };
 
 /** The browser as a tool: `browse`, one action per call. */
-export function browserTools(task: Task, { browser: means, operatorHosts }: BrowserMeans, signal: AbortSignal) {
+export function browserTools(
+  task: Task,
+  { browser: means, operatorHosts }: BrowserMeans,
+  { signal, openRelay }: { signal: AbortSignal; openRelay: OpenRelay | null },
+) {
   const { urlMap, limits } = task;
-  const driver = createBrowserDriver({ ...means, memoryBytes: limits.memoryBytes, urlMap, signal });
+  const { program, egress } = means;
+  const relay = openRelay?.(egress, () => browser.callId) ?? null;
+  const openProxy = async () => (relay ? await (await relay.open()).toBrowserProxy() : egress);
+  const driver = createBrowserDriver({ program, openProxy, memoryBytes: limits.memoryBytes, urlMap, signal });
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
-  const browser: Browser = { driver, hosts, signal, tree: null, screenshots: 0 };
+  const browser: Browser = { driver, hosts, signal, tree: null, screenshots: 0, callId: null };
   return {
     tools: {
       browse: defineTool({
@@ -53,7 +69,10 @@ export function browserTools(task: Task, { browser: means, operatorHosts }: Brow
         run: (input, call): Promise<ToolResult> => actions[input.action](browser, input, call),
       }),
     },
-    [Symbol.asyncDispose]: driver.close,
+    async [Symbol.asyncDispose]() {
+      await driver.close();
+      await relay?.[Symbol.asyncDispose]();
+    },
   };
 }
 
@@ -105,6 +124,7 @@ async function performAction(
   from = 0,
 ): Promise<ToolResult> {
   const { driver } = browser;
+  browser.callId = call.id;
   try {
     const { value, effects } = await driver.act(async (page) => {
       const actionProblem = await work(page);

@@ -73,7 +73,14 @@ async function runSession(
   const reader = createReader(task);
   const relayRun = { task, reader, report, now: baseContext.now };
   await using relay = "workspace" in means.sandbox ? createRelayOpener(means.sandbox, relayRun) : null;
-  await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
+  const { sandbox: sandboxMeans } = means;
+  // The browser itself reports the pages that it opens.
+  const openRelay: Parameters<typeof browserTools>[2]["openRelay"] = (egress, openCall) =>
+    createRelayOpener({ ...(sandboxMeans as SandboxMeans), egress }, { ...relayRun, report: () => {}, openCall });
+  await using browsing =
+    "program" in browser
+      ? browserTools(task, { ...means, browser }, { signal, openRelay: "workspace" in sandboxMeans ? openRelay : null })
+      : null;
   const specs: Record<string, ToolSpec> = {
     ...webTools(task, means, baseContext, reader),
     ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxMeans).workspace, relay.open, task) : {}),

@@ -1,4 +1,4 @@
-import { KeyObject } from "node:crypto";
+import { createHash, KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 
 /** A certificate and its private key, in PEM. */
@@ -7,6 +7,8 @@ type Leaf = { cert: string; key: string };
 export type Authority = {
   /** The authority's own certificate, in PEM. */
   certificate: string;
+  /** SHA-256 of the public key of every certificate that it issues, in Base64, for browsers, which read no file of authorities. */
+  keyDigest(): Promise<string>;
   /** A certificate for host names and IP addresses, issued once for the same list. */
   leafOf(hosts: string[]): Promise<Leaf>;
 };
@@ -72,6 +74,12 @@ export async function createAuthority(now: () => number): Promise<Authority> {
 
   return {
     certificate: root.toString("pem"),
+    async keyDigest() {
+      const { publicKey } = await leafKeys;
+      return createHash("sha256")
+        .update(Buffer.from(await crypto.subtle.exportKey("spki", publicKey)))
+        .digest("base64");
+    },
     leafOf(hosts) {
       const key = hosts.join(" ");
       const leaf = leafs.get(key) ?? issue(hosts);

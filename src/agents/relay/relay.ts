@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { serveProxy } from "../../net/proxy.ts";
 import type { AgentEvent } from "../agent.ts";
 import type { Reader } from "../reader.ts";
+import type { BrowserProxy } from "../sandbox/chromium.ts";
 import type { SandboxProxy } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { createAuthority } from "./authority.ts";
@@ -16,6 +17,8 @@ import { callOf, openTunnel, type Tunnels } from "./tunnels.ts";
 /** Data of the run for its relay. */
 export type RelayRun = {
   task: Task;
+  /** ID of the tool call in progress, if one sandbox runs for many calls; null: unknown. */
+  openCall?: () => string | null | Promise<string | null>;
   /** What the agent has read. Docs pages that programs fetch are added to it, and the URLs that they request are looked up in it. */
   reader: Reader;
   /** Called with an event for each docs page that a program read. */
@@ -28,8 +31,6 @@ type Options = RelayRun & {
   folder: string;
   /** The run's session at the egress proxy. */
   egress: { path: string; token: string };
-  /** ID of the tool call in progress, if one sandbox runs for many calls; null: unknown. */
-  openCall?: () => Promise<string | null>;
 };
 
 export type Relay = {
@@ -39,6 +40,8 @@ export type Relay = {
    * inside are recorded under it.
    */
   toProxy(callId?: string): SandboxProxy;
+  /** The same for a browser. */
+  toBrowserProxy(): Promise<BrowserProxy>;
   /** Disconnects every program. */
   [Symbol.asyncDispose](): Promise<void>;
 };
@@ -49,7 +52,7 @@ export type Relay = {
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
 export async function openRelay(options: Options): Promise<Relay> {
-  const { folder, egress, task, reader, report, now, openCall = async () => null } = options;
+  const { folder, egress, task, reader, report, now, openCall = () => null } = options;
   const relayFolder = mkdtempSync(join(folder, "relay-"));
   const socketPath = join(relayFolder, "socket");
   const authority = await createAuthority(now);
@@ -84,6 +87,7 @@ export async function openRelay(options: Options): Promise<Relay> {
       hosts: hosts.names,
       routes: hosts.routes,
     }),
+    toBrowserProxy: async () => ({ path: socketPath, token: egress.token, trustedKey: await authority.keyDigest() }),
     async [Symbol.asyncDispose]() {
       for (const socket of tunnels.sockets) socket.destroy();
       await server.close();

@@ -4,9 +4,12 @@ import { runSandboxed, type Sandbox } from "./sandbox.ts";
 /** The command that starts this machine's browser in a sandbox, or what is missing and how to fix it. */
 export type BrowserStatus = { program: string; detail: string } | { missing: string };
 
+/** The proxy of a browser. `trustedKey`: SHA-256 of the public key of certificates that it trusts, in Base64. */
+export type BrowserProxy = { path: string; token: string; trustedKey?: string };
+
 export type ChromiumOptions = {
   program: string;
-  egress: { path: string; token: string };
+  egress: BrowserProxy;
   memoryBytes: number;
   /** Aborting it kills the browser. */
   signal: AbortSignal;
@@ -86,9 +89,11 @@ export function startChromium({ program, egress, memoryBytes, signal }: Chromium
   const script =
     'mkdir -p /tmp/profile/Default; printf %s "$1" >/tmp/profile/Default/Preferences; shift; exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; exec "$@"';
   const browser = [program, ...switches, `--disable-features=${disabledFeatures}`, "--remote-debugging-pipe"];
+  const { trustedKey, ...proxy } = egress;
+  if (trustedKey !== undefined) browser.push(`--ignore-certificate-errors-spki-list=${trustedKey}`);
   const { stdin, stdout, stderr, kill, ended } = runSandboxed({
     argv: ["sh", "-c", script, "sh", preferences, ...browser, "about:blank"],
-    sockets: { egress },
+    sockets: { egress: proxy },
     limits: { memoryBytes, processes: maxProcesses },
     signal,
   });

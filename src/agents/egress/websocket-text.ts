@@ -1,0 +1,47 @@
+const maxBytes = 8_000;
+const opcodes = { continuation: 0, text: 1 };
+
+/** Reads the text messages in one direction of a WebSocket without compression, up to a maximum. */
+export function createMessageReader() {
+  let pending = Buffer.alloc(0);
+  let isText = false;
+  let text = "";
+  let isBroken = false;
+
+  /** The first frame in the pending bytes; null if it isn't complete. */
+  function takeFrame(): { opcode: number; payload: Buffer } | null {
+    if (pending.length < 2) return null;
+    const [first = 0, second = 0] = pending;
+    const short = second & 0x7f;
+    const lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0;
+    const maskAt = 2 + lengthBytes;
+    const start = maskAt + (second & 0x80 ? 4 : 0);
+    if (pending.length < start) return null;
+    const length =
+      lengthBytes === 2 ? pending.readUInt16BE(2) : lengthBytes === 8 ? Number(pending.readBigUInt64BE(2)) : short;
+    if (pending.length < start + length) return null;
+    const mask = pending.subarray(maskAt, start);
+    const payload = Buffer.from(pending.subarray(start, start + length));
+    if (mask.length === 4) for (let i = 0; i < length; i++) payload[i]! ^= mask[i % 4]!;
+    pending = pending.subarray(start + length);
+    return { opcode: first & 0x0f, payload };
+  }
+
+  return {
+    add(chunk: Buffer): void {
+      if (isBroken) return;
+      pending = Buffer.concat([pending, chunk]);
+      for (let frame = takeFrame(); frame !== null; frame = takeFrame()) {
+        const { opcode, payload } = frame;
+        if (opcode === opcodes.text) isText = true;
+        else if (opcode !== opcodes.continuation && opcode < 8) isText = false;
+        if (isText && opcode <= opcodes.text) text += `${payload.toString()}\n`;
+        else if (opcode < 8) isBroken = true;
+      }
+      isBroken ||= pending.length > maxBytes || text.length > maxBytes;
+    },
+    text: () => text.slice(0, maxBytes),
+    /** Whether all messages so far were text that was read. */
+    isComplete: () => !isBroken && pending.length === 0,
+  };
+}
