@@ -203,18 +203,27 @@ test("requests that the service blocked count against nobody", () => {
 /** A session of a model agent that reads its start page and then makes these calls. */
 const ofModel = (...events: AgentEvent[]) => session(started("model"), ...startPage, ...events, end("not_judged"));
 
+const files = "https://api.acme.dev/files";
+const page = { method: "GET", url: `${site}/install` };
+
 test.each([
-  ["fetch_page", { url: `${site}/install` }, false],
-  ["run_command", { command: `curl -sS ${site}/install | head` }, false],
-  ["run_command", { command: "echo hello" }, false],
-  ["run_command", { command: `curl -sS -d '{}' ${site}/api/files` }, true],
-  ["run_command", { command: "curl -sS https://api.acme.dev/files" }, true],
-  ["run_command", { command: 'curl -sS "$URL"' }, true],
-  ["run_command", { command: `curl -sS ${site}/install && npm test` }, true],
-  ["http_request", { url: "https://api.acme.dev/files" }, true],
-  ["acme_upload", {}, true],
-] as const)("only a call that does more than read the docs tries the product: %s %j", (tool, input, isTried) => {
-  const { score } = gradeSession(ofModel(call("t9", tool, input), result("t9", tool)));
+  ["fetch_page", { url: page.url }, [page], false],
+  ["run_command", { command: `curl -sS ${page.url} | head` }, [page], false],
+  ["run_command", { command: "echo hello" }, [], false],
+  ["run_command", { command: "python3 -c 'print(1)'" }, [], false],
+  ["run_command", { command: `curl -sS ${files} || true` }, [], false],
+  ["run_command", { command: "npm test" }, [], false],
+  ["run_command", { command: "acme upload b.txt --json" }, [], true],
+  ["run_command", { command: "./send.sh" }, [{ method: "POST", url: `${site}/api/files` }], true],
+  ["run_command", { command: 'curl -sS "$URL"' }, [{ method: "GET", url: files }], true],
+  ["http_request", { url: files }, [{ method: "GET", url: files }], true],
+  ["browse", { action: "click", ref: "e1" }, [{ method: "POST", url: `${site}/api/files`, purpose: "page" }], true],
+  ["acme_upload", {}, [], true],
+] as const)("only a call that reaches the product tries it: %s %j", (tool, input, requests, isTried) => {
+  const seen = requests.map(({ url, ...more }) => http("t9", "/", { url, ...more }));
+  const shown = { url: `${site}/cli`, text: "Upload a file:\n\n    acme upload a.txt\n" };
+  const docs = [call("t8", "fetch_page", { url: shown.url }), result("t8", "fetch_page", true, undefined, shown)];
+  const { score } = gradeSession(ofModel(...docs, call("t9", tool, input), ...seen, result("t9", tool)));
   expect(Number(score) > 55).toBe(isTried);
 });
 

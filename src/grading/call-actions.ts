@@ -69,10 +69,5 @@ export function actionsOf({ tool, input }: EventOf<"tool_call">, observed: Reque
   };
 }
 
-/** Whether a call does more than inspect, print or read docs, whichever program reads them. */
-export const isRealWork = ({ commands, requests }: CallActions, isProduct: (request: Request) => boolean): boolean =>
-  commands.length + requests.length === 0 ||
-  requests.some(isProduct) ||
-  commands.some(
-    ({ program, targets }) => !inspectingPrograms.has(program) && !(isClient(program) && targets.length > 0),
-  );
+/** Whether a program only inspects, prints or prepares, or sends requests, which are known by themselves. */
+export const isInspection = (program: string): boolean => inspectingPrograms.has(program) || isClient(program);

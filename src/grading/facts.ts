@@ -1,7 +1,6 @@
 import type { Check, Outcome, SessionEvent } from "../agents/agent.ts";
 import type { LinkEdit } from "../agents/milestones.ts";
 import { pageKey } from "../net/page-key.ts";
-import { actionsOf, isRealWork } from "./call-actions.ts";
 import {
   declaredTool,
   type EventOf,
@@ -20,6 +19,7 @@ import { type Judgement, outcomeOf } from "./judge/judge.ts";
 import { evidenceGrades } from "./kinds.ts";
 import { linkEditsOf } from "./link-edits.ts";
 import { clamp } from "./methodology.ts";
+import { hasTriedProduct } from "./product-trial.ts";
 import { lineOrNull, normalizeAddress, oneLine } from "./text.ts";
 
 /** The latest result of a check, with its event. */
@@ -47,7 +47,7 @@ export type Facts = {
   /** The cost in USD that the agent itself reports; null if it doesn't. */
   claimedUsd: number | null;
   hosts: Hosts;
-  /** A change to the product or its machine succeeded. */
+  /** The agent tried the product, and it answered. */
   hasActed: boolean;
   outcome: Outcome;
   scope: Scope;
@@ -89,15 +89,6 @@ const isRefusal = (event: SessionEvent): boolean =>
   event.type === "http"
     ? event.error?.kind === "refused"
     : event.type === "tool_result" && !event.ok && event.output?.error === "refused";
-
-const idleTools = ["fetch_page", "search_docs", "read_file", "list_files", "write_file"];
-const speakingTools = ["ask_human", "report_friction", "finish"];
-
-/** A call that does something, rather than read, write a file or report. */
-function isAction(call: EventOf<"tool_call">, hosts: Hosts): boolean {
-  if (call.tool === declaredTool || idleTools.includes(call.tool) || speakingTools.includes(call.tool)) return false;
-  return isRealWork(actionsOf(call, []), hosts.isProduct);
-}
 
 /** The events of an agent with a model, with corrected tool results and requested URLs marked. */
 function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
@@ -154,9 +145,10 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     // Agents that know no price of their model report 0.
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,
-    hasActed: eventsOfType("tool_call").some(
-      (call) => isAction(call, hosts) && !failures.some(({ id }) => id === call.id),
-    ),
+    hasActed: hasTriedProduct({
+      ...{ calls: eventsOfType("tool_call"), results: eventsOfType("tool_result"), requests: http, hosts },
+      failedIds: new Set(failures.map(({ id }) => id)),
+    }),
     outcome,
     scope: scopeOf(kind, outcome),
     evidence: evidenceOf(outcome, declared, judgement),

@@ -80,7 +80,8 @@ type Machine = {
   isTouched: boolean;
 };
 
-const linesOf = (text: string): string[][] =>
+/** The words of the lines of a page, and of the code in them. */
+export const linesOf = (text: string): string[][] =>
   text
     .split("\n")
     .flatMap((line) => [line, ...[...line.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)])
@@ -92,7 +93,7 @@ const linesOf = (text: string): string[][] =>
     );
 
 /** Whether the docs show a command that begins with these two words. */
-const isDocumented = ({ docsLines }: Machine, [program, verb]: string[]) =>
+export const isDocumented = ({ docsLines }: Pick<Machine, "docsLines">, [program, verb]: string[]): boolean =>
   verb !== undefined && docsLines.some((line) => line[0] === program && operandsOf(line)[1] === verb);
 
 /** The name of a program is the name of its package, or begins a part of it. */
