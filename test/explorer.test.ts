@@ -180,6 +180,7 @@ describe("a site without problems", () => {
             clicks: 2,
           },
         ],
+        close: 1,
         unseen: [],
         fit: expect.any(Number),
         clicks: 2,

@@ -134,6 +134,8 @@ const details = {
         clicks: Nullable(Count),
       }),
     ),
+    /** How many of `nearest`, the first ones, match the goal about equally well. */
+    close: Type.Optional(Count),
     /** The words of the goal that occur in nothing that was read. */
     unseen: Texts,
     /** How well the best section matches the goal, by its text and headings. */

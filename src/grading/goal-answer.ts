@@ -13,6 +13,10 @@ export type GoalAnswer = {
   sections: Section[];
   /** The best section of each page, nearest first: usually three pages. */
   nearest: Section[];
+  /** Other sections that match the goal about as well as the nearest. */
+  alternatives: Section[];
+  /** The nearest section contains most of the goal by weight, and a sample. */
+  isCovered: boolean;
   /** Words of the goal that the nearest section contains, that it lacks, and that occur nowhere in what was read. */
   covered: string[];
   missing: string[];
@@ -31,18 +35,24 @@ export type GoalAnswer = {
   wordings: Wordings["results"];
 };
 
+/** The share of the goal from which a section contains most of it. */
+const mostOfGoal = 2 / 3;
+
 /** Headings are paths, "Guide > Install > npm"; the last part names the section. */
 const lastHeading = (path: string) => lineOrNull(path.split(" > ").at(-1), 80);
 
 /** What the explorer found out about the goal, with the texts of the target on one line and of limited length. */
 export function goalAnswerOf({ seq, detail }: MilestoneOf<"goal_answer">): GoalAnswer {
-  const { state, sections, unseen, fit, clicks, pages, noSample, noOverlap = false, otherScript } = detail;
+  const { state, sections, close = 1, unseen, fit, clicks, pages, noSample, noOverlap = false, otherScript } = detail;
+  const [best] = detail.nearest;
   const nearest = detail.nearest.map(({ url, heading }) => ({ url, heading: lastHeading(heading) }));
   return {
     ...{ state, seq, nearest, unseen, fit, clicks, pages, noSample, noOverlap },
     sections: state === "likely" ? nearest.slice(0, sections) : [],
-    covered: detail.nearest[0]?.terms ?? [],
-    missing: detail.nearest[0]?.missing ?? [],
+    alternatives: nearest.slice(Math.max(1, sections), close),
+    isCovered: best !== undefined && best.share >= mostOfGoal && best.hasSample,
+    covered: best?.terms ?? [],
+    missing: best?.missing ?? [],
     otherScript: otherScript ? { goal: oneLine(otherScript.goal, 20), docs: oneLine(otherScript.docs, 20) } : null,
     wordings: detail.wordings.map(({ text, state, fit, url }) => ({
       ...{ text: oneLine(text, 300), state, fit },

@@ -49,11 +49,12 @@ function keyFindingOf(facts: Facts, frictions: Friction[]): string {
 function describeAnswer(facts: Facts): string | null {
   const answer = facts.goalAnswer;
   if (answer?.state !== "likely") return null;
-  const places = answer.sections.map(({ url, heading }) =>
+  const places = [...answer.sections, ...answer.alternatives].map(({ url, heading }) =>
     [heading !== null && `under “${heading}”`, url !== null && `on ${pageName(facts, url)}`].filter(Boolean).join(" "),
   );
   const placeList = list(places.filter(Boolean));
-  return `The answer is probably${placeList ? ` ${placeList}` : " in the docs"}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
+  const choice = answer.alternatives.length > 0 ? ` in one of ${places.length} places:` : "";
+  return `The answer is probably${choice}${placeList ? ` ${placeList}` : " in the docs"}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
 }
 
 function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): string {

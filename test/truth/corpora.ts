@@ -1,9 +1,16 @@
 import { existsSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { extname, join, resolve, sep } from "node:path";
 
 /** Real documentation: from Debian packages that test/support/setup.sh installs, and from npm packages of bun.lock. */
 const modules = join(import.meta.dir, "..", "..", "node_modules");
 const debian = (name: string, folder = "html") => join("/usr/share/doc", name, folder);
+
+/** Where fetch-corpora.ts unpacks packages that nothing else needs: a folder each. */
+export const fetchedFolder = join(tmpdir(), "evald-corpora");
+const fetched = (name: string, folder: string) => join(fetchedFolder, name, folder);
+const fetchedDebian = (name: string, folder: string) => fetched(name, join("usr/share/doc", folder));
+const fetchedSphinx = (name: string) => fetchedDebian(name, join(name, "html"));
 
 type Corpus = {
   folder: string;
@@ -25,6 +32,23 @@ export const corpora = {
   attrs: { folder: debian("python-attr-doc"), start: "/" },
   bun: { folder: join(modules, "bun-types", "docs"), start: "/docs", prefix: "/docs" },
   pino: { folder: join(modules, "pino"), start: "/README.md" },
+  undici: { folder: join(modules, "undici"), start: "/README.md" },
+  borg: { folder: fetchedDebian("borgbackup-doc", "borgbackup/html"), start: "/" },
+  mkdocs: { folder: fetchedDebian("mkdocs-doc", "mkdocs/html"), start: "/" },
+  celery: { folder: fetchedSphinx("python-celery-doc"), start: "/" },
+  scrapy: { folder: fetchedSphinx("python-scrapy-doc"), start: "/" },
+  apache: { folder: fetchedDebian("apache2-doc", "apache2-doc/manual"), start: "/en/" },
+  lang3: { folder: fetchedDebian("libcommons-lang3-java-doc", "libcommons-lang3-java/api"), start: "/" },
+  pymongo: { folder: fetchedSphinx("python-pymongo-doc"), start: "/" },
+  rsyslog: { folder: fetchedDebian("rsyslog-doc", "rsyslog-doc/html"), start: "/" },
+  pytest: { folder: fetchedSphinx("python-pytest-doc"), start: "/" },
+  aiohttp: { folder: fetchedSphinx("python-aiohttp-doc"), start: "/" },
+  knot: { folder: fetchedDebian("knot-doc", "knot-doc"), start: "/" },
+  postfix: { folder: fetchedDebian("postfix-doc", "postfix/html"), start: "/" },
+  nodejs: { folder: fetchedDebian("nodejs-doc", "nodejs/api"), start: "/" },
+  twig: { folder: fetchedDebian("php-twig-doc", "php-twig/manual"), start: "/" },
+  tornado: { folder: fetchedSphinx("python-tornado-doc"), start: "/" },
+  fastify: { folder: fetched("fastify", "package"), start: "/README.md" },
 } satisfies Record<string, Corpus>;
 export type CorpusName = keyof typeof corpora;
 

@@ -10,9 +10,12 @@ export type Goal = {
   goal: string;
   answers: { page: string; proof: string }[];
 };
+/** Goals about docs that test/support/setup.sh installs, and about docs that fetch-corpora.ts fetches. */
 export const goalFiles = ["tuning", "held-out"] as const;
+export const fetchedGoalFiles = ["field", "unseen"] as const;
+type GoalFile = (typeof goalFiles | typeof fetchedGoalFiles)[number];
 
-export const readGoals = (name: (typeof goalFiles)[number]): Goal[] =>
+export const readGoals = (name: GoalFile): Goal[] =>
   JSON.parse(readFileSync(join(import.meta.dir, "goals", `${name}.json`), "utf8"));
 
 /** Expected answers whose file is missing or doesn't contain the words that prove it. */

@@ -5,7 +5,7 @@ import { measureDegradation, printDegradation } from "./degrade.ts";
 import { generateSite } from "./docs-site.ts";
 import { exploreSite, measureGains, printGains } from "./gains.ts";
 import { printGates } from "./gates.ts";
-import { goalFiles, locate, printLocated, readGoals } from "./goals.ts";
+import { fetchedGoalFiles, goalFiles, locate, printLocated, readGoals } from "./goals.ts";
 
 const serious = (friction: Friction) => friction.severity !== "low";
 
@@ -111,8 +111,8 @@ if (import.meta.main) {
     },
   });
   if (values.goals)
-    for (const name of goalFiles.filter((each) => (values.only ?? each) === each))
-      printLocated(name, await locate(readGoals(name)), values.verbose && name === "tuning");
+    for (const name of [...goalFiles, ...fetchedGoalFiles].filter((each) => (values.only ?? each) === each))
+      printLocated(name, await locate(readGoals(name)), values.verbose && (name === "tuning" || name === "field"));
   else if (values.gates) printGates(Number(values.count));
   else if (values.gains) printGains(await measureGains(Number(values.seeds)));
   else if (values.degrade) printDegradation(await measureDegradation());

@@ -2,11 +2,22 @@ import { type Answer, findAnswer, minReportedShare } from "./answer.ts";
 import { goalPartsOf, type Term, toTerms } from "./goal.ts";
 import { clicksTo } from "./link-graph.ts";
 import { findOtherScript } from "./scripts.ts";
-import { addPage, createSectionIndex, type Match, type SectionIndex, unseenTerms } from "./sections.ts";
-import { cut, type ReadPage, type SearchEnd, type Session, type Steps, thoughtEvent, useTool } from "./session.ts";
+import { addLinkTexts, addPage, createSectionIndex, type Match, type SectionIndex, unseenTerms } from "./sections.ts";
+import {
+  cut,
+  describedLinks,
+  type ReadPage,
+  type SearchEnd,
+  type Session,
+  type Steps,
+  thoughtEvent,
+  useTool,
+} from "./session.ts";
 
 /** The share of the goal in the headings of a section from which they match it fully. */
 const fullHeadingShare = 0.3;
+/** A section with half of the goal's words is far less than half of an answer. */
+const shareExponent = 3;
 /** Factor for a section of a page without a sample. */
 const withoutSample = 0.8;
 
@@ -58,6 +69,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
       state,
       sections: sections.length,
       nearest: nearest.map((match) => toNearest(session, match)),
+      close: Math.min(answer.close, nearest.length),
       unseen: words.filter((word) => unseen.has(word)),
       fit: bestFit(answer, all),
       clicks: best ? clicksToPage(session, best.section.url) : null,
@@ -71,9 +83,9 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
   };
 }
 
-/** How well a section matches the goal, 0 to 1: half its text, half its headings. */
+/** How well a section matches the goal, 0 to 1: by its text, and half of it by its headings. */
 const fitOf = ({ withoutRarity: { share, headingShare } }: Match) =>
-  (share + Math.min(1, headingShare / fullHeadingShare)) / 2;
+  (share ** shareExponent * (1 + Math.min(1, headingShare / fullHeadingShare))) / 2;
 
 /**
  * The best match of all sections; those of pages without a sample match less. The nearest section can match less: it
@@ -102,7 +114,7 @@ const toNearest = (session: Session, match: Match) => ({
 });
 
 /** Tests the other wordings of the goal against what was read, to show how much depends on the wording. */
-function compareWordings({ task }: Session, pages: ReadPage[], answer: Answer) {
+function compareWordings({ task, listings }: Session, pages: ReadPage[], answer: Answer) {
   const toWording = (text: string, answer: Answer) => ({
     text,
     state: answer.state,
@@ -115,9 +127,10 @@ function compareWordings({ task }: Session, pages: ReadPage[], answer: Answer) {
   const compared = [...others].flatMap((text) => {
     const terms = toTerms(text);
     if (terms.length === 0) return [];
-    using index = createSectionIndex(terms);
+    const index = createSectionIndex(terms);
+    addLinkTexts(index, listings.flatMap(describedLinks));
     for (const page of pages) addPage(index, page);
-    return [toWording(text, findAnswer(index, { terms, goalParts: goalPartsOf(text) }))];
+    return [toWording(text, findAnswer(index, { goalParts: goalPartsOf(text) }))];
   });
   return [toWording(cut(goal, maxGoal), answer), ...compared];
 }

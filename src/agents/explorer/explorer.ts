@@ -70,7 +70,7 @@ async function* explore(
       ? `I follow rules and use no model. I'm looking for a page about ${words.join(", ")} that shows how.`
       : "I follow rules and use no model. The goal has no words to search for, so I only read the start URLs.",
   );
-  using index = createSectionIndex(session.terms);
+  const index = createSectionIndex(session.terms);
   const frontier = createFrontier(session.terms, session.origins, (term) => rarityOf(term, index));
   const searchEnd = yield* walk(session, frontier, index);
   const verdict = yield* runSuccessChecks(session);

@@ -7,7 +7,7 @@ export type Term = { word: string; stem: string; alternatives: ReadonlyMap<strin
 const maxTerms = 24;
 
 /** Stop words of the languages in which most prompts are written. */
-const stopWords = new Set(
+export const stopWords = new Set(
   `a about after all also am an and any anything are as at be because been before being below between both but by can cannot
 could did do does doing done down each either else etc every everything few following for from further get gets give given go had
 has have having he her here hers him his how however i if in into is it its itself just let like ll made make makes making many may
@@ -29,6 +29,10 @@ che chi ci con da dal dei del della di e è gli ha il in la le lo ma mi nel non 
 の に は を が で と も から まで こと これ それ する した して です ます ない
 的 了 在 是 和 与 及 或 我 你 他 我们 一个 如何 怎么 使用`.split(/\s+/),
 );
+
+/** Small numbers, which docs may write as digits. They say little about what a text is about. */
+const smallNumber =
+  /^(\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|deux|trois|quatre|cinq|sept|huit|neuf|dix|dos|tres|cuatro|cinco|siete|ocho|nueve|diez)$/;
 
 /** Scripts that are written without spaces between words. */
 const unspaced =
@@ -139,9 +143,9 @@ function termsOf(text: string): Term[] {
       continue;
     }
     for (const word of toWords(part)) {
-      if (stopWords.has(word) || /^\d{1,2}$/.test(word)) continue;
-      if (word.length < 2 && !unspaced.test(word) && !letters.has(word)) continue;
       const stem = toStem(word);
+      if (stopWords.has(word) || stopWords.has(stem) || smallNumber.test(word)) continue;
+      if (word.length < 2 && !unspaced.test(word) && !letters.has(word)) continue;
       if (!terms.has(stem)) terms.set(stem, { word, stem, alternatives: alternativesOf(word, stem) });
       if (terms.size === maxTerms) break;
     }

@@ -1,7 +1,7 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
 import { bracketLanguages, judgeBrackets, lineAt, type ParseResult, withoutPrompts } from "./bracket-samples.ts";
-import { headingAbove, synopsisHeading } from "./sections.ts";
+import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";

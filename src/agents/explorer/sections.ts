@@ -1,18 +1,8 @@
-import { Database, type Statement } from "bun:sqlite";
-import { blankMenus } from "../page.ts";
+import { pageKey } from "../../net/page-key.ts";
+import { type FieldHits, type Hits, strengthOf, toHits } from "./field-weights.ts";
 import { type Term, toStems } from "./goal.ts";
+import { ownText, type Section, toSections } from "./page-sections.ts";
 import type { ReadPage } from "./session.ts";
-
-/** A part of a page under one heading, limited in length. */
-type Section = {
-  url: string;
-  heading: string;
-  /** Title of the page and headings above, as shown to people. */
-  path: string[];
-  line: number;
-  text: string;
-  hasSample: boolean;
-};
 
 /**
  * A section compared with the goal. Shares are of the goal's terms, weighted by rarity, 0 to 1; a synonym counts
@@ -26,8 +16,10 @@ export type Match = {
   headingShare: number;
   /** Share found in its own heading. */
   nameShare: number;
-  /** Its bm25 score relative to the best section. */
-  fit: number;
+  /** How much it is about the goal, 0 to 1: by its headings, the links to its page and its text. */
+  strength: number;
+  /** What sections are ordered by: strength, share and what the section is. */
+  merit: number;
   /** The same shares by weights that ignore how rare a word is, for the score. */
   withoutRarity: { share: number; headingShare: number };
   terms: Term[];
@@ -38,13 +30,9 @@ export type Match = {
   synonyms: { word: string; synonym: string }[];
 };
 
-// The numbers below were tuned on the goals about real docs in test/truth/goals/tuning.json. `bun run truth --goals` measures how often the
-// section that answers a goal comes first, with those goals and with the ones in held-out.json, on which nothing was tuned.
+// The numbers below were tuned on the goals about real docs in test/truth/goals/tuning.json and field.json. `bun run truth --goals` measures
+// how often the section that answers a goal comes first, also with the goals in held-out.json and unseen.json, on which nothing was tuned.
 
-/** Maximum length of a section in characters; longer ones are split at blank lines. */
-const maxSectionChars = 3000;
-/** A sample this many lines below a part of a section still belongs to it. */
-const sampleLines = 20;
 /** Words of a passage, about as many as a reader sees at a glance. Terms that are further apart count less. */
 const passageWords = 200;
 /** Weight of a term that occurs only as a synonym. */
@@ -52,64 +40,14 @@ const synonymWeight = 0.85;
 /** A term in the titles of this share of the pages, of at least three, is the product's name. */
 const productName = { minTitleShare: 0.7, minPages: 3, weight: 0.3 };
 /**
- * Weights for the score: of a word that the docs never contain, and of one that has synonyms, like most verbs. They ignore rarity, so that
- * docs never score better because words were removed from other pages.
+ * Weight for the score of a word that has synonyms, like most verbs. Weights for the score ignore rarity, so that docs never score better
+ * because words were removed from other pages.
  */
-const weightWithoutRarity = { unseen: 3, withSynonyms: 0.6 };
-/** What a section gains, next to its share and that of its headings: by its own heading, by bm25, and if it has a sample. */
-const meritWeight = { name: 0.25, fit: 0.25, sample: 0.1 };
-
-/** Headings of sections for other readers, without samples to copy. */
-export const synopsisHeading = /^(\d+\.)*\s*synopsis$/i;
-
-/** The heading above a sample; "" above the first heading. */
-export const headingAbove = ({ headings }: ReadPage, { line }: { line: number }): string =>
-  headings.findLast((heading) => heading.line <= line)?.text ?? "";
-
-/**
- * Splits a page at its headings. A section has a sample if it contains one, or if one follows under the same heading.
- */
-function toSections(page: ReadPage): Section[] {
-  const lines = blankMenus(page.markdown).split("\n");
-  const headings = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
-  const sections: Section[] = [];
-  const ancestors: { level: number; text: string }[] = [];
-  for (const [index, heading] of headings.entries()) {
-    const end = headings[index + 1]?.line ?? lines.length + 1;
-    while (ancestors.length > 0 && ancestors.at(-1)!.level >= heading.level) ancestors.pop();
-    ancestors.push(heading);
-    const path = ancestors.map(({ text }) => text);
-    let partStart = heading.line;
-    while (partStart < end) {
-      let partEnd = partStart;
-      let size = 0;
-      while (
-        partEnd < end &&
-        (size < maxSectionChars || lines[partEnd - 1]!.trim() !== "") &&
-        size < 2 * maxSectionChars
-      )
-        size += lines[partEnd++ - 1]!.length + 1;
-      const text = lines.slice(partStart - 1, partEnd - 1).join("\n");
-      const hasSample =
-        !synopsisHeading.test(heading.text) &&
-        page.samples.some(
-          ({ line, code }) =>
-            line >= partStart && line < Math.min(end, partEnd + sampleLines) && code.trim().length > 2,
-        );
-      if (text.trim() !== "")
-        sections.push({
-          url: page.url,
-          heading: heading.text,
-          path: path.filter((part, index) => part && part !== path[index - 1]),
-          line: partStart,
-          text,
-          hasSample,
-        });
-      partStart = partEnd;
-    }
-  }
-  return sections;
-}
+const weightWithSynonyms = 0.6;
+/** Further texts of links to one page add little. */
+const maxLinkTexts = 20;
+/** What a section gains, next to its strength: by its best passage, its headings and a sample, and what it loses if it isn't prose. */
+const meritWeight = { share: 0.5, headings: 0.25, sample: 0.1, notProse: -0.6 };
 
 /** A set of the goal's terms: one bit each, in their order. */
 type TermSet = number;
@@ -127,125 +65,142 @@ type IndexedSection = {
   literalTerms: TermSet;
   /** Word forms of the goal's terms that occur in it. */
   forms: Set<string>;
+  hits: Omit<Hits, "links">;
+  isMatch: boolean;
 };
 
-/** A searchable index of the sections of all pages read so far. */
-export type SectionIndex = Disposable & {
-  db: Database;
-  insert: Statement<unknown, [number, string, string]>;
-  /** The sections with a word of the goal, with their bm25 scores. */
-  select: Statement<Row, [string]>;
-  /** The full-text query for the word forms of the goal; empty if there are none. */
-  query: string;
+/** The sections of all pages read so far, with the terms of one goal in them. */
+export type SectionIndex = {
   terms: Term[];
   /** The terms for which a word form stands, literally or as a synonym. */
   termsOfForm: Map<string, TermSet>;
   /** The terms of which a word form is the word itself. */
   exactTermsOfForm: Map<string, TermSet>;
-  /** In reading order; the rowid of a section in the full-text index is its position from 1. */
+  /** The language of the first page that states one. */
+  language: string | null;
+  /** In reading order. */
   sections: IndexedSection[];
+  /** The word forms of each text of links to a page, by the page's key. */
+  linkTexts: Map<string, Map<string, string[]>>;
+  /** The keys of the addresses of a page, by its URL. */
+  keysOfPage: Map<string, string[]>;
   pageCount: number;
   /** Number of pages that contain a term, and of those that have it in their title, by its stem. */
   pagesByTerm: Map<string, number>;
   titlesByTerm: Map<string, number>;
 };
 
-type Row = { rowid: number; score: number };
-
-/** A full-text index (SQLite FTS5, bm25, headings count four times) of the terms of one goal. */
+/** An empty index for the terms of one goal. */
 export function createSectionIndex(terms: Term[]): SectionIndex {
-  const db = new Database(":memory:");
-  db.run("CREATE VIRTUAL TABLE sections USING fts5(heading, body, tokenize = 'unicode61 remove_diacritics 0')");
   const termsOfForm = new Map<string, TermSet>();
   for (const [index, { stem, alternatives }] of terms.entries())
     for (const form of [stem, ...alternatives.keys()])
       termsOfForm.set(form, (termsOfForm.get(form) ?? 0) | (1 << index));
   return {
-    db,
-    insert: db.prepare("INSERT INTO sections(rowid, heading, body) VALUES (?, ?, ?)"),
-    select: db.prepare("SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ?"),
-    query: [...termsOfForm.keys()].map((form) => `"${form.replaceAll('"', "")}"`).join(" OR "),
     terms,
     termsOfForm,
     exactTermsOfForm: new Map(terms.map(({ stem }, index) => [stem, 1 << index])),
+    language: null,
     sections: [],
+    linkTexts: new Map(),
+    keysOfPage: new Map(),
     pageCount: 0,
     pagesByTerm: new Map(terms.map(({ stem }) => [stem, 0])),
     titlesByTerm: new Map(terms.map(({ stem }) => [stem, 0])),
-    [Symbol.dispose]: () => db.close(),
   };
 }
 
-/** Adds the sections of a page. Returns them, those with the largest share of the goal first. */
+/** The language of a tag such as `pt-br`. */
+const baseOf = (language: string): string => language.split(/[-_]/)[0]!;
+
+/**
+ * Adds the sections of a page and the texts of its links. Returns them, those with the largest share of the goal first. A page in another
+ * language than the first one answers nobody who starts there: it has no sections.
+ */
 export function addPage(index: SectionIndex, page: ReadPage): Match[] {
+  const { language } = page;
+  index.language ??= language;
+  if (language !== null && index.language !== null && baseOf(language) !== baseOf(index.language)) return [];
   const sections = toSections(page).map((section) => indexSection(section, index));
-  index.db.transaction(() => {
-    for (const { indexedSection, heading, body, isMatch } of sections) {
-      index.sections.push(indexedSection);
-      if (isMatch) index.insert.run(index.sections.length, heading.join(" "), body.join(" "));
-    }
-  })();
+  index.sections.push(...sections);
+  index.keysOfPage.set(page.url, [...new Set([page.url, ...page.addresses].map(pageKey))]);
+  addLinkTexts(index, page.links);
   countTerms(page, sections, index);
+  const standard = standardFor(index, sections);
   return sections
-    .map(({ indexedSection }) => toMatch(indexedSection, 0, index))
+    .map((section) => toMatch(section, standard, index))
     .sort((a, b) => b.share - a.share || Number(b.section.hasSample) - Number(a.section.hasSample));
 }
 
-/** All sections with a word of the goal, best first; ties in reading order. */
-export const rankSections = (index: SectionIndex): Match[] =>
-  scoreAll(index)
-    .map(({ indexedSection, fit }) => toMatch(indexedSection, fit, index))
-    .sort((a, b) => meritOf(b) - meritOf(a));
-
-/** How well each section of a page matches, by heading: its bm25 score relative to the best of all pages. */
-export function fitByHeading(index: SectionIndex, page: ReadPage): Map<string, number> {
-  const fits = new Map<string, number>();
-  for (const { indexedSection, fit } of scoreAll(index)) {
-    const { url, heading } = indexedSection.section;
-    if (url === page.url) fits.set(heading, Math.max(fits.get(heading) ?? 0, fit));
+/** Remembers what links and lists say about the pages to which they lead. A link to a part of a page says nothing about all of it. */
+export function addLinkTexts(index: SectionIndex, links: { url: string; text: string }[]): void {
+  for (const { url, text } of links) {
+    if (url.includes("#") || text === "") continue;
+    const key = pageKey(url);
+    const texts = index.linkTexts.get(key) ?? new Map<string, string[]>();
+    if (texts.size >= maxLinkTexts || texts.has(text)) continue;
+    texts.set(text, toStems(text));
+    index.linkTexts.set(key, texts);
   }
-  return fits;
+}
+
+/** All prose with a word of the goal, best first, then other sections; ties in reading order. */
+export function rankSections(index: SectionIndex): Match[] {
+  const sections = index.sections.filter(({ isMatch }) => isMatch);
+  const standard = standardFor(index, sections);
+  return sections.map((section) => toMatch(section, standard, index)).sort((a, b) => b.merit - a.merit);
+}
+
+/** How well each section of a page matches, by heading, 0 to 1. */
+export function strengthByHeading(matches: Match[]): Map<string, number> {
+  const strengths = new Map<string, number>();
+  for (const { section, strength } of matches)
+    strengths.set(section.heading, Math.max(strengths.get(section.heading) ?? 0, strength));
+  return strengths;
 }
 
 /** Terms that occur in no section. */
 export const unseenTerms = ({ terms, pagesByTerm }: SectionIndex): string[] =>
   terms.filter(({ stem }) => !pagesByTerm.get(stem)).map(({ word }) => word);
 
-/** All sections that match. `fit`: the bm25 score relative to the best one, which is the lowest. */
-function scoreAll({ query, select, sections }: SectionIndex): { indexedSection: IndexedSection; fit: number }[] {
-  const rows = query === "" ? [] : select.all(query);
-  const best = rows.reduce((lowest, { score }) => Math.min(lowest, score), 0) || -1;
-  return rows.map(({ rowid, score }) => ({ indexedSection: sections[rowid - 1]!, fit: score / best }));
-}
-
 const termsIn = (set: TermSet, { terms }: SectionIndex): Term[] => terms.filter((_, index) => set & (1 << index));
 
-const unionOf = (forms: string[], termsOfForm: Map<string, TermSet>): TermSet =>
-  forms.reduce((set, form) => set | (termsOfForm.get(form) ?? 0), 0);
+const unionOf = (forms: Iterable<string>, termsOfForm: Map<string, TermSet>): TermSet =>
+  Iterator.from(forms).reduce((set, form) => set | (termsOfForm.get(form) ?? 0), 0);
 
-/** A section with its terms, and the word forms of its headings and its text. */
-function indexSection(section: Section, { termsOfForm, exactTermsOfForm }: SectionIndex) {
+/** A section with the terms of the goal in it. */
+function indexSection(section: Section, { terms, termsOfForm, exactTermsOfForm }: SectionIndex): IndexedSection {
   const heading = toStems(section.path.join(" "));
-  const body = toStems(section.text);
-  const forms = [...heading, ...body];
+  const nameForms = toStems(section.heading);
+  const pathForms = toStems(section.path.filter((part) => part !== section.heading).join(" "));
+  const body = toStems(ownText(section.text));
+  const forms = new Set([...heading, ...body].filter((form) => termsOfForm.has(form)));
   const headings = unionOf(heading, termsOfForm);
   const setsInBody = body.map((form) => termsOfForm.get(form) ?? 0);
-  const indexedSection: IndexedSection = {
+  const hitsIn = (words: string[]) => toHits(words, terms.length, termsOfForm, exactTermsOfForm);
+  return {
     section,
     passages: passagesOf(setsInBody, headings),
     headings,
-    name: unionOf(toStems(section.heading), termsOfForm),
+    name: unionOf(nameForms, termsOfForm),
     literalTerms: unionOf(forms, exactTermsOfForm),
-    forms: new Set(forms.filter((form) => termsOfForm.has(form))),
+    forms,
+    hits: { name: hitsIn(nameForms), path: hitsIn(pathForms), body: hitsIn(body) },
+    isMatch: forms.size > 0,
   };
-  const termsInSection = unionOf(forms, termsOfForm);
-  return { indexedSection, heading, body, termsInSection, isMatch: termsInSection !== 0 };
+}
+
+/** The terms in the texts of links to a page. */
+function linkHitsOf(url: string, index: SectionIndex): FieldHits {
+  const { terms, linkTexts, keysOfPage, termsOfForm, exactTermsOfForm } = index;
+  const forms = (keysOfPage.get(url) ?? []).flatMap((key) => [...(linkTexts.get(key)?.values() ?? [])].flat());
+  return toHits(forms, terms.length, termsOfForm, exactTermsOfForm);
 }
 
 /** Counts the terms of a page, each once. */
-function countTerms(page: ReadPage, sections: { termsInSection: TermSet }[], index: SectionIndex): void {
+function countTerms(page: ReadPage, sections: IndexedSection[], index: SectionIndex): void {
   const { terms, pagesByTerm, titlesByTerm } = index;
-  const pageTerms = sections.reduce((set, { termsInSection }) => set | termsInSection, 0);
+  const pageTerms = sections.reduce((set, { forms }) => set | unionOf(forms, index.termsOfForm), 0);
   const title = new Set(toStems(page.title));
   index.pageCount++;
   for (const { stem } of termsIn(pageTerms, index)) pagesByTerm.set(stem, pagesByTerm.get(stem)! + 1);
@@ -254,45 +209,55 @@ function countTerms(page: ReadPage, sections: { termsInSection: TermSet }[], ind
 
 /**
  * How much a term distinguishes, above 0: little if most pages contain it, almost nothing if most titles do, like the
- * name of the product.
+ * name of the product. Nobody knows how much a term does that occurs nowhere: as much as the others.
  */
-export const rarityOf = (term: Term, index: SectionIndex): number =>
+export function rarityOf(term: Term, index: SectionIndex): number {
+  const seen = index.terms.filter(({ stem }) => index.pagesByTerm.get(stem)! > 0);
+  if (seen.length === 0) return 1;
+  if (index.pagesByTerm.get(term.stem)! > 0) return rarityOfSeen(term, index);
+  return seen.reduce((sum, each) => sum + rarityOfSeen(each, index), 0) / seen.length;
+}
+
+const rarityOfSeen = (term: Term, index: SectionIndex): number =>
   Math.log(1 + (index.pageCount + 1) / (index.pagesByTerm.get(term.stem)! + 1)) * nameFactor(term, index);
 
 const weightWithoutRarityOf = (term: Term, index: SectionIndex): number =>
-  (index.pagesByTerm.get(term.stem) ? 1 : weightWithoutRarity.unseen) *
-  (term.alternatives.size > 0 ? weightWithoutRarity.withSynonyms : 1) *
-  nameFactor(term, index);
+  (term.alternatives.size > 0 ? weightWithSynonyms : 1) * nameFactor(term, index);
 
 const nameFactor = ({ stem }: Term, { pageCount, titlesByTerm }: SectionIndex): number =>
   pageCount >= productName.minPages && titlesByTerm.get(stem)! >= productName.minTitleShare * pageCount
     ? productName.weight
     : 1;
 
-function toMatch(
-  { section, passages, headings, name, literalTerms, forms }: IndexedSection,
-  fit: number,
-  index: SectionIndex,
-): Match {
-  const rarityWeights = toWeights(
-    index.terms.map((term) => rarityOf(term, index)),
-    literalTerms,
-  );
-  const evenWeights = toWeights(
-    index.terms.map((term) => weightWithoutRarityOf(term, index)),
-    literalTerms,
-  );
-  const best = bestPassage(passages, rarityWeights);
+/** What all sections are compared with at one time: the weights of the terms, and what links say about each page. */
+type Standard = { rarities: number[]; evenWeights: number[]; linkHits: Map<string, FieldHits> };
+
+function standardFor(index: SectionIndex, sections: IndexedSection[]): Standard {
+  const urls = new Set(sections.map(({ section }) => section.url));
+  return {
+    rarities: index.terms.map((term) => rarityOf(term, index)),
+    evenWeights: index.terms.map((term) => weightWithoutRarityOf(term, index)),
+    linkHits: new Map([...urls].map((url) => [url, linkHitsOf(url, index)])),
+  };
+}
+
+function toMatch(indexed: IndexedSection, { rarities, evenWeights, linkHits }: Standard, index: SectionIndex): Match {
+  const { section, passages, headings, name, literalTerms, forms } = indexed;
+  const hits = { ...indexed.hits, links: linkHits.get(section.url)! };
+  const weights = toWeights(rarities, literalTerms);
+  const best = bestPassage(passages, weights);
+  const share = shareOf(best, weights);
+  const headingShare = shareOf(headings, weights);
+  const strength = strengthOf(hits, rarities);
+  const even = toWeights(evenWeights, literalTerms);
   return {
     section,
-    share: shareOf(best, rarityWeights),
-    headingShare: shareOf(headings, rarityWeights),
-    nameShare: shareOf(name, rarityWeights),
-    fit,
-    withoutRarity: {
-      share: shareOf(bestPassage(passages, evenWeights), evenWeights),
-      headingShare: shareOf(headings, evenWeights),
-    },
+    share,
+    headingShare,
+    nameShare: shareOf(name, weights),
+    strength,
+    merit: meritOf(section, strength, share, headingShare),
+    withoutRarity: { share: shareOf(bestPassage(passages, even), even), headingShare: shareOf(headings, even) },
     terms: termsIn(best, index),
     headingTerms: termsIn(headings, index),
     missingTerms: termsIn(~best, index),
@@ -302,6 +267,13 @@ function toMatch(
     }),
   };
 }
+
+const meritOf = ({ hasSample, kind }: Section, strength: number, share: number, headingShare: number): number =>
+  strength +
+  meritWeight.share * share +
+  meritWeight.headings * headingShare +
+  (hasSample ? meritWeight.sample : 0) +
+  (kind === "prose" ? 0 : meritWeight.notProse);
 
 /** What each term of the goal contributes to a share, and what all of them contribute without synonyms. */
 type Weights = { perTerm: number[]; total: number };
@@ -325,14 +297,6 @@ export const bestOfPages = (matches: Match[]): Match[] => [
     .values()
     .map(([best]) => best!),
 ];
-
-/** Score of a section: its terms, its headings, the last of them once more and, with a small weight, bm25. */
-export const meritOf = ({ share, headingShare, nameShare, fit, section }: Match): number =>
-  share +
-  headingShare +
-  meritWeight.name * nameShare +
-  meritWeight.fit * fit +
-  (section.hasSample ? meritWeight.sample : 0);
 
 /**
  * The terms of each passage of a text, including those in its headings, without passages whose terms are a subset of

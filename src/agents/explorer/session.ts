@@ -23,8 +23,13 @@ export type Listing = {
   url: string;
   kind: "llms.txt" | "sitemap";
   text: string;
-  links: { url: string; text: string }[];
+  /** `context`: the description of an entry of llms.txt. */
+  links: { url: string; text: string; context?: string }[];
 };
+
+/** What an llms.txt says about its entries. */
+export const describedLinks = ({ kind, links }: Listing): { url: string; text: string }[] =>
+  kind === "llms.txt" ? links.map(({ url, text, context = "" }) => ({ url, text: `${text} ${context}` })) : [];
 
 /** What the tools of a session need. */
 export type ToolSession = { task: Task; context: AgentContext; fetcher: Fetcher; nextId(): string };

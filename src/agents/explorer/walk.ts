@@ -7,8 +7,17 @@ import type { Candidate, Frontier } from "./frontier.ts";
 import { addToGraph } from "./link-graph.ts";
 import { readSiteListings } from "./map.ts";
 import { type OpenResult, openPage, wasReadBefore } from "./reading.ts";
-import { addPage, fitByHeading, type SectionIndex } from "./sections.ts";
-import { cut, type ReadPage, type SearchEnd, type Session, type Steps, thoughtEvent } from "./session.ts";
+import { addLinkTexts, addPage, type SectionIndex, strengthByHeading } from "./sections.ts";
+import {
+  cut,
+  describedLinks,
+  type Listing,
+  type ReadPage,
+  type SearchEnd,
+  type Session,
+  type Steps,
+  thoughtEvent,
+} from "./session.ts";
 
 /** Maximum number of hosts whose robots.txt, llms.txt and sitemap are read. */
 const maxOrigins = 3;
@@ -16,7 +25,7 @@ const maxOrigins = 3;
 /** Reads from the start URLs until a section is likely to answer the goal, or a limit is reached. */
 export async function* walk(session: Session, frontier: Frontier, index: SectionIndex): Steps<SearchEnd> {
   const starts = yield* openStarts(session, frontier, index);
-  yield* readMaps(session, frontier);
+  yield* readMaps(session, frontier, index);
   const ended = yield* follow(session, frontier, index);
   failIfKeptFromAll(session, starts);
   if (ended === "pages") yield { type: "limit", limit: "pages", value: session.task.limits.maxPages, unit: "pages" };
@@ -87,7 +96,7 @@ function unreadable({ url, result }: Start, others: number, again?: AgentFailure
 /** Too many requests, a gateway without its server, or maintenance. */
 const isTemporary = (status: number | null) => status !== null && [429, 502, 503, 504].includes(status);
 
-async function* readMaps(session: Session, frontier: Frontier): Steps {
+async function* readMaps(session: Session, frontier: Frontier, index: SectionIndex): Steps {
   const origins = new Map<string, string>();
   for (const address of [...session.pages.map(({ url }) => url), ...session.task.startUrls])
     if (/^https?:/i.test(address)) {
@@ -100,7 +109,9 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
     for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
       for (const { url, text, links } of lists) {
         frontier.add(links, by, url);
-        session.listings.push({ url, kind: by, text, links });
+        const listing: Listing = { url, kind: by, text, links };
+        session.listings.push(listing);
+        addLinkTexts(index, describedLinks(listing));
         if (by === "llms.txt") {
           addToGraph(session.graph, start, [{ url }]);
           addToGraph(session.graph, url, links);
@@ -168,7 +179,7 @@ export async function* digest(
   }
   if (page.problem !== null) return 0;
   const matches = addPage(index, page);
-  const fits = fitByHeading(index, page);
+  const fits = strengthByHeading(matches);
   const links = page.links.map((link) => ({ ...link, sectionFit: fits.get(link.heading) ?? 0 }));
   frontier.add(links, "link", page.url);
   const best = matches[0];

@@ -1,5 +1,5 @@
 import type { CodeSample } from "../page.ts";
-import { headingAbove } from "./sections.ts";
+import { headingAbove } from "./page-sections.ts";
 import type { ReadPage } from "./session.ts";
 
 const wrong = "(?:incorrect|invalid|wrong|broken|malformed|bad)";

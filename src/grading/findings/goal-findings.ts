@@ -12,6 +12,9 @@ const quoteWords = (terms: string[]) =>
     8,
   );
 
+/** A worse fit: a section with about half of the words of the goal. */
+const farFromGoal = 0.15;
+
 /** Problems with the answer to the goal: far from the start page, without a sample, or in no clear section. */
 export function goalDrafts(answer: GoalAnswer | null, facts: Facts): FindingDraft[] {
   if (answer === null || facts.pages.length === 0) return [];
@@ -57,7 +60,7 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
 }
 
 function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
-  const { nearest, unseen, missing, noOverlap, otherScript, noSample } = answer;
+  const { nearest, unseen, missing, noOverlap, otherScript, noSample, isCovered } = answer;
   const closest = nearest.length === 0 ? "" : ` Closest: ${nearestSectionOf(answer, facts)}.`;
   const unseenNote =
     unseen.length === 0
@@ -105,10 +108,21 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
       fix: "Add a code sample to this section.",
       remedy: ["goal", "Add a code sample to the section about the goal"],
     };
+  if (isCovered)
+    return {
+      ...common,
+      severity: "low",
+      category: "other",
+      title: `Possible answer: ${nearestSectionOf(answer, facts)}`,
+      description: `This section contains most of the goal and a sample, but the explorer isn't sure that it is the answer.${missingNote}${unseenNote}${othersNote}`,
+      // The docs need no change because of that.
+      owner: "agent",
+      remedy: ["goal", "Check that this section answers the goal"],
+    };
   return {
     ...common,
     // Other words may say the same, so only words that appear nowhere and a poor match make missing docs likely.
-    severity: unseen.length > 0 && answer.fit < 0.5 ? "medium" : "low",
+    severity: unseen.length > 0 && answer.fit < farFromGoal ? "medium" : "low",
     title: `No page clearly answers the goal.${closest}`,
     description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
     fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,

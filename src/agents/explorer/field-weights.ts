@@ -1,0 +1,56 @@
+/** Where a word of a section stands: in its own heading, in the title and the headings above, in links to its page, in its text. */
+type FieldName = "name" | "path" | "links" | "body";
+
+/**
+ * How much a word counts by where it stands, and how much of that is lost in a field that is longer than usual (BM25F). The usual number of
+ * words is fixed, so that a section is worth the same whatever else the docs contain.
+ */
+const fields: Record<FieldName, { weight: number; dilution: number; usualLength: number }> = {
+  name: { weight: 4, dilution: 0.6, usualLength: 4 },
+  path: { weight: 2, dilution: 0.5, usualLength: 8 },
+  links: { weight: 1.5, dilution: 0.7, usualLength: 8 },
+  body: { weight: 1, dilution: 0.4, usualLength: 150 },
+};
+const fieldNames = Object.keys(fields) as FieldName[];
+/** The weighted count of a word from which further ones add little. */
+const saturation = 1.5;
+/** Weight of a synonym relative to the word itself. */
+const synonymWeight = 0.6;
+
+/** How often each term of the goal occurs in a field, in the order of the terms, and the number of words of the field. */
+export type FieldHits = { counts: number[]; length: number };
+export type Hits = Record<FieldName, FieldHits>;
+
+/** Bits of the terms for which a word form stands: as the word itself or as a synonym. */
+type TermsOfForm = ReadonlyMap<string, number>;
+
+/** Counts the terms in the word forms of a field. */
+export function toHits(forms: string[], terms: number, termsOfForm: TermsOfForm, exactTerms: TermsOfForm): FieldHits {
+  const counts: number[] = new Array(terms).fill(0);
+  for (const form of forms) {
+    const set = termsOfForm.get(form);
+    if (set === undefined) continue;
+    const exact = exactTerms.get(form) ?? 0;
+    for (let term = 0; term < terms; term++)
+      if (set & (1 << term)) counts[term]! += exact & (1 << term) ? 1 : synonymWeight;
+  }
+  return { counts, length: forms.length };
+}
+
+/** How much a section is about the goal, 0 to 1: each term by its weight, and by how often and where it occurs. */
+export function strengthOf(hits: Hits, weights: number[]): number {
+  let sum = 0;
+  let total = 0;
+  for (const [term, weight] of weights.entries()) {
+    let frequency = 0;
+    for (const name of fieldNames) {
+      const { counts, length } = hits[name];
+      if (counts[term] === 0) continue;
+      const { weight: fieldWeight, dilution, usualLength } = fields[name];
+      frequency += (fieldWeight * counts[term]!) / (1 - dilution + (dilution * length) / usualLength);
+    }
+    sum += (weight * frequency) / (saturation + frequency);
+    total += weight;
+  }
+  return total === 0 ? 0 : sum / total;
+}

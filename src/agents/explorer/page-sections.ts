@@ -1,0 +1,147 @@
+import { blankMenus } from "../page.ts";
+import type { ReadPage } from "./session.ts";
+
+/**
+ * What a section is, by its structure. Only prose answers a goal: `index` has nothing but links to other places, `source` is a listing of
+ * code, `changes` an entry of a changelog.
+ */
+export type SectionKind = "prose" | "index" | "source" | "changes";
+
+/** A part of a page under one heading, limited in length. */
+export type Section = {
+  url: string;
+  heading: string;
+  /** Title of the page and headings above, as shown to people. */
+  path: string[];
+  line: number;
+  text: string;
+  hasSample: boolean;
+  kind: SectionKind;
+};
+
+/** Maximum length of a section in characters; longer ones are split at blank lines. */
+const maxSectionChars = 3000;
+/** A sample this many lines below a part of a section still belongs to it. */
+const sampleLines = 20;
+/** A line of which links are this share is an entry of a list or a menu. */
+const minLinkShare = 0.8;
+/** Share of a page that one block of code is, and its number of lines, from which the page is a listing. */
+const source = { minShare: 0.8, minLines: 60 };
+/** Headings that are versions or dates make a page a changelog from this number on. */
+const minReleases = 3;
+
+/** Headings of sections for other readers, without samples to copy. */
+export const synopsisHeading = /^(\d+\.)*\s*synopsis$/i;
+
+/** The heading above a sample; "" above the first heading. */
+export const headingAbove = ({ headings }: ReadPage, { line }: { line: number }): string =>
+  headings.findLast((heading) => heading.line <= line)?.text ?? "";
+
+const letters = (text: string): number => text.replace(/[^\p{L}\p{N}]/gu, "").length;
+
+/**
+ * What Markdown says itself: without the URLs of its links, and without lines that are links to other places. Their words describe those
+ * places.
+ */
+export function ownText(markdown: string): string {
+  const lines = markdown.split("\n").map((line) => {
+    if (!line.includes("](")) return line;
+    const linkTexts = [...line.matchAll(/\[([^\]]*)\]\([^()\s]*(?: "[^"]*")?\)/g)].map((match) => match[1]!);
+    const text = line.replace(/\]\([^()\s]*(?: "[^"]*")?\)/g, "]");
+    return letters(linkTexts.join("")) >= minLinkShare * letters(text) ? "" : text;
+  });
+  return lines.join("\n");
+}
+
+/** Whether a section says nothing itself. */
+function isIndex(text: string): boolean {
+  if (!text.includes("](")) return false;
+  const body = text.replace(/^#.*$/gm, "");
+  return letters(ownText(body)) <= (1 - minLinkShare) * letters(body.replace(/\]\([^()\s]*\)/g, "]"));
+}
+
+/**
+ * Splits a page at its headings. A section has a sample if it contains one, or if one follows under the same heading.
+ */
+export function toSections(page: ReadPage): Section[] {
+  const lines = blankMenus(page.markdown).split("\n");
+  const headings = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
+  const isSource = isListing(page);
+  const isChangelog = headings.filter(({ text }) => isRelease(text)).length >= minReleases;
+  const sections: Section[] = [];
+  const ancestors: { level: number; text: string }[] = [];
+  for (const [position, heading] of headings.entries()) {
+    const end = headings[position + 1]?.line ?? lines.length + 1;
+    while (ancestors.length > 0 && ancestors.at(-1)!.level >= heading.level) ancestors.pop();
+    ancestors.push(heading);
+    const path = ancestors.map(({ text }) => text);
+    const isChange = path.some((part) => (isChangelog ? isRelease(part) : isDate(part)));
+    for (const { start, text } of partsOf(lines, heading.line, end))
+      sections.push({
+        url: page.url,
+        heading: heading.text,
+        path: path.filter((part, depth) => part && part !== path[depth - 1]),
+        line: start,
+        text,
+        hasSample: hasSample(page, heading.text, start, Math.min(end, start + text.split("\n").length + sampleLines)),
+        kind: isSource ? "source" : isChange ? "changes" : isIndex(text) ? "index" : "prose",
+      });
+  }
+  // What stands above the entries of a changelog belongs to it.
+  const isMostlyChanges = sections.filter(({ kind }) => kind === "changes").length >= sections.length / 2;
+  return isMostlyChanges ? sections.map((section) => ({ ...section, kind: "changes" })) : sections;
+}
+
+/** The lines from `from` to before `end`, in parts of limited length. */
+function partsOf(lines: string[], from: number, end: number): { start: number; text: string }[] {
+  const parts: { start: number; text: string }[] = [];
+  for (let start = from; start < end; ) {
+    let next = start;
+    let size = 0;
+    while (next < end && (size < maxSectionChars || lines[next - 1]!.trim() !== "") && size < 2 * maxSectionChars)
+      size += lines[next++ - 1]!.length + 1;
+    const text = lines.slice(start - 1, next - 1).join("\n");
+    if (text.trim() !== "") parts.push({ start, text });
+    start = next;
+  }
+  return parts;
+}
+
+const hasSample = ({ samples }: ReadPage, heading: string, start: number, end: number): boolean =>
+  !synopsisHeading.test(heading) &&
+  samples.some(({ line, code }) => line >= start && line < end && code.trim().length > 2);
+
+/** A page that is one block of code, such as the source of a class. A manual in one plain block has no code language. */
+function isListing({ markdown, samples }: ReadPage): boolean {
+  const longest = samples.reduce(
+    (best, sample) => (sample.code.length > (best?.code.length ?? 0) ? sample : best),
+    samples[0],
+  );
+  if (longest === undefined) return false;
+  const isCode = longest.language !== null || isNumbered(longest.code);
+  return (
+    isCode &&
+    longest.code.length >= source.minShare * markdown.length &&
+    longest.code.split("\n").length >= source.minLines
+  );
+}
+
+/** Whether the lines of a text count up. */
+function isNumbered(text: string): boolean {
+  const numbers = text.split("\n").flatMap((line) => /^\s*(\d+)/.exec(line)?.[1] ?? []);
+  return numbers.length >= source.minLines && numbers.every((number, at) => Number(number) === Number(numbers[0]) + at);
+}
+
+const version = /\bv?\d+(\.\d+){1,3}([-.]?(a|b|rc|alpha|beta|dev|post)\.?\d*)?\b/i;
+const months = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec";
+const date = new RegExp(
+  `\\b\\d{4}-\\d{2}-\\d{2}\\b|\\b(${months})[a-z]*\\.? \\d{1,2}(, |\\w{0,2} )\\d{4}\\b|\\b\\d{1,2} (${months})[a-z]*\\.? \\d{4}\\b`,
+  "i",
+);
+
+const wordsIn = (text: string): number => text.match(/\p{L}{2,}/gu)?.length ?? 0;
+/** A heading that is a date. */
+const isDate = (heading: string): boolean => date.test(heading) && wordsIn(heading.replace(date, "")) <= 2;
+/** A heading that names a release: a version or a date, with a word or two. */
+const isRelease = (heading: string): boolean =>
+  isDate(heading) || (version.test(heading) && wordsIn(heading.replace(version, "").replace(date, "")) <= 2);
