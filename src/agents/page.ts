@@ -57,9 +57,6 @@ const minMainChars = 200;
 /** Markdown without samples that is shorter than this may be an error page, in characters. */
 const maxThinMarkdown = 600;
 
-const minMenuLinks = 3;
-const maxMenuLine = 5000;
-
 let isInitialized = false;
 
 /** HTML as Markdown with absolute links. If the conversion fails, returns the plain text. */
@@ -96,29 +93,6 @@ function firstLongEnough(attempts: (() => string)[], minChars: number): string {
   }
   return texts.find((text) => text !== "") ?? "";
 }
-
-/**
- * Markdown in which the lines of menus are blank: at least three lines in a row, or one with at least three links, that
- * contain nothing but links. They name other pages, so they aren't text of the section in which they stand.
- */
-export function blankMenus(markdown: string): string {
-  const lines = markdown.split("\n");
-  const linksIn = lines.map((line) => (isLinksOnly(line) ? line.split("](").length - 1 : 0));
-  for (let start = 0; start < lines.length; start++) {
-    if (linksIn[start] === 0) continue;
-    let end = start;
-    let links = 0;
-    while (end < lines.length && (linksIn[end]! > 0 || lines[end]!.trim() === "")) links += linksIn[end++]!;
-    if (links >= minMenuLinks) lines.fill("", start, end);
-    start = end;
-  }
-  return lines.join("\n");
-}
-
-const isLinksOnly = (line: string): boolean =>
-  line.length < maxMenuLine &&
-  line.includes("](") &&
-  !/[\p{L}\p{N}]/u.test(line.replace(/!?\[[^\]]*\]\([^)]*\)|^\s*\d+[.)]/g, ""));
 
 /** Reads a page from a response body. Never throws: unreadable content yields an empty page. */
 export function readPage(url: string, contentType: string | null, text: string): Page {

@@ -5,8 +5,8 @@ import { bestOfPages, type Match, rankSections, rarityOf, type SectionIndex } fr
 
 /** Minimum share of the goal for a section to be reported. */
 export const minReportedShare = 0.4;
-/** Merit from which a section is likely to answer the goal, and the share of the goal that it contains at least. */
-const minOfLikely = { merit: 1.2, share: 0.7 };
+/** Merit from which a section is likely to answer the goal, and the shares of the goal that it contains and that its headings name at least. */
+const minOfLikely = { merit: 1.2, inText: 0.7, inHeadings: 0.1 };
 /** Sections with this much less merit than the best are about as likely to be the answer. */
 const closeMerit = 0.1;
 /** Minimum shares of a part of the goal that the answer to it must contain in its text and name in its headings. */
@@ -40,8 +40,11 @@ export function findAnswer(index: SectionIndex, { goalParts }: { goalParts: Term
   return { state: "likely", sections: parts, nearest: [...parts, ...others], close: parts.length, all };
 }
 
-const isLikely = ({ merit, share, section }: Match): boolean =>
-  merit >= minOfLikely.merit && share >= minOfLikely.share && section.kind === "prose";
+const isLikely = ({ merit, share, headingShare, section }: Match): boolean =>
+  merit >= minOfLikely.merit &&
+  share >= minOfLikely.inText &&
+  headingShare >= minOfLikely.inHeadings &&
+  section.kind === "prose";
 
 /**
  * Sections of several pages that together answer a goal of several parts: each part has one that contains and names it.

@@ -1,4 +1,3 @@
-import { blankMenus } from "../page.ts";
 import type { ReadPage } from "./session.ts";
 
 /**
@@ -64,7 +63,7 @@ function isIndex(text: string): boolean {
  * Splits a page at its headings. A section has a sample if it contains one, or if one follows under the same heading.
  */
 export function toSections(page: ReadPage): Section[] {
-  const lines = blankMenus(page.markdown).split("\n");
+  const lines = page.markdown.split("\n");
   const headings = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
   const isSource = isListing(page);
   const isChangelog = headings.filter(({ text }) => isRelease(text)).length >= minReleases;

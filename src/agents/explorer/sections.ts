@@ -40,10 +40,10 @@ const synonymWeight = 0.85;
 /** A term in the titles of this share of the pages, of at least three, is the product's name. */
 const productName = { minTitleShare: 0.7, minPages: 3, weight: 0.3 };
 /**
- * Weight for the score of a word that has synonyms, like most verbs. Weights for the score ignore rarity, so that docs never score better
- * because words were removed from other pages.
+ * Weights for the score: of a word that the docs never contain, and of one that has synonyms, like most verbs. They ignore rarity, so that
+ * docs never score better because words were removed from other pages.
  */
-const weightWithSynonyms = 0.6;
+const weightWithoutRarity = { unseen: 1.5, withSynonyms: 0.6 };
 /** Further texts of links to one page add little. */
 const maxLinkTexts = 20;
 /** What a section gains, next to its strength: by its best passage, its headings and a sample, and what it loses if it isn't prose. */
@@ -222,7 +222,9 @@ const rarityOfSeen = (term: Term, index: SectionIndex): number =>
   Math.log(1 + (index.pageCount + 1) / (index.pagesByTerm.get(term.stem)! + 1)) * nameFactor(term, index);
 
 const weightWithoutRarityOf = (term: Term, index: SectionIndex): number =>
-  (term.alternatives.size > 0 ? weightWithSynonyms : 1) * nameFactor(term, index);
+  (index.pagesByTerm.get(term.stem) ? 1 : weightWithoutRarity.unseen) *
+  (term.alternatives.size > 0 ? weightWithoutRarity.withSynonyms : 1) *
+  nameFactor(term, index);
 
 const nameFactor = ({ stem }: Term, { pageCount, titlesByTerm }: SectionIndex): number =>
   pageCount >= productName.minPages && titlesByTerm.get(stem)! >= productName.minTitleShare * pageCount
