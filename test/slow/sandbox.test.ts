@@ -346,7 +346,7 @@ for i in range(40):
       await sandboxed.stdout.getReader().read();
       await mounted[Symbol.asyncDispose]();
       sandboxed.kill();
-      expect(await sandboxed.ended).toEqual({ exitCode: 137, limit: null });
+      expect(await sandboxed.ended).toEqual({ exitCode: 137, limit: null, hasRun: false });
     });
 
     test("files stay on disk if there is not enough memory", async () => {
@@ -442,7 +442,7 @@ describe("a sandboxed command", () => {
     const sandboxed = runSandboxed({ argv: shell(`setsid sleep ${mark} & echo up; wait`), signal: abort.signal });
     await sandboxed.stdout.getReader().read();
     end(sandboxed, abort);
-    expect(await sandboxed.ended).toEqual({ exitCode: 137, limit: null });
+    expect(await sandboxed.ended).toEqual({ exitCode: 137, limit: null, hasRun: false });
     await untilGone(mark);
   });
 

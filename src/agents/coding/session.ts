@@ -166,7 +166,14 @@ async function readUntilEnd(
   try {
     const result = await readOutput(preset.stream, agentProcess, task, reporter, record);
     if (result.isEnded) agentProcess.kill();
-    const { exitCode, limit } = await agentProcess.ended;
+    const { exitCode, limit, hasRun } = await agentProcess.ended;
+    const { lastAnswer, lastFailure } = record;
+    const hasStarted =
+      hasRun || result.isEnded || reporter.callCount > 0 || lastAnswer !== null || lastFailure !== null;
+    if (!hasStarted && !limit)
+      throw new AgentFailure("infrastructure", `${preset.name} could not be started: ${stderr.text().slice(-300)}`, {
+        retryable: true,
+      });
     if (limit) report(reporter, { type: "limit", ...limit });
     return { ...result, exitCode, limit, stderr: stderr.text() };
   } finally {

@@ -1,4 +1,4 @@
-import { runInfrastructureStep, type Workspace } from "../agent.ts";
+import { AgentFailure, runInfrastructureStep, type Workspace } from "../agent.ts";
 import type { LimitHit, SandboxLimits } from "./bounds.ts";
 import { runSandboxed, type SandboxRun } from "./sandbox.ts";
 
@@ -33,7 +33,7 @@ export type CommandEnd = {
   timedOut: boolean;
 };
 
-/** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries. */
+/** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries, and an AgentFailure if the sandbox could not start. */
 export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
   const start = () => runSandboxed({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });
   const sandboxed = await runInfrastructureStep("a command could not be started", start);
@@ -52,9 +52,13 @@ export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...
     } catch {
       // A command need not read.
     }
-    const { exitCode, limit } = await sandboxed.ended;
+    const { exitCode, limit, hasRun } = await sandboxed.ended;
     const [stdout = "", stderr = ""] = await outputs;
     run.signal.throwIfAborted();
+    if (!hasRun && !limit && !timedOut)
+      throw new AgentFailure("infrastructure", `a command could not be started: ${stderr.trim().slice(-300)}`, {
+        retryable: true,
+      });
     return { exitCode, stdout, stderr, limit, timedOut };
   } finally {
     clearTimeout(timer);

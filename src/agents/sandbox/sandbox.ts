@@ -1,4 +1,5 @@
-import { chownSync, closeSync, realpathSync, writeSync } from "node:fs";
+import { chownSync, closeSync, mkdtempSync, openSync, readSync, realpathSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import type { Workspace } from "../agent.ts";
@@ -54,7 +55,8 @@ export type SandboxRun = {
   program?: Program;
 };
 
-type SandboxEnd = { exitCode: number; limit: LimitHit | null };
+/** `hasRun`: whether the command ran to its end, so that the exit code is its own and not bubblewrap's. */
+export type SandboxEnd = { exitCode: number; limit: LimitHit | null; hasRun: boolean };
 
 export type SandboxProcess = {
   stdin: Subprocess<"pipe", "pipe", "pipe">["stdin"];
@@ -126,9 +128,11 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
   // then the files and the filter.
   const ownFiles = Object.entries(generatedFiles(hosts));
   const filter = seccompFilter();
+  const status = openUnnamedFile();
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits.memoryBytes),
     ...(filter ? ["--seccomp", String(4 + ownFiles.length)] : []),
+    ...["--json-status-fd", String(4 + ownFiles.length + (filter ? 1 : 0))],
     ...ownFiles.flatMap(([path], i) => ["--ro-bind-data", String(4 + i), path]),
     ...Object.entries({
       ...commonVariables(certificates !== undefined),
@@ -162,6 +166,7 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
         "pipe",
         ...ownFiles.map(() => "pipe" as const),
         ...(filter ? (["pipe"] as const) : []),
+        status,
       ],
     },
   );
@@ -174,6 +179,7 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
     for (const [i, text] of pipeContents.entries()) writeAll(child.stdio[3 + i], text);
   } catch (error) {
     child.kill("SIGKILL");
+    closeSync(status);
     throw error;
   } finally {
     // Only now are the options applied.
@@ -197,7 +203,7 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
     const { isFull } = await stopWatching();
     const limit = hit ?? cgroup?.hit() ?? (isFull ? workspaceLimitOf(limits) : null);
     await cgroup?.remove();
-    return { exitCode, limit };
+    return { exitCode, limit, hasRun: readAndClose(status).includes('"exit-code"') };
   });
   return {
     stdin: child.stdin,
@@ -265,6 +271,21 @@ export const compiledProgram = (path: string): Program => ({
   binds: [{ from: realpathSync(path), to: "/run/evald/evald" }],
   argv: ["/run/evald/evald"],
 });
+
+/** A file without a name, for what bubblewrap reports: the exit code of the command, if it ran. */
+function openUnnamedFile(): number {
+  const folder = mkdtempSync(join(tmpdir(), "evald-status-"));
+  const file = openSync(join(folder, "status"), "w+", 0o600);
+  rmSync(folder, { recursive: true });
+  return file;
+}
+
+function readAndClose(file: number): string {
+  const bytes = Buffer.alloc(4096);
+  const length = readSync(file, bytes, 0, bytes.length, 0);
+  closeSync(file);
+  return bytes.toString("utf8", 0, length);
+}
 
 /** Writes everything to a pipe; throws if it doesn't fit. */
 function writeAll(pipe: unknown, content: string | Uint8Array): void {
