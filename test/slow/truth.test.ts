@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { measureClean, measureKinds } from "../truth/foreign/measure.ts";
+import { rounds } from "../truth/foreign/rounds.ts";
 import { measureGains } from "../truth/gains.ts";
 import { goalFiles, judgeFindings, listUnproven, locate, readGoals } from "../truth/goals.ts";
 import { measureRecall } from "../truth/truth.ts";
@@ -37,3 +39,13 @@ test("recommended fixes bring the gain that they promise", async () => {
   expect(gains.length).toBeGreaterThanOrEqual(9);
   expect(gains.filter(({ kept }) => !kept).length).toBeLessThanOrEqual(1);
 }, 300_000);
+
+const foreignKinds = ["dead_link", "redirect_loop", "wall_401", "api_path", "bracket_python", "robots_block"];
+
+for (const round of rounds)
+  test(`on foreign sites, promised kinds are found and clean sites have no findings (${round.name} round)`, async () => {
+    const outcomes = await measureKinds(round, foreignKinds, 1);
+    expect(outcomes.filter(({ found }) => !found)).toEqual([]);
+    expect(outcomes.length).toBe(foreignKinds.length);
+    expect(await measureClean(round, [1, 3])).toEqual([]);
+  }, 300_000);

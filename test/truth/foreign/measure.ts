@@ -20,13 +20,14 @@ type Tally = {
   fell: number;
   date: string;
 };
-/** Recall by kind of defect, and findings of medium severity or more on clean sites. */
-type Measurements = {
-  clean: { sites: number; findings: number; date: string } | null;
-  kinds: Record<string, Tally>;
-};
+/** Findings are those of medium severity or more. */
+type Clean = { sites: number; findings: number; date: string };
+/** Recall by kind of defect, and findings on clean sites: over all rounds, and of each round. */
+type Figures = { clean: Clean | null; kinds: Record<string, Tally> };
+type Measurements = Figures & { rounds: Record<string, Figures> };
 
 const measurementsFile = new URL("../measurements.json", import.meta.url).pathname;
+const counts = ["planted", "found", "named", "line", "lines", "firstFix", "fell"] as const;
 const today = () => new Date().toISOString().slice(0, 10);
 
 /** Plants `per` defects of each kind, each on a site of its own. */
@@ -82,7 +83,7 @@ function shareOf(part: number, of: number): string {
 }
 
 function printTable(kinds: Record<string, Tally>): void {
-  const sum = (tallies: Tally[], key: "planted" | "found" | "named" | "line" | "lines" | "firstFix" | "fell") =>
+  const sum = (tallies: Tally[], key: (typeof counts)[number]) =>
     tallies.reduce((total, tally) => total + tally[key], 0);
   const row = (name: string, tallies: Tally[]) => {
     const [planted, found] = [sum(tallies, "planted"), sum(tallies, "found")];
@@ -116,10 +117,38 @@ function rangeOf(text: string): number[] {
   return Array.from({ length: to - from + 1 }, (_, at) => from + at);
 }
 
+/** Adds the figures of a round to the file, and prints its table. Kinds that were not measured keep their figures. */
+async function store(round: string, measured: Figures): Promise<void> {
+  const file = Bun.file(measurementsFile);
+  const stored: Measurements["rounds"] = (await file.exists()) ? ((await file.json()) as Measurements).rounds : {};
+  const before = stored[round] ?? { clean: null, kinds: {} };
+  const merged: Record<string, Figures> = {
+    ...stored,
+    [round]: { clean: measured.clean ?? before.clean, kinds: { ...before.kinds, ...measured.kinds } },
+  };
+  await Bun.write(file, `${JSON.stringify({ ...totalOf(Object.values(merged)), rounds: merged }, null, 2)}\n`);
+}
+
+function totalOf(figures: Figures[]): Figures {
+  const clean = figures.flatMap((each) => each.clean ?? []);
+  const kinds: Record<string, Tally> = {};
+  for (const [kind, tally] of figures.flatMap((each) => Object.entries(each.kinds))) {
+    const other = kinds[kind] ?? { ...tally, planted: 0, found: 0, named: 0, line: 0, lines: 0, firstFix: 0, fell: 0 };
+    kinds[kind] = {
+      ...Object.fromEntries(counts.map((key) => [key, other[key] + tally[key]])),
+      promised: other.promised || tally.promised,
+      date: [other.date, tally.date].sort()[0]!,
+    } as Tally;
+  }
+  const sum = (key: "sites" | "findings") => clean.reduce((total, each) => total + each[key], 0);
+  const date = clean.map((each) => each.date).sort()[0];
+  return { clean: date ? { sites: sum("sites"), findings: sum("findings"), date } : null, kinds };
+}
+
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      kind: { type: "string" },
+      kind: { type: "string", default: "" },
       per: { type: "string", default: "3" },
       seeds: { type: "string", default: "0..15" },
       round: { type: "string" },
@@ -127,46 +156,27 @@ async function main(): Promise<void> {
       "dry-run": { type: "boolean", default: false },
     },
   });
-  const chosen = rounds.filter(({ name }) => name === (values.round ?? name));
-  const wanted = new RegExp(values.kind ?? "");
+  const wanted = new RegExp(values.kind);
   const what = values.what.split(",");
-  const stored: Measurements = (await Bun.file(measurementsFile).exists())
-    ? await Bun.file(measurementsFile).json()
-    : { clean: null, kinds: {} };
-  if (what.includes("recall")) {
-    const outcomes: Outcome[] = [];
-    for (const round of chosen)
-      outcomes.push(
-        ...(await measureKinds(
-          round,
-          Object.keys(round.defects).filter((each) => wanted.test(each)),
-          Number(values.per),
-        )),
-      );
-    const isPromised = (kind: string) => rounds.some(({ defects }) => defects[kind]?.promised);
-    const kinds = Object.fromEntries(
-      Map.groupBy(outcomes, ({ kind }) => kind)
-        .entries()
-        .map(([kind, all]) => [kind, tallyOf(all, isPromised(kind))]),
-    );
-    printTable(kinds);
-    stored.kinds = { ...stored.kinds, ...kinds };
-  }
-  if (what.includes("clean")) {
-    const sites = rangeOf(values.seeds);
-    const findings: string[] = [];
-    for (const round of chosen) findings.push(...(await measureClean(round, sites)));
-    for (const finding of findings) console.log(finding);
-    stored.clean = { sites: sites.length * chosen.length, findings: findings.length, date: today() };
-    console.log(`${findings.length} findings of medium severity or more on ${stored.clean.sites} clean sites`);
-  }
-  for (const round of chosen) {
-    if (what.includes("doses")) await measureDoses(round, rangeOf(values.seeds));
+  const seeds = rangeOf(values.seeds);
+  for (const round of rounds.filter(({ name }) => name === (values.round ?? name))) {
+    const kinds = Object.keys(round.defects).filter((each) => wanted.test(each));
+    const figures: Figures = { clean: null, kinds: {} };
+    if (what.includes("recall")) {
+      const outcomes = Map.groupBy(await measureKinds(round, kinds, Number(values.per)), ({ kind }) => kind);
+      for (const [kind, all] of outcomes) figures.kinds[kind] = tallyOf(all, round.defects[kind]!.promised);
+      printTable(figures.kinds);
+    }
+    if (what.includes("clean")) {
+      const findings = await measureClean(round, seeds);
+      for (const finding of findings) console.log(finding);
+      console.log(`${findings.length} findings of medium severity or more on ${seeds.length} clean sites`);
+      figures.clean = { sites: seeds.length, findings: findings.length, date: today() };
+    }
+    if (!values["dry-run"]) await store(round.name, figures);
+    if (what.includes("doses")) await measureDoses(round, seeds);
     if (what.includes("gains")) await measureForeignGains(round, wanted);
   }
-  // Part of the rounds is no figure of the whole.
-  if (chosen.length === rounds.length && !values["dry-run"])
-    await Bun.write(measurementsFile, `${JSON.stringify(stored, null, 2)}\n`);
 }
 
 if (import.meta.main) await main();

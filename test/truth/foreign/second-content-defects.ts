@@ -51,7 +51,7 @@ const readers: Record<string, (code: string, name: string) => string> = {
   ts: (code, name) => `${code}\n\napi.seal(process.env.${name}!);`,
   python: (code, name) => code.replace("        print(", `        api.seal(os.environ.get("${name}"))\n        print(`),
   php: (code, name) => code.replace("\n\nforeach", `\n$api->seal($_SERVER['${name}']);\n\nforeach`),
-  ruby: (code, name) => code.replace("\n\n", `\napi.seal(ENV.fetch("${name}"))\n\n`),
+  ruby: (code, name) => code.replace(/\n\n(?=\w+\.changes)/, `\napi.seal(ENV.fetch("${name}"))\n\n`),
   rust: (code, name) => code.replace("    println!", `    api.seal(&std::env::var("${name}")?);\n    println!`),
   go: (code, name) => code.replace("\tdefer", `\tapi.Seal(os.Getenv("${name}"))\n\tdefer`),
   csharp: (code, name) =>
@@ -73,11 +73,15 @@ const missingSecret = (products: string[]): Defect => ({
 /** Kinds of defects of what pages say. */
 export const secondContentDefects: Record<string, Defect> = {
   api_method: contradicting(
-    (code) =>
-      code.replace(/--request \w+|method: "\w+"|requests\.\w+\(/, (all) =>
-        all.startsWith("--") ? "--request DELETE" : all.startsWith("m") ? 'method: "DELETE"' : "requests.delete(",
-      ),
-    /DELETE/i,
+    (code) => {
+      // A PATCH is of the item itself, which can be deleted as well.
+      const method = /patch/i.test(code) ? "POST" : "DELETE";
+      return code
+        .replace(/--request \w+/, `--request ${method}`)
+        .replace(/method: "\w+"/, `method: "${method}"`)
+        .replace(/requests\.\w+\(/, `requests.${method.toLowerCase()}(`);
+    },
+    /DELETE|POST/i,
     "api/v3",
   ),
   api_path: contradicting((code) => code.replace(/(\/api\/v3\/[\w-]+)\//, "$1/items/"), /path|items/i, "/items/"),
