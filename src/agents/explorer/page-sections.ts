@@ -2,9 +2,9 @@ import type { ReadPage } from "./session.ts";
 
 /**
  * What a section is, by its structure. Only prose answers a goal: `index` has nothing but links to other places, `source` is a listing of
- * code, `changes` an entry of a changelog.
+ * code, `changes` an entry of a changelog. `translation`: of a page in another language than the start page.
  */
-export type SectionKind = "prose" | "index" | "source" | "changes";
+export type SectionKind = "prose" | "index" | "source" | "changes" | "translation";
 
 /** A part of a page under one heading, limited in length. */
 export type Section = {

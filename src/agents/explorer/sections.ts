@@ -1,7 +1,7 @@
 import { pageKey } from "../../net/page-key.ts";
 import { type FieldHits, type Hits, strengthOf, toHits } from "./field-weights.ts";
 import { type Term, toStems } from "./goal.ts";
-import { ownText, type Section, toSections } from "./page-sections.ts";
+import { ownText, type Section, type SectionKind, toSections } from "./page-sections.ts";
 import type { ReadPage } from "./session.ts";
 
 /**
@@ -46,8 +46,10 @@ const productName = { minTitleShare: 0.7, minPages: 3, weight: 0.3 };
 const weightWithoutRarity = { unseen: 1.5, withSynonyms: 0.6 };
 /** Further texts of links to one page add little. */
 const maxLinkTexts = 20;
-/** What a section gains, next to its strength: by its best passage, its headings and a sample, and what it loses if it isn't prose. */
-const meritWeight = { share: 0.5, headings: 0.25, sample: 0.1, notProse: -0.6 };
+/** What a section gains, next to its strength: by its best passage, its headings and a sample. */
+const meritWeight = { share: 0.5, headings: 0.25, sample: 0.1 };
+/** What it loses by its kind: it is named only if nothing else is near. */
+const lostMerit: Record<SectionKind, number> = { prose: 0, index: 0.6, source: 0.6, changes: 0.6, translation: 1 };
 
 /** A set of the goal's terms: one bit each, in their order. */
 type TermSet = number;
@@ -113,15 +115,14 @@ export function createSectionIndex(terms: Term[]): SectionIndex {
 /** The language of a tag such as `pt-br`. */
 const baseOf = (language: string): string => language.split(/[-_]/)[0]!;
 
-/**
- * Adds the sections of a page and the texts of its links. Returns them, those with the largest share of the goal first. A page in another
- * language than the first one answers nobody who starts there: it has no sections.
- */
+/** Adds the sections of a page and the texts of its links. Returns them, those with the largest share of the goal first. */
 export function addPage(index: SectionIndex, page: ReadPage): Match[] {
   const { language } = page;
   index.language ??= language;
-  if (language !== null && index.language !== null && baseOf(language) !== baseOf(index.language)) return [];
-  const sections = toSections(page).map((section) => indexSection(section, index));
+  const isTranslation = language !== null && index.language !== null && baseOf(language) !== baseOf(index.language);
+  const sections = toSections(page)
+    .map((section): Section => (isTranslation ? { ...section, kind: "translation" } : section))
+    .map((section) => indexSection(section, index));
   index.sections.push(...sections);
   index.keysOfPage.set(page.url, [...new Set([page.url, ...page.addresses].map(pageKey))]);
   addLinkTexts(index, page.links);
@@ -274,8 +275,8 @@ const meritOf = ({ hasSample, kind }: Section, strength: number, share: number, 
   strength +
   meritWeight.share * share +
   meritWeight.headings * headingShare +
-  (hasSample ? meritWeight.sample : 0) +
-  (kind === "prose" ? 0 : meritWeight.notProse);
+  (hasSample ? meritWeight.sample : 0) -
+  lostMerit[kind];
 
 /** What each term of the goal contributes to a share, and what all of them contribute without synonyms. */
 type Weights = { perTerm: number[]; total: number };
