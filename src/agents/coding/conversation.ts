@@ -1,4 +1,5 @@
 import { type Fields, list, object, text, textOf } from "../fields.ts";
+import type { Format } from "../gateway/wire.ts";
 
 /** A tool call of the model. `id` is empty if the protocol has none. */
 export type ModelCall = { id: string; name: string; input: Fields };
@@ -9,6 +10,7 @@ export type ModelResult = { id: string; name: string | null; output: string };
 export type ModelAnswer = { text: string; calls: ModelCall[] };
 
 type Reader = {
+  format: Format;
   /** All tool results in a request, oldest first. */
   resultsOf(body: Fields): ModelResult[];
   /** Reads an event of a stream, or a complete answer. */
@@ -19,6 +21,7 @@ type Reader = {
 type PartialAnswer = { text: string; calls: { id: string; name: string; input: string }[] };
 
 const chat: Reader = {
+  format: "chat",
   resultsOf: (body) =>
     list(body.messages)
       .map(object)
@@ -41,6 +44,7 @@ const chat: Reader = {
 };
 
 const responses: Reader = {
+  format: "responses",
   resultsOf: (body) =>
     list(body.input)
       .map(object)
@@ -57,6 +61,7 @@ const responses: Reader = {
 };
 
 const messages: Reader = {
+  format: "messages",
   resultsOf: (body) =>
     list(body.messages)
       .flatMap((each) => list(object(each).content))
@@ -82,6 +87,7 @@ function addBlock(block: Fields, answer: PartialAnswer): void {
 }
 
 const gemini: Reader = {
+  format: "gemini",
   resultsOf: (body) =>
     list(body.contents)
       .flatMap((each) => list(object(each).parts))

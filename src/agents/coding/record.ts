@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { viaSocket } from "../../net/upstream.ts";
 import { type Fields, list, object, parseObject, text } from "../fields.ts";
+import { createMeter, type ResponseSummary } from "../gateway/wire.ts";
 import { makeSocketFolder } from "../sockets.ts";
 import { createAnswerReader, findReader, type ModelAnswer, type ModelCall, type ModelResult } from "./conversation.ts";
 
@@ -15,6 +16,8 @@ export type ModelRecord = {
   callsWithoutId: number;
   /** The last answer of the model, if it calls no tool. */
   lastAnswer: string | null;
+  /** The answers of the main conversation so far, with what the provider reported at their ends. */
+  answers: { summary: ResponseSummary; isStream: boolean; hasEnded: boolean }[];
   /** Why the last model call failed; null if it succeeded. */
   lastFailure: { status: number; message: string } | null;
   isOverBudget: boolean;
@@ -50,6 +53,7 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     pending: new Map(),
     callsWithoutId: 0,
     lastAnswer: null,
+    answers: [],
     lastFailure: null,
     isOverBudget: false,
     nextRequest: Promise.withResolvers(),
@@ -90,15 +94,33 @@ async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, 
   }
   record.lastFailure = null;
   if (!isMainConversation || !body) return response;
-  const answer = createAnswerReader(reader, /^text\/event-stream/i.test(response.headers.get("content-type") ?? ""));
+  const isStream = /^text\/event-stream/i.test(response.headers.get("content-type") ?? "");
+  const answer = createAnswerReader(reader, isStream);
+  const meter = createMeter(reader.format, isStream);
+  const summary = { summary: meter.summary, isStream, hasEnded: false };
+  record.answers.push(summary);
   const copyToAnswer = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, out) {
       answer.push(chunk);
+      meter.push(chunk);
       out.enqueue(chunk);
     },
-    flush: () => addAnswer(record, answer.end()),
+    flush() {
+      meter.end();
+      summary.hasEnded = true;
+      addAnswer(record, answer.end());
+    },
   });
   return new Response(body.pipeThrough(copyToAnswer), { status, headers: response.headers });
+}
+
+/**
+ * Whether the last answer was cut or broken by the provider. Providers that mark the end of no answer are believed.
+ */
+export function wasCut({ answers }: Pick<ModelRecord, "answers">): boolean {
+  const last = answers.at(-1);
+  if (last === undefined || last.summary.isComplete || !(last.isStream || last.hasEnded)) return false;
+  return answers.length === 1 || answers.some(({ summary }) => summary.isComplete);
 }
 
 function addResults(record: ModelRecord, modelResults: ModelResult[]): void {

@@ -11,7 +11,7 @@ import { createContextDetector } from "./context-detector.ts";
 import { argsAndEnvOf, mcpPrefixesOf, presetFilesOf } from "./mcp-servers.ts";
 import { fillAsText, isTried, type Preset, type TemplateValues } from "./preset.ts";
 import { findProgram, type InstalledProgram, programBinFolder } from "./program.ts";
-import { type ModelRecord, startRecord } from "./record.ts";
+import { type ModelRecord, startRecord, wasCut } from "./record.ts";
 import { report, reportModelCalls, reportUnreadable, type SessionReporter, startReporter } from "./session-reporter.ts";
 
 const home = "/workspace/.home";
@@ -204,6 +204,10 @@ function toEnding({ name }: Preset, result: ProgramResult, record: ModelRecord, 
     const reason = (lastFailure?.message ?? error.message).slice(0, 500);
     throw new AgentFailure(cause, `${name} stopped with an error: ${reason}`, { retryable });
   }
+  if ((isEnded || exitCode === 0) && wasCut(record))
+    throw new AgentFailure("infrastructure", `the last answer of the model of ${name} was cut or broken`, {
+      retryable: true,
+    });
   const answer = (text ?? "").trim() || record.lastAnswer;
   if (isEnded || exitCode === 0) {
     if (answer !== null) return { outcome: "not_judged", reason: answer.slice(0, 2000) };

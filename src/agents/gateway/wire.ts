@@ -2,7 +2,7 @@ import type { ModelProvider } from "../../config/model-settings.ts";
 import { type Fields, list, object } from "../fields.ts";
 
 /** OpenAI chat completions and responses, Anthropic messages, Gemini generateContent. */
-type Format = "chat" | "responses" | "messages" | "gemini";
+export type Format = "chat" | "responses" | "messages" | "gemini";
 
 /** A request to a model: its path below the base URL, and the model that it names (null: none). */
 export type ModelRequest = { format: Format; path: string; model: string | null; body: Record<string, unknown> };
@@ -150,6 +150,8 @@ export function createMeter(format: Format, isStream: boolean) {
   }
 
   return {
+    /** What was reported so far. */
+    summary,
     push(bytes: Uint8Array): void {
       if (buffer.length > maxBufferChars) return;
       const text = decoder.decode(bytes, { stream: true });
