@@ -53,9 +53,17 @@ const elements: Record<string, (state: State, element: Element) => void> = {
     );
   },
   pre: startBlock,
-  code({ open }, element) {
+  code(state, element) {
+    const language = languageOf(element, false);
+    // A block may hold the same sample in several languages, of which readers see one.
+    if (state.open && language !== null && state.open.code.trim() !== "") {
+      const { isWrong } = state.open;
+      endBlock(state);
+      state.open = { language, code: "", isWrong, isPlain: false };
+    }
+    const { open } = state;
     if (!open) return;
-    open.language ??= languageOf(element, false);
+    open.language ??= language;
     open.isWrong ||= wrongMark.test(element.getAttribute("class") ?? "");
     open.isPlain = false;
   },

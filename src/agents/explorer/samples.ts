@@ -42,6 +42,18 @@ const nonCodeMark =
 /** A removed line of a diff. In YAML, it is a list item. */
 const removedLine = /^-\s/m;
 
+/** Labels that say that a block isn't code. */
+const textLabel = /^(?:text|txt|plain|plaintext|output|none|nohighlight)$/;
+
+/** How many samples of each language can't be checked, because there is no parser for it. */
+function countUnparsable(samples: CodeSample[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { language } of samples)
+    if (language !== null && !familyOf.has(language) && !textLabel.test(language))
+      counts[language] = (counts[language] ?? 0) + 1;
+  return counts;
+}
+
 /** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading; null: it can't be judged. */
 export async function judgeSample({ language, code, isClosed: closed, isWrong }: CodeSample): Promise<ParseResult> {
   const family = language === null ? undefined : familyOf.get(language);
@@ -285,6 +297,15 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
         : null,
       quote: firstUnlabelled ? cut(firstUnlabelled.code.trim(), 200) : null,
     });
+  const notChecked = countUnparsable(samples);
+  const languages = Object.entries(notChecked).map(([language, count]) => `${count} in ${language}`);
+  if (languages.length > 0)
+    checks.push(
+      toCheck({
+        ...{ id: "sample-language-parsable", group: "sample", status: "skip", subject: page.url },
+        message: `Samples that are not checked, because there is no parser for their language: ${languages.join(", ")}`,
+      }),
+    );
   return {
     checks,
     broken: brokenCount,
@@ -294,6 +315,7 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
       labelled: labelledCount,
       parsed: parsedCount,
       broken: brokenCount,
+      notChecked,
     },
   };
 }
