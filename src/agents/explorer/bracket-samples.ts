@@ -38,7 +38,7 @@ export function judgeBrackets(language: BracketLanguage, code: string): ParseRes
   const source = `${tag}${code}\n`;
   const { text: wholeText, hasError } = codeOf(language, source);
   if (!hasError) return { broken: false };
-  const text = language === "cpp" ? withoutAlternatives(wholeText) : wholeText;
+  const text = language === "cpp" ? withoutDirectives(wholeText) : wholeText;
   const quote = unclosedQuote.exec(text)?.index;
   if (quote !== undefined)
     return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
@@ -58,9 +58,12 @@ export function judgeBrackets(language: BracketLanguage, code: string): ParseRes
     : { broken: true, message: `${text[unclosed]} is never closed`, line: lineAt(source, unclosed) };
 }
 
-/** Code of C without the alternatives of its conditions: only one of them is compiled. */
-const withoutAlternatives = (text: string) =>
-  text.replace(/^[ \t]*#[ \t]*el(?:se|if)[\s\S]*?(?=^[ \t]*#[ \t]*endif)/gm, (part) => part.replace(/[^\n]/g, " "));
+/** Code of C without directives, which need not be balanced, and with one alternative of each condition. */
+const withoutDirectives = (text: string) =>
+  [/^[ \t]*#[ \t]*el(?:se|if)[\s\S]*?(?=^[ \t]*#[ \t]*endif)/gm, /^[ \t]*#(?:.*\\\n)*.*/gm].reduce(
+    (code, pattern) => code.replace(pattern, (part) => part.replace(/[^\n]/g, " ")),
+    text,
+  );
 
 /** A sample with its strings and comments blanked, and whether the parser found an error in it. */
 function codeOf(language: BracketLanguage, source: string): { text: string; hasError: boolean } {

@@ -60,13 +60,13 @@ function packageNeeds(
     for (const imported of importsOf(sample)) {
       const { name, ecosystem } = imported;
       const isShared = others.some((other) => other.ecosystem === ecosystem && other.name === name);
-      const isOwn = isNameExact(imported) || products.some((product) => isRelated(name, product));
-      if (!isShared || !isOwn || needs.has(name)) continue;
+      const isCertain = products.some((product) => isRelated(name, product));
+      if (!isShared || !(isCertain || isNameExact(imported)) || needs.has(name)) continue;
       const isInstalled = all.some((installed) => provides(installed, imported));
       const alike = all.find((installed) => installed.ecosystem === ecosystem && isRelated(installed.name, name));
       const subject = `how to install “${name}”${!isInstalled && alike ? ` (they install “${alike.name}”)` : ""}`;
       const isExplained = isInstalled || pages.some((other) => namesInInstallation(other, name));
-      needs.set(name, { name, subject, line: sample.line, isExplained, isCertain: isNameExact(imported) });
+      needs.set(name, { name, subject, line: sample.line, isExplained, isCertain });
     }
   return [...needs.values()];
 }
