@@ -740,7 +740,7 @@ test("a goal covered by several sections lists each of them, the main one first"
 
 test("limits and uncovered goals are reported with their details", () => {
   const { frictions, keyFinding } = gradeSession(
-    rules(...startPage, goalAnswer({ fit: 1 / 3, unseen: ["retry"], budget: "pages" }), {
+    rules(...startPage, goalAnswer({ fit: 0.1, unseen: ["retry"], budget: "pages" }), {
       type: "limit",
       limit: "wall_clock",
       value: 60_000,
