@@ -1,7 +1,7 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { type EventOf, type Http, milestonesOf } from "../events.ts";
 import { hostsOf } from "../hosts.ts";
-import { parseJson, squash, valuesOf } from "./repetition.ts";
+import { parseJson, squash, tokensOf, valuesOf } from "./repetition.ts";
 
 /** A response with which the product says that it did what a request asked for. */
 export type ProductAnswer = {
@@ -22,15 +22,31 @@ const dryRun = /(?:dry[-_]?run|validate[-_]?only|what[-_]?if)["']?\s*[:=]\s*["']
 const dryRunFlag = /(?:^|[\s?&])-*(?:dry[-_]?run|validate[-_]?only|what[-_]?if)(?:[\s&]|$)/i;
 const apiDescription = /^[\s{]*["']?(?:openapi|swagger)["']?\s*:/;
 
+/** The element of XML and SOAP that says why something failed. */
+const faultElement =
+  /^\s*(?:<\?xml[^>]*>\s*)?(?:<(?:\w+:)?Envelope\b[\s\S]*?)?<(?:\w+:)?(?:error|errors|fault|exception)\b/i;
+
+/** A path, operation or field that deletes. */
+const deletion = /(?<![\p{L}\p{N}])(?:delete|remove|destroy|purge)(?!d|s\b)/iu;
+
 /** Whether a response says in its body that it failed, whatever its status is. */
 function saysFailure(text: string): boolean {
+  if (faultElement.test(text)) return true;
   const json = parseJson(text);
   if (json === null || typeof json !== "object") return false;
   const fields = new Map(Object.entries(json).map(([name, value]) => [squash(name), value]));
   const isFalse = ["ok", "success", "succeeded"].some((name) => fields.get(name) === false);
-  const hasError = ["error", "errors"].some((name) => isFilled(fields.get(name)));
+  const hasError = ["error", "errors", "fault", "exception"].some((name) => isFilled(fields.get(name)));
+  const hasErrorCode = ["code", "errcode", "errno", "status", "statuscode"].some(
+    (name) => Number(fields.get(name)) >= 400,
+  );
   const states = ["status", "state", "result"].map((name) => fields.get(name));
-  return isFalse || hasError || states.some((state) => typeof state === "string" && /^(error|fail)/i.test(state));
+  return (
+    isFalse ||
+    hasError ||
+    hasErrorCode ||
+    states.some((state) => typeof state === "string" && /^(error|fail)/i.test(state))
+  );
 }
 
 const isFilled = (value: unknown) =>
@@ -63,9 +79,16 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
     return isOpen ? `${http.body ?? ""}\n${output!.text}` : http.body;
   }
 
+  const inputOf = ({ id }: Http) => {
+    const call = id === null ? undefined : calls.get(id);
+    return call?.tool === "http_request" ? call.input : undefined;
+  };
+
   /** A page that nobody sent anything to shows what it shows everyone. */
   const isMerePage = (http: Http) =>
-    isRead(http) && /html/i.test(http.contentType ?? "") && (firstWrite === undefined || firstWrite > http.seq);
+    isRead(http) &&
+    /html|markdown/i.test(http.contentType ?? "") &&
+    (firstWrite === undefined || firstWrite > http.seq);
 
   const answers = requests.flatMap((http): ProductAnswer[] => {
     if (http.id === null || proofless.test(http.method) || !isSuccess(http) || !hosts.isKnownProduct(http)) return [];
@@ -75,18 +98,20 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
     if ([...asked, text].some((each) => dryRun.test(each)) || asked.some((each) => dryRunFlag.test(each))) return [];
     return [{ http, text, values: valuesOf(text) }];
   });
-  const deletions = requests.filter((http) => /^DELETE$/i.test(http.method) && isSuccess(http));
-  const standing = answers.filter(({ http, values }) => {
-    return !deletions.some(({ seq, url }) => seq > http.seq && values.has(lastSegmentOf(url)));
+  const deletions = requests.filter(isSuccess).flatMap((http): { seq: number; words: Set<string> }[] => {
+    const asked = [http.url, http.sent?.split("\n\n").slice(1).join("\n\n") ?? "", ...textsIn(inputOf(http))];
+    const isDeletion = /^DELETE$/i.test(http.method) || asked.some((text) => deletion.test(text));
+    return isDeletion ? [{ seq: http.seq, words: new Set(asked.flatMap(tokensOf).map(squash)) }] : [];
   });
+  const standing = answers.filter(
+    ({ http, values }) =>
+      !deletions.some(({ seq, words }) => seq > http.seq && [...values].some((value) => words.has(value))),
+  );
   return {
     byRequest: new Map(standing.map((answer) => [answer.http.seq, answer])),
     byCall: Map.groupBy(standing, ({ http }) => http.id),
   };
 }
-
-const lastSegmentOf = (url: string) =>
-  squash(decodeURIComponent(URL.parse(url)?.pathname.split("/").filter(Boolean).at(-1) ?? ""));
 
 function isSamePage(shown: unknown, requested: string): boolean {
   const [a, b] = [URL.parse(String(shown)), URL.parse(requested)];

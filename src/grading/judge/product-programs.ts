@@ -104,7 +104,11 @@ const isOfPackage = (program: string, name: string) =>
 function isProductProgram(machine: Machine, words: string[]): boolean {
   const operands = operandsOf(words);
   const [program = "", verb = ""] = operands;
-  if (machine.isTouched || machine.installers.has(program) || !isDocumented(machine, operands)) return false;
+  const isOwnFile = machine.written.some(
+    (path) => path === program || path.endsWith(`/${program.replace(/^.*\//, "")}`),
+  );
+  if (isOwnFile || machine.isTouched || machine.installers.has(program) || !isDocumented(machine, operands))
+    return false;
   return [...machine.packages].some((name) => isOfPackage(program, name) || withoutVersion(verb) === name);
 }
 

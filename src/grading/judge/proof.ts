@@ -88,31 +88,32 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
   const toStatement = ({ http, text, values }: ProductAnswer): Statement => ({ seq: http.seq, text, values });
   const answerStatements = [...answers.byRequest.values()].map(toStatement);
 
+  /** Whether the product's program deleted later what a source made. */
+  const isDeleted = ({ seq, values }: Pick<Statement, "seq" | "values">) =>
+    runs.some((run) => {
+      const named = new Set(run.operands.flatMap(tokensOf).map(squash));
+      return run.deletes && run.seq > seq && [...values].some((value) => named.has(value));
+    });
+
+  function proofBy(statement: Statement, quote: string, statements: Statement[]): string[] {
+    if (isDeleted(statement)) return [];
+    return newValues(quote, statement, statements)
+      .map(squash)
+      .filter((value) => statement.values.has(value));
+  }
+
   return (event, quote) => {
     const isResult = event.type === "tool_result";
-    if (isResult && !hasSucceeded(event)) return null;
-    if (
-      (!isResult || !provingTools.includes(event.tool)) &&
-      event.type !== "http" &&
-      !(isResult && programRuns.has(event.id))
-    )
-      return null;
-    const call = (event as Http).id;
-    if (call === null) return null;
+    if (event.type !== "http" && !(isResult && hasSucceeded(event))) return null;
+    const call = event.id;
+    if (call === null || (isResult && !provingTools.includes(event.tool) && !programRuns.has(call))) return null;
     const ownAnswers = isResult ? (answers.byCall.get(call) ?? []) : [answers.byRequest.get(event.seq) ?? []].flat();
     for (const answer of ownAnswers) {
-      const values = newValues(quote, toStatement(answer), answerStatements).filter((value) =>
-        answer.values.has(squash(value)),
-      );
-      if (values.length > 0) return { grade: "verified", call, values: values.map(squash) };
+      const values = proofBy(toStatement(answer), quote, answerStatements);
+      if (values.length > 0) return { grade: "verified", call, values };
     }
     const run = isResult ? runs.find((each) => each.call === call) : undefined;
-    if (!run) return null;
-    const values = newValues(quote, run, runs).filter((value) => run.values.has(squash(value)));
-    const isUndone = runs.some(({ seq, deletes, operands }) => {
-      const named = new Set(operands.flatMap(tokensOf).map(squash));
-      return deletes && seq > run.seq && [...run.values].some((value) => named.has(value));
-    });
-    return values.length === 0 || isUndone ? null : { grade: "observed", call, values: values.map(squash) };
+    const values = run ? proofBy(run, quote, runs) : [];
+    return values.length === 0 ? null : { grade: "observed", call, values };
   };
 }
