@@ -1,5 +1,7 @@
+import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { Friction } from "../../src/grading/grade.ts";
+import { fetchedFolder } from "./corpora.ts";
 import { type DefectKind, defectKinds, names, type Place, places, plant } from "./defects.ts";
 import { measureDegradation, printDegradation } from "./degrade.ts";
 import { generateSite } from "./docs-site.ts";
@@ -111,7 +113,9 @@ if (import.meta.main) {
     },
   });
   if (values.goals)
-    for (const name of [...goalFiles, ...fetchedGoalFiles].filter((each) => (values.only ?? each) === each))
+    for (const name of [...goalFiles, ...(existsSync(fetchedFolder) ? fetchedGoalFiles : [])].filter(
+      (each) => (values.only ?? each) === each,
+    ))
       printLocated(name, await locate(readGoals(name)), values.verbose && (name === "tuning" || name === "field"));
   else if (values.gates) printGates(Number(values.count));
   else if (values.gains) printGains(await measureGains(Number(values.seeds)));
