@@ -152,7 +152,7 @@ export const firstSiteDefects: Record<string, Defect> = {
     except: ["markdown"],
     plant(site) {
       for (const { path } of site.pages) site.head.set(path, '<meta name="robots" content="noindex,nofollow">');
-      return { path: "", categories: ["auth", "missing_docs", "other"], words: /noindex|robots/i };
+      return { path: "", categories: ["auth", "missing_docs", "other"], words: /noindex|robots|search engine/i };
     },
   },
   robots_block: {

@@ -189,7 +189,11 @@ export const secondSiteDefects: Record<string, Defect> = {
       if (nth % 3 === 2 || site.markup.isMarkdown)
         site.replacements.set(path, { headers: { "x-robots-tag": "noindex, nofollow" } });
       else site.head.set(path, `<meta name="robots" content="${nth % 3 === 0 ? "none" : "noindex"}">`);
-      return { path, categories: ["auth", "missing_docs", "other", "unreadable_page"], words: /noindex|robots|index/i };
+      return {
+        path,
+        categories: ["auth", "missing_docs", "other", "unreadable_page"],
+        words: /noindex|robots|index|search engine/i,
+      };
     },
   },
   robots_block: {
