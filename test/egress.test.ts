@@ -593,3 +593,34 @@ describe("a request", () => {
     expect((await connect(session, "docs.test")).status).toBe(400);
   });
 });
+
+test("what is sent to a product is recorded with its answer, without credentials and answers that repeat them", async () => {
+  const server = site({
+    "/notes": async (request) => Response.json({ id: "n1", text: await request.text() }),
+    "/me": (request) => Response.json({ key: request.headers.get("authorization") }),
+  });
+  const run = open({ urlMap: { "docs.test": server.url } });
+  const credentials = { "proxy-authorization": `Bearer ${run.token}` };
+  const send = (path: string, body: string, headers: Record<string, string> = {}) =>
+    new Promise<void>((done, fail) => {
+      const request = http.request(
+        {
+          socketPath: egress.socketPath,
+          method: "POST",
+          path: `http://docs.test${path}`,
+          headers: { ...headers, ...credentials },
+        },
+        (response) => response.resume().on("end", done),
+      );
+      request.on("error", fail).end(body);
+    });
+  await send("/notes", "hello", { "x-note": "blue" });
+  await send("/me", "", { authorization: "Bearer secret-0123456789" });
+  const [first, second] = (await run.told(2)) as Extract<AgentEvent, { type: "http" }>[];
+  expect(first).toMatchObject({
+    body: '{"id":"n1","text":"hello"}',
+    sent: expect.stringMatching(/x-note: blue[\s\S]*\n\nhello$/),
+  });
+  expect(second?.body).toBeUndefined();
+  expect(second?.sent).not.toContain("secret-0123456789");
+});

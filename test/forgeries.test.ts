@@ -1,7 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { gradeSession } from "../src/grading/score.ts";
 import { toNullNotice } from "../src/reports/grade-schema.ts";
-import { answers, echoes, type Forgery, hosts, local, made, programs, twice } from "./fixtures/grading/forgeries.ts";
+import {
+  answers,
+  echoes,
+  type Forgery,
+  heldOut,
+  hosts,
+  local,
+  made,
+  programs,
+  twice,
+} from "./fixtures/grading/forgeries.ts";
 import { api, finishes, productSession, reads } from "./fixtures/grading/product.ts";
 import { created, successes } from "./fixtures/grading/successes.ts";
 
@@ -28,6 +38,7 @@ describe("no forgery gets a grade by a judge that always says yes:", () => {
   test("programs, without a product URL", () => expect(passed(programs, null)).toEqual([]));
   test("what the product repeats", () => expect(passed(echoes, api)).toEqual([]));
   test("answers that are none", () => expect(passed(answers, api)).toEqual([]));
+  test("what was tried after the rules were written", () => expect(passed(heldOut, api)).toEqual([]));
   test("hosts that may not be the product", () => expect(passed(hosts, null)).toEqual([]));
   test("one quote for two parts", () => expect(passed(twice, api, "A note exists. It has a tag.")).toEqual([]));
 });
