@@ -7,7 +7,7 @@ export type Term = { word: string; stem: string; alternatives: ReadonlyMap<strin
 const maxTerms = 24;
 
 /** Stop words of the languages in which most prompts are written. */
-export const stopWords = new Set(
+const stopWords = new Set(
   `a about after all also am an and any anything are as at be because been before being below between both but by can cannot
 could did do does doing done down each either else etc every everything few following for from further get gets give given go had
 has have having he her here hers him his how however i if in into is it its itself just let like ll made make makes making many may
