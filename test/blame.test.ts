@@ -40,6 +40,8 @@ const curls = (command: string, status: number, body = "", method = "POST"): Ste
   const url = /https?:\/\/[^\s'"]+/.exec(command)?.[0] ?? "";
   return runs(command, body, [{ method, url, status, body }], 0);
 };
+/** Every session reaches the product in the end. */
+const reached = asks("POST", "/v1/receipts", 201, "{}");
 const json = (value: unknown) => JSON.stringify(value);
 
 const defects: Record<string, Defect> = {
@@ -382,8 +384,119 @@ const defects: Record<string, Defect> = {
   },
 };
 
+/** Cases of a second round, of other kinds of documents and tools. */
+const configured = (key: string) => `service: parcels\n${key}: 3\n`;
+const furtherDefects: Record<string, Defect> = {
+  "a key of a configuration file (YAML)": {
+    guide: page(
+      "Save this as `acme.yml`:",
+      "",
+      fence("yaml", "service: parcels", "replica_count: 3"),
+      "",
+      fence("sh", "acme apply -f acme.yml"),
+    ),
+    line: "replica_count: 3",
+    expected: /replicas: 3/,
+    steps: [
+      writes("acme.yml", configured("replica_count")),
+      fails("acme apply -f acme.yml", "acme.yml: unknown key replica_count"),
+      writes("acme.yml", configured("replicas")),
+      works("acme apply -f acme.yml"),
+    ],
+    right: [writes("acme.yml", configured("replicas")), works("acme apply -f acme.yml")],
+  },
+  "a function of a library (Go)": {
+    guide: page(
+      fence("go", "package main", "", 'import "acme.dev/go"', "", "func main() {", '\tacme.SendParcel("Bern")', "}"),
+    ),
+    line: /acme\.SendParcel/,
+    expected: /acme\.Send\("Bern"\)/,
+    steps: [
+      works(
+        `cat > main.go <<'EOF'\npackage main\n\nimport "acme.dev/go"\n\nfunc main() {\n\tacme.SendParcel("Bern")\n}\nEOF`,
+      ),
+      fails("go run main.go", "./main.go:6:7: undefined: acme.SendParcel"),
+      works(
+        `cat > main.go <<'EOF'\npackage main\n\nimport "acme.dev/go"\n\nfunc main() {\n\tacme.Send("Bern")\n}\nEOF`,
+      ),
+      works("go run main.go", "p1"),
+    ],
+    right: [
+      works(
+        `cat > main.go <<'EOF'\npackage main\n\nimport "acme.dev/go"\n\nfunc main() {\n\tacme.Send("Bern")\n}\nEOF`,
+      ),
+      works("go run main.go", "p1"),
+    ],
+  },
+  "an option of a container": {
+    guide: page(fence("bash", "docker run --port 80:80 acme/server")),
+    line: /--port/,
+    expected: /--publish/,
+    steps: [
+      fails("docker run --port 80:80 acme/server", "unknown flag: --port", 125),
+      works("docker run --publish 80:80 acme/server"),
+    ],
+    right: [works("docker run --publish 80:80 acme/server")],
+  },
+  "an image that was renamed": {
+    guide: page(fence("console", "$ docker pull acme/server-old:3")),
+    line: /acme\/server-old/,
+    expected: /acme\/server:3/,
+    steps: [
+      fails("docker pull acme/server-old:3", "manifest for acme/server-old:3 not found"),
+      works("docker pull acme/server:3"),
+    ],
+    right: [works("docker pull acme/server:3")],
+  },
+  "a scheme of authorization": {
+    guide: page(fence("bash", `curl -H "Authorization: Token $KEY" -d name=a ${api}/v1/boxes`)),
+    line: /Authorization/,
+    expected: /Bearer/,
+    steps: [
+      asks("POST", "/v1/boxes", 401, "use a Bearer token", { body: "name=a", headers: { Authorization: "Token k1" } }),
+      asks("POST", "/v1/boxes", 201, "{}", { body: "name=a", headers: { Authorization: "Bearer k1" } }),
+    ],
+    right: [asks("POST", "/v1/boxes", 201, "{}", { body: "name=a", headers: { Authorization: "Bearer k1" } })],
+  },
+  "a missing folder before": {
+    guide: page(fence("sh", "acme export --out exports/all.csv")),
+    line: /acme export/,
+    expected: /mkdir exports/,
+    steps: [
+      fails("acme export --out exports/all.csv", "exports: no such directory"),
+      works("mkdir exports && acme export --out exports/all.csv"),
+    ],
+    right: [works("mkdir exports && acme export --out exports/all.csv")],
+  },
+  "a page of plain text": {
+    guide: "Guide\n\nTo make a box, run\n\n    curl -X PATCH https://api.acme.dev/v1/crates\n\nand wait.",
+    line: /PATCH/,
+    expected: /POST/,
+    steps: [asks("PATCH", "/v1/crates", 405, ""), asks("POST", "/v1/crates", 201, "{}")],
+    right: [asks("POST", "/v1/crates", 201, "{}")],
+  },
+  "a field in a list (PHP)": {
+    guide: page(
+      fence(
+        "php",
+        "<?php",
+        `$client->post("${api}/v1/orders", ["json" => ["items" => [["sku" => "a", "qty" => 2]]]]);`,
+      ),
+    ),
+    line: /qty/,
+    expected: /quantity/,
+    steps: [
+      asks("POST", "/v1/orders", 422, "items.0.quantity is required", {
+        body: json({ items: [{ sku: "a", qty: 2 }] }),
+      }),
+      asks("POST", "/v1/orders", 201, "{}", { body: json({ items: [{ sku: "a", quantity: 2 }] }) }),
+    ],
+    right: [asks("POST", "/v1/orders", 201, "{}", { body: json({ items: [{ sku: "a", quantity: 2 }] }) })],
+  },
+};
+
 const graded = (guide: string, steps: Step[]) =>
-  gradeSession(productSession([home, reads("/guide", guide), ...steps, finishes("succeeded")]));
+  gradeSession(productSession([home, reads("/guide", guide), ...steps, reached, finishes("succeeded")]));
 
 /** The guide with the change that a fix proposes. */
 function corrected(guide: string, evidence: Evidence | null | undefined): string {
@@ -395,7 +508,7 @@ function corrected(guide: string, evidence: Evidence | null | undefined): string
 }
 
 describe("a defect of the docs that an agent worked around is the first fix:", () => {
-  test.each(Object.entries(defects))("%s", (_, { guide, line, expected, steps, right }) => {
+  test.each(Object.entries({ ...defects, ...furtherDefects }))("%s", (_, { guide, line, expected, steps, right }) => {
     const { recommendations, lost, score } = graded(guide, steps);
     const [first] = recommendations;
     const evidence = first?.evidence;
@@ -489,8 +602,39 @@ const ownErrors: Record<string, [guide: string, ...steps: Step[]]> = {
   ],
 };
 
+const furtherOwnErrors: typeof ownErrors = {
+  "an app of the sample in place of the agent's own": [
+    page(fence("sh", "acme create demo-app", "acme deploy demo-app")),
+    works("acme create notes"),
+    fails("acme deploy demo-app", "app demo-app does not exist"),
+    works("acme deploy notes"),
+  ],
+  "a placeholder sent as it is": [
+    page(fence("sh", `curl -H "Authorization: Bearer YOUR_KEY" -d name=a ${api}/v1/boxes`)),
+    asks("POST", "/v1/boxes", 401, "", { body: "name=a", headers: { Authorization: "Bearer YOUR_KEY" } }),
+    asks("POST", "/v1/boxes", 201, "{}", { body: "name=a", headers: { Authorization: "Bearer k1" } }),
+  ],
+  "a program of its own that is not installed": [
+    page(fence("sh", `curl -d name=a ${api}/v1/boxes`)),
+    fails(`curl -d name=a ${api}/v1/boxes | jq .id`, "sh: 1: jq: not found", 127),
+    works(`curl -d name=a ${api}/v1/boxes`, "{}"),
+  ],
+  "tests that fail because of its own code": [
+    page(fence("sh", "npm test")),
+    fails("npm test", "expected 1 to be 2"),
+    writes("sum.js", "export const sum = (a, b) => a + b;"),
+    works("npm test"),
+  ],
+  "a command in the wrong folder": [
+    page(fence("sh", "acme new shop", "cd shop", "npm start")),
+    works("acme new shop"),
+    fails("npm start", "no package.json"),
+    works("cd shop && npm start"),
+  ],
+};
+
 describe("an error that the docs did not cause stays the agent's:", () => {
-  test.each(Object.entries(ownErrors))("%s", (_, [guide, ...steps]) => {
+  test.each(Object.entries({ ...ownErrors, ...furtherOwnErrors }))("%s", (_, [guide, ...steps]) => {
     const { frictions, recommendations } = graded(guide, steps);
     expect(frictions.filter(({ category }) => category === "misleading_docs")).toEqual([]);
     expect(recommendations.filter(({ evidence }) => evidence !== null)).toEqual([]);

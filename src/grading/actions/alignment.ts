@@ -176,6 +176,11 @@ function namedDifferences(role: Part["role"], failed: RequestAction, worked: Req
   });
   const isRenamed = (part: Part) => renamed.some(({ part: from, other }) => from === part || other === part);
   const values = of(failed).flatMap((part): Difference[] => {
+    if (isAuthorization(part))
+      return schemeDifferences(
+        part,
+        of(worked).find(({ key }) => key === part.key),
+      );
     const other = of(worked).find(({ key, value }) => key === part.key && value !== part.value);
     const isSame = of(worked).some(({ key, value }) => key === part.key && value === part.value);
     return other && !isSame ? [{ role, key: part.key, found: part.value, expected: other.value }] : [];
@@ -192,6 +197,19 @@ function namedDifferences(role: Part["role"], failed: RequestAction, worked: Req
       })),
     ...values,
   ];
+}
+
+const isAuthorization = ({ role, key }: Part) => role === "header" && /^(proxy-)?authorization$/.test(key);
+
+/** Credentials are the reader's own, but their scheme is not. */
+function schemeDifferences(part: Part, other: Part | undefined): Difference[] {
+  const [found, expected] = [part, other].map((each) => /^(\S+) /.exec(each?.value ?? "")?.[1] ?? null) as (
+    | string
+    | null
+  )[];
+  return found === null || expected === null || found === undefined || expected === undefined || found === expected
+    ? []
+    : [{ role: "header", key: part.key, found, expected }];
 }
 
 /** A header as it is usually written. Credentials are the reader's own. */

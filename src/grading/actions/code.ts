@@ -52,7 +52,7 @@ function keysOf(text: string): Part[] {
   const open: (Part["role"] | null)[] = [];
   let pending: string | null = null;
   for (const match of text.matchAll(
-    /(["']?)([\w$-]+)\1\s*[:=](?![=>])\s*((?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[\w.$-]+)?)|([{[(])|([}\])])/g,
+    /(["']?)([\w$-]+)\1\s*(?:[:=](?![=>])|(?<=["']\s*)=>)\s*((?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[\w.$-]+)?)|([{[(])|([}\])])/g,
   )) {
     const [, , key, value = "", opening, closing] = match;
     if (opening !== undefined) {

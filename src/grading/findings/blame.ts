@@ -85,7 +85,8 @@ function significant(
   { recovery, facts, status }: Context,
 ): Difference[] {
   const isName = ({ role, key, found }: Difference) =>
-    key === null || (role === "header" && /^(content-type|accept)$/.test(key) && found !== null);
+    key === null ||
+    (role === "header" && /^(content-type|accept|authorization|proxy-authorization)$/.test(key) && found !== null);
   const isNoise = ({ role, key, found, expected }: Difference) =>
     (role === "header" &&
       found === null &&

@@ -71,7 +71,7 @@ function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, 
   if (method !== null && method !== partOf(failed, "method")) return 0;
   if (host !== null && host !== partOf(failed, "host") && role !== "host") return 0;
   const names = sample.parts.filter((part) => part.role === "query" || part.role === "header" || part.role === "field");
-  const has = (name: string) => names.some((part) => part.role === role && part.key === name);
+  const has = (name: string) => names.some((part) => part.role === role && isSameKey(name, part.key));
   const shows =
     role === "path"
       ? partOf(sample, "path") !== null
@@ -80,17 +80,25 @@ function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, 
         : role === "host" || role === "body"
           ? partOf(sample, role) === found
           : key !== null
-            ? names.some((part) => part.role === role && part.key === key && part.value === found)
+            ? names.some(
+                (part) =>
+                  part.role === role &&
+                  part.key === key &&
+                  (part.value === found || part.value.startsWith(`${found} `)),
+              )
             : found === null || has(found);
   if (!shows) return 0;
   const shared = names.filter((part) =>
-    failed.parts.some((other) => other.role === part.role && other.key === part.key),
+    failed.parts.some((other) => other.role === part.role && isSameKey(other.key, part.key)),
   );
   if (names.length === 0) return 0.75;
   // What a request asks for shows in its line, whatever it carries.
   const isLine = role === "method" || role === "path" || role === "host";
   return isLine || shared.length / names.length >= 0.5 ? 0.5 + shared.length / names.length / 2 : 0;
 }
+
+/** Whether a sample names a field: program text shows the innermost name only. */
+const isSameKey = (key: string, sample: string): boolean => key === sample || key.endsWith(`.${sample}`);
 
 function commandCopyScore(failed: CommandAction, sample: CommandAction, { found, expected }: Difference): number {
   const similarity = (word: string, other: string) =>
