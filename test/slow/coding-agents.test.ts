@@ -89,7 +89,7 @@ describe("a coding agent", () => {
     expect(of("tool_call")).toMatchObject([
       { id: "c1", tool: "run_command", ownName: "Bash", input: { command: "echo hello" } },
     ]);
-    expect(of("tool_result")).toMatchObject([{ ok: true, ownName: "Bash", output: { exitCode: 0, text: "hello" } }]);
+    expect(of("tool_result")).toMatchObject([{ ok: true, ownName: "Bash", output: { text: "hello" } }]);
     expect(of("end")).toMatchObject([{ outcome: "not_judged", reason: "All done." }]);
     expect(report).toMatchObject({ scope: "conduct_only", metrics: { toolCalls: 1, errors: 0 } });
     await until("the agent is gone", () => running(mark) === 0);
