@@ -39,6 +39,8 @@ export type Page = {
   isThin: boolean;
   /** Where it sends its reader, if it has nothing else to say. */
   redirect: string | null;
+  /** Whether it has a sentence or two and no link that leads further. */
+  isDeadEnd: boolean;
   /** Whether it asks search engines not to list it. */
   isUnlisted: boolean;
   /** Whether it shows pictures where a reader expects text. */
@@ -75,7 +77,7 @@ export function toMarkdown(html: string, url: string, ownChars = readOwnContent(
       (tags) => () => convert([...ignoredTags, ...tags]),
     );
     const text = firstLongEnough(attempts, Math.min(minMainChars, ownChars / 2));
-    return text.replace(/ ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
+    return text.replace(/(?<!!) ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
   } catch {
     // The failure may have left the module in a broken state, so the next conversion loads it again.
     isInitialized = false;
@@ -138,6 +140,7 @@ function readHtml(url: string, html: string): Page {
     problem,
     isThin: isThin(content),
     redirect: isStub(content) ? markup.redirect : null,
+    isDeadEnd: isStub(content) && own.images === 0 && markup.links.length <= 1,
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
     hasOnlyImages: own.images > 0 && isStub(content),
     emptyTabs: Math.max(0, own.tabs - own.tabPanels),
@@ -180,6 +183,7 @@ function readMarkdown(url: string, text: string): Page {
     problem: null,
     isThin: blocks.length === 0 && body.length < maxThinMarkdown,
     redirect: null,
+    isDeadEnd: false,
     isUnlisted: false,
     hasOnlyImages: false,
     emptyTabs: 0,

@@ -9,7 +9,7 @@ import { createFrontier } from "./frontier.ts";
 import { goalPartsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
 import { checkAnchors, checkLinks, checkLists, correctLinks } from "./links.ts";
-import { checkPagesRead, checkPictures } from "./page-checks.ts";
+import { checkListed, checkPagesRead, checkPictures } from "./page-checks.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";
 import { createSectionIndex, rarityOf } from "./sections.ts";
@@ -80,6 +80,7 @@ async function* explore(
   yield* markAsSurvey(surveySite(session, frontier, index));
   yield* conclude(session, index, searchEnd);
   yield* checkPictures(session, index);
+  yield* checkListed(session);
   yield* markAsSurvey(checkPages(session, session.surveyed, testedKeys));
   yield* checkAnchors(session, session.pages);
   yield* markAsSurvey(checkAnchors(session, session.surveyed));

@@ -6,6 +6,8 @@ import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./ses
 type Rule = {
   id: string;
   share: number;
+  /** Whether it says something only about a page on which the answer depends. */
+  onlyIfNeeded?: true;
   /** Why the page fails; null if it doesn't. */
   findFault(page: ReadPage): { message: string; fix: string } | null;
 };
@@ -57,6 +59,18 @@ const rules: Rule[] = [
         : null,
   },
   {
+    id: "page-has-content",
+    share: 0.5,
+    onlyIfNeeded: true,
+    findFault: ({ url, title, isDeadEnd }) =>
+      isDeadEnd
+        ? {
+            message: `${url} (“${title.slice(0, 100)}”) has a sentence or two and leads nowhere, like an error page`,
+            fix: "Restore the page, or return status 404 and remove the links to it.",
+          }
+        : null,
+  },
+  {
     id: "redirects-by-status",
     share: 0.75,
     findFault: ({ url, delivery: { followed } }) =>
@@ -69,48 +83,54 @@ const rules: Rule[] = [
   },
 ];
 
-/** A page that search engines don't list, while they list others of the site. */
-const listedRule: Rule = {
-  id: "page-listed",
-  share: 0.5,
-  findFault: ({ url, isUnlisted }) =>
-    isUnlisted
-      ? {
-          message: `${url} asks search engines not to list it, so agents that search don't find it`,
-          fix: "Remove noindex from the page.",
-        }
-      : null,
-};
-
 /** Checks how pages are sent, and that they say in text what they have to say. */
 export async function* checkPagesRead(session: Session, readPages: ReadPage[]): Steps {
   const pages = readPages.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
-  const isSiteListed = [...session.pages, ...session.surveyed].some(({ isUnlisted }) => !isUnlisted);
-  const applied = isSiteListed ? [...rules, listedRule] : rules;
   yield* useTool(session, "check_pages", { pages: pages.length }, async () => {
-    const checks = pages.flatMap((page) => applied.flatMap((rule) => judge(page, rule, session)));
+    const checks = pages.flatMap((page) => rules.flatMap((rule) => judge(page, rule, session)));
     return { ok: true, output: { pages: pages.length, faults: checks.length }, checks, value: undefined };
   });
 }
 
-/** A section with a picture and less text than this leaves the instructions to the picture, in characters. */
-const maxCaption = 300;
+/** Checks that search engines may list what was read: pages of the path, or, if they list none, the whole site. */
+export async function* checkListed(session: Session): Steps {
+  const pages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
+  const unlisted = pages.filter(({ isUnlisted }) => isUnlisted);
+  const isWholeSite = unlisted.length === pages.length;
+  const reported = isWholeSite ? unlisted.slice(0, 1) : unlisted.filter((page) => session.pages.includes(page));
+  if (reported.length === 0) return;
+  yield* useTool(session, "check_listed", { pages: pages.length }, async () => {
+    const checks = reported.map(({ url }) =>
+      toCheck({
+        ...{ id: "page-listed", group: "page", status: "warn", share: 0.5, subject: url },
+        message: `${isWholeSite ? "Every page that was read, such as" : "A page on the way to the answer,"} ${url}, asks search engines not to list it (noindex), so agents that search don't find it`,
+        fix: "Remove noindex from the page.",
+      }),
+    );
+    return { ok: true, output: { unlisted: unlisted.length }, checks, value: undefined };
+  });
+}
 
-/** Checks that the section nearest to the goal says in text, and not in a picture, how to reach it. */
+/** A page with less text than this beside its pictures leaves the instructions to them, in characters. */
+const maxCaption = 300;
+/** A sentence with a colon announces what follows, in any language. */
+const announcedPicture = /[:：]\s*\n\s*!\[/;
+
+/** Checks that the page nearest to the goal says in text, and not in a picture, how to reach it. */
 export async function* checkPictures(session: Session, index: SectionIndex): Steps {
   const nearest = rankSections(index)[0]?.section;
-  if (!nearest || nearest.hasSample || !/!\[[^\]]*\]\(/.test(nearest.text)) return;
-  const prose = plainText(nearest.text.replace(/!\[[^\]]*\]\([^)]*\)|^#.*$/gm, "")).trim();
-  const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest.url);
-  if (prose.length >= maxCaption || page?.hasOnlyImages) return;
-  yield* useTool(session, "check_pictures", { url: nearest.url, heading: nearest.heading }, async () => ({
+  const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest?.url);
+  if (!nearest || !page || page.samples.length > 0 || page.hasOnlyImages || !page.markdown.includes("![")) return;
+  const prose = plainText(page.markdown.replace(/!\[[^\]]*\]\([^)]*\)|^#.*$/gm, "")).trim();
+  if (prose.length >= maxCaption && !announcedPicture.test(page.markdown)) return;
+  yield* useTool(session, "check_pictures", { url: page.url }, async () => ({
     ok: true,
     output: { chars: prose.length },
     checks: [
       toCheck({
-        ...{ id: "text-instead-of-pictures", group: "page", status: "fail", subject: nearest.url, line: nearest.line },
-        message: `The section “${nearest.heading}” of ${nearest.url} leaves its instructions to a picture`,
+        ...{ id: "text-instead-of-pictures", group: "page", status: "fail", subject: page.url, line: nearest.line },
+        message: `${page.url} leaves to a picture how to reach the goal`,
         fix: textInsteadOfPictures,
       }),
     ],
@@ -118,10 +138,10 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   }));
 }
 
-function judge(page: ReadPage, { id, share, findFault }: Rule, { neededUrls }: Session): Check[] {
+function judge(page: ReadPage, { id, share, onlyIfNeeded, findFault }: Rule, { neededUrls }: Session): Check[] {
   const fault = findFault(page);
-  if (fault === null) return [];
   const needed = page.addresses.some((address) => neededUrls.has(address));
+  if (fault === null || (onlyIfNeeded && !needed)) return [];
   const status = share === 0 ? "fail" : "warn";
   return [{ ...toCheck({ id, group: "page", status, share, subject: page.url, ...fault }), ...(needed && { needed }) }];
 }

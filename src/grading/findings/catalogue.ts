@@ -82,7 +82,6 @@ const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
     "redirects-by-status": ["low", "Redirect that only browsers follow", "Redirect with a status"],
     "content-type-readable": ["high", "Page of an unreadable content type", "Set the content type of the page"],
     "page-size": ["high", "Page is too large to read", "Divide large pages"],
-    "page-listed": ["medium", "Page hidden from search engines", "Let search engines list the page"],
     "page-readable": ["critical", "Page cannot be read", "Make the page readable"],
   }),
   ...toEntries("broken_sample", "integration", {
@@ -93,6 +92,7 @@ const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
   }),
   ...toEntries("silent_failure", "discovery", {
     "http-status-codes": ["medium", "Missing pages return a success status", "Return 404 for missing pages"],
+    "page-has-content": ["high", "Page without content", "Restore the page or return 404"],
     "missing-pages-say-so": ["high", "Soft 404", "Restore the page or return 404"],
   }),
   ...toEntries("auth", "setup", {
@@ -117,6 +117,9 @@ const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
   }),
   ...toEntries("other", "discovery", {
     "page-answers": ["high", "Server error", "Fix the server error"],
+  }),
+  ...toEntries("missing_docs", "discovery", {
+    "page-listed": ["medium", "Page hidden from search engines", "Let search engines list the page"],
   }),
   ...toEntries("missing_docs", "setup", {
     "prerequisite-explained": ["high", "Missing prerequisite", "Explain the prerequisite and link it"],
