@@ -6,7 +6,7 @@ import { createAddressPolicy } from "./addresses.ts";
 import { decodeText } from "./charset.ts";
 import { GuardError } from "./failure.ts";
 import { sendRequest } from "./http-request.ts";
-import { createMapping } from "./mapping.ts";
+import { createMapping, toCallerText } from "./mapping.ts";
 import { type Lookup, resolve } from "./resolve.ts";
 import { createSlots } from "./slots.ts";
 import { type Agents, createTunnelAgents, type TunnelProxy } from "./tunnel-agents.ts";
@@ -170,7 +170,7 @@ export function createGuard(options: GuardOptions): Guard {
     request,
     text({ url, mappedUrl, body, headers }) {
       const text = decodeText(body, headers.get("content-type"));
-      return mappedUrl === null ? text : mapping.toCallerText(text, new URL(url));
+      return mappedUrl === null ? text : toCallerText(mapping, text, new URL(url));
     },
     findMappedUrl: (url) => (URL.canParse(url) ? (mapping.toMappedUrlWithoutTokens(new URL(url))?.href ?? null) : null),
   };

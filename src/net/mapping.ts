@@ -100,8 +100,6 @@ export type Mapping = {
   toMappedUrlWithoutTokens(url: URL): URL | null;
   /** Translates a URL that the mapped host of `current` sent back to the caller's host names. */
   toCallerUrl(received: URL, current: URL): URL;
-  /** The same for all absolute URLs in a text. */
-  toCallerText(text: string, current: URL): string;
 };
 
 /** Compiles a urlMap; the most specific key wins. Throws what `parseUrlMap` throws. */
@@ -138,15 +136,6 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
       real.search = [...own, ...query.filter((pair) => !own.includes(pair))].join("&");
       return real;
     },
-    toCallerText(text, current) {
-      const own = find(current);
-      return entries
-        .toSorted((a, b) => b.prefix.length - a.prefix.length || Number(b === own) - Number(a === own))
-        .reduce((mapped, entry) => {
-          const address = new RegExp(`${RegExp.escape(entry.target.origin + entry.prefix)}(?![\\w-]|[.:]\\w)`, "gi");
-          return mapped.replace(address, entry === own ? current.origin : entry.origin);
-        }, text);
-    },
     toCallerUrl(received, current) {
       const own = find(current);
       const candidates = entries
@@ -166,3 +155,12 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
 }
 
 const under = (path: string, prefix: string) => path === prefix || path.startsWith(`${prefix}/`);
+
+/** Translates the URLs in a text that the mapped host of `current` sent back to the caller's host names. */
+export const toCallerText = ({ toCallerUrl }: Mapping, text: string, current: URL): string =>
+  text.replace(/https?:\/\/[^\s"'`<>()[\]{}\\]+/gi, (address) => {
+    const received = URL.parse(address);
+    if (received === null) return address;
+    const url = toCallerUrl(received, current);
+    return url === received ? address : url.href;
+  });

@@ -11,7 +11,10 @@ const start = html(
   `<main><h1>Skiff Docs</h1><p>Skiff delivers parcels by boat.</p><ul><li><a href="/keys">Rotate an API key</a></li><li><a href="/p/Labels">Labels</a></li></ul></main>`,
 );
 const neighbour = (name: string) =>
-  html(name, `<main><h1>${name}</h1><p>Here is what Skiff knows about ${name}, in order of size.</p></main>`);
+  html(
+    name,
+    `<nav><a href="/">Start</a> <a href="/p/Depots">Depots</a></nav><main><h1>${name}</h1><p>Here is what Skiff knows about ${name}, in order of size.</p></main>`,
+  );
 const notFound: Answer = { status: 404, body: html("Not found", "<h1>Not found</h1>") };
 
 function toResponse(answer: Answer): Response {
