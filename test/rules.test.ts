@@ -179,6 +179,7 @@ test("file and folder names are kebab-case nouns", () => {
 /** What has state of its own and a lifetime, and reads better as one function than as functions over its state. */
 const stateful = [
   "startEgress",
+  "openRelay",
   "createGateway",
   "startProcess",
   "createDelegatedCgroup",

@@ -15,6 +15,37 @@ const shortToken = 4;
 /** What one source said: an answer of the product, or a run of its program. */
 type Statement = { seq: number; text: string; values: Set<string> };
 
+/** What the agent wrote or sent until an event, with it. An unread upload may have held anything. */
+function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
+  const texts: string[] = [];
+  for (const event of session) {
+    if (event.seq > until) break;
+    if (event.type === "tool_call") texts.push(...textsIn(event.input));
+    else if (event.type === "message" && event.id === undefined) texts.push(event.text);
+    else if (event.type === "http" && event.purpose !== "check") {
+      if (
+        event.source === "egress" &&
+        (event.bytesOut ?? 0) > 0 &&
+        event.sent === undefined &&
+        event.method !== "CONNECT"
+      )
+        return null;
+      texts.push(event.url, ...(event.sent === undefined ? [] : [event.sent]));
+    }
+  }
+  return texts;
+}
+
+/** Whether pages show a token; a short one after the same word. */
+function isOnPages(token: string, before: string, pages: string[]): boolean {
+  if (squash(token).length >= shortToken || before === "") return isShown(token, pages);
+  return pages.some((page) =>
+    ` ${tokensOf(page).map(squash).join(" ")} `.includes(` ${squash(before)} ${squash(token)} `),
+  );
+}
+
+const toStatement = ({ http, text, values }: ProductAnswer): Statement => ({ seq: http.seq, text, values });
+
 /**
  * Finds what proves that something was done. A quote proves it if it contains a value that the product made: one in an answer of the product
  * (`verified`) or in the output of its own program (`observed`) that the agent had neither sent nor written, in any form, and that no page had shown.
@@ -45,34 +76,7 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     values: valuesOf(run.output),
   }));
 
-  /** What the agent wrote or sent until an event, with it. An unread upload may have held anything. */
-  function agentTexts(until: number): string[] | null {
-    const texts: string[] = [];
-    for (const event of session) {
-      if (event.seq > until) break;
-      if (event.type === "tool_call") texts.push(...textsIn(event.input));
-      else if (event.type === "message" && event.id === undefined) texts.push(event.text);
-      else if (event.type === "http" && event.purpose !== "check") {
-        if (
-          event.source === "egress" &&
-          (event.bytesOut ?? 0) > 0 &&
-          event.sent === undefined &&
-          event.method !== "CONNECT"
-        )
-          return null;
-        texts.push(event.url, ...(event.sent === undefined ? [] : [event.sent]));
-      }
-    }
-    return texts;
-  }
-
-  const isKnownFromPages = (token: string, before: string, until: number) => {
-    const pages = session.filter(({ seq }) => seq <= until).flatMap(pageTexts);
-    if (squash(token).length >= shortToken || before === "") return isShown(token, pages);
-    return pages.some((page) =>
-      ` ${tokensOf(page).map(squash).join(" ")} `.includes(` ${squash(before)} ${squash(token)} `),
-    );
-  };
+  const pagesUntil = (until: number) => session.filter(({ seq }) => seq <= until).flatMap(pageTexts);
 
   /** The tokens of a quote that a source was the first to say. */
   function newValues(quote: string, { seq }: Statement, statements: Statement[]): string[] {
@@ -80,12 +84,11 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     return tokens.filter((token, i) => {
       const value = squash(token);
       const first = statements.find((each) => each.seq <= seq && each.values.has(value));
-      const texts = first && agentTexts(first.seq);
-      return texts && !repeats(token, texts) && !isKnownFromPages(token, tokens[i - 1] ?? "", first.seq);
+      const texts = first && agentTextsOf(session, first.seq);
+      return texts && !repeats(token, texts) && !isOnPages(token, tokens[i - 1] ?? "", pagesUntil(first.seq));
     });
   }
 
-  const toStatement = ({ http, text, values }: ProductAnswer): Statement => ({ seq: http.seq, text, values });
   const answerStatements = [...answers.byRequest.values()].map(toStatement);
 
   /** Whether the product's program deleted later what a source made. */
