@@ -97,7 +97,7 @@ export const secondSiteDefects: Record<string, Defect> = {
           `<main><h1>Partner portal</h1><p>This content is available to registered partners only.</p><a class="button" href="/saml">Use single sign-on</a></main>`,
         ),
       ],
-      { categories: ["auth"], words: /sign|log.?in|access|human|challenge|wall/i },
+      { categories: ["auth", "needs_human"], words: /sign|log.?in|access|human|challenge|wall|bot protection/i },
     ),
   },
   js_shell: {
