@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { startRecord, wasCut } from "../src/agents/coding/record.ts";
-import { makeSocketFolder } from "../src/agents/sockets.ts";
+import { createTemporaryFolder } from "../src/agents/sockets.ts";
 import { viaSocket } from "../src/net/upstream.ts";
 
 const chunk = (delta: object, finish: string | null = null) =>
@@ -10,7 +10,7 @@ const half = chunk({ content: "Hel" });
 
 /** Sends requests of an agent through a record, to a provider that gives these answers. */
 async function recordOf(...answers: [type: string, body: string][]) {
-  const { socketPath } = makeSocketFolder("gateway");
+  const { socketPath } = createTemporaryFolder("gateway");
   const provider = Bun.serve({
     unix: socketPath,
     fetch() {

@@ -1,4 +1,4 @@
-import { during } from "./code-blocks.ts";
+import { onContent } from "./code-blocks.ts";
 
 /** What may be in the head of a page, and which of it has content up to its end tag. */
 const headElement =
@@ -59,7 +59,7 @@ export function flattenLayoutTables(html: string): string {
       element(element) {
         if (element.tagName === "table") {
           const isLayout = layouts.has(count++);
-          during(
+          onContent(
             element,
             () => open.push(isLayout),
             () => void open.pop(),
@@ -82,7 +82,7 @@ function findLayoutTables(html: string): Set<number> {
         for (const table of open) layouts.add(table);
         if (element.tagName !== "table") return;
         const table = count++;
-        during(
+        onContent(
           element,
           () => open.push(table),
           () => void open.pop(),

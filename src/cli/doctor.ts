@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { max } from "drizzle-orm";
 import type { Agent } from "../agents/agent.ts";
 import { inProcessAgents, listPresets } from "../agents/all.ts";
-import { objectionTo } from "../agents/choice.ts";
+import { objectionToAgent } from "../agents/choice.ts";
 import { findInstalled, type InstalledAgent } from "../agents/coding/program.ts";
 import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
 import { isVisibleInSandboxes } from "../agents/sandbox/bubblewrap.ts";
@@ -13,7 +13,7 @@ import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { testWorkspace } from "../agents/sandbox/workspace.ts";
 import type { Config } from "../config/config.ts";
 import { providerVariables } from "../config/model-settings.ts";
-import { accessOf } from "../config/worker-settings.ts";
+import { describeRedisAccess } from "../config/worker-settings.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { RedisState } from "../places/control.ts";
 import { toIso } from "../schema.ts";
@@ -40,7 +40,7 @@ export function addDoctor(
       const config = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis });
       const sandbox = await detectSandbox();
       const codingAgents = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
-      const findings = [
+      const checks = [
         checkDataFolder(config.dataDir),
         checkDisk(config.dataDir),
         ...checkDatabase(config),
@@ -60,13 +60,13 @@ export function addDoctor(
         checkModelKeys(env),
         ...(config.workers.redisUrl === null ? [] : await checkRedis(config.workers.redisUrl)),
       ] satisfies Check[];
-      print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
-      if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
+      print(json ? JSON.stringify(checks) : table(checks.map(({ what, state, detail }) => [state, what, detail])));
+      if (checks.some(({ state }) => state === "fault")) process.exitCode = 1;
     });
 }
 
 function describeAgent([id, agent]: [string, Agent], model: string | null): string {
-  const objection = objectionTo(agent);
+  const objection = objectionToAgent(agent);
   const modelNote =
     agent.describe().kind === "model"
       ? ` (${model ?? "no model; set EVALD_AGENT_MODEL or choose one per prompt"})`
@@ -217,16 +217,16 @@ function checkRedisVersion({ version, ms }: RedisState): Check {
 
 function checkRedisAccess(url: string, isOpen: boolean): Check {
   const what = "redis access";
-  const { isLocal, hasTls, hasPassword } = accessOf(url);
-  const means = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
+  const { isLocal, hasTls, hasPassword } = describeRedisAccess(url);
+  const protection = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
   if (isOpen && (hasPassword || !isLocal))
     return {
       what,
       state: "fault",
       detail: "the server needs no password, so its clients can run agents on your workers; set requirepass",
     };
-  if (means === "") return { what, state: "ok", detail: "loopback, without a password" };
-  if (hasTls || isLocal) return { what, state: "ok", detail: `${means}${isLocal ? ", on loopback" : ""}` };
+  if (protection === "") return { what, state: "ok", detail: "loopback, without a password" };
+  if (hasTls || isLocal) return { what, state: "ok", detail: `${protection}${isLocal ? ", on loopback" : ""}` };
   return { what, state: "ok", detail: "a password without TLS: use it only on a private network" };
 }
 

@@ -1,4 +1,4 @@
-import { createUrlGroups } from "../agents/docs-urls.ts";
+import { createUrlClassifier } from "../agents/docs-urls.ts";
 import type { Http } from "./events.ts";
 
 type Request = { method: string; url: string };
@@ -22,7 +22,7 @@ const isFile = (path: string) => /\.\w{2,5}$/.test(path);
  * OPTIONS) and URLs below them do.
  */
 export function hostsOf(starts: string[], product: string | null, taskRequests: Http[]): Hosts {
-  const groupOf = createUrlGroups(starts, product);
+  const groupOf = createUrlClassifier(starts, product);
   const writes = taskRequests
     .filter((http) => isWrite(http) && isSuccess(http))
     .flatMap((http) => {

@@ -1,6 +1,6 @@
 /** Decodes a body by its byte order mark, content-type charset or meta tag in the first KiB, in that order; else as UTF-8. */
 export const decodeText = (body: Uint8Array, contentType: string | null): string =>
-  decoder(labelOf(body, contentType)).decode(body);
+  createDecoder(labelOf(body, contentType)).decode(body);
 
 const labelOf = (body: Uint8Array, contentType: string | null): string =>
   bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? "utf-8";
@@ -13,7 +13,7 @@ const minGarbled = 3;
 
 /** Whether a body is in another encoding than the one it is decoded with; null if not, or if that can't be told. */
 export function findWrongCharset(body: Uint8Array, contentType: string | null): WrongCharset | null {
-  const declared = decoder(labelOf(body, contentType)).encoding;
+  const declared = createDecoder(labelOf(body, contentType)).encoding;
   if (declared.startsWith("utf-16") || body.every((byte) => byte < 0x80)) return null;
   const text = new TextDecoder().decode(body);
   const garbled = text.split("\ufffd").length - 1;
@@ -40,7 +40,7 @@ function metaLabel(body: Uint8Array): string | null {
   return label && /^utf-?16/i.test(label) ? "utf-8" : label;
 }
 
-function decoder(label: string): TextDecoder {
+function createDecoder(label: string): TextDecoder {
   try {
     return new TextDecoder(label as Bun.Encoding);
   } catch {

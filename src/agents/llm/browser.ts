@@ -5,7 +5,7 @@ import { createHostList, type HostList } from "../../net/hosts.ts";
 import { failureHeader } from "../../net/tunnel-agents.ts";
 import type { EgressSocket, Means } from "../agent.ts";
 import type { Relay } from "../relay/relay.ts";
-import { addressesOf, type Task } from "../task.ts";
+import { hostUrlsOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowserDriver } from "./browser-page.ts";
 import type { PageEffects } from "./browser-setup.ts";
 import { type PageText, toPageText } from "./browser-tree.ts";
@@ -20,10 +20,10 @@ const maxScreenshots = 20;
 
 type BrowserMeans = Means & { browser: Extract<Means["browser"], { program: string }> };
 
-/** Opens a relay to the browser's egress session; `openCall` tells the ID of the call in progress. */
+/** Opens a relay to the browser's egress session; `findCurrentCallId` tells the ID of the call in progress. */
 type OpenRelay = (
   egress: EgressSocket,
-  openCall: () => string | null,
+  findCurrentCallId: () => string | null,
 ) => { open: () => Promise<Relay>; [Symbol.asyncDispose](): Promise<unknown> };
 
 /** A mistake in the call itself, reported without reading the page. */
@@ -52,7 +52,7 @@ export function browserTools(
   const relay = openRelay?.(egress, () => browser.callId) ?? null;
   const openProxy = async () => (relay ? await (await relay.open()).toBrowserProxy() : egress);
   const driver = createBrowserDriver({ program, openProxy, memoryBytes: limits.memoryBytes, urlMap, signal });
-  const hosts = createHostList({ ...addressesOf(task), operatorHosts });
+  const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });
   const browser: Browser = { driver, hosts, signal, tree: null, screenshots: 0, callId: null };
   return {
     tools: {

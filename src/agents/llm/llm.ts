@@ -11,7 +11,7 @@ import { createChannel } from "./channel.ts";
 import { defaultMaxChars, findSmallerLimit, removeOldResults } from "./context-window.ts";
 import { skillsFolder, toFirstMessage, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
-import { selfTools } from "./self-tools.ts";
+import { createReportTools } from "./self-tools.ts";
 import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
 import { createToolbox, type ToolSpec } from "./tool.ts";
 import { webTools } from "./web.ts";
@@ -75,17 +75,21 @@ async function runSession(
   await using relay = "workspace" in means.sandbox ? createRelayOpener(means.sandbox, relayRun) : null;
   const { sandbox: sandboxMeans } = means;
   // The browser itself reports the pages that it opens.
-  const openRelay: Parameters<typeof browserTools>[2]["openRelay"] = (egress, openCall) =>
-    createRelayOpener({ ...(sandboxMeans as SandboxMeans), egress }, { ...relayRun, report: () => {}, openCall });
-  await using browsing =
+  const openRelay: Parameters<typeof browserTools>[2]["openRelay"] = (egress, findCurrentCallId) =>
+    createRelayOpener(
+      { ...(sandboxMeans as SandboxMeans), egress },
+      { ...relayRun, report: () => {}, findCurrentCallId },
+    );
+  await using browserTool =
     "program" in browser
       ? browserTools(task, { ...means, browser }, { signal, openRelay: "workspace" in sandboxMeans ? openRelay : null })
       : null;
+  // `mounted` is assigned before the first tool is called.
   const specs: Record<string, ToolSpec> = {
     ...webTools(task, means, baseContext, reader),
     ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxMeans).workspace, relay.open, task) : {}),
-    ...browsing?.tools,
-    ...selfTools((ending) => {
+    ...browserTool?.tools,
+    ...createReportTools((ending) => {
       finishEnding = ending;
     }),
   };
@@ -151,8 +155,10 @@ async function runSession(
         maxChars = smallerLimit;
         continue;
       }
-      if (step.final || ++failures >= maxFailures)
-        throw new AgentFailure(step.cause, step.message, { retryable: step.cause === "infrastructure" && !step.final });
+      if (step.isFinal || ++failures >= maxFailures)
+        throw new AgentFailure(step.cause, step.message, {
+          retryable: step.cause === "infrastructure" && !step.isFinal,
+        });
       await pauseAfter(failures, step, signal);
     } else {
       failures = 0;

@@ -12,13 +12,13 @@ import { writeCertificates } from "./certificates.ts";
 import { forwardToEgress } from "./forward.ts";
 import { createPageWatch } from "./page-watch.ts";
 import { runHostsOf } from "./run-hosts.ts";
-import { callOf, openTunnel, type Tunnels } from "./tunnels.ts";
+import { destinationOf, openTunnel, type Tunnels } from "./tunnels.ts";
 
 /** Data of the run for its relay. */
 export type RelayRun = {
   task: Task;
   /** ID of the tool call in progress, if one sandbox runs for many calls; null: unknown. */
-  openCall?: () => string | null | Promise<string | null>;
+  findCurrentCallId?: () => string | null | Promise<string | null>;
   /** What the agent has read. Docs pages that programs fetch are added to it, and the URLs that they request are looked up in it. */
   reader: Reader;
   /** Called with an event for each docs page that a program read. */
@@ -52,7 +52,7 @@ export type Relay = {
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
 export async function openRelay(options: Options): Promise<Relay> {
-  const { folder, egress, task, reader, report, now, openCall = () => null } = options;
+  const { folder, egress, task, reader, report, now, findCurrentCallId = () => null } = options;
   const relayFolder = mkdtempSync(join(folder, "relay-"));
   const socketPath = join(relayFolder, "socket");
   const authority = await createAuthority(now);
@@ -65,16 +65,16 @@ export async function openRelay(options: Options): Promise<Relay> {
   };
   const tunnels: Tunnels = {
     ...{ egressPath: egress.path, authority, hosts, accept: (socket) => server.accept(socket) },
-    ...{ open: new WeakMap(), authenticated: new WeakMap(), sockets: new Set() },
+    ...{ tunnelByConnection: new WeakMap(), credentialsByConnection: new WeakMap(), sockets: new Set() },
   };
-  const identify = async (request: http.IncomingMessage) => {
-    const call = callOf(tunnels, request);
-    const id = await openCall();
-    if (call === null || id === null) return call;
-    return { ...call, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
+  const toDestination = async (request: http.IncomingMessage) => {
+    const destination = destinationOf(tunnels, request);
+    const id = await findCurrentCallId();
+    if (destination === null || id === null) return destination;
+    return { ...destination, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
   };
   const server = await serveProxy(socketPath, {
-    onRequest: async (client) => forwardToEgress(await identify(client.request), client, forwardOptions),
+    onRequest: async (client) => forwardToEgress(await toDestination(client.request), client, forwardOptions),
     onTunnel: (request, socket, head) => openTunnel(tunnels, request, socket, head),
   });
 
