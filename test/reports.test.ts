@@ -76,6 +76,7 @@ test("a row has what is needed to select the report", async () => {
       agent: { id: "explorer", version: "test", model: null, contextDigest: null },
       score: 75,
       scope: "goal",
+      evidence: null,
       grade: "C+",
       outcome: "succeeded",
       keyFinding: niceGrade.keyFinding,

@@ -361,12 +361,15 @@ describe("a change point", () => {
 });
 
 test("the series with the most runs is shown by default, and changes over all prompts use the scale of scores", async () => {
-  const app = testApp({ agents: noisy });
+  let now = Date.UTC(2026, 9, 1);
+  const app = testApp({ agents: noisy, now: () => now });
   const { service, a } = app;
   const ids = ["One", "Two"].map((title) => createPrompt(service.ctx, a.org, { title, text: "https://x.test" }).id);
   const [first = "", second = ""] = ids;
-  for (const at of [90, 90, 90, 90, 90, 90, 70, 70, 70, 70, 70, 70])
-    for (const id of ids) evaluation(app, id, [{ ...niceGrade, score: id === first ? at : at - 40 }]);
+  for (const score of [90, 90, 90, 90, 90, 90, 70, 70, 70, 70, 70, 70]) {
+    now += 86_400_000;
+    for (const id of ids) evaluation(app, id, [{ ...niceGrade, score: id === first ? score : score - 40 }]);
+  }
   evaluation(app, second, [{ ...niceGrade, score: 10 }], { agent: "noisy" });
   const shown = getTrends(service.ctx, a.org, {});
   expect(shown.agent).toBe("explorer");

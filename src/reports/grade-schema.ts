@@ -180,7 +180,7 @@ export const GradeFields = Type.Object({
   evidence: Nullable(
     OneOf(
       evidenceGrades,
-      "What shows the outcome. verified: a success check, or the product's own answer. observed: the product's own program said so. judged: only the judge says so, so there is no grade. null: not tested, or the agent says that it missed the goal",
+      "What shows the outcome. verified: a success check or the product's answer. observed: the product's program. judged: only the judge",
     ),
   ),
   nullNotice: Nullable(Type.String({ description: "Why there is no score, or no grade" })),

@@ -32,8 +32,9 @@ const countPages = (checks: CheckResult[]): number => new Set(checks.map(({ url 
 function causeKey(check: CheckResult): string {
   const { id, group, url, subject, quote, message } = check;
   const site = URL.parse(url)?.origin ?? "";
-  if (group === "link") return JSON.stringify([id, site, quote && flat(quote), topFolderOf(subject)]);
-  if (group === "sample") return JSON.stringify([id, site, quote && flat(quote), flat(message)]);
+  if (quote === null && group !== "page") return check.key;
+  if (group === "link") return JSON.stringify([id, site, flat(quote ?? ""), topFolderOf(subject)]);
+  if (group === "sample") return JSON.stringify([id, site, flat(quote ?? ""), flat(message)]);
   return JSON.stringify([id, site]);
 }
 
