@@ -178,10 +178,7 @@ export const GradeFields = Type.Object({
   outcome: OneOf(outcomes),
   scope: OneOf(scopes, "Only the scope goal has a grade"),
   evidence: Nullable(
-    OneOf(
-      evidenceGrades,
-      "What shows the outcome. verified: a success check or the product's answer. observed: the product's program. judged: only the judge",
-    ),
+    OneOf(evidenceGrades, "verified by a check or the product's answer, observed from its program, or only judged"),
   ),
   nullNotice: Nullable(Type.String({ description: "Why there is no score, or no grade" })),
   keyFinding: Type.String(),

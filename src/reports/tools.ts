@@ -84,7 +84,7 @@ export function reportTools(ctx: Context): Tool[] {
       name: "get_report",
       title: "Get a report",
       description:
-        "Get a full report: score, dimensions, metrics, friction points with their events, and recommended fixes ordered by expected gain. For the evidence of a friction point, call get_session_trace with its events.",
+        "Get a full report: score, dimensions, metrics, friction points with their events, and recommended fixes, the most severe first. For the evidence of a friction point, call get_session_trace with its events.",
       input: Type.Object({ slug: slugArgument }),
       output: BriefReport,
       annotations: readOnly,

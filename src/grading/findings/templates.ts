@@ -1,5 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { CheckResult } from "../facts.ts";
+import { readingChecks } from "../kinds.ts";
 import { flat, normalizeAddress } from "../text.ts";
 
 /** Pages with the same problem from which on it has one cause: a template or a repeated text. */
@@ -17,25 +18,28 @@ export function groupByCause(failed: CheckResult[], counted: CheckResult[]): Che
   );
   return [...Map.groupBy(failed, causeKey).values()].flatMap((group) => {
     const pages = countPages(group);
-    const { id, group: kind } = group[0]!;
-    const isTemplate =
-      kind === "link" || kind === "sample"
-        ? pages >= minPages
-        : kind === "page" && pages >= Math.max(minPagesOfSite, (pagesById.get(id) ?? 0) / 2);
+    const check = group[0]!;
+    const isTemplate = isInText(check)
+      ? pages >= minPages
+      : check.group === "page" && pages >= Math.max(minPagesOfSite, (pagesById.get(check.id) ?? 0) / 2);
     return isTemplate ? [group] : group.map((check) => [check]);
   });
 }
 
 const countPages = (checks: CheckResult[]): number => new Set(checks.map(({ url }) => pageKey(url))).size;
 
+/** Whether a check is about a link or a sample on a page, rather than the page. */
+const isInText = ({ id, group }: CheckResult): boolean =>
+  group === "link" || group === "sample" || readingChecks.has(id);
+
 /** Equal for checks that fail for the same reason: links by their text and the folder of their target, samples by their text. */
 function causeKey(check: CheckResult): string {
   const { id, group, url, subject, quote, message } = check;
   const site = URL.parse(url)?.origin ?? "";
-  if (quote === null && group !== "page") return check.key;
-  if (group === "link") return JSON.stringify([id, site, flat(quote ?? ""), topFolderOf(subject)]);
-  if (group === "sample") return JSON.stringify([id, site, flat(quote ?? ""), flat(message)]);
-  return JSON.stringify([id, site]);
+  if (!isInText(check)) return JSON.stringify([id, site]);
+  if (quote === null) return check.key;
+  if (group !== "sample") return JSON.stringify([id, site, flat(quote), topFolderOf(subject)]);
+  return JSON.stringify([id, site, flat(quote), flat(message)]);
 }
 
 function topFolderOf(address: string): string {
