@@ -4,6 +4,7 @@ import type { Config } from "./config/config.ts";
 import { type Commit, createCommit } from "./db/commit.ts";
 import { createDiskHealth, type DiskHealth } from "./db/disk-health.ts";
 import type { Db, Tx } from "./db/open.ts";
+import { oncePer } from "./once.ts";
 import { createSignal } from "./signal.ts";
 
 declare const brand: unique symbol;
@@ -73,11 +74,4 @@ export function createContext(options: ContextOptions): Context {
 }
 
 /** State that belongs to one context, created when it is first needed. */
-export function perContext<T extends object>(create: (ctx: Context) => T): (ctx: Context) => T {
-  const states = new WeakMap<Context, T>();
-  return (ctx) => {
-    const state = states.get(ctx) ?? create(ctx);
-    states.set(ctx, state);
-    return state;
-  };
-}
+export const perContext = <T extends object>(create: (ctx: Context) => T) => oncePer((ctx: Context) => ctx, create);

@@ -33,3 +33,16 @@ export function lazy<T>(compute: () => T): () => T {
     return value;
   };
 }
+
+/** A function that computes its value at the first call with each object. `keyOf`: the object that the value lasts as long as. */
+export function oncePer<A, T extends object>(keyOf: (from: A) => object, compute: (from: A) => T): (from: A) => T {
+  const values = new WeakMap<object, T>();
+  return (from) => {
+    const key = keyOf(from);
+    const cached = values.get(key);
+    if (cached) return cached;
+    const value = compute(from);
+    values.set(key, value);
+    return value;
+  };
+}

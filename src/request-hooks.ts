@@ -62,15 +62,20 @@ export async function answerError(service: Service, request: Request, reply: Rep
 
 /**
  * Counts a response, and logs it: reads that succeed or find nothing at debug, everything else at info. MCP tools log their changes
- * themselves. `route`: its path with the names of parameters.
+ * themselves. `route`: the path with the names of parameters.
  */
-export function recordResponse({ ctx, telemetry }: Service, request: Request, route: string, status: number): void {
+export function recordResponse(
+  { ctx, telemetry }: Service,
+  request: Request,
+  path: string,
+  route: string,
+  status: number,
+): void {
   const state = findRequestState(request);
   const ms = state ? performance.now() - state.startedAt : 0;
   const method = sentMethod(request);
   const { metrics } = telemetry;
   if (metrics) countResponse(metrics, method, route.slice(ctx.config.basePath.length), status, ms);
-  const path = pathOf(request);
   const isQuiet =
     (isRead(request) || isMcp(path.slice(ctx.config.basePath.length))) && (status < 400 || status === 404);
   const level = isQuiet ? "debug" : "info";

@@ -1,13 +1,6 @@
 import type { Database } from "bun:sqlite";
+import { oncePer } from "../once.ts";
 
 /** Computes a value once per connection, when it is first needed. */
-export function perConnection<D extends { $client: Database }, T extends object>(compute: (db: D) => T): (db: D) => T {
-  const values = new WeakMap<Database, T>();
-  return (db) => {
-    const cached = values.get(db.$client);
-    if (cached) return cached;
-    const value = compute(db);
-    values.set(db.$client, value);
-    return value;
-  };
-}
+export const perConnection = <D extends { $client: Database }, T extends object>(compute: (db: D) => T) =>
+  oncePer(({ $client }: D) => $client, compute);
