@@ -32,8 +32,6 @@ async function bridge(): Promise<number> {
 async function program(): Promise<number> {
   // Output that a full or closed stderr rejects is dropped; the work goes on.
   process.stderr.on("error", () => {});
-  const { enableThreads } = await import("./jobs/thread.ts");
   const { runProgram } = await import("./cli/program.ts");
-  enableThreads(Bun.main);
   return await runProgram(process.argv.slice(2), process.env);
 }

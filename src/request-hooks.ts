@@ -1,7 +1,7 @@
 import { databaseLocked, toAppError, unknownUrl } from "./app-error.ts";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
-import { AppError, errorStatus, unavailable } from "./errors.ts";
+import { AppError, unavailable } from "./errors.ts";
 import { fieldPath } from "./field/routes.ts";
 import { refuseLargeBody } from "./http/body.ts";
 import {
@@ -13,7 +13,7 @@ import {
   trackRequest,
 } from "./http/caller.ts";
 import { type Reply, sentMethod } from "./http/elysia.ts";
-import { isCompressible, pathOf } from "./http/responses.ts";
+import { isCompressible, pathBelow, pathOf } from "./http/responses.ts";
 import { openApiPath } from "./http/system-routes.ts";
 import { mcpPath } from "./mcp/routes.ts";
 import { refuseMethod } from "./mcp/tool.ts";
@@ -28,8 +28,7 @@ import { findErrorPage } from "./web/routes.tsx";
  */
 export function admitRequest({ ctx }: Service, request: Request, reply: Reply, authenticate: Authenticate) {
   reply.headers["x-request-id"] = trackRequest(request).id;
-  const { basePath } = ctx.config;
-  const path = pathOf(request).slice(basePath.length);
+  const path = pathBelow(request, ctx.config.basePath);
   const isApi = path.startsWith("/api/");
   if (isCompressible(request, path)) reply.headers.vary = "Accept-Encoding";
   if (isApi) reply.headers["cache-control"] = "private, no-store";
@@ -40,24 +39,27 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
     if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
   }
   // The router would pass null to the route in place of a parameter that can't be decoded.
-  if (decoded(path) === null) throw unknownUrl();
+  if (decoded(pathOf(request)) === null) throw unknownUrl();
   if (!isApi) return undefined;
   refuseLargeBody(request, isUpload(request, path) ? maxArchiveBytes : undefined);
   return request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
 }
 
-/** Turns an error into a page for a browser, else into the error body of the API, and sets the status. */
-export async function answerError(service: Service, request: Request, reply: Reply, error: unknown, code: unknown) {
-  const { ctx } = service;
-  const answer = toAppError(error, ctx.disk.onError(error), code);
-  if (answer.code === "internal") ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
-  reply.status = errorStatus[answer.code];
-  const page = await findErrorPage(service.ctx, request, answer);
+/** What to answer to an error. Logs it if it was not expected. `code`: Elysia's. */
+export function noteError({ ctx }: Service, request: Request, error: unknown, code: unknown): AppError {
+  const failure = toAppError(error, ctx.disk.onError(error), code);
+  if (failure.code === "internal") ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
+  return failure;
+}
+
+/** An error as a page for a browser, else as the error body of the API. */
+export async function answerError({ ctx }: Service, request: Request, reply: Reply, failure: AppError) {
+  const page = await findErrorPage(ctx, request, failure);
   if (page) return page;
-  if (answer.code === "unauthorized") reply.headers["www-authenticate"] = "Bearer";
-  if (answer.retryAfterSeconds !== undefined) reply.headers["retry-after"] = String(answer.retryAfterSeconds);
-  const readable = isCompatible(request) ? `${answer.code}: ${answer.detail}` : answer.code;
-  return { error: readable, detail: answer.detail };
+  if (failure.code === "unauthorized") reply.headers["www-authenticate"] = "Bearer";
+  if (failure.retryAfterSeconds !== undefined) reply.headers["retry-after"] = String(failure.retryAfterSeconds);
+  const readable = isCompatible(request) ? `${failure.code}: ${failure.detail}` : failure.code;
+  return { error: readable, detail: failure.detail };
 }
 
 /**

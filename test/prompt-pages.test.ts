@@ -114,6 +114,22 @@ describe("the prompt form", () => {
     expect(countPrompts(app)).toBe(2);
   });
 
+  test("opens a prompt whose variables are no longer used, whatever their names", async () => {
+    const app = testApp();
+    const templateDefaults = { "a.b": "1", language: "Go" };
+    const { id } = createPrompt(app.service.ctx, app.a.org, {
+      title: "Dots",
+      text: "See {{language}}",
+      templateDefaults,
+    });
+    const { status, body } = await (await signedIn(app)).get(`/prompts/${id}/edit`);
+    expect([status, fieldsOf(body)["templateDefaults.a.b"], fieldsOf(body)["templateDefaults.language"]]).toEqual([
+      200,
+      "1",
+      "Go",
+    ]);
+  });
+
   test("creates one prompt with the schedule that it showed, however often it is submitted", async () => {
     const now = Date.parse("2026-11-21T09:30:00Z");
     const app = testApp({ now: () => now });
@@ -151,7 +167,7 @@ describe("the prompt form", () => {
 
   test.each([
     ["text", { text: " " }, "Must be a non-blank string"],
-    ["frequency", { cron: "0 0 30 2 *" }, "never occurs"],
+    ["cron", { cron: "0 0 30 2 *" }, "never occurs"],
     ["frequency", { "templateDefaults.file": "" }, "need a default for each variable"],
     ["runsPerEval", { runsPerEval: "51" }, "Must be an integer from 1 to 50"],
     ["additionalUrls", { "url.url": ["ftp://x", ""] }, "Row 1: Must be an absolute http or https URL"],

@@ -25,21 +25,26 @@ describe("the organization", () => {
       maxRunsADay: null,
     });
     expect(await get("/settings")).toContain('value="Europe/Berlin"');
+    const separatorOnly = { ...whole, judgeModels: " , " };
+    expect((await post("/settings", separatorOnly)).status).toBe(200);
+    expect(getOrg(service.ctx, a.org).judgeModels).toBeNull();
   });
 
   test.each([
     [{ timeZone: "Mars/Olympus" }, "Mars/Olympus"],
     [{ name: "B" }, "&quot;B&quot;"],
-    [{ name: " " }, "name"],
+    [{ name: " " }, "Must be 1 to 200 characters"],
     [{ maxRunsAtOnce: "many" }, "&quot;many&quot;"],
-    [{ maxRunsADay: "0" }, "0"],
+    [{ maxRunsADay: "0" }, "integer from 1 to"],
+    [{ maxUsdARun: "0" }, "greater than 0"],
   ])("can't be changed to %p, and the submitted values are kept", async (wrong, detail) => {
     const { post, service, a } = await settings();
     const before = getOrg(service.ctx, a.org);
     const typed = { name: "Typed name", timeZone: "Asia/Tokyo", ...wrong };
     const { status, body } = await post("/settings", typed);
     expect(status).toBeGreaterThanOrEqual(400);
-    expect(/role="alert">([^<]*)/.exec(body)?.[1]).toContain(detail);
+    const errors = [...body.matchAll(/(?:role="alert"|class="wrong"[^>]*)>([^<]*)/g)].map(([, text]) => text);
+    expect(errors.join("\n")).toContain(detail);
     for (const value of Object.values(typed)) expect(body).toContain(`value="${value}"`);
     expect(getOrg(service.ctx, a.org)).toEqual(before);
   });

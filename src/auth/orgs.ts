@@ -17,11 +17,17 @@ export type Org = ReturnType<typeof toOrg>;
 
 type OrgPatch = Partial<Omit<Org, "id" | "resultsPath" | "createdAt">> & { hasResultsPage?: boolean };
 
-const toOrg = ({ resultsToken, ...row }: typeof orgs.$inferSelect) => ({
-  ...row,
+const toOrg = (row: typeof orgs.$inferSelect) => ({
   id: row.id as OrgId,
+  name: row.name,
+  timeZone: row.timeZone,
+  maxRunsAtOnce: row.maxRunsAtOnce,
+  maxRunsADay: row.maxRunsADay,
+  maxUsdAMonth: row.maxUsdAMonth,
+  maxUsdARun: row.maxUsdARun,
+  judgeModels: row.judgeModels,
   /** Path of its public results page, without the base path; null: it has none. */
-  resultsPath: resultsToken === null ? null : `/results/${resultsToken}`,
+  resultsPath: row.resultsToken === null ? null : `/results/${row.resultsToken}`,
   createdAt: toIso(row.createdAt),
 });
 
@@ -114,6 +120,10 @@ export function getOrgByName(ctx: Context, name: string): Org {
 }
 
 export const listOrgs = (ctx: Context): Org[] => ctx.db.select().from(orgs).orderBy(orgs.name).all().map(toOrg);
+
+/** Whether this server has exactly one organization. */
+export const hasOneOrg = (ctx: Context): boolean =>
+  ctx.db.select({ id: orgs.id }).from(orgs).limit(2).all().length === 1;
 
 /** When the next evaluations are due in a new time zone. This is computed before the transaction, which blocks other writers. */
 function listNextEvaluations(ctx: Context, id: OrgId, timeZone: string) {

@@ -94,7 +94,7 @@ async function evaluate(
     agent,
     model,
   });
-  say(`Estimate: ${describeEstimate(await getEstimate(service.ctx, org, prompt.id))}`);
+  say(`Estimate: ${describeEstimate(getEstimate(service.ctx, org, prompt.id))}`);
   const { runIds } = await requestEval(service.ctx, org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
   await service.start();

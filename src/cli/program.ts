@@ -3,6 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { agentStandby, allAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
+import { enableThreads } from "../jobs/thread.ts";
 import { addAgents } from "./agents.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
@@ -117,6 +118,8 @@ export async function runProgram(
     const program = createProgram(env, parts);
     return program.hook("preAction", (_, command) => {
       isService = services.has(command.name());
+      // Any other command does its work in its own thread, because it would have to wait until an idle one ends.
+      if (command.name() === "serve") enableThreads(Bun.main);
     });
   });
   if (code !== exits.passed) await closeStdout();

@@ -6,8 +6,8 @@ export async function runThread(): Promise<void> {
   lowerThreadPriority();
   const data = threadData<{ work: "grade"; file: string } | { work: "export"; file: string; baseUrl: string }>();
   if (data.work === "grade") {
-    const { createTaskRunner: createGradingAnswers } = await import("../reports/grader.ts");
-    serveOrders(() => createGradingAnswers(data.file));
+    const { createTaskRunner } = await import("../reports/grader.ts");
+    serveOrders(() => createTaskRunner(data.file));
   } else {
     const { createExportAnswers } = await import("../exchange/export-thread.ts");
     serveOrders(() => createExportAnswers(data, Date.now));

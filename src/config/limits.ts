@@ -45,9 +45,9 @@ export const limitNames = Object.keys(settings) as (keyof Limits)[];
 /** Throws bad_request for the first limit above the operator's maximum. */
 export function checkLimits(limits: Limits | null, config: Config): void {
   for (const name of limitNames) {
-    const { setting, maxOf: of } = settings[name];
+    const { setting, maxOf } = settings[name];
     const requested = limits?.[name] ?? null;
-    const max = of(config);
+    const max = maxOf(config);
     if (requested !== null && max !== null && requested > max)
       throw invalidField(`limits.${name}`, `${requested} exceeds the server's maximum of ${max} (${setting})`);
   }

@@ -22,7 +22,7 @@ export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void }
 const exportThreadOf = perContext(({ db, baseUrl }) => {
   /** IDs of the exports that are being read. */
   const openExports = new Set<number>();
-  const data: Data = { work: "export", file: db.$client.filename, baseUrl: baseUrl() };
+  const data = (): Data => ({ work: "export", file: db.$client.filename, baseUrl: baseUrl() });
   const thread = createThread<Step, Uint8Array | null>({
     ...{ data, timeoutMs },
     what: "exporting",
@@ -36,7 +36,7 @@ const exportThreadOf = perContext(({ db, baseUrl }) => {
  * turns. A piece is made when the last one was taken, so a slow reader uses no memory.
  */
 export function streamExport(ctx: Context, order: ExportOrder): ExportPieces {
-  if (!hasThreads(ctx.db)) return exportHere(ctx, order);
+  if (!hasThreads()) return exportHere(ctx, order);
   const state = exportThreadOf(ctx);
   const { thread, openExports } = state;
   const id = ++state.lastId;

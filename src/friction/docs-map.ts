@@ -120,13 +120,13 @@ function makeDocsMap(
   const unreached = namedOf(db, org, ids, since)
     .filter(({ page }) => !reached.has(page))
     .sort(order);
-  const page = read.slice(0, limit);
-  const friction = frictionOn(db, org, ids, new Set(page.map(({ page }) => page)));
+  const listedPages = read.slice(0, limit);
+  const friction = frictionOn(db, org, ids, new Set(listedPages.map(({ page }) => page)));
   return {
     since: toIso(since),
     until: toIso(until),
     runs: rows.find(({ page }) => page === "")?.runs ?? 0,
-    pages: page.map((row) => ({
+    pages: listedPages.map((row) => ({
       url: row.url,
       runs: row.runs,
       reads: row.reads,

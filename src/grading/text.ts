@@ -21,7 +21,7 @@ export function lineOrNull(text: unknown, max = 300): string | null {
   return line(text, max) || null;
 }
 
-/** Text of a target that keeps its lines, such as code: as `line`, up to `most` lines. */
+/** Text of a target that keeps its lines, such as code: as `line`, up to `maxLines` lines. */
 export function blockOrNull(text: unknown, max = 1000, maxLines = 12): string | null {
   const lines = (typeof text === "string" ? text : "")
     .split(/\r?\n/)

@@ -60,6 +60,12 @@ export function pathOf({ url }: Request): string {
   return end < 0 ? url.slice(start) : url.slice(start, end);
 }
 
+/** The path of a request without the base path; empty for any path outside it. */
+export function pathBelow(request: Request, basePath: string): string {
+  const path = pathOf(request);
+  return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : "";
+}
+
 /** Whether responses at a path, without the base path, depend on Accept-Encoding. */
 export const isCompressible = (request: Request, path: string): boolean =>
   request.method === "GET" && (path === openApiJsonPath || path.startsWith("/api/"));
@@ -73,7 +79,7 @@ export function answerRequest(
   request: Request,
   next: (request: Request) => Response | Promise<Response>,
 ): Response | Promise<Response> {
-  const path = pathOf(request).slice(basePath.length);
+  const path = pathBelow(request, basePath);
   const isDescription = path === openApiJsonPath;
   if (!isDescription && !path.startsWith("/api/")) return next(request);
   const isGet = request.method === "GET";

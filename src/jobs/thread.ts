@@ -1,6 +1,5 @@
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { codeOf } from "../db/fault.ts";
-import type { Db } from "../db/open.ts";
 import { reasonOf } from "../errors.ts";
 
 /** Memory of a thread is returned to the system when it ends. */
@@ -16,13 +15,12 @@ export function enableThreads(file: string | null): void {
   program = file;
 }
 
-/** Whether threads can start, and open this database: one in memory belongs to its thread. */
-export const hasThreads = ({ $client: { filename } }: Db): boolean =>
-  program !== null && filename !== ":memory:" && filename !== "";
+/** Whether threads can start. */
+export const hasThreads = (): boolean => program !== null;
 
 type Options = {
-  /** The `workerData` of the thread. */
-  data: unknown;
+  /** The `workerData` of the thread, read when it starts. */
+  data: () => unknown;
   /** Describes the work in error messages, such as "grading". */
   what: string;
   /** How long one order may take. */
@@ -52,7 +50,7 @@ export function createThread<O, A>({ data, what, timeoutMs, isInUse = () => fals
 
   async function send(order: O): Promise<A> {
     clearTimeout(idle);
-    worker ??= new Worker(program ?? "", { workerData: data });
+    worker ??= new Worker(program ?? "", { workerData: data() });
     const { promise, resolve, reject } = Promise.withResolvers<Reply<A>>();
     const thread = worker;
     const timer = setTimeout(() => reject(new Error(`${what} took longer than ${timeoutMs / 1000} s`)), timeoutMs);

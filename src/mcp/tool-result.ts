@@ -1,6 +1,6 @@
 /**
  * Results of tools. Serializing a large one takes longer than most tools, so it is done here, once for a value that is returned many times. The
- * SDKs serialize a placeholder, which `fill` replaces.
+ * SDKs serialize a placeholder, which `fillPlaceholder` replaces.
  */
 
 /** What a tool returned. For clients that don't read structured content, the same as text is added when it is serialized. */
@@ -22,7 +22,7 @@ const placeholderMembers = membersOf(placeholder);
 /** Members of results by value, kept as long as the values. */
 const serialized = new WeakMap<object, string>();
 
-/** The members of a result as JSON, for `fill`. */
+/** The members of a result as JSON, for `fillPlaceholder`. */
 export function toMembers(result: ToolResult): string {
   const { structuredContent } = result;
   const cached = serialized.get(structuredContent);

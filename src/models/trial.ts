@@ -1,4 +1,5 @@
 import type { AgentEvent } from "../agents/agent.ts";
+import { createGateway } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { badRequest, reasonOf } from "../errors.ts";
 import { redactSecrets } from "../schema.ts";
@@ -8,11 +9,10 @@ const maxOutputTokens = 256;
 
 /** Sends one small request with a tool through the gateway, as an agent would. Throws bad_request with the provider's error. */
 export async function tryModel(access: ModelAccess, now: () => number) {
-  // This is loaded lazily, because the price table alone would slow down every start.
-  const [{ streamText, tool }, { z }, { createGateway }, { toModel }] = await Promise.all([
+  // This is loaded lazily, because the SDKs would slow down every start.
+  const [{ streamText, tool }, { z }, { toModel }] = await Promise.all([
     import("ai"),
     import("zod"),
-    import("../agents/gateway/gateway.ts"),
     import("../agents/llm/providers.ts"),
   ]);
   // The SDK would write warnings about provider features to stdout.

@@ -95,8 +95,8 @@ async function makeFolders({ folder, openProxy }: Machine): Promise<RunFolders> 
 }
 
 async function closeMachine({ nextRunFolders, findProxy }: Machine): Promise<void> {
-  const proxy = findProxy();
   await Promise.all(nextRunFolders.splice(0).flatMap(({ workspace, storage }) => [remove(workspace), remove(storage)]));
+  const proxy = findProxy();
   await proxy?.egress.close();
   if (proxy) await remove(proxy.folder);
 }

@@ -36,7 +36,7 @@ const pinnedBaselineOf = statement((db) =>
     .where(eq(prompts.id, sql.placeholder("id"))),
 );
 
-/** Only runs older than `before`. null if there are fewer than `least`. */
+/** Only runs older than `before`. null if there are fewer than `minRuns`. */
 export function findBaseline(
   ctx: Context,
   org: OrgId,

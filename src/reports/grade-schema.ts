@@ -191,7 +191,7 @@ export const GradeFields = Type.Object({
 type GradeFieldName = keyof typeof GradeFields.properties;
 const gradeFieldNames = Object.keys(GradeFields.properties) as GradeFieldName[];
 
-/** The part of a grade, row or table that `Graded` lists. */
+/** The part of a grade, row or table that `GradeFields` lists. */
 export const pickGradeFields = <T extends Record<GradeFieldName, unknown>>(from: T) =>
   Object.fromEntries(gradeFieldNames.map((field) => [field, from[field]])) as Pick<T, GradeFieldName>;
 

@@ -23,14 +23,14 @@ const timeoutMs = 120_000;
 /** Works on one session at a time, with a database connection of its own, so that no session delays a request. */
 const threadOf = perContext(({ db }) =>
   createThread<SessionTask, SessionTaskResult>({
-    data: { work: "grade", file: db.$client.filename },
+    data: () => ({ work: "grade", file: db.$client.filename }),
     what: "grading",
     timeoutMs,
   }),
 );
 
 const runTask = async (ctx: Context, task: SessionTask): Promise<SessionTaskResult> =>
-  hasThreads(ctx.db) ? await threadOf(ctx).ask(task) : runTaskHere(ctx.db, task);
+  hasThreads() ? await threadOf(ctx).ask(task) : runTaskHere(ctx.db, task);
 
 /**
  * Grades a stored session in the grading thread. `judging`: the events of another judge in place of the stored ones; null: those. Throws what

@@ -64,11 +64,11 @@ function goal({ judge }: Report): string | null {
     .join("\n\n");
 }
 
-function wordings({ wordings: results }: Report): string | null {
-  if (results === null) return null;
-  const rows = results.results.map(({ text, state, fit, url }) => [text, state, percent(fit), url ?? "none"]);
+function wordings({ wordings: comparison }: Report): string | null {
+  if (comparison === null) return null;
+  const rows = comparison.results.map(({ text, state, fit, url }) => [text, state, percent(fit), url ?? "none"]);
   return [
-    `## Wordings of the goal\n\n${text(describeSpread(results))}`,
+    `## Wordings of the goal\n\n${text(describeSpread(comparison))}`,
     table([["Wording", "Answer", "Match", "Nearest page"], ...rows]),
   ].join("\n\n");
 }

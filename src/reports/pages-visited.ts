@@ -30,7 +30,7 @@ export type Step = {
   depth: number;
 };
 
-/** `left`: number of pages that are not listed. */
+/** `unlisted`: number of pages that are not listed. */
 export type PagesVisited = { steps: Step[]; unlisted: number };
 
 const maxEvents = 3000;

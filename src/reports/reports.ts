@@ -68,7 +68,7 @@ const columns = {
   provider: { name: providers.name },
 };
 
-const reportCache = perConnection((db: Db) => ({ keep: createCache<Report>(db, 1000) }));
+const reportCache = perConnection((db: Db) => createCache<Report>(db, 1000));
 
 const reportBySlug = statement((db) =>
   db
@@ -90,7 +90,7 @@ const fixesOfReport = statement((db) =>
 
 /** Throws not_found. Cached, because reports are read far more often than they change. */
 export const getReport = (ctx: Context, org: OrgId, slug: string): Report =>
-  reportCache(ctx.db).keep(`${org} ${slug}`, () =>
+  reportCache(ctx.db)(`${org} ${slug}`, () =>
     // The parts of a copy lie side by side in memory, which halves the time to write it as JSON.
     JSON.parse(JSON.stringify(readReport(ctx, org, slug))),
   );

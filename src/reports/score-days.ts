@@ -98,7 +98,7 @@ export type FailedRun = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "f
 };
 
 /**
- * The days of prompts in a period, oldest first, and the failures in it. `dayOf` returns the start of the day of a time.
+ * The days of prompts in a period, oldest first, and the failures in it. `startOfDay` returns the start of the day of a time.
  * Queried prompt by prompt: with a list, SQLite's planner may choose a full table scan.
  */
 export function readScoreDays(

@@ -1,5 +1,6 @@
 import { and, desc, eq } from "drizzle-orm";
 import { listAgentChoices } from "../agents/choice.ts";
+import { priceOf } from "../agents/gateway/prices.ts";
 import { decideLimits } from "../config/limits.ts";
 import { parseModelId } from "../config/model-settings.ts";
 import type { Context, OrgId } from "../context.ts";
@@ -21,27 +22,22 @@ const maxRuns = 20;
  * Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. `choice`: in place of the
  * prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used.
  */
-export async function getEstimate(
-  ctx: Context,
-  org: OrgId,
-  promptId: string,
-  choice: RunTask["chosen"] = {},
-): Promise<Estimate> {
+export function getEstimate(ctx: Context, org: OrgId, promptId: string, choice: RunTask["chosen"] = {}): Estimate {
   const prompt = getPromptRow(ctx, org, promptId);
   const [first, ...others] = agentsForRun(ctx, org, prompt, choice);
   return {
     runs: prompt.runsPerEval ?? 1,
-    ...(await estimateAgent(ctx, org, prompt, first)),
-    others: await Promise.all(others.map((agent) => estimateAgent(ctx, org, prompt, agent))),
+    ...estimateAgent(ctx, org, prompt, first),
+    others: others.map((agent) => estimateAgent(ctx, org, prompt, agent)),
   };
 }
 
-function estimateAgent(ctx: Context, org: OrgId, prompt: PromptRow, agent: PromptAgent): Promise<AgentEstimate> {
+function estimateAgent(ctx: Context, org: OrgId, prompt: PromptRow, agent: PromptAgent): AgentEstimate {
   const { firstRequestTokens = null } = listAgentChoices(ctx.agents).find(({ id }) => id === agent.agent) ?? {};
   const basics = { agent: agent.agent, model: agent.model, firstRequestTokens };
   const earlierRuns = listEarlierRuns(ctx, org, prompt.id, agent);
   return earlierRuns.length > 0
-    ? Promise.resolve({ ...basics, ...estimateFromRuns(earlierRuns) })
+    ? { ...basics, ...estimateFromRuns(earlierRuns) }
     : estimateFromLimits(ctx, org, prompt, basics);
 }
 
@@ -77,20 +73,20 @@ function estimateFromRuns(earlierRuns: ReturnType<typeof listEarlierRuns>) {
   };
 }
 
-async function estimateFromLimits(
+function estimateFromLimits(
   ctx: Context,
   org: OrgId,
   prompt: PromptRow,
   basics: { agent: string; model: string | null; firstRequestTokens: number | null },
-): Promise<AgentEstimate> {
+): AgentEstimate {
   const { model, firstRequestTokens } = basics;
   const limits = decideLimits(prompt.limits, ctx.config);
   const { agentUsd } = budgetOfRun(ctx, org, prompt.limits, null);
-  const high = model === null ? 0 : await maxUsd(ctx, org, model, limits.model.tokens, agentUsd);
+  const high = model === null ? 0 : maxUsd(ctx, org, model, limits.model.tokens, agentUsd);
   const low =
     model === null || firstRequestTokens === null
       ? null
-      : await priceOfTokens(ctx, org, model, { input: firstRequestTokens });
+      : priceOfTokens(ctx, org, model, { input: firstRequestTokens });
   return {
     ...basics,
     basis: "limits",
@@ -102,22 +98,16 @@ async function estimateFromLimits(
 }
 
 /** The maximum cost of a run by its limit of tokens, its model's price and its budget; null if the price is unknown. */
-async function maxUsd(ctx: Context, org: OrgId, model: string, tokens: number, budgetUsd: number | null) {
-  const asInput = await priceOfTokens(ctx, org, model, { input: tokens });
-  const asOutput = await priceOfTokens(ctx, org, model, { output: tokens });
+function maxUsd(ctx: Context, org: OrgId, model: string, tokens: number, budgetUsd: number | null) {
+  const asInput = priceOfTokens(ctx, org, model, { input: tokens });
+  const asOutput = priceOfTokens(ctx, org, model, { output: tokens });
   if (asInput === null || asOutput === null) return null;
   return Math.min(Math.max(asInput, asOutput), budgetUsd ?? Number.POSITIVE_INFINITY);
 }
 
 /** The price of tokens that are read (`input`) or written (`output`), in USD; null: unknown. */
-async function priceOfTokens(
-  ctx: Context,
-  org: OrgId,
-  model: string,
-  { input = 0, output = 0 },
-): Promise<number | null> {
+function priceOfTokens(ctx: Context, org: OrgId, model: string, { input = 0, output = 0 }): number | null {
   try {
-    const { priceOf } = await import("../agents/gateway/prices.ts");
     const none = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
     return priceOf({ ...none, input, output }, null, getModel(ctx, org, model));
   } catch (error) {

@@ -194,7 +194,7 @@ export function isJudgeable(session: SessionEvent[]): boolean {
   return isModel && end !== undefined && !unjudgeable.includes(end.outcome);
 }
 
-/** Remaining budget of an attempt in USD, by the events of a session of attempt `own`; null: no limit. */
+/** Remaining budget of an attempt in USD, by the events of a session of attempt `sessionAttempt`; null: no limit. */
 function remainingUsd(
   events: SessionEvent[],
   sessionAttempt: number,

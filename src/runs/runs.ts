@@ -99,7 +99,7 @@ export const countRuns = (ctx: Context, org: OrgId, promptId?: string): number =
 export function listRuns(
   ctx: Context,
   org: OrgId,
-  { promptId, reportStatus }: RunFilter,
+  { promptId, reportStatus }: Pick<RunFilter, "promptId" | "reportStatus">,
   { limit, offset }: Page,
 ): Paged<Run> {
   const queries = pageQueries(ctx.db)[

@@ -30,7 +30,7 @@ export type SessionWriter = {
 /**
  * Stores the events of a session, capped and redacted, in batches of 100 rows or 50 ms. `mayWrite` is checked in each transaction: once it
  * returns false, nothing more is stored. While the disk is full or another process is writing, events wait in memory. `onError` gets the final
- * write error; the session is then incomplete and must end. `after` is the last event of a session to continue. `secrets` are redacted from the
+ * write error; the session is then incomplete and must end. `lastEvent` is the last event of a session to continue. `secrets` are redacted from the
  * first event on.
  */
 export function openSession(

@@ -67,7 +67,7 @@ export const runTools = (ctx: Context): Tool[] => [
       { promptId, urlMap = {}, templateArgs, agent, model, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
-      const estimate = describeEstimate(await getEstimate(ctx, caller.org, promptId, { agent, model }));
+      const estimate = describeEstimate(getEstimate(ctx, caller.org, promptId, { agent, model }));
       const { evalRequestId, runIds } = await requestEval(ctx, caller.org, promptId, {
         urlMap,
         templateArgs,

@@ -8,7 +8,7 @@ import type { Lease } from "../jobs/queue.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import type { Run } from "./schema.ts";
 
-/** Usage of a limit. `most` null: no limit. */
+/** Usage of a limit. `limit` null: there is none. */
 export type LimitUsage = { name: string; unit: "seconds" | "usd" | "count"; used: number; limit: number | null };
 
 /** Usage of each limit in the last attempt of a run, most relevant first. */

@@ -76,7 +76,7 @@ export type ScheduledPrompt = ReturnType<ReturnType<typeof selectPrompts>["all"]
 
 export const scheduledPromptById = statement((db) => selectPrompts(db).where(eq(prompts.id, id)));
 
-/** Up to `batch` prompts with a schedule after an ID. */
+/** Up to `batchSize` prompts with a schedule after an ID. */
 export const scheduledPromptsAfter = statement((db) =>
   selectPrompts(db)
     .where(and(gt(prompts.id, id), isNotNull(prompts.frequency)))

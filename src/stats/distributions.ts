@@ -13,8 +13,8 @@ export function cached<T>(compute: (key: number) => T): (key: number) => T {
 export function tQuantile(p: number, freedom: number): number {
   // Cached, because the same few degrees of freedom are used again and again.
   const key = Number.isInteger(freedom) && freedom < 1000 ? `${p} ${freedom}` : null;
-  const cached = key === null ? undefined : quantiles.get(key);
-  if (cached !== undefined) return cached;
+  const cachedQuantile = key === null ? undefined : quantiles.get(key);
+  if (cachedQuantile !== undefined) return cachedQuantile;
   const upper = tTail(8, freedom) / 2 < 1 - p ? 8 : 1e6;
   const quantile = solve((t) => 1 - tTail(t, freedom) / 2 - p, upper);
   if (key !== null) quantiles.set(key, quantile);

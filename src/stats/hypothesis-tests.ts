@@ -65,9 +65,9 @@ export function stratifiedPermutationTest(strata: Stratum[]): Exact {
   let hits = 0;
   if (ways <= maxSplits) {
     const differences = strata.map(({ a }, i) => {
-      const differences: number[] = [];
-      forEachSum(values[i] as number[], a.length, (sum) => differences.push(toDifference(sum, i)));
-      return differences;
+      const ofStratum: number[] = [];
+      forEachSum(values[i] as number[], a.length, (sum) => ofStratum.push(toDifference(sum, i)));
+      return ofStratum;
     });
     forEachTotal(differences, (total) => {
       if (Math.abs(total) >= observed) hits++;

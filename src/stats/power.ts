@@ -22,15 +22,24 @@ export function smallestP(sizes: { base: number; head: number }[]): number {
  * deviation: exact, by the noncentral t.
  */
 export function powerOf(n: number, delta: number, sd: number): number {
+  return powerFunctionOf(n)(delta / sd);
+}
+
+/** The power of n runs per side by the change in standard deviations. */
+function powerFunctionOf(n: number): (deviations: number) => number {
   const freedom = 2 * n - 2;
-  return noncentralTail(tQuantile(1 - alpha / 2, freedom), freedom, (delta / sd) * Math.sqrt(n / 2));
+  const critical = tQuantile(1 - alpha / 2, freedom);
+  return (deviations) => noncentralTail(critical, freedom, deviations * Math.sqrt(n / 2));
 }
 
 /** The change that n runs per side (2 or more) detect in 4 of 5 comparisons. */
 export const smallestChange = (n: number, sd: number): number => (sd === 0 ? 0 : sd * changeInDeviations(n));
 
 /** The detectable change in standard deviations. It is cached for each n, because solving for it takes milliseconds. */
-const changeInDeviations = cached((n) => solve((delta) => powerOf(n, delta, 1) - targetPower, 10));
+const changeInDeviations = cached((n) => {
+  const power = powerFunctionOf(n);
+  return solve((deviations) => power(deviations) - targetPower, 10);
+});
 
 /** Runs per side needed to detect this change in 4 of 5 comparisons; null above 1,000. */
 export function runsToShow(delta: number, sd: number): number | null {

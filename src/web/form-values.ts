@@ -49,9 +49,13 @@ export const assignments: Format = {
 export const innerOf = (schema: TSchema): TSchema =>
   schema.anyOf?.find(({ type }: TSchema) => type !== "null") ?? schema;
 
-/** The schema of a field, which is named by its path: `workspace.setup`. */
-export const schemaOf = (schema: TSchema, name: string): TSchema =>
-  name.split(".").reduce((parent, key) => memberOf(parent, key), schema);
+/** The schema of a field, which is named by its path: `workspace.setup`. Keys of a map may contain dots. */
+export function schemaOf(schema: TSchema, path: string): TSchema {
+  if (innerOf(schema).patternProperties) return memberOf(schema, path);
+  const [key = "", ...rest] = path.split(".");
+  const member = memberOf(schema, key);
+  return rest.length === 0 ? member : schemaOf(member, rest.join("."));
+}
 
 function memberOf(schema: TSchema, key: string): TSchema {
   const { properties = {}, patternProperties = {} } = innerOf(schema);
@@ -119,8 +123,14 @@ function readField(schema: TSchema, form: URLSearchParams, name: string, formats
   const text = form.get(name)?.replaceAll("\r\n", "\n");
   if (text === undefined) return undefined;
   if (text.trim() === "") return emptyOf(schema);
-  if (format) return format.read(text);
+  if (format) return readFormat(schema, format, text);
   return type === "integer" || type === "number" ? toNumber(text.trim()) : text.trim();
+}
+
+/** A list of which only separators were typed is empty. */
+function readFormat(schema: TSchema, format: Format, text: string): unknown {
+  const value = format.read(text);
+  return Array.isArray(value) && value.length === 0 ? emptyOf(schema) : value;
 }
 
 /** The members of an object or a map that were filled in; undefined: none. */

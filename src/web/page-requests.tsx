@@ -122,7 +122,11 @@ export const submitSettings = (
     try {
       return await handle(viewer, form, site);
     } catch (error) {
-      return formError(error, (errorMessage, fault) => show(ctx, viewer, site, { errorMessage, fault, typed: form }));
+      return formError(
+        error,
+        (errorMessage, fault) => show(ctx, viewer, site, { errorMessage, fault, typed: form }),
+        form,
+      );
     }
   });
 

@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { frequencyProblem } from "../cron.ts";
 import type { AdditionalUrl } from "../db/tables/prompts.ts";
 import { invalidField } from "../errors.ts";
 import { maxAgents } from "../prompts/agent-schema.ts";
@@ -118,6 +119,7 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
   return form;
 }
 
+/** null: runs on demand only. An empty text: an expression that is missing. */
 export function frequencyOf(form: URLSearchParams): string | null {
   const frequency = form.get("frequency") ?? "";
   return frequency === "cron" ? (form.get("cron") ?? "").trim() : frequency || null;
@@ -145,10 +147,18 @@ export function toPromptInput(form: URLSearchParams): PromptInput {
     declaredChecks: checks.length === 0 ? null : checks.map(toCheck),
   };
   if (typeof docsUrl === "string") checkHttpUrl("docsUrl", docsUrl);
+  checkCron(form);
   const checked = checkInput(PromptInput, input);
   // Added after the check, so that errors name the row of the form.
   const docs = typeof docsUrl === "string" ? [{ url: docsUrl, kind: "docs" }] : [];
   return docs.length === 0 ? checked : { ...checked, additionalUrls: [...docs, ...(checked.additionalUrls ?? [])] };
+}
+
+/** Throws bad_request for the field with the expression. */
+function checkCron(form: URLSearchParams): void {
+  if (form.get("frequency") !== "cron") return;
+  const problem = frequencyProblem(frequencyOf(form) ?? "");
+  if (problem !== null) throw invalidField("cron", problem);
 }
 
 /** null: at most one agent. */

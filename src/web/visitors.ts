@@ -1,6 +1,6 @@
 import { addressOf } from "../auth/address.ts";
 import type { Client } from "../auth/engine-calls.ts";
-import { getOrg, listOrgs } from "../auth/orgs.ts";
+import { getOrg, hasOneOrg } from "../auth/orgs.ts";
 import { findSignedIn, listMemberships } from "../auth/people.ts";
 import type { SignedIn } from "../auth/person.ts";
 import type { Context } from "../context.ts";
@@ -45,7 +45,7 @@ export function toViewer(ctx: Context, { person }: SignedIn, orgId?: string | nu
 }
 
 /** Workers belong to the operator of the service: an organization sees them only if it is the only one. */
-const hasWorkers = (ctx: Context): boolean => ctx.config.workers.redisUrl !== null && listOrgs(ctx).length === 1;
+const hasWorkers = (ctx: Context): boolean => ctx.config.workers.redisUrl !== null && hasOneOrg(ctx);
 
 /** Calls `show` for the current organization. If it throws not_found, tries the person's other organizations, because URLs name none. */
 export async function showInOrg<T>(

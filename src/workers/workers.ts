@@ -1,4 +1,4 @@
-import { listOrgs } from "../auth/orgs.ts";
+import { hasOneOrg } from "../auth/orgs.ts";
 import type { Context } from "../context.ts";
 import { AppError, notFound } from "../errors.ts";
 import type { WorkerStatus } from "../places/messages.ts";
@@ -19,7 +19,7 @@ export const toWorker = ({ agents, connectedMs, silentMs, ...rest }: WorkerStatu
 
 /** Lists workers by name. They belong to the operator of the service: throws forbidden if there are several organizations. */
 export function listWorkers(ctx: Context, workers: Workers): Worker[] {
-  if (workers && listOrgs(ctx).length > 1)
+  if (workers && !hasOneOrg(ctx))
     throw new AppError(
       "forbidden",
       "This server has several organizations, so its workers are managed with evald workers on the server.",

@@ -98,6 +98,13 @@ test("an export of one instance is imported by another, next to running services
   expect(readdirSync(cwd).filter((name) => name.includes("unfinished"))).toEqual([]);
 });
 
+test("a command that exports closes the database, because no thread of it goes on", async () => {
+  const { cwd, run } = await newFolder();
+  await run("import", file);
+  expect((await run("export", "copy.jsonl")).code).toBe(0);
+  expect(readdirSync(join(cwd, "data")).filter((name) => /-(wal|shm)$/.test(name))).toEqual([]);
+});
+
 test("an export of 100 MB doesn't delay requests of another organization", async () => {
   const { cwd, run } = await newFolder();
   await run("import", file);
@@ -151,7 +158,7 @@ test.each([5, 30, 200])(
     expect(done.there + Object.values<number>(done.rows).reduce((sum, n) => sum + n, 0)).toBe(
       rowsOf(file).trim().split("\n").length - 1,
     );
-    await run("export", "copy.jsonl");
+    expect((await run("export", "copy.jsonl")).code).toBe(0);
     expect(rowsOf(join(cwd, "copy.jsonl"))).toBe(rowsOf(file));
   },
   300_000,

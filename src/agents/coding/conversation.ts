@@ -1,4 +1,4 @@
-import { type Fields, list, object, parseObject, text, textOf } from "../fields.ts";
+import { type Fields, list, object, text, textOf } from "../fields.ts";
 
 /** A tool call of the model. `id` is empty if the protocol has none. */
 export type ModelCall = { id: string; name: string; input: Fields };
@@ -139,4 +139,11 @@ export function createAnswerReader(reader: Reader, isStream: boolean) {
   };
 }
 
-const inputOf = (json: string): Fields => parseObject(json) ?? (json === "" ? {} : { input: json });
+/** Text that is no JSON becomes the field `input`; JSON that is no object is dropped. */
+function inputOf(json: string): Fields {
+  try {
+    return object(JSON.parse(json));
+  } catch {
+    return json === "" ? {} : { input: json };
+  }
+}

@@ -14,8 +14,6 @@ export type ModelRun = {
   /** A call of unknown cost ends the run, because its spending limit could not be enforced. */
   mustHavePrice?: boolean;
   onEvent: (event: AgentEvent) => void;
-  /** Called once per limit, at 80 %. */
-  onNearLimit?: (limit: keyof ModelLimits, share: number) => void;
   /** Called once, when the run cannot continue with its model. */
   onFailure: (failure: AgentFailure) => void;
 };
@@ -27,8 +25,11 @@ export type Spent = { calls: number; tokens: number; costUsd: number; unpriced: 
 export type CallAccount = {
   run: ModelRun;
   spent: Spent;
-  /** Names of the limits that are nearly reached, which the caller of the model is told, and of those that were reached. */
+  /** Limits of the run that are nearly reached, for the agent: those of its model, and others that `warn` adds. */
   near: Set<string>;
+  /** Limits of the model that an event has reported as nearly reached. */
+  reportedNear: Set<string>;
+  /** Limits of the model that an event has reported as reached. */
   reached: Set<string>;
   /** Provider failures in a row, and how many of them end the run. */
   failures: number;
@@ -51,7 +52,14 @@ const nearShare = 0.8;
 export function openAccount(run: ModelRun, now: () => number, maxFailures: number): CallAccount {
   const account: CallAccount = {
     ...{ run, now, maxFailures, spent: { calls: 0, tokens: 0, costUsd: 0, unpriced: 0 } },
-    ...{ near: new Set(), reached: new Set(), failures: 0, failure: null, isPriceReported: false },
+    ...{
+      near: new Set(),
+      reportedNear: new Set(),
+      reached: new Set(),
+      failures: 0,
+      failure: null,
+      isPriceReported: false,
+    },
   };
   if (!hasPrice(run.model)) reportUnknownPrice(account, run.model.name);
   return account;
@@ -82,14 +90,13 @@ const shareOf = ({ run: { limits }, spent }: CallAccount, kind: keyof ModelLimit
 
 /** Reports each limit once, at 80 %. */
 function reportNearLimits(account: CallAccount): void {
-  const { run, near } = account;
+  const { run, near, reportedNear } = account;
   for (const kind of limitKinds) {
     const { limit, unit } = limitNames[kind];
-    const share = shareOf(account, kind);
-    if (share < nearShare || near.has(limit)) continue;
+    if (shareOf(account, kind) < nearShare || reportedNear.has(limit)) continue;
     near.add(limit);
+    reportedNear.add(limit);
     run.onEvent({ type: "limit", limit, unit, value: run.limits[kind] as number, near: true });
-    run.onNearLimit?.(kind, share);
   }
 }
 
@@ -121,13 +128,13 @@ function settleRefusal(
 
 function settleAnswer(
   account: CallAccount,
-  { summary: reading, cutReason: cut, clientLeft: left }: Exclude<Outcome, { kind: "refused" }>,
+  { summary, cutReason, clientLeft }: Exclude<Outcome, { kind: "refused" }>,
 ): void {
   const { run, spent } = account;
   const { model, onEvent } = run;
-  const { usage, isComplete: whole, error } = reading;
-  const name = reading.model ?? model.name;
-  const costUsd = usage && whole ? priceOf(usage, reading.model, model) : null;
+  const { usage, isComplete, error } = summary;
+  const name = summary.model ?? model.name;
+  const costUsd = usage && isComplete ? priceOf(usage, summary.model, model) : null;
   const { input: inputTokens = 0, output: outputTokens = 0, cached: cachedTokens, reasoning } = usage ?? {};
   spent.tokens += inputTokens + outputTokens;
   if (costUsd === null) spent.unpriced++;
@@ -135,18 +142,19 @@ function settleAnswer(
   reportNearLimits(account);
   const tokens = { inputTokens, outputTokens, cachedTokens, reasoningTokens: reasoning };
   onEvent({ type: "usage", model: name, ...tokens, costUsd });
-  if (!usage || !whole) {
+  if (!usage || !isComplete) {
     const text = `The response of ${name} did not report its token usage, so the cost of this call is unknown.`;
     onEvent({ type: "message", text });
   } else if (costUsd === null) reportUnknownPrice(account, name);
-  if (!usage && whole) failWithoutPrice(account, `${name} does not report token usage`, "use a server that reports it");
+  if (!usage && isComplete)
+    failWithoutPrice(account, `${name} does not report token usage`, "use a server that reports it");
   const unread =
-    !usage && reading.model === null
+    !usage && summary.model === null
       ? `the response is not from a model API; check the base URL ${model.baseUrl}`
       : "the response ended early";
-  const problem = error ?? cut ?? (whole ? null : unread);
+  const problem = error ?? cutReason ?? (isComplete ? null : unread);
   if (problem === null) account.failures = 0;
-  else if (error !== null || !left)
+  else if (error !== null || !clientLeft)
     countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null);
 }
 

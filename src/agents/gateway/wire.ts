@@ -91,8 +91,12 @@ export function findProviderTool({ format, body }: ModelRequest): string | null 
   // A conversation with the Responses API can add tools later.
   const inputItems = format === "responses" ? list(body.input).map(object) : [];
   const addedTools = inputItems.flatMap(({ type, tools }) => (type === "additional_tools" ? list(tools) : []));
-  const tool = [...list(body.tools), ...addedTools].map(object).find((each) => !clientTools[format](each));
-  return tool ? String(tool.type ?? Object.keys(tool).join(", ")) : null;
+  // A list in place of a tool is refused, because a provider may read what is in it.
+  const tool = [...list(body.tools), ...addedTools].find(
+    (each) => Array.isArray(each) || !clientTools[format](object(each)),
+  );
+  if (tool === undefined) return null;
+  return String(object(tool).type ?? Object.keys(object(tool)).join(", ")) || "a list in place of a tool";
 }
 
 /** The header for a provider's API key. */

@@ -227,7 +227,7 @@ async function takeSnapshot(page: Page, from: number) {
   };
 }
 
-/** A screenshot as WebP, at lower quality if it would be too large. Throws a Mistake if it is still too large. */
+/** A screenshot as WebP, at lower quality if it would be too large. Throws a CallError if it is still too large. */
 async function takeScreenshot(page: Page): Promise<Uint8Array> {
   const take = (quality: number) => page.screenshot({ type: "webp", quality });
   const best = await take(80);

@@ -142,7 +142,7 @@ const oneStepMilder = { critical: "high", high: "medium", medium: "low", low: "l
 
 /**
  * Lower for a warning, for a failure of at most a quarter of the tested items, and for a page on which the answer
- * doesn't depend. `everywhere` is the share that passed over all checks of this ID: a problem that is everywhere blocks
+ * doesn't depend. `passedShare` is the share that passed over all checks of this ID: a problem that is everywhere blocks
  * agents.
  */
 export function severityOf(check: CheckResult, { severity }: CheckFriction, passedShare: number): Friction["severity"] {

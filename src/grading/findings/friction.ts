@@ -11,7 +11,7 @@ type Scoring = { measured: Measured; methodology: Methodology };
 const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * The findings with their cost, worst first; in points only if the session was `scored`. If there are more than a
+ * The findings with their cost, worst first; in points only with `scoring`. If there are more than a
  * report can hold, the last one summarizes the rest.
  */
 export function frictionsOf(findings: Finding[], facts: Facts, scoring: Scoring | null = null): Friction[] {

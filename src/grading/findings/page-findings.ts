@@ -258,7 +258,7 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
 }
 
 function nothingReadDraft(facts: Facts): FindingDraft {
-  const starts = list(facts.startUrls.map((isStartUrl) => line(isStartUrl, 200)));
+  const starts = list(facts.startUrls.map((url) => line(url, 200)));
   return {
     severity: "critical",
     phase: "discovery",

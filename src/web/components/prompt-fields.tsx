@@ -7,6 +7,9 @@ import { Field } from "./field.tsx";
 import { errorAt, FieldError, SchemaField, useForm } from "./schema-form.tsx";
 import { useTime } from "./when.tsx";
 
+/** Before the name of a variable, in the field of its default value. */
+const defaultsPrefix = "templateDefaults.";
+
 /** Preview of a prompt: its variables and next runs. */
 export type Preview = {
   variables: string[];
@@ -46,14 +49,14 @@ export const PreviewPart = ({
         </p>
       )}
       {variables
-        .map((variable) => [variable, `templateDefaults.${variable}`] as const)
+        .map((variable) => [variable, defaultsPrefix + variable] as const)
         .map(([variable, name]) => (
           <Field key={name} name={name} label={variable} hint="Default value (required for scheduled runs)">
             <input id={name} name={name} value={values.get(name) ?? ""} maxLength={2000} />
           </Field>
         ))}
       {[...values]
-        .filter(([name]) => name.startsWith("templateDefaults.") && !variables.includes(name.slice(17)))
+        .filter(([name]) => name.startsWith(defaultsPrefix) && !variables.includes(name.slice(defaultsPrefix.length)))
         .map(([name, value]) => (
           // Kept in case its variable is typed again.
           <input key={name} type="hidden" name={name} value={value} />

@@ -41,11 +41,12 @@ export function mappedHostsIn(form: URLSearchParams): { from: string; to: string
 /** The form that runs the prompt now. */
 export function RunForm({ site, prompt, agents, values, errorMessage, cost }: RunFormProps) {
   if (prompt.status === "archived") return <p class="notice">This prompt is archived. Unarchive it to run it.</p>;
-  if (!values.get("runs")) values.set("runs", String(prompt.runsPerEval ?? 1));
+  const runs = values.get("runs") || String(prompt.runsPerEval ?? 1);
+  const shownValues = new URLSearchParams([...[...values].filter(([name]) => name !== "runs"), ["runs", runs]]);
   const hosts = mappedHostsIn(values);
   return (
     <SchemaForm
-      {...{ schema: RunFields, values }}
+      {...{ schema: RunFields, values: shownValues }}
       action={`${site.base}/prompts/${prompt.id}/run`}
       class="run-form"
       id="run-form"

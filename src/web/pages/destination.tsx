@@ -11,7 +11,7 @@ import { eventLabels, kinds, NewDestination, OnlyAdmins, path, Status } from "./
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
 /** What the form of a destination sends. */
-export const DestinationSettings = Type.Pick(NewDestination, ["name", "events"]);
+export const DestinationSettings = Type.Required(Type.Pick(NewDestination, ["name", "events"]));
 
 type DestinationProps = SettingsProps & {
   destination: Destination;
@@ -75,7 +75,11 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
       <Deliveries here={here} {...deliveries} />
       {mayChange ? (
         <SchemaForm
-          {...{ schema: DestinationSettings, values: typed ?? toFields(DestinationSettings, destination), fault }}
+          {...{
+            schema: DestinationSettings,
+            values: typed?.has("name") ? typed : toFields(DestinationSettings, destination),
+            fault,
+          }}
           action={here}
         >
           <h2>Settings</h2>

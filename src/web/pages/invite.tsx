@@ -18,7 +18,7 @@ type InviteProps = {
 
 /** Accepts an invitation: with a new account, an existing account, or while signed in. */
 export function InvitePage({ site, path, invitation, person, name, errorMessage, ssoName }: InviteProps) {
-  const { orgName, email, role, hasAccount: isKnown } = invitation;
+  const { orgName, email, role, hasAccount } = invitation;
   const isOther = person !== null && person.email !== email;
   return (
     <AuthPage
@@ -45,9 +45,9 @@ export function InvitePage({ site, path, invitation, person, name, errorMessage,
           )}
           {!person && (
             <>
-              {!isKnown && <TextField name="name" label="Your name" autocomplete="name" value={name} />}
+              {!hasAccount && <TextField name="name" label="Your name" autocomplete="name" value={name} />}
               <TextField name="email" label="Email" type="email" autocomplete="username" value={email} readonly />
-              {isKnown ? (
+              {hasAccount ? (
                 <TextField
                   name="password"
                   label="Password of your existing account"

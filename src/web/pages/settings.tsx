@@ -59,15 +59,15 @@ export function SettingsFrame({ site, viewer, path, done, errorMessage, children
   );
 }
 
-const positive = Type.Optional(Nullable(Type.Integer({ minimum: 0 })));
-const usd = Type.Optional(Nullable(Type.Number({ minimum: 0 })));
+const runs = Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 })));
+const usd = Type.Optional(Nullable(Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })));
 
 /** What the form of an organization sends. */
 export const OrgSettings = Type.Object({
   name: Type.String({ maxLength: 200 }),
   timeZone: Type.String(),
-  maxRunsAtOnce: positive,
-  maxRunsADay: positive,
+  maxRunsAtOnce: runs,
+  maxRunsADay: runs,
   maxUsdAMonth: usd,
   maxUsdARun: usd,
   judgeModels: Type.Optional(Nullable(Type.Array(Type.String()))),

@@ -137,10 +137,16 @@ export const notificationPages = (ctx: Context) =>
     .post(
       "/settings/notifications/:destinationId/deliveries/:deliveryId/replay",
       ({ request, params: { destinationId, deliveryId } }) =>
-        submitDestination(ctx, request, destinationId, (viewer, _, site) => {
-          replayDelivery(ctx, viewer.org, destinationId, deliveryId);
-          return destinationPage(ctx, viewer, site, destinationId, { done: "Event sent again." });
-        }),
+        submitSettings(
+          ctx,
+          request,
+          "notifications",
+          (_, viewer, site, result) => deliveryPage(ctx, viewer, site, destinationId, deliveryId, result),
+          (viewer, _, site) => {
+            replayDelivery(ctx, viewer.org, destinationId, deliveryId);
+            return destinationPage(ctx, viewer, site, destinationId, { done: "Event sent again." });
+          },
+        ),
     );
 
 function checkEvents({ length }: string[]): void {

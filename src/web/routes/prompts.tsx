@@ -61,7 +61,7 @@ const chosenAgentIn = (form: URLSearchParams): ChosenAgent => ({
 
 /** Estimated cost of a run, to agree to; null if no paid model is used. */
 async function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: ChosenAgent = {}): Promise<string | null> {
-  const estimate = await getEstimate(ctx, org, prompt.id, choice);
+  const estimate = getEstimate(ctx, org, prompt.id, choice);
   const models = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
   if (models.length === 0) return null;
   return `I agree to pay for ${[...new Set(models)].join(" and ")}: ${describeEstimate(estimate)}.`;

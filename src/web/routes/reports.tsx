@@ -92,7 +92,7 @@ async function verificationsOf(
   report: Report,
 ): Promise<Map<string, Verification> | null> {
   if (!may(viewer, "run") || report.recommendations.length === 0) return null;
-  const { model, costUsd } = await getEstimate(ctx, viewer.org, report.prompt.id);
+  const { model, costUsd } = getEstimate(ctx, viewer.org, report.prompt.id);
   const prints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
   return new Map(
     report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {

@@ -43,7 +43,7 @@ async function planRun(ctx: Context, org: OrgId, runId: string): Promise<Planned
   const { task } = getRunTask(ctx, org, runId);
   if (prompt.status === "archived")
     throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect its runs.`);
-  const estimate = await getEstimate(ctx, org, prompt.id, task.chosen);
+  const estimate = getEstimate(ctx, org, prompt.id, task.chosen);
   const agents = 1 + estimate.others.length;
   const start = (key: string) => requestRerun(ctx, org, runId, "web", `${key}-${runId}`);
   return { title: titleOf(task), runs: agents, estimate, start };
@@ -53,7 +53,7 @@ async function planPrompt(ctx: Context, org: OrgId, promptId: string): Promise<P
   const prompt = getPrompt(ctx, org, promptId);
   if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables. Run it from its page.`);
   if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect it.`);
-  const estimate = await getEstimate(ctx, org, promptId);
+  const estimate = getEstimate(ctx, org, promptId);
   const input = { urlMap: {}, runs: null, trigger: "web" as const };
   const start = (key: string) => requestEval(ctx, org, promptId, { ...input, idempotencyKey: `${key}-${promptId}` });
   return { title: titleOf(prompt), runs: estimate.runs * (1 + estimate.others.length), estimate, start };
