@@ -128,6 +128,11 @@ describe("an HTML page", () => {
     expect(page.samples.map(({ language, code }) => [language, code])).toEqual([["js", "a();\nb();"]]);
   });
 
+  test("has plain spaces in samples where the HTML has no-break spaces", () => {
+    const page = readPage(at, "text/html", html("<pre>a&nbsp;b&#160;c&#xA0;d\u00a0e</pre>"));
+    expect(page.samples.map(({ code }) => code)).toEqual(["a b c d e"]);
+  });
+
   test("is an empty shell if it has scripts but no text", () => {
     const shell = readPage(at, "text/html", html(`<div id="root"></div><script src="/app.js"></script>`));
     const small = readPage(at, "text/html", html(`<p>Moved.</p>`));

@@ -23,7 +23,7 @@ export function decodeEntities(raw: string): string {
       const point = decimal ? Number(decimal) : Number.parseInt(hex, 16);
       return point > 0 && point <= 0x10ffff ? String.fromCodePoint(point) : whole;
     })
-    .replaceAll(" ", " ");
+    .replaceAll("\u00a0", " ");
 }
 
 /** HTML text as one line. */
