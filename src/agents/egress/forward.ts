@@ -10,7 +10,7 @@ import { schemeHeader, sourceHeader, toSource } from "./headers.ts";
 import { createTextSample } from "./response-text.ts";
 
 /** A new connection for each request, because a kept-alive connection was authorized for another one. */
-const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
+const httpAgents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
 /** Forwards a request with an absolute URL, after the urlMap, and its response. The request may ask to change the protocol, such as to a WebSocket. */
 export async function forwardRequest(policy: EgressPolicy, client: Client, callId: string | null): Promise<void> {
@@ -27,7 +27,7 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     const target = mapped ?? url;
     const addresses = await resolve(target, policy.addressPolicy, policy.lookup, exchange.signal);
     exchange.signal.throwIfAborted();
-    const agent = agents[target.protocol as keyof typeof agents];
+    const agent = httpAgents[target.protocol as keyof typeof httpAgents];
     const sent = { ...toRequestHeaders(headers, policy.token), ...framingHeaders(client) };
     const upstream = openRequest({ url: target, method, headers: sent, addresses, agent, connectMs });
     const sample = createTextSample();

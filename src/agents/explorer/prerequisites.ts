@@ -21,17 +21,16 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
   const needs = page === undefined ? [] : needsOf(page);
   if (page === undefined || needs.length === 0) return;
   yield* useTool(session, "check_prerequisites", { url: page.url }, async () => {
-    const checks = needs
-      .filter(
-        ({ name, what }) => what === "variable" || readablePages.filter((other) => imports(other, name)).length > 1,
-      )
-      .map((need) =>
-        toPrerequisiteCheck(
-          page,
-          need,
-          readablePages.some((other) => explains(other, need)),
-        ),
-      );
+    // A package that no other page imports may belong to this example only.
+    const isCommon = ({ name, what }: Need) =>
+      what === "variable" || readablePages.some((other) => other !== page && imports(other, name));
+    const checks = needs.filter(isCommon).map((need) =>
+      toPrerequisiteCheck(
+        page,
+        need,
+        readablePages.some((other) => explains(other, need)),
+      ),
+    );
     return { ok: true, output: { url: page.url, needs: needs.map(({ name }) => name) }, checks, value: undefined };
   });
 }

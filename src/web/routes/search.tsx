@@ -37,7 +37,7 @@ const actions: [title: string, path: string, act: Act][] = [
   ["Change the time zone and limits", "/settings", "organization"],
 ];
 
-/** The prompts that match, with their newest reports and runs, and the reports and runs whose ID or slug was given. */
+/** The prompts that match, with their newest reports and runs and an action to run them, and the reports and runs whose ID or slug was given. */
 function listDataHits(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
   const prompts = listPromptItems(ctx, org, { search: text }, { limit: limits.prompts, offset: 0 }).items;
   const reportAndRunHits = prompts.slice(0, limits.detailedPrompts).flatMap(({ id }): Hit[] => {
