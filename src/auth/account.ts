@@ -2,7 +2,7 @@ import { and, desc, eq, gt, ne } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { people, signIns } from "../db/tables/people.ts";
 import { toIso, toName } from "../schema.ts";
-import { normalizeAddress } from "./address.ts";
+import { normalizeIp } from "./address.ts";
 import { type Client, engineOf, toHeaders, withAppErrors } from "./engine-calls.ts";
 import { findPassword, hashPassword } from "./people.ts";
 import type { SignedIn } from "./person.ts";
@@ -52,7 +52,7 @@ export const listSignIns = (ctx: Context, { person, signInId }: SignedIn) =>
     .map(({ id, userAgent, ipAddress, createdAt, updatedAt }) => ({
       id,
       userAgent: userAgent ?? "",
-      address: ipAddress ? normalizeAddress(ipAddress) : "",
+      address: ipAddress ? normalizeIp(ipAddress) : "",
       since: toIso(createdAt),
       lastUsedAt: toIso(updatedAt),
       isCurrent: id === signInId,

@@ -7,7 +7,7 @@ export type Peer = () => string | undefined;
 const clients = new WeakMap<Request, () => string>();
 
 /**
- * Remembers how to find the address of the client of a request; it is looked up only when needed, which is rare. With `trustsProxy`, it is the last address in
+ * Remembers how to find the address of the client of a request; few requests need it. With `trustsProxy`, it is the last address in
  * `X-Forwarded-For`, if the peer has a private address: otherwise anyone could choose their own.
  */
 export function trackClient(request: Request, peer: Peer, trustsProxy: boolean): void {
@@ -33,6 +33,6 @@ export function networkOf(address: string): string {
   return parsed.kind() === "ipv4" ? parsed.toString() : parsed.toNormalizedString().split(":").slice(0, 4).join(":");
 }
 
-/** An address in its usual form. */
-export const normalizeAddress = (address: string): string =>
+/** An IP address in its usual form. */
+export const normalizeIp = (address: string): string =>
   ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
