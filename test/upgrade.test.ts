@@ -52,7 +52,7 @@ test("an upgrade applies the pending migrations, keeps every row and records wha
   expect(appliedIn(client)).toEqual([...applied, { hash: "later", created_at: 9_000_000_000_000 }]);
   expect(client.query("pragma foreign_key_check").all()).toEqual([]);
   // Once it is applied, nothing is pending.
-  closeDb(openDb(folder, { migrations, mayMigrate: () => expect.unreachable() }));
+  closeDb(openDb(folder, { migrations, beforeMigration: () => expect.unreachable() }));
   client.close();
 });
 
@@ -96,7 +96,7 @@ test("a database of a development version is rejected with its path, and stays u
   const before = [schemaOf(client), rowsIn(client), appliedIn(client)];
   let refusal: unknown;
   try {
-    openDb(folder, { mayMigrate: () => expect.unreachable() });
+    openDb(folder, { beforeMigration: () => expect.unreachable() });
   } catch (error) {
     refusal = error;
   }
@@ -115,7 +115,7 @@ test("an upgrade reports its progress, and asks before it changes anything", () 
   expect(() =>
     openDb(folder, {
       migrations,
-      mayMigrate() {
+      beforeMigration() {
         throw new Error("not now");
       },
     }),

@@ -98,7 +98,7 @@ async function openLocal(
   let lock = execute ? findLock(config.dataDir) : null;
   const isWorking = lock !== null;
   const db = openDb(config.dataDir, {
-    mayMigrate() {
+    beforeMigration() {
       lock ??= lockToMigrate(config.dataDir);
     },
     onProgress: upgradeProgress(),

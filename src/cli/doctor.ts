@@ -41,40 +41,40 @@ export function addDoctor(
       const sandbox = await detectSandbox();
       const codingAgents = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
       const findings = [
-        folder(config.dataDir),
-        disk(config.dataDir),
-        ...data(config),
+        checkDataFolder(config.dataDir),
+        checkDisk(config.dataDir),
+        ...checkDatabase(config),
         {
           what: "agents",
           state: "ok",
           detail: Object.entries(inProcessAgents(env))
             .filter(([id]) => !codingAgents.some((each) => each.id === id))
-            .map((each) => toAgent(each, config.agentModel))
+            .map((each) => describeAgent(each, config.agentModel))
             .join(", "),
         },
-        ...codingAgents.map(codingAgent),
-        sandboxCheck(sandbox),
-        agentSandbox(await testAgentSandbox("rules", env), await testAgentSandbox("model", env)),
-        ...(sandbox.level === "none" ? [] : [workspace(await testWorkspace(config.workspaceBytes))]),
-        await browserCheck(sandbox),
-        modelKey(env),
-        ...(config.workers.redisUrl === null ? [] : await redisServer(config.workers.redisUrl)),
+        ...codingAgents.map(checkCodingAgent),
+        checkSandbox(sandbox),
+        checkPageSandbox(await testAgentSandbox("rules", env), await testAgentSandbox("model", env)),
+        ...(sandbox.level === "none" ? [] : [checkWorkspace(await testWorkspace(config.workspaceBytes))]),
+        await checkBrowser(sandbox),
+        checkModelKeys(env),
+        ...(config.workers.redisUrl === null ? [] : await checkRedis(config.workers.redisUrl)),
       ] satisfies Check[];
       print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
       if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
     });
 }
 
-function toAgent([id, agent]: [string, Agent], model: string | null): string {
+function describeAgent([id, agent]: [string, Agent], model: string | null): string {
   const objection = objectionTo(agent);
-  const needs =
+  const modelNote =
     agent.describe().kind === "model"
       ? ` (${model ?? "no model; set EVALD_AGENT_MODEL or choose one per prompt"})`
       : "";
-  return objection === null ? id + needs : `${id} (unavailable: ${objection})`;
+  return objection === null ? id + modelNote : `${id} (unavailable: ${objection})`;
 }
 
-function codingAgent(agent: InstalledAgent): Check {
+function checkCodingAgent(agent: InstalledAgent): Check {
   const what = `agent ${agent.id}`;
   if (!agent.isHere) return { what, state: "missing", detail: agent.detail };
   const { version, isTried, path } = agent;
@@ -86,12 +86,13 @@ function codingAgent(agent: InstalledAgent): Check {
 }
 
 /** The directory itself, or its nearest existing parent. */
-const nearest = (path: string): string => (existsSync(path) || dirname(path) === path ? path : nearest(dirname(path)));
+const nearestExisting = (path: string): string =>
+  existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
 
-function folder(dataDir: string): Check {
+function checkDataFolder(dataDir: string): Check {
   const path = resolve(dataDir);
   try {
-    accessSync(nearest(path), constants.W_OK);
+    accessSync(nearestExisting(path), constants.W_OK);
   } catch {
     return { what: "data directory", state: "fault", detail: `no write access to ${path}` };
   }
@@ -101,28 +102,28 @@ function folder(dataDir: string): Check {
       state: "fault",
       detail: `sandboxes show ${path}; use a directory outside of /usr`,
     };
-  if (!statSync(nearest(path)).isDirectory())
-    return { what: "data directory", state: "fault", detail: `${nearest(path)} is not a directory` };
+  if (!statSync(nearestExisting(path)).isDirectory())
+    return { what: "data directory", state: "fault", detail: `${nearestExisting(path)} is not a directory` };
   if (existsSync(path)) return { what: "data directory", state: "ok", detail: path };
   return { what: "data directory", state: "missing", detail: `${path} does not exist yet; evald serve creates it` };
 }
 
-function disk(dataDir: string): Check {
-  const { bavail, bsize } = statfsSync(nearest(resolve(dataDir)));
+function checkDisk(dataDir: string): Check {
+  const { bavail, bsize } = statfsSync(nearestExisting(resolve(dataDir)));
   const free = bavail * bsize;
   const detail = `${toSize(free)} free`;
   if (free >= minFreeBytes) return { what: "disk", state: "ok", detail };
   return { what: "disk", state: "fault", detail: `${detail}; at least 0.5 GiB is needed` };
 }
 
-function sizes(dataDir: string): string {
+function databaseSize(dataDir: string): string {
   const [file, wal] = ["evald.db", "evald.db-wal"].map((name) =>
     toSize(statSync(resolve(dataDir, name), { throwIfNoEntry: false })?.size ?? 0),
   );
   return `${file} and a WAL of ${wal}`;
 }
 
-function data(config: Config): Check[] {
+function checkDatabase(config: Config): Check[] {
   const clock = toIso(Date.now());
   if (!existsSync(resolve(config.dataDir, "evald.db"))) return [{ what: "clock", state: "ok", detail: clock }];
   try {
@@ -133,17 +134,17 @@ function data(config: Config): Check[] {
           .select({ at: max(runs.createdAt) })
           .from(runs)
           .get()?.at ?? 0;
-      const behind = newest > Date.now() + 60_000;
+      const isBehind = newest > Date.now() + 60_000;
       return [
         {
           what: "database",
           state: check === "ok" ? "ok" : "fault",
-          detail: check === "ok" ? `intact, ${sizes(config.dataDir)}` : `damaged: ${check}; restore a backup`,
+          detail: check === "ok" ? `intact, ${databaseSize(config.dataDir)}` : `damaged: ${check}; restore a backup`,
         },
         {
           what: "clock",
-          state: behind ? "fault" : "ok",
-          detail: behind ? `${clock} is before the newest run; correct the system clock` : clock,
+          state: isBehind ? "fault" : "ok",
+          detail: isBehind ? `${clock} is before the newest run; correct the system clock` : clock,
         },
       ];
     });
@@ -152,36 +153,36 @@ function data(config: Config): Check[] {
   }
 }
 
-function agentSandbox(ofRules: string | null, withModel: string | null): Check {
+function checkPageSandbox(rulesProblem: string | null, modelProblem: string | null): Check {
   const what = "page sandbox";
   const missing = [
-    ...(ofRules === null ? [] : [`the explorer parses pages without a sandbox: ${ofRules}`]),
-    ...(withModel === null ? [] : [`agents with a model parse pages without a sandbox: ${withModel}`]),
+    ...(rulesProblem === null ? [] : [`the explorer parses pages without a sandbox: ${rulesProblem}`]),
+    ...(modelProblem === null ? [] : [`agents with a model parse pages without a sandbox: ${modelProblem}`]),
   ];
   if (missing.length === 0) return { what, state: "ok", detail: "agents parse pages in a sandbox" };
   return { what, state: "missing", detail: missing.join("; ") };
 }
 
-function sandboxCheck({ level, detail }: Sandbox): Check {
+function checkSandbox({ level, detail }: Sandbox): Check {
   if (level === "none") return { what: "sandbox", state: "missing", detail: `agents cannot run commands: ${detail}` };
   return { what: "sandbox", state: "ok", detail };
 }
 
-const workspace = (problem: string | null): Check =>
+const checkWorkspace = (problem: string | null): Check =>
   problem === null
     ? { what: "workspace", state: "ok", detail: "a file system in memory, of limited size" }
     : { what: "workspace", state: "missing", detail: `on disk, where its size is watched: ${problem}` };
 
-async function browserCheck(sandbox: Sandbox): Promise<Check> {
+async function checkBrowser(sandbox: Sandbox): Promise<Check> {
   const browser = await detectBrowser(sandbox);
   if ("missing" in browser)
     return { what: "browser", state: "missing", detail: `agents cannot use a browser: ${browser.missing}` };
   return { what: "browser", state: "ok", detail: browser.detail };
 }
 
-function modelKey(env: Record<string, string | undefined>): Check {
-  const set = modelKeys.filter((name) => env[name]);
-  if (set.length > 0) return { what: "model keys", state: "ok", detail: set.join(", ") };
+function checkModelKeys(env: Record<string, string | undefined>): Check {
+  const presentKeys = modelKeys.filter((name) => env[name]);
+  if (presentKeys.length > 0) return { what: "model keys", state: "ok", detail: presentKeys.join(", ") };
   return { what: "model keys", state: "missing", detail: "none set; the explorer works without one" };
 }
 
@@ -189,17 +190,22 @@ function modelKey(env: Record<string, string | undefined>): Check {
 const minRedis = [6, 2] as const;
 
 /** Loaded only here: the other checks need no Redis. */
-async function redisServer(url: string): Promise<Check[]> {
+async function checkRedis(url: string): Promise<Check[]> {
   const { isOpen, readRedisState, withRedis } = await import("../places/control.ts");
   try {
     const redis = await withRedis(url, readRedisState);
-    return [redisVersion(redis), redisAccess(url, await isOpen(url)), redisFile(redis), redisMemory(redis)];
+    return [
+      checkRedisVersion(redis),
+      checkRedisAccess(url, await isOpen(url)),
+      checkRedisPersistence(redis),
+      checkRedisMemory(redis),
+    ];
   } catch (error) {
     return [{ what: "redis", state: "fault", detail: toMessage(error) }];
   }
 }
 
-function redisVersion({ version, ms }: RedisState): Check {
+function checkRedisVersion({ version, ms }: RedisState): Check {
   const what = "redis";
   const detail = `${version}, answers in ${ms === 0 ? "less than 1" : ms} ms`;
   const [major = 0, minor = 0] = version.split(".").map(Number);
@@ -209,7 +215,7 @@ function redisVersion({ version, ms }: RedisState): Check {
     : { what, state: "ok", detail };
 }
 
-function redisAccess(url: string, isOpen: boolean): Check {
+function checkRedisAccess(url: string, isOpen: boolean): Check {
   const what = "redis access";
   const { isLocal, hasTls, hasPassword } = accessOf(url);
   const means = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
@@ -225,7 +231,7 @@ function redisAccess(url: string, isOpen: boolean): Check {
 }
 
 /** A message that Redis loses is sent again, so a loss costs time, but no run. */
-function redisFile({ appendOnly, appendFsync }: RedisState): Check {
+function checkRedisPersistence({ appendOnly, appendFsync }: RedisState): Check {
   const what = "redis persistence";
   const losses: Record<string, string> = {
     always: "a power failure loses no message",
@@ -243,7 +249,7 @@ function redisFile({ appendOnly, appendFsync }: RedisState): Check {
   return { what, state: "ok", detail: `appendfsync ${appendFsync}: ${losses[appendFsync] ?? "unknown loss"}` };
 }
 
-function redisMemory({ maxMemoryPolicy }: RedisState): Check {
+function checkRedisMemory({ maxMemoryPolicy }: RedisState): Check {
   const what = "redis memory";
   if (maxMemoryPolicy === "noeviction") return { what, state: "ok", detail: "maxmemory-policy noeviction" };
   if (maxMemoryPolicy === "unknown")

@@ -107,7 +107,7 @@ export function withData<T>(config: Config, work: (service: Service) => T): T {
   let lock: DataLock | undefined;
   try {
     const db = openDb(config.dataDir, {
-      mayMigrate() {
+      beforeMigration() {
         lock = lockToMigrate(config.dataDir);
       },
       onProgress: upgradeProgress(),

@@ -3,7 +3,7 @@ import { allowRule, allowSyntax } from "./allow-rules.ts";
 import { customAgentsSetting } from "./custom-agents.ts";
 import { modelSetting, modelsSetting, pricesSetting, readModelEndpoints, secretSetting } from "./model-settings.ts";
 import { peopleSettings, toPeopleSettings } from "./people-settings.ts";
-import { flag, items, listSettings, readSettings, refuse, setting } from "./setting.ts";
+import { flag, listSettings, readSettings, setting, splitList, throwExpected } from "./setting.ts";
 import { telemetrySettings, toTelemetrySettings } from "./telemetry-settings.ts";
 import { weightsSetting } from "./weights.ts";
 import { workerSettings } from "./worker-settings.ts";
@@ -14,10 +14,10 @@ const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"]
 const integer = (min: number, max: number) => (value: string) =>
   /^\d{1,9}$/.test(value) && Number(value) >= min && Number(value) <= max
     ? Number(value)
-    : refuse(`a whole number from ${min} to ${max}`);
+    : throwExpected(`a whole number from ${min} to ${max}`);
 
 const usd = (value: string) =>
-  /^\d{1,6}(\.\d{1,6})?$/.test(value) ? Number(value) : refuse("an amount in USD, such as 0.5");
+  /^\d{1,6}(\.\d{1,6})?$/.test(value) ? Number(value) : throwExpected("an amount in USD, such as 0.5");
 
 /** For a setting whose value is in a larger unit than the configuration's. */
 const times = (factor: number, parse: (value: string) => number) => (value: string) => parse(value) * factor;
@@ -28,15 +28,17 @@ const unlessZero = (parse: (value: string) => number) => (value: string) => pars
 const oneOf =
   <T extends string>(values: readonly T[]) =>
   (value: string) =>
-    values.find((each) => each === value) ?? refuse(`one of ${values.join(", ")}`);
+    values.find((each) => each === value) ?? throwExpected(`one of ${values.join(", ")}`);
 
-const nonEmpty = (expected: string) => (value: string) => value || refuse(expected);
+const nonEmpty = (expected: string) => (value: string) => value || throwExpected(expected);
 
 function baseUrl(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-    return refuse("an http or https URL without user name, query or fragment, such as https://example.com/evals");
+    return throwExpected(
+      "an http or https URL without user name, query or fragment, such as https://example.com/evals",
+    );
   return url.origin + url.pathname.replace(/\/+$/, "");
 }
 
@@ -44,16 +46,17 @@ const originSyntax = "a comma-separated list of http or https origins, such as h
 
 function toOrigin(value: string): string {
   const origin = URL.parse(value)?.origin;
-  if (!origin || !/^https?:/.test(origin) || (value !== origin && value !== `${origin}/`)) return refuse(originSyntax);
+  if (!origin || !/^https?:/.test(origin) || (value !== origin && value !== `${origin}/`))
+    return throwExpected(originSyntax);
   // No page has such an origin.
-  if (origin.includes("*")) return refuse(`${originSyntax}; a * matches nothing, so list each origin`);
+  if (origin.includes("*")) return throwExpected(`${originSyntax}; a * matches nothing, so list each origin`);
   return origin;
 }
 
 const hostsSyntax =
   "a comma-separated list of host names, where *.example.com matches all subdomains, such as api.acme.example,*.acme.dev";
 
-const toHost = (item: string) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : refuse(hostsSyntax));
+const toHost = (item: string) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : throwExpected(hostsSyntax));
 
 const secondMs = 1000;
 const dayMs = 24 * 3600 * secondMs;
@@ -87,7 +90,7 @@ const settings = {
     "EVALD_CORS_ORIGINS",
     "",
     "Comma-separated list of origins whose pages may use the API with an API key, such as https://app.acme.example; default: none",
-    (value) => items(value).map(toOrigin),
+    (value) => splitList(value).map(toOrigin),
   ),
   concurrency: setting("EVALD_CONCURRENCY", "4", "Maximum concurrent runs", integer(1, 64)),
   runTimeoutMs: setting(
@@ -156,7 +159,7 @@ const settings = {
     times(mib, integer(1, 1_000_000)),
   ),
   allowPrivate: setting("EVALD_ALLOW_PRIVATE", "", `Private hosts that runs may reach: ${allowSyntax}`, (value) =>
-    items(value).map(allowRule),
+    splitList(value).map(allowRule),
   ),
   /** `provider/model`; null: none. */
   agentModel: setting(
@@ -203,7 +206,7 @@ const settings = {
     "EVALD_EGRESS_ALLOW",
     "",
     `Hosts that sandboxed commands may reach in every run: ${hostsSyntax}`,
-    (value) => items(value.toLowerCase()).map(toHost),
+    (value) => splitList(value.toLowerCase()).map(toHost),
   ),
   people: peopleSettings,
   telemetry: telemetrySettings,

@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { items, parseSetting, readJsonSetting } from "./setting.ts";
+import { parseSetting, readJsonSetting, splitList } from "./setting.ts";
 
 /** Model providers, each with its own protocol. `openai-compatible` is any server with an OpenAI chat completions API. */
 export const modelProviders = ["anthropic", "openai", "google", "openai-compatible"] as const;
@@ -44,7 +44,7 @@ export function modelSetting(value: string): string | null {
 }
 
 /** Parses a setting that lists models in order of preference. */
-export const modelsSetting = (value: string): string[] => items(value).flatMap((item) => modelSetting(item) ?? []);
+export const modelsSetting = (value: string): string[] => splitList(value).flatMap((item) => modelSetting(item) ?? []);
 
 const priceSyntax =
   'JSON or the path of a JSON file, in USD per million tokens, such as {"openai-compatible/llama3": {"in": 0.2, "out": 0.6, "cached": 0.05}}';

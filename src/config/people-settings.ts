@@ -1,6 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { httpUrl } from "../schema.ts";
-import { flag, refuse, type SettingValues, setting } from "./setting.ts";
+import { flag, type SettingValues, setting, throwExpected } from "./setting.ts";
 
 /** The users with an email address of a domain, and the organization that they join automatically. */
 type OidcJoin = { domain: string; org: { id: string } | { name: string } };
@@ -13,7 +13,7 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 function joinSetting(value: string): OidcJoin | null {
   if (value === "") return null;
   const [, domain = "", organization = ""] = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)=(.*\S.*)$/i.exec(value.trim()) ?? [];
-  if (domain === "") return refuse("a domain and an organization, such as example.com=Acme");
+  if (domain === "") return throwExpected("a domain and an organization, such as example.com=Acme");
   const name = organization.trim();
   return { domain: domain.toLowerCase(), org: uuid.test(name) ? { id: name.toLowerCase() } : { name } };
 }
@@ -29,17 +29,20 @@ export const peopleSettings = {
     "",
     "SMTP server for outgoing email, such as smtp://user:password@mail.example.com:587; smtps for implicit TLS",
     (value) =>
-      value === "" || isSmtp(value) ? value : refuse("an SMTP URL such as smtp://user:password@mail.example.com:587"),
+      value === "" || isSmtp(value)
+        ? value
+        : throwExpected("an SMTP URL such as smtp://user:password@mail.example.com:587"),
     { isSecret: true },
   ),
   mailFrom: setting(
     "EVALD_MAIL_FROM",
     "",
     "Sender of email, such as evald@example.com or evald <evald@example.com>",
-    (value) => (value === "" || /^[^\r\n]*[^\s@<>]+@[^\s@<>]+>?$/.test(value) ? value : refuse("an email address")),
+    (value) =>
+      value === "" || /^[^\r\n]*[^\s@<>]+@[^\s@<>]+>?$/.test(value) ? value : throwExpected("an email address"),
   ),
   oidcIssuer: setting("EVALD_OIDC_ISSUER", "", "Issuer URL of an OpenID Connect identity provider", (value) =>
-    value === "" || httpUrl(value) ? value.replace(/\/+$/, "") : refuse("an http or https URL"),
+    value === "" || httpUrl(value) ? value.replace(/\/+$/, "") : throwExpected("an http or https URL"),
   ),
   oidcClientId: setting("EVALD_OIDC_CLIENT_ID", "", "Client ID at the identity provider", text),
   oidcClientSecret: setting("EVALD_OIDC_CLIENT_SECRET", "", "Client secret at the identity provider", text, {

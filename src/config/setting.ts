@@ -65,8 +65,8 @@ export function parseSetting<T>(
   }
 }
 
-/** Refuses a value. `expected`: the valid values, as the end of a sentence. */
-export function refuse(expected: string): never {
+/** Rejects a value with a ConfigError. `expected`: the valid values, as the end of a sentence. */
+export function throwExpected(expected: string): never {
   throw new ConfigError(expected);
 }
 
@@ -75,12 +75,13 @@ export function readJsonSetting(value: string, bracket: "[" | "{", expected: str
   try {
     return JSON.parse(value.trimStart().startsWith(bracket) ? value : readFileSync(value, "utf8"));
   } catch (error) {
-    return refuse(`${expected}: ${reasonOf(error)}`);
+    return throwExpected(`${expected}: ${reasonOf(error)}`);
   }
 }
 
 /** Parses a flag: 0 or 1. */
-export const flag = (value: string): boolean => (value === "1" ? true : value === "0" ? false : refuse("0 or 1"));
+export const flag = (value: string): boolean =>
+  value === "1" ? true : value === "0" ? false : throwExpected("0 or 1");
 
 /** The items of a comma-separated list, without white space around them and without empty ones. */
-export const items = (value: string): string[] => value.split(",").flatMap((item) => item.trim() || []);
+export const splitList = (value: string): string[] => value.split(",").flatMap((item) => item.trim() || []);

@@ -1,5 +1,5 @@
 import { httpUrl } from "../schema.ts";
-import { flag, items, refuse, type SettingValues, setting } from "./setting.ts";
+import { flag, type SettingValues, setting, splitList, throwExpected } from "./setting.ts";
 
 /** Where a server listens. `port` 0: a free one. */
 export type Address = Readonly<{ host: string; port: number }>;
@@ -11,13 +11,13 @@ export type OtlpSettings = Readonly<{ url: string; headers: Record<string, strin
 function addressSetting(value: string): Address | null {
   if (value === "") return null;
   const [, host = "", port = ""] = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})$/.exec(value) ?? [];
-  if (host === "" || Number(port) > 65_535) return refuse("a host and a port, such as 127.0.0.1:9464");
+  if (host === "" || Number(port) > 65_535) return throwExpected("a host and a port, such as 127.0.0.1:9464");
   return { host, port: Number(port) };
 }
 
 function toHeader(item: string): [string, string] {
   const [, name = "", content = ""] = /^([A-Za-z0-9-]+)=([\x20-\x7e]+)$/.exec(item) ?? [];
-  return name === "" ? refuse("headers such as authorization=Bearer abc") : [name.toLowerCase(), content];
+  return name === "" ? throwExpected("headers such as authorization=Bearer abc") : [name.toLowerCase(), content];
 }
 
 /** Telemetry settings, in the order of the documentation. */
@@ -33,13 +33,15 @@ export const telemetrySettings = {
     "",
     "Endpoint of an OpenTelemetry collector that receives a trace of each session as OTLP over HTTP with JSON, such as http://127.0.0.1:4318/v1/traces; default: none",
     (value) =>
-      value === "" || httpUrl(value) ? value : refuse("an http or https URL, such as http://127.0.0.1:4318/v1/traces"),
+      value === "" || httpUrl(value)
+        ? value
+        : throwExpected("an http or https URL, such as http://127.0.0.1:4318/v1/traces"),
   ),
   otlpHeaders: setting(
     "EVALD_OTLP_HEADERS",
     "",
     "Comma-separated list of headers for the collector, such as authorization=Bearer abc",
-    (value): Record<string, string> => Object.fromEntries(items(value).map(toHeader)),
+    (value): Record<string, string> => Object.fromEntries(splitList(value).map(toHeader)),
     { isSecret: true },
   ),
   otlpContent: setting(

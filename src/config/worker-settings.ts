@@ -1,4 +1,4 @@
-import { refuse, type SettingValues, setting } from "./setting.ts";
+import { type SettingValues, setting, throwExpected } from "./setting.ts";
 
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
@@ -7,9 +7,9 @@ function redisSetting(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || !/^(\/\d*)?$/.test(url.pathname))
-    return refuse("a URL such as redis://127.0.0.1:6379 or rediss://:PASSWORD@redis.example.com:6379/0");
+    return throwExpected("a URL such as redis://127.0.0.1:6379 or rediss://:PASSWORD@redis.example.com:6379/0");
   if (url.protocol === "redis:" && url.password === "" && !loopback.test(url.hostname))
-    return refuse(
+    return throwExpected(
       "a rediss:// URL or one with a password, because clients of this server can run agents on your workers",
     );
   return value;
@@ -20,9 +20,9 @@ function gatewaySetting(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
-    return refuse("an http or https URL such as https://evald.example.com/gateway");
+    return throwExpected("an http or https URL such as https://evald.example.com/gateway");
   if (url.protocol === "http:" && !loopback.test(url.hostname))
-    return refuse("an https:// URL, because the tokens of runs would be sent in clear text");
+    return throwExpected("an https:// URL, because the tokens of runs would be sent in clear text");
   return value.replace(/\/+$/, "");
 }
 
@@ -33,14 +33,14 @@ export const workerLabel = /^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$/;
 function labelsSetting(value: string): string[] {
   const all = value.split(/[\s,]+/).filter((label) => label !== "");
   if (all.length > 20 || !all.every((label) => workerLabel.test(label)))
-    return refuse(
+    return throwExpected(
       "at most 20 labels separated by commas, each of 1 to 50 letters, digits and . _ -, starting with a letter or digit",
     );
   return [...new Set(all)];
 }
 
 function secondsSetting(value: string): number {
-  if (!/^\d{1,5}$/.test(value) || Number(value) > 86_400) return refuse("a whole number from 0 to 86400");
+  if (!/^\d{1,5}$/.test(value) || Number(value) > 86_400) return throwExpected("a whole number from 0 to 86400");
   return Number(value);
 }
 

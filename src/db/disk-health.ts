@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { reasonOf } from "../errors.ts";
 import { createSignal } from "../signal.ts";
-import { codeOf, type DiskFault, diskFault, nameFault } from "./fault.ts";
+import { codeOf, type DiskFault, diskFault, refineDiskError } from "./fault.ts";
 import type { Db } from "./open.ts";
 import { checkFiles, rescueWal } from "./open-files.ts";
 
@@ -20,7 +20,7 @@ export function createDiskHealth(db: Db, log: Logger, onBroken?: (error: unknown
 
   /** The disk fault behind an error; null if it has another cause. */
   function onError(error: unknown): DiskFault | null {
-    const fault = diskFault(nameFault(error, dirname(db.$client.filename)));
+    const fault = diskFault(refineDiskError(error, dirname(db.$client.filename)));
     if (problem !== null || fault !== "broken") return fault;
     problem = reasonOf(error);
     log.fatal({ err: error }, "the database disk has failed; shutting down");

@@ -26,7 +26,7 @@ export function codeOf(error: unknown): string {
  * quota. Such an error is replaced by the result of a small test write to the same folder; others are returned as they
  * are.
  */
-export function nameFault(error: unknown, folder: string): unknown {
+export function refineDiskError(error: unknown, folder: string): unknown {
   const refusal = codeOf(error) === "SQLITE_IOERR_WRITE" ? writeRefusal(folder) : null;
   if (refusal === null) return error;
   const [message, code] =

@@ -5,7 +5,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
 import { AppError, badRequest, reasonOf } from "../errors.ts";
-import { codeOf, diskFault, isBusy, isReadOnly, nameFault } from "./fault.ts";
+import { codeOf, diskFault, isBusy, isReadOnly, refineDiskError } from "./fault.ts";
 import { checkFiles, rememberFiles } from "./open-files.ts";
 import { perConnection } from "./per-connection.ts";
 import { maxWaitMs } from "./write-lock.ts";
@@ -23,7 +23,7 @@ type OpenOptions = {
   /** The migrations, oldest first; by default, the ones of this version. */
   migrations?: Migration[];
   /** Called before the schema of an existing database changes. If it throws, the database stays unchanged. */
-  mayMigrate?: () => void;
+  beforeMigration?: () => void;
   /** Called after each statement that changes the schema of an existing database. */
   onProgress?: (progress: { done: number; of: number }) => void;
 };
@@ -39,14 +39,14 @@ export function openDb(dataDir: string, options: OpenOptions = {}): Db {
   const client = explainOpenErrors(path, "Restore a backup", () => new Database(path, { create: true }));
   client.run(`pragma busy_timeout = ${maxWaitMs}`);
   explainOpenErrors(path, "Restore a backup", () => changeToWal(client));
-  const db = configure(client);
+  const db = configureWriter(client);
   explainOpenErrors(path, "Restore a backup", () => migrate(db, options));
   if (dataDir !== ":memory:") rememberFiles(client);
   return db;
 }
 
-/** Sets the pragmas of a connection that writes. */
-export function configure(client: Database): Db {
+/** Sets the pragmas of a connection that writes, and makes it available to Drizzle. */
+export function configureWriter(client: Database): Db {
   client.run("pragma synchronous = FULL");
   client.run("pragma foreign_keys = ON");
   client.run("pragma trusted_schema = OFF");
@@ -94,7 +94,7 @@ export function originOf(applied: AppliedMigration[], migrations = readMigration
  */
 function migrate(
   db: Db,
-  { migrations = readMigrations(), mayMigrate = () => {}, onProgress = () => {} }: OpenOptions,
+  { migrations = readMigrations(), beforeMigration = () => {}, onProgress = () => {} }: OpenOptions,
 ): void {
   transaction(db, (tx) => {
     tx.run(sql`create table if not exists __drizzle_migrations
@@ -115,7 +115,7 @@ function migrate(
     const missing = migrations.filter((migration) => migration.folderMillis > lastAppliedAt);
     const isUpgrade = lastAppliedAt > 0 && missing.length > 0;
     if (isUpgrade) {
-      mayMigrate();
+      beforeMigration();
       // With stale statistics the planner can choose a quadratic plan.
       tx.run(sql`analyze`);
     }
@@ -178,7 +178,7 @@ function explainOpenErrors<T>(path: string, remedy: string, work: () => T): T {
   try {
     return work();
   } catch (thrown) {
-    const error = nameFault(thrown, dirname(path));
+    const error = refineDiskError(thrown, dirname(path));
     const isDamaged = /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
     if (!isDamaged && diskFault(error) !== "full" && codeOf(error) !== "SQLITE_PERM") throw error;
     const problem = isDamaged
@@ -197,7 +197,7 @@ export function closeDb(db: Db): void {
   try {
     db.$client.run("pragma optimize");
   } catch (error) {
-    if (diskFault(nameFault(error, dirname(db.$client.filename))) !== "full" && !isBusy(error)) throw error;
+    if (diskFault(refineDiskError(error, dirname(db.$client.filename))) !== "full" && !isBusy(error)) throw error;
   } finally {
     db.$client.close();
   }
@@ -223,7 +223,7 @@ export function transaction<T>(db: Db, work: (tx: Tx) => T): T {
       if (client.inTransaction) rollback.run();
     }
   } catch (error) {
-    throw nameFault(error, dirname(client.filename));
+    throw refineDiskError(error, dirname(client.filename));
   }
 }
 

@@ -7,7 +7,7 @@ import { prompts } from "../db/tables/prompts.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
-import { line } from "../grading/text.ts";
+import { oneLine } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
 import { shownUrlMap } from "../net/mapping.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
@@ -76,7 +76,7 @@ export function* exportJunit(ctx: Context, span: Span, bar: Bar | null): Generat
       .from(prompts)
       .where(eq(prompts.id, promptId))
       .get();
-    const name = line(prompt?.title ?? prompt?.text, 200);
+    const name = oneLine(prompt?.title ?? prompt?.text, 200);
     yield `  <testsuite${toXmlAttributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
     for (const { run, report } of results(ctx, { ...span, promptId }, counts)) yield toCase(run, report, bar);
     yield "  </testsuite>\n";

@@ -29,8 +29,8 @@ export type Imported = { rows: Partial<Record<RowType, number>>; there: number; 
  * whole file is validated before the first row is stored, so a rejected file stores nothing.
  */
 export function importFile(ctx: Context, org: OrgId, file: string, { check = false } = {}): Imported {
-  const checked = importBundles(ctx, org, file, () => {});
-  if (check) return checked;
+  const counts = importBundles(ctx, org, file, () => {});
+  if (check) return counts;
   let batch: Line[] = [];
   const imported = importBundles(ctx, org, file, (bundle) => {
     batch.push(...bundle);
@@ -46,13 +46,16 @@ export function importFile(ctx: Context, org: OrgId, file: string, { check = fal
 function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle: Bundle) => void): Imported {
   const imported: Imported = { rows: {}, there: 0, scheduled: 0 };
   for (const bundle of bundlesOf(file)) {
-    const existing = bundle.map((line) => isThere(db, org, line));
+    const existing = bundle.map((line) => isStored(db, org, line));
     if (existing[0]) {
       imported.there += bundle.length;
       continue;
     }
-    const odd = bundle[existing.indexOf(true)];
-    if (odd) throw conflict(`Line ${odd.n}: the ${labelOf(odd.type)} ${odd.row.id} already exists on another run.`);
+    const conflicting = bundle[existing.indexOf(true)];
+    if (conflicting)
+      throw conflict(
+        `Line ${conflicting.n}: the ${labelOf(conflicting.type)} ${conflicting.row.id} already exists on another run.`,
+      );
     for (const { type, row } of bundle) {
       imported.rows[type] = (imported.rows[type] ?? 0) + 1;
       if (type === "prompt" && row.frequency !== null && row.status === "active") imported.scheduled++;
@@ -65,7 +68,7 @@ function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle
 const typesWithId = new Set(rowTypes.filter((type) => "id" in getTableColumns(shapes[type].table)));
 
 /** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
-function isThere({ $client }: Db, org: OrgId, { n, type, row }: Line): boolean {
+function isStored({ $client }: Db, org: OrgId, { n, type, row }: Line): boolean {
   if (type === "named_page") {
     const query = "select 1 from named_pages where org_id = ? and prompt_id = ? and page = ?";
     return $client.query(query).get(org, String(row.promptId), String(row.page)) !== null;
@@ -87,7 +90,7 @@ function isThere({ $client }: Db, org: OrgId, { n, type, row }: Line): boolean {
   return owner !== undefined;
 }
 
-const insertOf = new Map(rowTypes.map((type) => [type, insertStatement(shapes[type].table)]));
+const insertByType = new Map(rowTypes.map((type) => [type, insertStatement(shapes[type].table)]));
 
 /** Stores rows in one transaction. */
 function storeRows(ctx: Context, org: OrgId, lines: Line[]): void {
@@ -96,7 +99,7 @@ function storeRows(ctx: Context, org: OrgId, lines: Line[]): void {
   try {
     transaction(db, (tx) => {
       for (const { type, row } of lines) {
-        insertOf.get(type)?.(db)(toStored(ctx, org, type, row, timeZone));
+        insertByType.get(type)?.(db)(toStored(ctx, org, type, row, timeZone));
         if (type === "event") subtractSpending(db, org, row);
       }
       for (const { type, row } of lines)
@@ -167,7 +170,7 @@ function* bundlesOf(file: string): Generator<Bundle> {
       if (attempts < 0 || (attempts === 0 && Number(row.seq) <= Number(before.row.seq)))
         throw invalidLine("the events of a run must be in order");
     }
-    checkReferences(line, keys);
+    checkRow(line, keys);
     if (type === "prompt" && row.baselineRequestId != null) baselines.push([n, row.baselineRequestId]);
   }
   checkBundle(bundle);
@@ -186,18 +189,18 @@ function keysOf({ type, row }: Line): unknown[] {
   return [row.id, ...(type === "report" ? [row.slug] : []), ...(type === "gate" ? [row.headRequestId] : [])];
 }
 
-/** Checks a row and its references to earlier rows. Throws bad_request with the line number. */
-function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
+/** Checks what the schema of a row can't, such as its references to earlier rows. Throws bad_request with the line number. */
+function checkRow({ n, type, row }: Line, keys: Set<string>): void {
   const invalidLine = (reason: string) => badRequest(`Line ${n}: ${reason}.`);
-  const needs = (rowType: RowType, id: unknown) => {
+  const requireReference = (rowType: RowType, id: unknown) => {
     if (id !== null && !keys.has(`${rowType} ${id}`))
       throw invalidLine(`its ${labelOf(rowType)} ${id} must come earlier in the file`);
   };
   if (type === "prompt") {
-    needs("provider", row.targetProviderId ?? null);
+    requireReference("provider", row.targetProviderId ?? null);
     const { archive = null, skills } = (row.workspace ?? {}) as WorkspaceSetup;
-    needs("archive", archive);
-    needs("archive", skills?.archive ?? null);
+    requireReference("archive", archive);
+    requireReference("archive", skills?.archive ?? null);
     const problem = typeof row.frequency === "string" ? frequencyProblem(row.frequency) : null;
     if (problem !== null) throw invalidLine(`frequency: ${problem}`);
     const vars = templateVarsOf(String(row.text), (row.endGoal ?? null) as string | null);
@@ -211,20 +214,20 @@ function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
     if (content.length !== row.bytes || new Bun.CryptoHasher("sha256").update(content).digest("hex") !== row.digest)
       throw invalidLine("bytes and digest must match the data");
   }
-  if ("promptId" in row) needs("prompt", row.promptId);
+  if ("promptId" in row) requireReference("prompt", row.promptId);
   if (type === "gate")
     for (const target of [row, ...((row.others ?? []) as Row[])]) {
-      needs("prompt", target.promptId);
-      for (const id of [target.headRequestId, target.baseRequestId ?? null]) needs("eval_request", id);
+      requireReference("prompt", target.promptId);
+      for (const id of [target.headRequestId, target.baseRequestId ?? null]) requireReference("eval_request", id);
     }
-  if (type === "field_report") needs("field_friction", row.frictionId);
-  if (type === "fix") for (const id of [row.beforeId, row.afterId]) needs("eval_request", id);
-  if (type === "run") needs("eval_request", row.evalRequestId);
+  if (type === "field_report") requireReference("field_friction", row.frictionId);
+  if (type === "fix") for (const id of [row.beforeId, row.afterId]) requireReference("eval_request", id);
+  if (type === "run") requireReference("eval_request", row.evalRequestId);
   if (type === "run" || type === "regrade") {
-    const mustHave = ["failed", "superseded", "cancelled"].includes(String(row.status));
-    if ((row.failureCause != null) !== mustHave || (row.failureDetail != null) !== mustHave)
+    const isFailure = ["failed", "superseded", "cancelled"].includes(String(row.status));
+    if ((row.failureCause != null) !== isFailure || (row.failureDetail != null) !== isFailure)
       throw invalidLine(
-        `a ${row.status} ${labelOf(type)} must ${mustHave ? "" : "not "}have failureCause and failureDetail`,
+        `a ${row.status} ${labelOf(type)} must ${isFailure ? "" : "not "}have failureCause and failureDetail`,
       );
   }
   if (["run", "gate", "regrade"].includes(type) && row.completedAt == null)
@@ -243,28 +246,28 @@ function checkReferences({ n, type, row }: Line, keys: Set<string>): void {
 
 /** Checks that the rows of a run are consistent with each other. Throws bad_request with the line number. */
 function checkBundle(bundle: Bundle): void {
-  const [head] = bundle;
-  if (head?.type !== "run") return;
+  const [runLine] = bundle;
+  if (runLine?.type !== "run") return;
   const rowsOfType = (rowType: RowType) => bundle.filter(({ type }) => type === rowType);
   const [report, second] = rowsOfType("report");
   const invalidLine = ({ n }: Line, reason: string) => badRequest(`Line ${n}: ${reason}.`);
   if (second) throw invalidLine(second, "the run has more than one report");
-  if ((head.row.status === "completed") !== (report !== undefined))
-    throw invalidLine(head, "only a completed run has a report, and it must have one");
+  if ((runLine.row.status === "completed") !== (report !== undefined))
+    throw invalidLine(runLine, "only a completed run has a report, and it must have one");
   const expected: Record<string, unknown> = {
-    runId: head.row.id,
-    promptId: head.row.promptId,
+    runId: runLine.row.id,
+    promptId: runLine.row.promptId,
     reportId: report?.row.id,
   };
   for (const line of bundle.slice(1))
     for (const [name, value] of Object.entries(expected))
       if (name in line.row && line.row[name] !== value) throw invalidLine(line, `${name} must match the rows above it`);
-  const points = new Set(rowsOfType("friction_point").map(({ row }) => row.id));
+  const pointIds = new Set(rowsOfType("friction_point").map(({ row }) => row.id));
   for (const line of rowsOfType("recommendation"))
     for (const id of line.row.frictionIds as string[])
-      if (!points.has(id)) throw invalidLine(line, `its friction point ${id} is missing`);
-  const all = rowsOfType("grading");
-  if (report?.row.gradingId != null && !all.some(({ row }) => row.id === report.row.gradingId))
+      if (!pointIds.has(id)) throw invalidLine(line, `its friction point ${id} is missing`);
+  const gradingLines = rowsOfType("grading");
+  if (report?.row.gradingId != null && !gradingLines.some(({ row }) => row.id === report.row.gradingId))
     throw invalidLine(report, `its grading ${report.row.gradingId} is missing`);
   const keys: [RowType, (row: Row) => unknown][] = [
     ["friction_point", ({ fingerprint }) => fingerprint],

@@ -50,10 +50,16 @@ const task = Type.Object({
 /** Fields of an event's type; they must not override the service's own event fields. */
 const reservedFields = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
+// A grade contains what was found; these fields belong to the stored friction point.
 const { id: _, seenIn: __, state: ___, dismissed: ____, ...friction } = FrictionPoint.properties;
 const count = Type.Integer({ minimum: 0 });
 const visit = Type.Object({
-  ...{ page: Type.String(), url: Type.String(), reads: count, misses: count, guesses: count, errors: count },
+  page: Type.String(),
+  url: Type.String(),
+  reads: count,
+  misses: count,
+  guesses: count,
+  errors: count,
   found: Type.Partial(Type.Record(OneOf(provenances), count)),
 });
 const { gain, lostPoints } = FixDetails;
@@ -67,7 +73,10 @@ const grade = Type.Object({
   frictions: Type.Array(
     Type.Object({
       ...friction,
-      ...{ id: uuid, fingerprint: Fingerprint, events: numbers, grounds },
+      id: uuid,
+      fingerprint: Fingerprint,
+      events: numbers,
+      grounds,
     }),
   ),
   recommendations: Type.Array(
@@ -78,7 +87,9 @@ const grade = Type.Object({
       action: Type.String(),
       url: Nullable(Type.String()),
       expectedGain: Nullable(Type.Number()),
-      ...{ gain, evidence, lostPoints },
+      gain,
+      evidence,
+      lostPoints,
     }),
   ),
 });
@@ -148,7 +159,9 @@ const typedShapes = {
       baseRunIds: Type.Array(uuid),
       others: Type.Array(
         Type.Object({
-          ...{ promptId: uuid, headRequestId: uuid, baseRequestId: Nullable(uuid) },
+          promptId: uuid,
+          headRequestId: uuid,
+          baseRequestId: Nullable(uuid),
           baseRunIds: Nullable(Type.Array(uuid)),
           model: Nullable(Type.String()),
         }),
@@ -156,7 +169,9 @@ const typedShapes = {
       comparison: Comparison,
       agents: Type.Array(
         Type.Object({
-          ...{ agent: Type.String(), model: Nullable(Type.String()), reason: Type.String() },
+          agent: Type.String(),
+          model: Nullable(Type.String()),
+          reason: Type.String(),
           status: OneOf(["passed", "failed", "error"]),
           comparison: Nullable(Comparison),
         }),

@@ -3,7 +3,7 @@ import type { Context, OrgId } from "../context.ts";
 import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { frictionLifecycles } from "../db/tables/friction.ts";
 import { invalidField, notFound } from "../errors.ts";
-import { line } from "../grading/text.ts";
+import { oneLine } from "../grading/text.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { toIso } from "../schema.ts";
 import { maxReports } from "./reports.ts";
@@ -68,7 +68,7 @@ export function changeFieldFriction(
   { state, reason = null }: FieldFrictionChange,
   by: string,
 ): Friction {
-  const note = line(reason ?? "", 2000) || null;
+  const note = oneLine(reason ?? "", 2000) || null;
   if (state === "dismissed" && note === null) throw invalidField("reason", "must say why it is not a problem");
   getFriction(ctx, org, id);
   ctx.db

@@ -5,7 +5,7 @@ import { fieldFriction, fieldReports } from "../db/tables/field.ts";
 import { AppError, invalidField } from "../errors.ts";
 import { fingerprint } from "../grading/findings/finding.ts";
 import { frictionCategories } from "../grading/kinds.ts";
-import { line, normalizeAddress } from "../grading/text.ts";
+import { normalizeAddress, oneLine } from "../grading/text.ts";
 import { listModelSecrets } from "../models/models.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { httpUrl, toIso } from "../schema.ts";
@@ -51,7 +51,7 @@ const finders = ["", "agent ", "judge "];
 
 /** Where the friction is: a URL without credentials and fragment, or a text on one line. */
 const toLocation = (where: string): string =>
-  httpUrl(where.trim()) ? line(normalizeAddress(where.trim()), 1000) : line(where, 500);
+  httpUrl(where.trim()) ? oneLine(normalizeAddress(where.trim()), 1000) : oneLine(where, 500);
 
 /**
  * The fingerprint of field friction, then those that friction of a run at the same location may have. Without a category, those of every
@@ -79,12 +79,12 @@ export function reportFriction(
   countSent(ctx, keyId);
   const clean = (text: string) => toText(createRedaction(listModelSecrets(ctx, org)).clean(text));
   const location = toLocation(clean(where));
-  const texts = { tried: clean(tried), happened: clean(happened), agent: line(clean(agent ?? ""), 100) || null };
+  const texts = { tried: clean(tried), happened: clean(happened), agent: oneLine(clean(agent ?? ""), 100) || null };
   for (const [field, text] of Object.entries({ where: location, tried: texts.tried, happened: texts.happened }))
     if (text === "") throw invalidField(field, "must not be blank");
   return transaction(ctx.db, (tx) => {
     const frictionId = addToFriction(ctx, tx, org, {
-      ...{ category: category ?? "other", place: location, title: line(texts.happened, 160) },
+      ...{ category: category ?? "other", place: location, title: oneLine(texts.happened, 160) },
       fingerprints: fingerprintsAt(location, category),
     });
     const ofFriction = and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, frictionId));

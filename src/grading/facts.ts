@@ -18,7 +18,7 @@ import { type Hosts, hostsOf } from "./hosts.ts";
 import { type Judgement, outcomeOf } from "./judge/judge.ts";
 import { linkEditsOf } from "./link-edits.ts";
 import { clamp } from "./methodology.ts";
-import { line, lineOrNull, normalizeAddress } from "./text.ts";
+import { lineOrNull, normalizeAddress, oneLine } from "./text.ts";
 
 /** The latest result of a check, with its event. */
 export type CheckResult = Check & {
@@ -143,7 +143,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     goal: started?.goal || null,
     startUrls: starts,
     missingTools: started?.missing ?? [],
-    untestedAgent: started?.isTried === false ? line(`${started.agent} ${started.version}`, 100) : null,
+    untestedAgent: started?.isTried === false ? oneLine(`${started.agent} ${started.version}`, 100) : null,
     // Agents that know no price of their model report 0.
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,

@@ -1,7 +1,7 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { type EventOf, type Http, hasFailed, isProbe } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
-import { line, lineOrNull, normalizeAddress } from "./text.ts";
+import { lineOrNull, normalizeAddress, oneLine } from "./text.ts";
 
 /** A failure of the agent, counted once even if several events report it. */
 export type Failure = {
@@ -59,7 +59,7 @@ function addRequest(failures: Failure[], event: Http, hosts: Hosts, isModel: boo
     if (target === "product") existing.target = target;
     return;
   }
-  const message = line(error?.message) || (status === null ? "no response" : `status ${status}`);
+  const message = oneLine(error?.message) || (status === null ? "no response" : `status ${status}`);
   failures.push({ source: "request", seqs: [seq], id, tool: null, url, code: error?.kind ?? null, message, target });
 }
 
@@ -79,7 +79,10 @@ function addResult(
   if (checkCallIds.has(id)) return;
   const type = lineOrNull(output?.contentType);
   const message =
-    line(output?.message) || line(output?.error) || line(output?.problem) || (type ? `content type ${type}` : "");
+    oneLine(output?.message) ||
+    oneLine(output?.error) ||
+    oneLine(output?.problem) ||
+    (type ? `content type ${type}` : "");
   const code = lineOrNull(output?.error) ?? lineOrNull(output?.problem);
   const url = call?.url ?? null;
   const isDocs =
@@ -89,7 +92,7 @@ function addResult(
 }
 
 function addError(failures: Failure[], { seq, where, url, message }: EventOf<"error">): void {
-  const text = line(message);
+  const text = oneLine(message);
   const existing = url && failures.findLast((each) => normalizedUrl(each.url) === normalizedUrl(url));
   if (existing) {
     existing.seqs.push(seq);

@@ -1,6 +1,6 @@
 import type { MilestoneOf } from "./events.ts";
 import type { Wordings } from "./grade.ts";
-import { line, lineOrNull } from "./text.ts";
+import { lineOrNull, oneLine } from "./text.ts";
 
 /** A section of a page; `heading` is its own, without those above it. */
 type Section = { url: string; heading: string | null };
@@ -43,9 +43,9 @@ export function goalAnswerOf({ seq, detail }: MilestoneOf<"goal_answer">): GoalA
     sections: state === "likely" ? nearest.slice(0, sections) : [],
     covered: detail.nearest[0]?.terms ?? [],
     missing: detail.nearest[0]?.missing ?? [],
-    otherScript: otherScript ? { goal: line(otherScript.goal, 20), docs: line(otherScript.docs, 20) } : null,
+    otherScript: otherScript ? { goal: oneLine(otherScript.goal, 20), docs: oneLine(otherScript.docs, 20) } : null,
     wordings: detail.wordings.map(({ text, state, fit, url }) => ({
-      ...{ text: line(text, 300), state, fit },
+      ...{ text: oneLine(text, 300), state, fit },
       url: lineOrNull(url, 2000),
     })),
   };

@@ -3,7 +3,7 @@ import { suggestLinkEdits } from "../agents/link-edits.ts";
 import type { LinkEdit } from "../agents/milestones.ts";
 import { milestonesOf } from "./events.ts";
 import type { Evidence } from "./grade.ts";
-import { line, lineOrNull, normalizeAddress } from "./text.ts";
+import { lineOrNull, normalizeAddress, oneLine } from "./text.ts";
 
 /** The corrections of dead links that the explorer reports, or those that the pages show that a model read. */
 export function linkEditsOf(events: SessionEvent[], isModel: boolean): LinkEdit[] {
@@ -37,7 +37,7 @@ export function linkEvidence(
   if (edit === undefined) return null;
   const { url, line: at, text, found, expected } = edit;
   return {
-    ...{ url: line(url, 2000), line: at, found: line(found, 2000), expected: line(expected, 2000) },
+    ...{ url: oneLine(url, 2000), line: at, found: oneLine(found, 2000), expected: oneLine(expected, 2000) },
     ...{ text: lineOrNull(text, 1000), steps: [] },
   };
 }

@@ -1,7 +1,7 @@
 import type { Facts } from "./facts.ts";
 import type { Metrics } from "./grade.ts";
 import { round1 } from "./methodology.ts";
-import { count, dollars, duration, line, list, sentence } from "./text.ts";
+import { count, dollars, duration, list, oneLine, sentence } from "./text.ts";
 
 export function metricsOf(facts: Facts): Metrics {
   return {
@@ -57,7 +57,7 @@ function errors({ failures, taskRequests }: Facts) {
 }
 
 function toolCalls({ calls }: Facts) {
-  const byTool = Map.groupBy(calls, (call) => line(call.tool, 60));
+  const byTool = Map.groupBy(calls, (call) => oneLine(call.tool, 60));
   const tools = [...byTool].map(([tool, toolCalls]) => ({ tool, n: toolCalls.length }));
   tools.sort((a, b) => b.n - a.n || (a.tool < b.tool ? -1 : 1));
   const breakdown = tools.map(({ tool, n }) => `${n} × ${tool}`).join(", ");
@@ -69,7 +69,7 @@ const notableDifference = 0.05;
 
 function cost({ kind, usage, claimedUsd }: Facts) {
   const tokens = usage.reduce((sum, each) => sum + each.inputTokens + each.outputTokens, 0);
-  const models = [...new Set(usage.map((each) => line(each.model, 60)))].sort();
+  const models = [...new Set(usage.map((each) => oneLine(each.model, 60)))].sort();
   const usageText = `${count(usage.length, "model call")} to ${list(models)}, ${count(tokens, "token")}`;
   if (usage.length === 0)
     return kind === "rules"

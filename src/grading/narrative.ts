@@ -1,31 +1,31 @@
-import type { Measured } from "./dimensions/dimensions.ts";
+import type { Measurement } from "./dimensions/dimensions.ts";
 import type { Facts } from "./facts.ts";
 import { pageName } from "./findings/finding.ts";
 import type { Friction } from "./grade.ts";
 import { gradeLetter, standardMethodology } from "./methodology.ts";
-import { count, line, list, percent, sentence } from "./text.ts";
+import { count, list, oneLine, percent, sentence } from "./text.ts";
 
 /** Sentences about the results. Every statement is counted from events; none is guessed. */
-export function narrate(facts: Facts, measured: Measured, frictions: Friction[]) {
+export function narrate(facts: Facts, measured: Measurement, frictions: Friction[]) {
   const nullNotice = nullNoticeOf(facts, measured);
   const judgeTexts = facts.judgement?.verdict?.texts;
   const withJudgeText = (ruleText: string, judgeText: string | undefined) =>
     judgeText ? `${ruleText} The judge: ${sentence(judgeText)}` : ruleText;
   return {
     nullNotice,
-    keyFinding: line(nullNotice ?? (judgeTexts?.keyFinding || keyFindingOf(facts, frictions)), 300),
-    verdict: line(nullNotice ?? withJudgeText(verdictOf(facts, measured), judgeTexts?.verdict), 900),
+    keyFinding: oneLine(nullNotice ?? (judgeTexts?.keyFinding || keyFindingOf(facts, frictions)), 300),
+    verdict: oneLine(nullNotice ?? withJudgeText(verdictOf(facts, measured), judgeTexts?.verdict), 900),
     summary: {
-      whatWorked: line(withJudgeText(describeSuccesses(facts, measured), judgeTexts?.summary.whatWorked), 2000),
-      whatDidnt: line(withJudgeText(describeFailures(frictions, facts), judgeTexts?.summary.whatDidnt), 2000),
+      whatWorked: oneLine(withJudgeText(describeSuccesses(facts, measured), judgeTexts?.summary.whatWorked), 2000),
+      whatDidnt: oneLine(withJudgeText(describeFailures(frictions, facts), judgeTexts?.summary.whatDidnt), 2000),
     },
   };
 }
 
-function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measured): string | null {
+function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measurement): string | null {
   if (outcome === "scoring_failed" && judgement?.reason)
-    return `No score: ${judgement.model} could not judge the session: ${sentence(line(judgement.reason, 300))}`;
-  const reason = endReason === null ? "" : ` ${sentence(line(endReason, 200))}`;
+    return `No score: ${judgement.model} could not judge the session: ${sentence(oneLine(judgement.reason, 300))}`;
+  const reason = endReason === null ? "" : ` ${sentence(oneLine(endReason, 200))}`;
   if (outcome === "no_creds") return `No score: required credentials were missing.${reason}`;
   if (outcome === "excluded") return `No score: the evaluation failed.${reason}`;
   if (outcome === "scoring_failed") return `No score: the session could not be graded.${reason}`;
@@ -54,7 +54,7 @@ function describeAnswer(facts: Facts): string | null {
   return `The answer is probably${placeList ? ` ${placeList}` : " in the docs"}${answer.clicks === null ? "" : `, ${count(answer.clicks, "click")} from the start page`}`;
 }
 
-function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): string {
+function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): string {
   const scores = dimensions.map((each) => `${each.name} ${each.score}`);
   const basis = coverage < 1 ? `, based on ${percent(coverage)} of the scoring weight` : "";
   const letter = facts.scope === "goal" ? ` (${gradeLetter(score!)})` : "";
@@ -76,7 +76,7 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): str
   return `${scoreText} ${goal}${reader}`;
 }
 
-function describeSuccesses(facts: Facts, { dimensions }: Measured): string {
+function describeSuccesses(facts: Facts, { dimensions }: Measurement): string {
   const runChecks = facts.checks.filter((check) => check.status !== "skip");
   const inGroup = (group: string) => runChecks.filter((check) => check.group === group);
   const siteChecks = [...inGroup("discovery"), ...inGroup("page")];
@@ -103,7 +103,7 @@ function describeSuccesses(facts: Facts, { dimensions }: Measured): string {
 
 function describeFailures(frictions: Friction[], { missingTools: missing, untestedAgent }: Facts): string {
   const missingNote =
-    missing.length === 0 ? "" : ` Not available to the agent: ${list(missing.map((each) => line(each, 200)))}.`;
+    missing.length === 0 ? "" : ` Not available to the agent: ${list(missing.map((each) => oneLine(each, 200)))}.`;
   const untestedNote =
     untestedAgent === null ? "" : ` evald was not tested with ${untestedAgent}, so events may be missing.`;
   const notes = missingNote + untestedNote;

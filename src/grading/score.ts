@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { contextOf } from "./context.ts";
-import { type Measured, measure } from "./dimensions/dimensions.ts";
+import { type Measurement, measure } from "./dimensions/dimensions.ts";
 import { exposureOf } from "./exposure.ts";
 import { factsOf } from "./facts.ts";
 import { findingsOf } from "./findings/findings.ts";
@@ -58,4 +58,4 @@ export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: s
 }
 
 /** A failed run says nothing about the target, not even in part. */
-const nothingMeasured: Measured = { dimensions: [], exact: {}, coverage: 0, score: null };
+const nothingMeasured: Measurement = { dimensions: [], exactScores: {}, coverage: 0, score: null };

@@ -1,5 +1,5 @@
 /** Text of a target is data: one line, without control or direction characters, of limited length. */
-export function line(text: unknown, max = 300): string {
+export function oneLine(text: unknown, max = 300): string {
   const flat = (typeof text === "string" ? text : "")
     .toWellFormed()
     .replace(/\p{Cf}/gu, "")
@@ -15,17 +15,17 @@ export function line(text: unknown, max = 300): string {
 }
 
 /** A whole text on one line, with normalized characters. */
-export const flat = (text: string): string => line(text.normalize("NFKC"), Number.POSITIVE_INFINITY);
+export const flat = (text: string): string => oneLine(text.normalize("NFKC"), Number.POSITIVE_INFINITY);
 
 export function lineOrNull(text: unknown, max = 300): string | null {
-  return line(text, max) || null;
+  return oneLine(text, max) || null;
 }
 
-/** Text of a target that keeps its lines, such as code: as `line`, up to `maxLines` lines. */
+/** Text of a target that keeps its lines, such as code: as `oneLine`, up to `maxLines` lines. */
 export function blockOrNull(text: unknown, max = 1000, maxLines = 12): string | null {
   const lines = (typeof text === "string" ? text : "")
     .split(/\r?\n/)
-    .map((each) => /^[ \t]*/.exec(each)![0] + line(each, max));
+    .map((each) => /^[ \t]*/.exec(each)![0] + oneLine(each, max));
   const all = lines
     .join("\n")
     .replace(/^\s*\n/, "")
@@ -76,7 +76,7 @@ export function dollars(usd: number): string {
 /** The normalized form of a URL: lowercase host, sorted query, no trailing slash, and no fragment unless requested. */
 export function normalizeAddress(address: string, keepFragment = false): string {
   const url = URL.parse(address);
-  if (url === null) return line(address, 2000);
+  if (url === null) return oneLine(address, 2000);
   url.searchParams.sort();
   const path = url.pathname.replace(/\/+$/, "");
   return `${url.protocol}//${url.host}${path}${url.search}${keepFragment ? url.hash : ""}`;
@@ -84,7 +84,7 @@ export function normalizeAddress(address: string, keepFragment = false): string 
 
 /** A subject is a URL, or a URL and more: each URL in it is normalized. */
 export function normalizeSubject(subject: string, keepFragment: boolean): string {
-  return line(subject, 2000)
+  return oneLine(subject, 2000)
     .split(" ")
     .map((word) => (/^https?:\/\//i.test(word) ? normalizeAddress(word, keepFragment) : word))
     .join(" ");
@@ -93,10 +93,10 @@ export function normalizeSubject(subject: string, keepFragment: boolean): string
 /** The path of a URL, with its host if `current` has another one. */
 export function shortAddress(address: string, current: string | null = null): string {
   const url = URL.parse(address);
-  if (url === null) return line(address, 100);
+  if (url === null) return oneLine(address, 100);
   const path = `${url.pathname}${url.search}${url.hash}`;
   const isOtherHost = current !== null && URL.parse(current)?.host !== url.host;
-  return line(isOtherHost ? `${url.host}${path}` : path, 100);
+  return oneLine(isOtherHost ? `${url.host}${path}` : path, 100);
 }
 
 /** At most eight words of a title as a slug; `report` if it contains no Latin letters. */

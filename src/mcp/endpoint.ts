@@ -19,7 +19,7 @@ import { AppError } from "../errors.ts";
 import { readJson } from "../http/body.ts";
 import type { Caller } from "../http/caller.ts";
 import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
-import { fillPlaceholder, isToolResult, placeholder, toMembers, withText } from "./tool-result.ts";
+import { fillPlaceholder, isToolResult, placeholder, toResultMembers, withText } from "./tool-result.ts";
 
 /** Requests with the schemas of their parameters. The schemas of 2026-07-28 are the same without the envelope, which its SDK removes. */
 const requests = {
@@ -48,14 +48,14 @@ export type Surface = {
   instructions: string;
   handlers: Partial<Record<Method, Handler>>;
   /** Whether a request sends messages before its result, so the response is a stream if the client supports it. */
-  streams(method: Method, params: unknown): boolean;
+  isStreamed(method: Method, params: unknown): boolean;
 };
 
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
 /**
- * An authorized request. `isSingle`: the response is one JSON object. `members`: the members of the
- * tool's result that its placeholder replaces.
+ * An authorized request. `isSingle`: the response is one JSON object. `resultMembers`: what replaces the placeholder in the response, once
+ * a tool has returned it: the members of its result, as JSON.
  */
 type IncomingMessage = {
   caller: Caller;
@@ -63,7 +63,7 @@ type IncomingMessage = {
   incoming: Request;
   method: Method | undefined;
   isSingle: boolean;
-  members?: string;
+  resultMembers?: string;
 };
 
 const serverInfo = { name: "evald", title: "evald", version };
@@ -79,11 +79,11 @@ export function createEndpoint(ctx: Context, surface: Surface) {
   const { capabilities, instructions, handlers } = surface;
   const onError = (error: unknown) => ctx.log.debug({ err: error }, "MCP request rejected");
   /** The newer SDK creates the servers itself, and passes only the request. */
-  const messages = new WeakMap<Request, IncomingMessage>();
+  const incomingMessages = new WeakMap<Request, IncomingMessage>();
 
   const modern = createMcpHandler(
     ({ requestInfo }) => {
-      const message = requestInfo && messages.get(requestInfo);
+      const message = requestInfo && incomingMessages.get(requestInfo);
       if (!message) throw new Error("A request reached the MCP server without going through the endpoint.");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
       // Without a fallback, the SDK rejects a request with the HTTP status of an unknown method.
@@ -110,14 +110,14 @@ export function createEndpoint(ctx: Context, surface: Surface) {
   /** The fallback of both servers: they would validate each request of a registered method twice, and each result once more. */
   async function answer(request: { method: string }, message: IncomingMessage, call: Call, sdk: unknown) {
     const method = toMethod(request.method);
-    const handle = method && handlers[method];
-    if (!handle) throw new RpcError(-32601, "Method not found");
+    const handler = method && handlers[method];
+    if (!handler) throw new RpcError(-32601, "Method not found");
     const parsed = requests[method].safeParse(request);
     if (!parsed.success) throw invalidParams(`Invalid params of ${method}: ${parsed.error.message}`);
-    const result = await handle(parsed.data.params ?? {}, call, sdk);
+    const result = await handler(parsed.data.params ?? {}, call, sdk);
     if (!isToolResult(result)) return result as Record<string, unknown>;
     if (!message.isSingle) return withText(result);
-    message.members = toMembers(result);
+    message.resultMembers = toResultMembers(result);
     return placeholder;
   }
 
@@ -129,26 +129,26 @@ export function createEndpoint(ctx: Context, surface: Surface) {
     const refusal = refuseBatch(body, incoming.headers.get("mcp-protocol-version"));
     if (refusal) return refusal;
     const supportsStreams = incoming.headers.get("accept")?.includes("text/event-stream") ?? false;
-    const request = withHeaders(incoming);
+    const request = withRequiredHeaders(incoming);
     const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
     const knownMethod = toMethod(method);
-    const streams = supportsStreams && knownMethod !== undefined && surface.streams(knownMethod, params);
+    const isStreamed = supportsStreams && knownMethod !== undefined && surface.isStreamed(knownMethod, params);
     const message: IncomingMessage = {
       caller,
       supportsStreams,
       incoming,
       method: knownMethod,
-      isSingle: !streams && !Array.isArray(body),
+      isSingle: !isStreamed && !Array.isArray(body),
     };
-    const response = await respond(request, body, message, !streams);
-    return message.members === undefined ? response : fillPlaceholder(response, message.members);
+    const response = await respond(request, body, message, !isStreamed);
+    return message.resultMembers === undefined ? response : fillPlaceholder(response, message.resultMembers);
   }
 
   async function respond(request: Request, body: unknown, message: IncomingMessage, enableJsonResponse: boolean) {
     const isLegacy =
       isLegacyByShape(body, request.headers.get("mcp-protocol-version")) ?? (await isLegacyRequest(request, body));
     if (!isLegacy) {
-      messages.set(request, message);
+      incomingMessages.set(request, message);
       return modern.fetch(request, { parsedBody: body });
     }
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
@@ -206,7 +206,7 @@ const noValidator = {
 };
 
 /** Both SDKs reject clients, such as curl, whose headers don't announce JSON and streams. */
-function withHeaders(incoming: Request): Request {
+function withRequiredHeaders(incoming: Request): Request {
   const accept = incoming.headers.get("accept") ?? "";
   const acceptsBoth = accept.includes("application/json") && accept.includes("text/event-stream");
   if (acceptsBoth && incoming.headers.get("content-type") === "application/json") return incoming;

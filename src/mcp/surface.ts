@@ -73,7 +73,7 @@ export function toSurface({ tools, methods, onChange, restriction, toAppError }:
     handlers: Object.fromEntries(
       Object.entries(handlers).map(([method, handle]) => [method, withRpcErrors(method, handle)]),
     ),
-    streams: (method, params) =>
+    isStreamed: (method, params) =>
       method === "tools/call" && byName.get((params as { name?: string } | null)?.name ?? "")?.tool.streams === true,
   };
 }

@@ -22,8 +22,8 @@ const placeholderMembers = membersOf(placeholder);
 /** Members of results by value, kept as long as the values. */
 const serialized = new WeakMap<object, string>();
 
-/** The members of a result as JSON, for `fillPlaceholder`. */
-export function toMembers(result: ToolResult): string {
+/** The members of a result as JSON, without braces, for `fillPlaceholder`. */
+export function toResultMembers(result: ToolResult): string {
   const { structuredContent } = result;
   const cached = serialized.get(structuredContent);
   if (cached !== undefined) return cached;

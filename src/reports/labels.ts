@@ -1,4 +1,4 @@
-import { count, line, percent } from "../grading/text.ts";
+import { count, oneLine, percent } from "../grading/text.ts";
 import type { Report } from "./schema.ts";
 
 type Judge = NonNullable<Report["judge"]>;
@@ -17,7 +17,7 @@ export const outcomeLabels: Record<Report["outcome"], string> = {
 export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
 export const titleOf = ({ title, text }: { title: string | null; text: string }): string =>
-  title === null ? line(text, 120) : line(title, 200);
+  title === null ? oneLine(text, 120) : oneLine(title, 200);
 
 export const agentLabel = ({ id, version, model }: Report["agent"]): string =>
   [id, version, model].filter((word) => word !== null).join(" ");
@@ -46,7 +46,7 @@ export function judgeText({ model, calls, costUsd, inputTokens, outputTokens, co
   const cost = costUsd === null ? "cost unknown" : `$${costUsd.toFixed(4)}`;
   const usage = `${count(calls, "call")}, ${formatNumber(inputTokens)} input tokens, ${formatNumber(outputTokens)} output tokens, ${cost}`;
   const confidenceText = confidence === null ? "" : ` Confidence: ${percent(confidence)}.`;
-  return `Judged by ${line(model, 200)}: ${usage} (not included in the cost of the run).${confidenceText}`;
+  return `Judged by ${oneLine(model, 200)}: ${usage} (not included in the cost of the run).${confidenceText}`;
 }
 
 /** How much the answer depends on the wording of the goal. */
@@ -92,7 +92,7 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
     (kind: string) =>
     ({ name, isOffered, uses }: { name: string; isOffered: boolean | null; uses: number }) => ({
       ...{ kind, name },
-      isOffered: yesNo(isOffered),
+      received: yesNo(isOffered),
       uses: formatUses(uses),
     });
   // Instructions are used by being in a request.
@@ -100,7 +100,7 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
   return [
     ...(instructionsUse === null
       ? []
-      : [{ kind: "Instructions", name: "AGENTS.md", isOffered: instructionsUse, uses: instructionsUse }]),
+      : [{ kind: "Instructions", name: "AGENTS.md", received: instructionsUse, uses: instructionsUse }]),
     ...skills.map(row("Skill")),
     ...mcpServers.map(row("MCP server")),
   ];

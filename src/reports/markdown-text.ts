@@ -1,4 +1,4 @@
-import { line } from "../grading/text.ts";
+import { oneLine } from "../grading/text.ts";
 import { httpUrl } from "../schema.ts";
 
 /** A Markdown table with padded columns, so that it lines up in a terminal. */
@@ -21,7 +21,7 @@ export function table(rows: string[][]): string {
 
 /** Escapes text to one line without inline or block markup. */
 export function text(value: string, max = 1000): string {
-  return line(value, max)
+  return oneLine(value, max)
     .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&")
     .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")
     .replace(/&(?=[#\w]+;)/g, "\\&")
@@ -31,7 +31,7 @@ export function text(value: string, max = 1000): string {
 
 /** Text in a code span. The fence is longer than any run of backticks in the text. */
 export function code(value: string): string {
-  const flat = line(value);
+  const flat = oneLine(value);
   const longest = Math.max(0, ...(flat.match(/`+/g) ?? []).map((run) => run.length));
   const fence = "`".repeat(longest + 1);
   const padding = /^`|`$|^ .* $/.test(flat) ? " " : "";

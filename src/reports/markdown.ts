@@ -75,7 +75,7 @@ function wordings({ wordings: comparison }: Report): string | null {
 
 function contextTable({ context }: Report): string | null {
   if (context === null || contextRows(context).length === 0) return null;
-  const rows = contextRows(context).map(({ kind, name, isOffered, uses }) => [kind, name, isOffered, uses]);
+  const rows = contextRows(context).map(({ kind, name, received, uses }) => [kind, name, received, uses]);
   return `## Context\n\n${table([["Type", "Name", "Received by the model", "Used"], ...rows])}`;
 }
 

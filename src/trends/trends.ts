@@ -20,11 +20,12 @@ type Interval = (typeof intervals)[number];
 /** Maximum number of other series of the same agent and model. */
 const maxOthers = 8;
 
-/** Default period in days. */
-const daysShown: Record<Interval, number> = { day: 30, week: 182, month: 730, eval: 182 };
+/** Days that are shown by default. */
+const defaultDays: Record<Interval, number> = { day: 30, week: 182, month: 730, eval: 182 };
 const dayMs = 24 * 3600_000;
 const maxPoints = 200;
-const spanDays: Record<Interval, number> = { day: 1, week: 7, month: 31, eval: 7 };
+/** Days that one point covers at most, which limits the period. */
+const maxDaysPerPoint: Record<Interval, number> = { day: 1, week: 7, month: 31, eval: 7 };
 
 const { promptId, agent, since, until } = reportFilter;
 export const trendFilter = {
@@ -83,7 +84,7 @@ export const Trends = Type.Object(
 );
 export type Trends = Static<typeof Trends>;
 
-/** What distinguishes one series from another. Across several prompts, contexts are ignored, because each prompt has its own. */
+/** What distinguishes one series from another. */
 const seriesKeyOf = ({ agent, version, contextDigest, model, methodology, scope }: ScoreDay) =>
   [agent, version, contextDigest, model, methodology.hash, scope].join(" ");
 const toSeriesFields = ({ version, contextDigest, methodology, scope }: ScoreDay) => ({
@@ -105,9 +106,9 @@ export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter): Trends
   const end = filter.until === undefined ? now() + 1 : toInstant("until", filter.until, timeZone);
   const requestedStart =
     filter.since === undefined
-      ? end - daysShown[interval] * dayMs
+      ? end - defaultDays[interval] * dayMs
       : Math.min(end, toInstant("since", filter.since, timeZone));
-  const start = startOf(Math.max(requestedStart, end - maxPoints * spanDays[interval] * dayMs));
+  const start = startOf(Math.max(requestedStart, end - maxPoints * maxDaysPerPoint[interval] * dayMs));
   if (filter.promptId !== undefined && filter.tag !== undefined) throw badRequest("Pass promptId or tag, not both.");
   if (interval === "eval" && filter.promptId === undefined)
     throw badRequest("Invalid interval: eval needs promptId. Set promptId, or use day, week or month.");
@@ -133,6 +134,7 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
   const { requestedStart, start, end, timeZone, startOf, dayOf } = span;
   const ids = promptsOf(ctx, org, filter);
   const { failed: allFailed, days } = readScoreDays(ctx, org, ids, [start, end], dayOf);
+  // Across several prompts, contexts are ignored, because each prompt has its own.
   const allDays = filter.promptId === undefined ? days.map((day) => ({ ...day, contextDigest: "" })) : days;
   const matching = allDays.filter(
     (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
@@ -163,13 +165,13 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
           nextUntil: null,
         };
   };
-  const seriesWithPoints = allSeries.map((line) => ({ ...line, ...pointsOfSeries(line) }));
+  const seriesWithPoints = allSeries.map((series) => ({ ...series, ...pointsOfSeries(series) }));
   const nextUntil =
     seriesWithPoints
       .flatMap((each) => each.nextUntil ?? [])
       .sort()
       .at(-1) ?? (requestedStart < start ? toIso(start) : null);
-  // All series end at the same moment.
+  // All series begin at the same moment, because the next page continues all of them from there.
   const isShown = ({ from }: Trends["points"][number]) =>
     interval !== "eval" || nextUntil === null || from >= nextUntil;
   const [shown, ...others] = seriesWithPoints;
@@ -202,15 +204,15 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
   };
 }
 
-/** The days of one series. Failures in the period are added, because they would have belonged to it. */
+/** The days of one series, and the period in which failed runs count as part of it, because their results would have belonged to it. */
 type DatedSeries = { days: ScoreDay[]; from: number; to: number };
 
 /** The days of one agent and model, as one series per version, context, methodology and scope, the most recent first. */
 function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
   // In the order of their first days.
   const groups = [...Map.groupBy(days, seriesKeyOf).values()];
-  const startOf = (line: ScoreDay[] | undefined) => line?.[0]?.day ?? Number.POSITIVE_INFINITY;
-  const lastOf = (line: ScoreDay[]) => Math.max(...line.map(({ lastAt }) => lastAt));
+  const startOf = (series: ScoreDay[] | undefined) => series?.[0]?.day ?? Number.POSITIVE_INFINITY;
+  const lastOf = (series: ScoreDay[]) => Math.max(...series.map(({ lastAt }) => lastAt));
   return (
     groups
       .map((group, i) => ({ days: group, from: i === 0 ? 0 : startOf(group), to: startOf(groups[i + 1]) }))
@@ -255,7 +257,7 @@ function levelsOf(days: ScoreDay[]): Level[] {
 /** Every offset of a time zone from UTC is a multiple of this. */
 const stepMs = 15 * 60_000;
 
-/** Returns the start of the interval that contains a time, in a time zone. Both are epoch ms; weeks start on Monday. */
+/** Makes a function that finds the start of the interval that contains a time, and remembers it. Both are epoch ms; weeks start on Monday. */
 function createStartOf(interval: Interval, timeZone: string): (at: number) => number {
   const starts = new Map<number, number>();
   return (at) => {

@@ -42,7 +42,7 @@ export function publicAnswer(
     ...headers,
   };
   const isNew = !hasVersion(request, etag);
-  return compressed(
+  return compress(
     request,
     isNew ? new Response(body, { headers: all }) : new Response(null, { status: 304, headers: all }),
   );
@@ -52,7 +52,7 @@ export const varyAccept = { vary: "Accept" };
 
 /** A stylesheet or script. URLs with a digest are cached forever. */
 export const assetAnswer = (request: Request, kind: "css" | "js", body: string): Response =>
-  compressed(
+  compress(
     request,
     new Response(body, {
       headers: {
@@ -79,7 +79,7 @@ const streams = /^text\/event-stream/;
  * Compresses a response with gzip if the client accepts it. Event streams stay uncompressed, and so do responses to forms: they show new keys
  * and links, and next to text that others choose, the size of a compressed secret reveals it.
  */
-export function compressed(request: Request, response: Response): Response {
+export function compress(request: Request, response: Response): Response {
   const { headers, body, status } = response;
   if (
     request.method === "POST" ||

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { privateAnswer, statusOf } from "./answer.ts";
-import { toPage } from "./components/layout.tsx";
+import { renderPage } from "./components/layout.tsx";
 import { type Fault, faultOf, fieldErrorMessage } from "./components/schema-form.tsx";
 import { sentenceOf } from "./pages/error.tsx";
 import { type ToastCode, toastCookie } from "./toasts.ts";
@@ -14,7 +14,7 @@ export const toResponse = (answer: Answer): Response => (answer instanceof Respo
 
 /** A private HTML page. */
 export const pageAnswer = (page: JSX.Element, status = 200, headers?: Record<string, string>): Response =>
-  privateAnswer("html", toPage(page), status, headers);
+  privateAnswer("html", renderPage(page), status, headers);
 
 /** Renders a form again with its error. `form`: what was submitted; the fault names one of its fields, or none. Rethrows unexpected errors. */
 export function formError(

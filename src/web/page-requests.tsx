@@ -5,18 +5,18 @@ import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import type { Message } from "../http/event-stream.ts";
 import { answerStream } from "../http/event-stream.ts";
-import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
+import { compress, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { forms } from "./components/layout.tsx";
 import { toNext } from "./credential.ts";
 import { followPart } from "./live.ts";
 import { type Answer, formError, pageAnswer, retryHeaders, seeOther, toResponse } from "./page-answers.ts";
-import { ConfirmPage, Unconfirmed } from "./pages/confirm.tsx";
+import { ConfirmPage, UnconfirmedError } from "./pages/confirm.tsx";
 import { ErrorPage, KeyNeededPage, SignedOutNote, UnsentPage } from "./pages/error.tsx";
 import type { FormResult } from "./pages/settings.tsx";
 import { receiveForm, receivePublicForm } from "./received-forms.ts";
 import { type Site, toSite } from "./site.ts";
 import { clearToast, findToast } from "./toasts.ts";
-import { type Act, may, roleFor, type Viewer } from "./viewer.ts";
+import { type Action, may, minimumRoleFor, type Viewer } from "./viewer.ts";
 import { findVisitor, requireOrg, showInOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
 
 /** A viewer who submits a form: always a person, never an API key. */
@@ -31,15 +31,15 @@ export const showPage = (
   show: (viewer: Viewer, site: Site) => MaybePromise<Answer>,
 ): Promise<Response> =>
   answer(ctx, request, async (visitor, site) => {
-    const clean = withoutEmpty(request.url);
+    const cleanUrl = findCleanUrl(request.url);
     // Forms send empty fields. With JavaScript they don't, and a part of a page has no URL of its own to correct.
-    if (clean !== null && !isPart(request))
-      return new Response(null, { status: 303, headers: { location: clean, "cache-control": "private, no-store" } });
+    if (cleanUrl !== null && !isPart(request))
+      return new Response(null, { status: 303, headers: { location: cleanUrl, "cache-control": "private, no-store" } });
     const toast = isPart(request) ? null : findToast(request);
     const [response, { org }] = await showInOrg(ctx, visitor, async (viewer) =>
       toResponse(await show(toast ? { ...viewer, toast } : viewer, site)),
     );
-    if (clean !== null) response.headers.set("hx-push-url", clean);
+    if (cleanUrl !== null) response.headers.set("hx-push-url", cleanUrl);
     if (toast) response.headers.append("set-cookie", clearToast(site.base));
     if (visitor.signedIn && org !== visitor.viewer?.org && !isPart(request)) chooseOrg(ctx, visitor.signedIn, org);
     return response;
@@ -73,11 +73,11 @@ export const streamPart = (
     return (signal) => followPart(ctx, `${viewer.org} ${pathname}${search}`, render, signal);
   });
 
-/** Handles a form for a person whose role allows `act`. API keys are refused. `files`: names of its fields with files; its action has the `uploadQuery`. */
+/** Handles a form for a person whose role allows `act`. API keys are refused. `files`: names of its fields with files; the form must add `uploadQuery` to its action. */
 export const submitForm = (
   ctx: Context,
   request: Request,
-  act: Act,
+  act: Action,
   handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<Answer>,
   files: readonly string[] = [],
 ): Promise<Response> =>
@@ -114,7 +114,7 @@ export const submitForm = (
 export const submitSettings = (
   ctx: Context,
   request: Request,
-  act: Act,
+  act: Action,
   show: (ctx: Context, viewer: Viewer, site: Site, result: FormResult) => Exclude<Answer, Response>,
   handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<Answer>,
 ): Promise<Response> =>
@@ -165,10 +165,10 @@ export const submitPublic = (
   showPublic(ctx, request, async (visitor, site) => handle(visitor, await receivePublicForm(ctx, request), site));
 
 /** The URL is a secret, so it must not leak through referrers or search engines. */
-const secret = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex, nofollow" };
+const secretUrlHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex, nofollow" };
 
 /** Shows a page to everyone with its URL. */
-export async function showSecret(
+export async function showByLink(
   ctx: Context,
   request: Request,
   show: (site: Site) => MaybePromise<Response>,
@@ -180,7 +180,7 @@ export async function showSecret(
     if (!(error instanceof AppError)) throw error;
     response = errorAnswer(ctx, request, error);
   }
-  for (const [name, value] of Object.entries(secret)) response.headers.set(name, value);
+  for (const [name, value] of Object.entries(secretUrlHeaders)) response.headers.set(name, value);
   return response;
 }
 
@@ -202,7 +202,7 @@ async function answer(
     if (!(error instanceof AppError)) throw error;
     response = errorAnswer(ctx, request, error, visitor);
   }
-  response = compressed(request, response);
+  response = compress(request, response);
   // Cookies of a session that the page sets take precedence over a renewed one.
   if (!response.headers.getSetCookie().some((cookie) => cookie.includes("session_token")))
     for (const cookie of cookies) response.headers.append("set-cookie", cookie);
@@ -211,18 +211,18 @@ async function answer(
 
 /** Asks for confirmation if a form failed for the lack of it. Rethrows all other errors. */
 function askToConfirm(error: unknown, request: Request, page: { site: Site; viewer?: Viewer; form: URLSearchParams }) {
-  if (!(error instanceof Unconfirmed)) throw error;
+  if (!(error instanceof UnconfirmedError)) throw error;
   return <ConfirmPage {...page} path={new URL(request.url).pathname} loss={error.loss} />;
 }
 
-function checkRole(viewer: Viewer, act: Act): void {
+function checkRole(viewer: Viewer, act: Action): void {
   if (may(viewer, act)) return;
-  const detail = `This requires the role ${roleFor(act)}; yours is ${viewer.role}. Owners can change roles in Settings > Members.`;
+  const detail = `This requires the role ${minimumRoleFor(act)}; yours is ${viewer.role}. Owners can change roles in Settings > Members.`;
   throw new AppError("forbidden", detail);
 }
 
 /** The path and query of a URL without empty parameters, which browsers send for empty fields; null if it has none. */
-function withoutEmpty(url: string): string | null {
+function findCleanUrl(url: string): string | null {
   const { pathname, searchParams } = new URL(url);
   const nonEmpty = [...searchParams].filter(([, value]) => value.trim() !== "");
   if (nonEmpty.length === searchParams.size) return null;

@@ -74,13 +74,13 @@ function addRows<T extends Table>(form: URLSearchParams, table: T, rows: Row<T>[
     for (const [column, value] of Object.entries<string>(row)) form.append(`${table}.${column}`, value);
 }
 
-export const presets = ["hourly", "daily", "weekly", "monthly"] as const;
+export const frequencyPresets = ["hourly", "daily", "weekly", "monthly"] as const;
 export const checkKinds = ["url", "command", "file"] as const;
 
 /** A prompt as the fields of the form. */
 export function toPromptFields(prompt: Prompt): URLSearchParams {
   const { frequency, agents, declaredChecks } = prompt;
-  const isCron = frequency !== null && !presets.some((preset) => preset === frequency);
+  const isCron = frequency !== null && !frequencyPresets.some((preset) => preset === frequency);
   const urls: AdditionalUrl[] = prompt.additionalUrls ?? [];
   const [first, ...rest] = urls;
   // The docs URL is the first start URL, if it has no name and no fields of its own.

@@ -39,10 +39,10 @@ const minimumRoles = {
   share: "owner",
 } as const satisfies Record<string, Role>;
 
-export type Act = keyof typeof minimumRoles;
+export type Action = keyof typeof minimumRoles;
 
-export const roleFor = (act: Act): Role => minimumRoles[act];
+export const minimumRoleFor = (act: Action): Role => minimumRoles[act];
 
 /** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */
-export const may = (viewer: Viewer | undefined, act: Act): boolean =>
+export const may = (viewer: Viewer | undefined, act: Action): boolean =>
   viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(minimumRoles[act]);

@@ -299,7 +299,7 @@ const prompts: Record<string, { arguments?: string[]; get: (args: Record<string,
 export const fixtures: Surface = {
   capabilities: { tools: {}, resources: { subscribe: true }, prompts: {}, completions: {}, logging: {} },
   instructions: "Fixtures of the conformance suite.",
-  streams: (method, params) => method === "tools/call" && tools[(params as { name: string }).name]?.streams === true,
+  isStreamed: (method, params) => method === "tools/call" && tools[(params as { name: string }).name]?.streams === true,
   handlers: {
     "tools/list": () => ({
       tools: Object.entries(tools).map(([name, { input = {} }]) => ({

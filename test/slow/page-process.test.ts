@@ -227,9 +227,9 @@ test.if(problems.model === null)(
     child.stdin.write("go\n");
     child.stdin.end();
     const said = await new Response(child.stdout).text();
-    const weights = (group?.procsFiles ?? []).flatMap((entrance) =>
+    const weights = (group?.procsFiles ?? []).flatMap((procsFile) =>
       ["cpu.shares", "cpu.weight"].flatMap((name) => {
-        const file = join(dirname(entrance), name);
+        const file = join(dirname(procsFile), name);
         return existsSync(file) ? [readFileSync(file, "utf8").trim()] : [];
       }),
     );

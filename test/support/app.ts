@@ -5,7 +5,7 @@ import { createApp } from "../../src/app.tsx";
 import { createKey } from "../../src/auth/keys.ts";
 import { createOrg } from "../../src/auth/orgs.ts";
 import { readConfig } from "../../src/config/config.ts";
-import { configure, openDb } from "../../src/db/open.ts";
+import { configureWriter, openDb } from "../../src/db/open.ts";
 import type { Surface } from "../../src/mcp/endpoint.ts";
 import type { WorkerExecutor } from "../../src/places/worker-executor.ts";
 import { createService } from "../../src/service.ts";
@@ -49,7 +49,7 @@ let migrated: Uint8Array | undefined;
 /** A new database in memory. It is a copy of a migrated one, because migrating takes a third of the time of `testApp`. */
 function emptyDb() {
   migrated ??= openDb(":memory:").$client.serialize();
-  return configure(Database.deserialize(migrated));
+  return configureWriter(Database.deserialize(migrated));
 }
 
 type Options = {

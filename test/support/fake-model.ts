@@ -1,7 +1,7 @@
 // A model with scripted answers, over the protocols of real providers. `bun test/support/fake-model.ts
 // [scenarios.json]` serves it alone and prints its URL to stderr; GET /requests then lists the requests, POST
 // /release?model=… releases held answers.
-import { contentType, readModelRequest, type ScriptedAnswer } from "../../src/agents/coding/model-formats.ts";
+import { contentType, readScriptedRequest, type ScriptedAnswer } from "../../src/agents/coding/model-formats.ts";
 
 /** One turn of a scripted model: its answer, and its failures. */
 export type Turn = Partial<Omit<ScriptedAnswer, "toolCalls">> & {
@@ -106,7 +106,7 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       release(searchParams.get("model") ?? "");
       return new Response();
     }
-    const modelRequest = await readModelRequest(request);
+    const modelRequest = await readScriptedRequest(request);
     if (!modelRequest) return new Response("nothing is here", { status: 404 });
     const { model, body, isStream, offersTools, toolResults, encode, toError } = modelRequest;
     requests.push({ at: Date.now(), path: pathname, model, headers: Object.fromEntries(request.headers), body });

@@ -1,4 +1,4 @@
-/** The answer of a model in one turn, for any protocol. */
+/** The answer of a model in one turn, for any protocol. `custom`: the input of a custom tool of the Responses API, which is text. */
 export type ScriptedAnswer = {
   model: string;
   reasoning?: string;
@@ -300,7 +300,7 @@ const gemini: Format = {
 const formats = [chat, responses, messages, gemini];
 
 /** A request to a model, in the terms that all protocols have. */
-export type ModelRequest = {
+export type ScriptedRequest = {
   path: string;
   model: string;
   body: Record<string, unknown>;
@@ -315,7 +315,7 @@ export type ModelRequest = {
 };
 
 /** Reads a request in the protocol of its path; null if the path belongs to none. */
-export async function readModelRequest(request: Request): Promise<ModelRequest | null> {
+export async function readScriptedRequest(request: Request): Promise<ScriptedRequest | null> {
   const { pathname: path } = new URL(request.url);
   const format = formats.find((each) => each.path.test(path));
   if (!format || request.method !== "POST") return null;
@@ -338,5 +338,5 @@ export async function readModelRequest(request: Request): Promise<ModelRequest |
 }
 
 /** The content type of an answer. */
-export const contentType = ({ isStream }: ModelRequest): string =>
+export const contentType = ({ isStream }: ScriptedRequest): string =>
   isStream ? "text/event-stream" : "application/json";

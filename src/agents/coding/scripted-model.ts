@@ -1,5 +1,5 @@
 import { type Fields, list, object, text } from "../fields.ts";
-import { contentType, type ModelRequest, readModelRequest, type ScriptedAnswer } from "./model-formats.ts";
+import { contentType, readScriptedRequest, type ScriptedAnswer, type ScriptedRequest } from "./model-formats.ts";
 
 /** The actions of a test session, in order; see `toCall`. */
 const trialSteps = ["command", "failing command", "page", "file"] as const;
@@ -24,7 +24,7 @@ export function serveScriptedModel(pageUrl: string, steps: readonly TrialStep[] 
   let nextId = 0;
 
   async function respond(request: Request): Promise<Response> {
-    const modelRequest = await readModelRequest(request);
+    const modelRequest = await readScriptedRequest(request);
     if (!modelRequest) return new Response("not found", { status: 404 });
     const { model, encode } = modelRequest;
     callCounts.set(model, (callCounts.get(model) ?? 0) + 1);
@@ -43,7 +43,7 @@ export function serveScriptedModel(pageUrl: string, steps: readonly TrialStep[] 
 
 /** The call for the next step of the conversation, or its end. */
 function toAnswer(
-  { body, offersTools, toolResults }: ModelRequest,
+  { body, offersTools, toolResults }: ScriptedRequest,
   steps: readonly TrialStep[],
   pageUrl: string,
   id: string,

@@ -4,7 +4,7 @@ import type { LimitHit } from "../sandbox/bounds.ts";
 import { type ChromiumOptions, startChromium } from "../sandbox/chromium.ts";
 import { connect, noEffects, type PageEffects, preparePage, type Watch } from "./browser-setup.ts";
 
-type BrowsingTerms = ChromiumOptions & { urlMap: Record<string, string> };
+type BrowserDriverOptions = ChromiumOptions & { urlMap: Record<string, string> };
 
 /** The browser exited, and its page is lost; the next action starts a new one. */
 export class BrowserLost extends Error {
@@ -25,7 +25,7 @@ const quietMs = 400;
 const settleMs = 4_000;
 
 /** One page in a browser that is started when first needed, and again after it was lost. */
-export function createBrowsing({ urlMap, signal, ...options }: BrowsingTerms) {
+export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDriverOptions) {
   const mapping = createMapping(urlMap);
   const isMapped = (url: string) => URL.canParse(url) && mapping.toMappedUrl(new URL(url)) !== null;
   let openTab: ReturnType<typeof open> | null = null;

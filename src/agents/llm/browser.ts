@@ -5,7 +5,7 @@ import { createHostList, type HostList } from "../../net/hosts.ts";
 import { failureHeader } from "../../net/tunnel-agents.ts";
 import type { Means } from "../agent.ts";
 import { addressesOf, type Task } from "../task.ts";
-import { BrowserLost, createBrowsing } from "./browser-page.ts";
+import { BrowserLost, createBrowserDriver } from "./browser-page.ts";
 import type { PageEffects } from "./browser-setup.ts";
 import { type PageText, toPageText } from "./browser-tree.ts";
 import { defineTool, maxUrlChars, shorten, type ToolCall, type ToolResult } from "./tool.ts";
@@ -24,7 +24,7 @@ class CallError extends Error {}
 
 /** The browser of a session, and the page that is open in it. */
 type Browser = {
-  browsing: ReturnType<typeof createBrowsing>;
+  driver: ReturnType<typeof createBrowserDriver>;
   hosts: HostList;
   signal: AbortSignal;
   /** The elements of the page that the model got last. */
@@ -35,9 +35,9 @@ type Browser = {
 /** The browser as a tool: `browse`, one action per call. */
 export function browserTools(task: Task, { browser: means, operatorHosts }: BrowserMeans, signal: AbortSignal) {
   const { urlMap, limits } = task;
-  const browsing = createBrowsing({ ...means, memoryBytes: limits.memoryBytes, urlMap, signal });
+  const driver = createBrowserDriver({ ...means, memoryBytes: limits.memoryBytes, urlMap, signal });
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
-  const browser: Browser = { browsing, hosts, signal, tree: null, screenshots: 0 };
+  const browser: Browser = { driver, hosts, signal, tree: null, screenshots: 0 };
   return {
     tools: {
       browse: defineTool({
@@ -53,7 +53,7 @@ export function browserTools(task: Task, { browser: means, operatorHosts }: Brow
         run: (input, call): Promise<ToolResult> => actions[input.action](browser, input, call),
       }),
     },
-    [Symbol.asyncDispose]: browsing.close,
+    [Symbol.asyncDispose]: driver.close,
   };
 }
 
@@ -62,28 +62,28 @@ type Input = { url?: string; ref?: string; text?: string; submit?: boolean; from
 const actions = {
   async open(browser: Browser, { url = "" }: Input, call: ToolCall): Promise<ToolResult> {
     if (!isWeb(url)) return { ok: false, output: { url, message: "url is required: an absolute http or https URL" } };
-    return act(browser, call, (page) => openUrl(page, url, browser.browsing.settle));
+    return performAction(browser, call, (page) => openUrl(page, url, browser.driver.settle));
   },
   click: (browser: Browser, { ref }: Input, call: ToolCall) =>
-    act(browser, call, async () => {
+    performAction(browser, call, async () => {
       await (await elementOf(browser, ref)).click();
-      await browser.browsing.settle();
+      await browser.driver.settle();
       return null;
     }),
   type: (browser: Browser, { ref, text = "", submit }: Input, call: ToolCall) =>
-    act(browser, call, async () => {
+    performAction(browser, call, async () => {
       const element = await elementOf(browser, ref);
       await fill(element, text);
       if (submit) await element.press("Enter");
-      await browser.browsing.settle();
+      await browser.driver.settle();
       return null;
     }),
-  read: (browser: Browser, { from = 0 }: Input, call: ToolCall) => act(browser, call, async () => null, from),
+  read: (browser: Browser, { from = 0 }: Input, call: ToolCall) => performAction(browser, call, async () => null, from),
   async screenshot(browser: Browser, _: Input, call: ToolCall): Promise<ToolResult> {
     if (browser.screenshots >= maxScreenshots)
       return { ok: false, output: { message: `the limit of ${maxScreenshots} screenshots per run is reached` } };
     try {
-      const { value } = await browser.browsing.act(async (page) => {
+      const { value } = await browser.driver.act(async (page) => {
         if (!isWeb(page.url())) throw new CallError("no page is open; open one first");
         return { image: await takeScreenshot(page), url: page.url() };
       });
@@ -98,17 +98,17 @@ const actions = {
 };
 
 /** Performs one action and returns a snapshot of the page. */
-async function act(
+async function performAction(
   browser: Browser,
   call: ToolCall,
   work: (page: Page) => Promise<string | null>,
   from = 0,
 ): Promise<ToolResult> {
-  const { browsing } = browser;
+  const { driver } = browser;
   try {
-    const { value, effects } = await browsing.act(async (page) => {
+    const { value, effects } = await driver.act(async (page) => {
       const actionProblem = await work(page);
-      const { tree, ...snapshot } = await retryAfterNavigation(() => takeSnapshot(page, from), browsing.settle);
+      const { tree, ...snapshot } = await retryAfterNavigation(() => takeSnapshot(page, from), driver.settle);
       browser.tree = tree;
       if (!isWeb(snapshot.url) && snapshot.url !== "about:blank" && !isErrorPage(snapshot.url))
         await page.goto("about:blank");
@@ -161,7 +161,7 @@ const isTimeout = (error: unknown) => error instanceof Error && error.name === "
 
 /** Problems besides those of the action itself; null if none. */
 async function findPageProblem(
-  { hosts, browsing }: Browser,
+  { hosts, driver }: Browser,
   { navigation, downloads, windows }: PageEffects,
   url: string,
 ) {
@@ -184,7 +184,7 @@ async function findPageProblem(
   if (kind) return { error: kind, message: shorten((await response?.text().catch(() => "")) ?? "", 500).trim() };
   if (navigation && failure) {
     const { hostname } = new URL(navigation.url);
-    if (!hosts.permits(hostname) && !browsing.isMapped(navigation.url))
+    if (!hosts.permits(hostname) && !driver.isMapped(navigation.url))
       return { error: "refused", message: hosts.objection(hostname) };
     const reason = /TOO_MANY_REDIRECTS/.test(failure) ? "it redirects endlessly" : failure;
     return { error: "network", message: `${navigation.url} could not be opened: ${reason}` };
@@ -236,7 +236,7 @@ async function takeScreenshot(page: Page): Promise<Uint8Array> {
   return image;
 }
 
-/** The page navigated meanwhile, so take the snapshot again. */
+/** Takes a snapshot, and takes it again if the page navigated meanwhile. */
 async function retryAfterNavigation<T>(take: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
   for (let tries = 3; ; tries--) {
     try {

@@ -1,11 +1,11 @@
 import type { Facts } from "../facts.ts";
 import { standardMethodology } from "../methodology.ts";
 import { type Resolution, recoveriesOf } from "../recoveries.ts";
-import { linear, log } from "./curve.ts";
+import { linear, logarithmic } from "./curve.ts";
 import { type Part, scoreByCurve, withoutEvidence } from "./part.ts";
 
 /** How the errors that the agent had to fix were resolved. */
-export function recovery(facts: Facts): Part[] {
+export function recoveryParts(facts: Facts): Part[] {
   const resolutions = recoveriesOf(facts).map(({ resolution }) => resolution);
   if (resolutions.length === 0) return [withoutEvidence("Recovery", 1)];
   const countOf = (resolution: Resolution) => resolutions.filter((each) => each === resolution).length;
@@ -20,7 +20,7 @@ export function recovery(facts: Facts): Part[] {
   return [scoreByCurve("Recovery", 1, { value, unit: "share", curve: linear(1, 0), counts })];
 }
 
-export function autonomy(facts: Facts): Part[] {
+export function autonomyParts(facts: Facts): Part[] {
   if (facts.calls.length === 0) return [withoutEvidence("Interruptions", 1)];
   const value = facts.interruptions.length;
   const curve = linear(0, standardMethodology.autonomy.zeroAtInterruptions);
@@ -28,17 +28,17 @@ export function autonomy(facts: Facts): Part[] {
 }
 
 /** Mean response time. */
-export function responseTime(milliseconds: number[]): Part {
+export function responseTimePart(milliseconds: number[]): Part {
   const { weight, best, worst } = standardMethodology.efficiency.seconds;
   if (milliseconds.length === 0) return withoutEvidence("Response time", weight);
   const value = milliseconds.reduce((sum, ms) => sum + ms, 0) / 1000 / milliseconds.length;
   return scoreByCurve("Response time", weight, {
     ...{ value, unit: "seconds" as const, counts: { requests: milliseconds.length } },
-    curve: log(best, worst),
+    curve: logarithmic(best, worst),
   });
 }
 
-export function cost({ usage }: Facts): Part {
+export function costPart({ usage }: Facts): Part {
   const { weight, bestUsd, worstUsd } = standardMethodology.efficiency.money;
   const costs = usage.map((each) => each.costUsd);
   if (costs.length === 0 || costs.some((each) => each === null)) return withoutEvidence("Cost", weight);
@@ -46,7 +46,7 @@ export function cost({ usage }: Facts): Part {
   return scoreByCurve("Cost", weight, {
     value,
     unit: "usd",
-    curve: log(bestUsd, worstUsd),
+    curve: logarithmic(bestUsd, worstUsd),
     counts: { calls: costs.length },
   });
 }

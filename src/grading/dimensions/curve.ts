@@ -2,10 +2,10 @@ import type { Curve } from "../grade.ts";
 import { clamp } from "../methodology.ts";
 
 export const linear = (best: number, worst: number, floor = 0): Curve => ({ best, worst, floor, scale: "linear" });
-export const log = (best: number, worst: number, floor = 0): Curve => ({ best, worst, floor, scale: "log" });
+export const logarithmic = (best: number, worst: number, floor = 0): Curve => ({ best, worst, floor, scale: "log" });
 
 /** 100 for all, 0 for none; the first failures cost the most. */
-export const mostlyFirst: Curve = { best: 1, worst: 0, floor: 0, scale: "root" };
+export const steepAtFirst: Curve = { best: 1, worst: 0, floor: 0, scale: "root" };
 
 /** 100 for all, 0 for none. */
 export const allOrNone = linear(1, 0);

@@ -7,28 +7,30 @@ import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
 import { clamp, gradeLetter, type Methodology, round1, standardMethodology } from "../methodology.ts";
 import { normalizeAddress } from "../text.ts";
-import { autonomy, cost, recovery, responseTime } from "./conduct.ts";
-import { linear, log, mostlyFirst, scoreOn } from "./curve.ts";
+import { autonomyParts, costPart, recoveryParts, responseTimePart } from "./conduct.ts";
+import { linear, logarithmic, scoreOn, steepAtFirst } from "./curve.ts";
 import { type Part, scoreByCurve, shareOf, toDimensionPart, withoutEvidence } from "./part.ts";
 import { uselessPages } from "./useless-pages.ts";
 
+/** A dimension before its score is rounded. */
 type Measure = { name: DimensionName; exact: number; parts: DimensionPart[]; unmeasured: PartName[] };
-export type Measured = {
+/** The result of all dimensions. `exactScores`: by dimension, not rounded. */
+export type Measurement = {
   dimensions: Dimension[];
-  exact: Record<string, number>;
+  exactScores: Record<string, number>;
   coverage: number;
   score: number | null;
 };
 
 /** Every dimension with evidence, and their weighted mean. */
-export function measure(facts: Facts, { weights: weightByName, notMetCap, metFloor }: Methodology): Measured {
+export function measure(facts: Facts, { weights: weightByName, notMetCap, metFloor }: Methodology): Measurement {
   const measures = [
-    goal(facts),
-    discoverability(facts),
-    quality(facts),
-    facts.kind === "model" ? dimension("Error recovery", recovery(facts)) : null,
-    efficiency(facts),
-    facts.kind === "model" ? dimension("Autonomy", autonomy(facts)) : null,
+    measureGoal(facts),
+    measureDiscoverability(facts),
+    measureQuality(facts),
+    facts.kind === "model" ? dimension("Error recovery", recoveryParts(facts)) : null,
+    measureEfficiency(facts),
+    facts.kind === "model" ? dimension("Autonomy", autonomyParts(facts)) : null,
   ].filter((each) => each !== null);
   const dimensions = measures.map(({ name, exact, parts, unmeasured: unmeasuredParts }): Dimension => {
     const score = round1(exact);
@@ -46,7 +48,7 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
   const mean = weights === 0 ? null : round1(points / weights);
   return {
     dimensions,
-    exact: Object.fromEntries(measures.map(({ name, exact }) => [name, exact])),
+    exactScores: Object.fromEntries(measures.map(({ name, exact }) => [name, exact])),
     coverage: weights / 100,
     score: mean === null ? null : round1(withinGoalBounds(mean, facts, notMetCap, metFloor)),
   };
@@ -102,10 +104,10 @@ const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: numb
   );
 
 /** Success checks take precedence over a judge. If a part of the goal couldn't be judged, the goal isn't measured. */
-function goal(facts: Facts): Measure | null {
-  const declared = checksPart(facts.successChecks, "Success checks", 1);
+function measureGoal(facts: Facts): Measure | null {
+  const successChecks = checksPart(facts.successChecks, "Success checks", 1);
   const parts = facts.judgement?.verdict?.parts ?? [];
-  if (declared.exact !== null) return dimension("Goal achievement", [declared]);
+  if (successChecks.exact !== null) return dimension("Goal achievement", [successChecks]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
   const isOnlyClaimed = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
   if (isOnlyClaimed)
@@ -121,7 +123,7 @@ function goal(facts: Facts): Measure | null {
   return dimension("Goal achievement", [shareOf("Goal parts", 1, counts.met / counts.parts, counts)]);
 }
 
-function discoverability(facts: Facts): Measure | null {
+function measureDiscoverability(facts: Facts): Measure | null {
   return dimension("Docs discoverability", [
     pathPart(facts),
     failedRequestsPart(facts),
@@ -137,7 +139,7 @@ function pathPart({ goalAnswer, pages, taskRequests }: Facts): Part {
   if (goalAnswer === null || (goalAnswer.otherScript !== null && isReadable))
     return withoutEvidence("Path to the goal", weight);
   const { state, fit, clicks } = goalAnswer;
-  const distance = clicks === null ? floor : scoreOn(log(bestClicks, worstClicks, floor), clicks);
+  const distance = clicks === null ? floor : scoreOn(logarithmic(bestClicks, worstClicks, floor), clicks);
   const exact = pages.length === 0 && state === "unclear" ? 0 : distance * fit;
   const counts = { likely: Number(state === "likely"), linked: Number(clicks !== null), clicks: clicks ?? 0 };
   return { name: "Path to the goal", weight, value: fit, unit: "share", curve: null, counts, exact };
@@ -190,7 +192,7 @@ function failedRequestsPart(facts: Facts): Part {
   });
 }
 
-/** A followed link counts as much as a tested one. */
+/** The share of links that lead to a page. A followed link counts as much as a tested one; broken ones that `pagesPart` counts are left out. */
 function linksPart(facts: Facts): Part {
   const followed = facts.taskRequests.filter((http) => http.provenance === "link" && !hasFailed(http));
   const followedPages = new Set(followed.map((http) => normalizeAddress(http.url))).size;
@@ -202,7 +204,7 @@ function linksPart(facts: Facts): Part {
   const { weight } = standardMethodology.quality.links;
   if (testedLinks === null) return withoutEvidence("Links", weight);
   const share = (testedLinks.share * testedLinks.total + followedPages) / (testedLinks.total + followedPages);
-  return shareOf("Links", weight, share, { tested: testedLinks.total, followed: followedPages }, mostlyFirst);
+  return shareOf("Links", weight, share, { tested: testedLinks.total, followed: followedPages }, steepAtFirst);
 }
 
 /** Pages that a rule-based agent tried to read; `share` is 1 if it could. Pages that the answer depends on have a larger weight. */
@@ -231,36 +233,36 @@ function pagesPart(facts: Facts): Part {
   const unreadable = pages.filter(({ share }) => share === 0).length;
   const counts = { checks: passed?.counted ?? 0, pages: pages.length, unreadable };
   const value = passed?.share ?? 1;
-  const exact = scoreOn(mostlyFirst, 1 - lost) * value;
+  const exact = scoreOn(steepAtFirst, 1 - lost) * value;
   return { name: "Pages", weight, value, unit: "share", curve: null, counts, exact };
 }
 
-function quality(facts: Facts): Measure | null {
+function measureQuality(facts: Facts): Measure | null {
   const { samplesParse, samplesLabelled, contract } = standardMethodology.quality;
   const samples = facts.checks.filter((check) => check.group === "sample");
-  const labels = (check: CheckResult) => check.id === "sample-labelled";
+  const isLabelCheck = (check: CheckResult) => check.id === "sample-labelled";
   return dimension("Docs quality", [
     pagesPart(facts),
     linksPart(facts),
     checksPart(
-      samples.filter((check) => !labels(check)),
+      samples.filter((check) => !isLabelCheck(check)),
       "Code samples",
       samplesParse.weight,
-      mostlyFirst,
+      steepAtFirst,
     ),
-    checksPart(samples.filter(labels), "Sample labels", samplesLabelled.weight),
+    checksPart(samples.filter(isLabelCheck), "Sample labels", samplesLabelled.weight),
     groupPart(facts, "contract", "API description", contract.weight),
   ]);
 }
 
-function efficiency(facts: Facts): Measure | null {
+function measureEfficiency(facts: Facts): Measure | null {
   const isModel = facts.kind === "model";
   if (!isModel && facts.pages.length === 0) return null;
   const responseTimes = facts.taskRequests.filter((http) => !hasFailed(http) && !isProbe(http)).map(({ ms }) => ms);
   return dimension("Efficiency", [
     isModel ? wastedCalls(facts) : wastedFetches(facts),
-    responseTime(responseTimes),
-    ...(isModel ? [cost(facts)] : []),
+    responseTimePart(responseTimes),
+    ...(isModel ? [costPart(facts)] : []),
   ]);
 }
 
@@ -277,11 +279,10 @@ function wastedFetches(facts: Facts): Part {
   });
   if (fetches.length === 0) return withoutEvidence("Wasted requests", weight);
   const counts = {
-    ...{
-      repeats: fetches.filter(({ isRepeat }) => isRepeat).length,
-      failed: fetches.filter(({ hasPage }) => !hasPage).length,
-    },
-    ...{ useless: uselessPages(facts).length, requests: fetches.length },
+    repeats: fetches.filter(({ isRepeat }) => isRepeat).length,
+    failed: fetches.filter(({ hasPage }) => !hasPage).length,
+    useless: uselessPages(facts).length,
+    requests: fetches.length,
   };
   const wasted = (counts.repeats + counts.failed + counts.useless) / counts.requests;
   const goalFit = goalAnswer === null || goalAnswer.otherScript !== null ? 1 : goalAnswer.fit;

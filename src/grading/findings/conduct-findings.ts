@@ -1,6 +1,6 @@
 import type { Facts } from "../facts.ts";
 import { actionsDuring, type Recovery, recoveriesOf } from "../recoveries.ts";
-import { line, sentence, shortAddress } from "../text.ts";
+import { oneLine, sentence, shortAddress } from "../text.ts";
 import { type FindingDraft, noCause } from "./finding.ts";
 import { misleadingPages } from "./misleading-pages.ts";
 
@@ -35,7 +35,7 @@ function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
     category: isDown ? "other" : target === "product" && fate !== "fromMessage" ? "unclear_error" : "other",
     owner: isDown ? "network" : "agent",
     subject: `${target} ${name} ${failure.message.replace(/\d+/g, "#")}`,
-    title: line(title, 160),
+    title: oneLine(title, 160),
     description: message || "No reason given.",
     url: target === "product" ? (request?.url ?? url) : null,
     grounds: [call ? `tool ${call.tool}` : "run"],

@@ -9,11 +9,11 @@ import { standardMethodology } from "../methodology.ts";
 import {
   blockOrNull,
   count,
-  line,
   lineOrNull,
   list,
   normalizeAddress,
   normalizeSubject,
+  oneLine,
   sentence,
   shortAddress,
 } from "../text.ts";
@@ -86,8 +86,8 @@ function hygieneFinding(site: string, checks: CheckResult[]): Finding {
     severity: "low",
     phase: "discovery",
     category: "other",
-    title: line(`Site conventions for agents: ${list(names, 2)}`, 160),
-    description: line(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
+    title: oneLine(`Site conventions for agents: ${list(names, 2)}`, 160),
+    description: oneLine(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
     quote: null,
     url: lineOrNull(site, 2000),
     onPath: checks.some(({ isOnUnrelatedPage: elsewhere }) => !elsewhere),
@@ -122,8 +122,8 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
     severity,
     phase: entry.phase,
     category: entry.category,
-    title: line(title, 160),
-    description: `${sentence(line(check.message, 500) || entry.title)}${check.isOnUnrelatedPage ? " This doesn't affect the answer to the goal." : ""}`,
+    title: oneLine(title, 160),
+    description: `${sentence(oneLine(check.message, 500) || entry.title)}${check.isOnUnrelatedPage ? " This doesn't affect the answer to the goal." : ""}`,
     quote: lineOrNull(check.quote),
     url: lineOrNull(check.url, 2000),
     onPath: !check.isOnUnrelatedPage,
@@ -144,7 +144,7 @@ const linkChecks = new Set(["link-resolves", "anchor-resolves"]);
 function evidenceOf({ id, url, line: lineNumber, quote, message, group, subject }: CheckResult): Finding["evidence"] {
   const text =
     linkChecks.has(id) && quote !== null
-      ? `[${line(quote)}](${shortAddress(subject, url)})`
+      ? `[${oneLine(quote)}](${shortAddress(subject, url)})`
       : group === "sample"
         ? blockOrNull(quote)
         : lineOrNull(quote);
@@ -166,11 +166,11 @@ function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { titl
   const target = shortAddress(check.subject, check.url);
   if (check.id === "openapi-valid") return { title: `${entry.title}: ${target}`, place: target };
   if (check.id === "prerequisite-explained" || check.group === "declared")
-    return { title: `${entry.title}: ${line(check.message, 110)}`, place: page };
+    return { title: `${entry.title}: ${oneLine(check.message, 110)}`, place: page };
   if (check.group === "sample")
     return {
       title: `${entry.title}: ${page}${lineNote}`,
-      place: check.line === null ? line(check.message, 80) : `line ${check.line}`,
+      place: check.line === null ? oneLine(check.message, 80) : `line ${check.line}`,
     };
   if (check.group === "link" || readingChecks.has(check.id)) {
     const address = normalizeAddress(check.subject);
@@ -204,7 +204,7 @@ function remedyOf(check: CheckResult, entry: CheckFriction, facts: Facts): Findi
     return {
       key: check.key,
       // A command or file has no URL.
-      title: `${entry.remedy}: ${check.url === "" ? line(check.message, 100) : shortAddress(check.url, facts.startUrls[0])}`,
+      title: `${entry.remedy}: ${check.url === "" ? oneLine(check.message, 100) : shortAddress(check.url, facts.startUrls[0])}`,
       kind: "check",
     };
   if (readingChecks.has(check.id) || check.group === "sample")

@@ -1,4 +1,4 @@
-import type { Measured } from "../dimensions/dimensions.ts";
+import type { Measurement } from "../dimensions/dimensions.ts";
 import type { Facts } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { type Methodology, maxFrictions, round1, severityRank } from "../methodology.ts";
@@ -6,7 +6,7 @@ import { count, list } from "../text.ts";
 import { type Finding, fingerprint, sortedUnique } from "./finding.ts";
 import { gainOf } from "./gains.ts";
 
-type Scoring = { measured: Measured; methodology: Methodology };
+type Scoring = { measured: Measurement; methodology: Methodology };
 
 const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 

@@ -1,5 +1,5 @@
 import { pageKey } from "../../net/page-key.ts";
-import { type Measured, measure } from "../dimensions/dimensions.ts";
+import { type Measurement, measure } from "../dimensions/dimensions.ts";
 import { hasFailed } from "../events.ts";
 import type { Facts } from "../facts.ts";
 import type { GoalAnswer } from "../goal-answer.ts";
@@ -12,11 +12,11 @@ import { type Cause, type Finding, joinCauses, noCause } from "./finding.ts";
  * Points of the score that a cause cost, computed by grading the session again without it; null if it affected nothing
  * that was measured.
  */
-export function gainOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology): number | null {
+export function gainOf(cause: Cause, facts: Facts, measured: Measurement, methodology: Methodology): number | null {
   if (measured.score === null) return null;
   const better = measure(withoutCause(cause, facts), methodology);
-  const names = new Set([...Object.keys(measured.exact), ...Object.keys(better.exact)]);
-  if ([...names].every((name) => measured.exact[name] === better.exact[name])) return null;
+  const names = new Set([...Object.keys(measured.exactScores), ...Object.keys(better.exactScores)]);
+  if ([...names].every((name) => measured.exactScores[name] === better.exactScores[name])) return null;
   return round1(Math.max(0, (better.score ?? 0) - measured.score));
 }
 
@@ -28,7 +28,7 @@ const spread = { share: 0.1, points: 0.3 };
  * page that becomes readable may be useless or explain what was missing, and where a goal was not found, it is unknown
  * how it would be found. Never more than was lost.
  */
-export function rangeOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology) {
+export function rangeOf(cause: Cause, facts: Facts, measured: Measurement, methodology: Methodology) {
   const gain = gainOf(cause, facts, measured, methodology);
   const { score } = measured;
   if (gain === null || score === null) return null;
@@ -89,7 +89,7 @@ function checksUnblockedBy({ checks }: Cause, facts: Facts): Set<string> {
 export function lostPointsOf(
   findings: Finding[],
   facts: Facts,
-  { score }: Measured,
+  { score }: Measurement,
   methodology: Methodology,
 ): LostPoints | null {
   if (score === null) return null;
@@ -122,7 +122,7 @@ export function sharesOf(
   causes: Cause[],
   fixes: number,
   facts: Facts,
-  { score }: Measured,
+  { score }: Measurement,
   methodology: Methodology,
 ): number[] {
   let removed = noCause;

@@ -1,14 +1,14 @@
 import type { Facts } from "../facts.ts";
 import type { GoalAnswer } from "../goal-answer.ts";
 import { standardMethodology } from "../methodology.ts";
-import { count, line, list } from "../text.ts";
+import { count, list, oneLine } from "../text.ts";
 import { type FindingDraft, noCause, pageName } from "./finding.ts";
 
 const goalSubject = ({ goal, goalTerms }: Facts) =>
-  `goal ${line(goal ?? goalTerms.toSorted().join(" "), 2000).toLowerCase()}`;
+  `goal ${oneLine(goal ?? goalTerms.toSorted().join(" "), 2000).toLowerCase()}`;
 const quoteWords = (terms: string[]) =>
   list(
-    terms.map((term) => `“${line(term, 40)}”`),
+    terms.map((term) => `“${oneLine(term, 40)}”`),
     8,
   );
 

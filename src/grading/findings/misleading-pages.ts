@@ -2,7 +2,7 @@ import { requestGround } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Evidence, EvidenceStep } from "../grade.ts";
 import { actionsDuring, type Recovery } from "../recoveries.ts";
-import { count, flat, indexOfName, line, lineOrNull, sentence, shortAddress } from "../text.ts";
+import { count, flat, indexOfName, lineOrNull, oneLine, sentence, shortAddress } from "../text.ts";
 import { type FindingDraft, noCause, pageName, sortedUnique } from "./finding.ts";
 
 type WrongPage = Evidence & { found: string; seq: number };
@@ -78,12 +78,12 @@ function findMisleadingPage(recovery: Recovery, facts: Facts): WrongPage | null 
 function stepOf(role: EvidenceStep["role"], call: Recovery["call"], fallbackSeq: number, facts: Facts): EvidenceStep {
   const http = call && facts.taskRequests.findLast(({ id }) => id === call.id);
   if (http) {
-    const what = line(`${http.method.toUpperCase()} ${shortAddress(http.url)}`, 200);
+    const what = oneLine(`${http.method.toUpperCase()} ${shortAddress(http.url)}`, 200);
     return { role, event: http.seq, what, status: http.status };
   }
   const result = call && facts.results.find(({ id }) => id === call.id);
   const command = typeof call?.input?.command === "string" ? call.input.command : (call?.tool ?? "");
-  return { role, event: result?.seq ?? call?.seq ?? fallbackSeq, what: line(command, 200), status: null };
+  return { role, event: result?.seq ?? call?.seq ?? fallbackSeq, what: oneLine(command, 200), status: null };
 }
 
 /** A page that misleads, with what the agent tried until something worked. */

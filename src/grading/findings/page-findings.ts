@@ -5,7 +5,7 @@ import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { linkEvidence } from "../link-edits.ts";
 import { slowPageMs } from "../methodology.ts";
-import { count, duration, line, list, normalizeAddress, sentence, shortAddress } from "../text.ts";
+import { count, duration, list, normalizeAddress, oneLine, sentence, shortAddress } from "../text.ts";
 import { checkFrictionOf } from "./catalogue.ts";
 import { conductDrafts } from "./conduct-findings.ts";
 import { type Finding, type FindingDraft, fingerprint, noCause, pageName } from "./finding.ts";
@@ -19,12 +19,12 @@ const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: 
   evidence: null,
   onPath: true,
   ...draft,
-  place: draft.place ?? line(draft.title, 120),
-  title: line(draft.title, 160),
-  description: line(draft.description, 800),
-  url: draft.url === null ? null : line(draft.url, 2000),
+  place: draft.place ?? oneLine(draft.title, 120),
+  title: oneLine(draft.title, 160),
+  description: oneLine(draft.description, 800),
+  url: draft.url === null ? null : oneLine(draft.url, 2000),
   fingerprint: fingerprint(draft.category, subject),
-  remedy: { key, title: line(title, 160), kind },
+  remedy: { key, title: oneLine(title, 160), kind },
 });
 
 /** Problems on the path of this session, apart from what was tested on purpose. */
@@ -173,7 +173,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
     };
   const linkPlace = http.foundOn === null ? "in the start URLs" : `on ${pageName(facts, http.foundOn)}`;
   const key = `links ${pageKey(http.foundOn ?? http.url)}`;
-  // One fix with the check of all entries of the list.
+  // An entry of an llms.txt or sitemap shares its fix with the check that tests all of its entries.
   const listCheckId = { "llms.txt": "llms-entry-resolves", sitemap: "sitemap-entry-resolves" }[String(http.provenance)];
   const listRemedyKey = listCheckId !== undefined && http.foundOn !== null && `${listCheckId} ${pageKey(http.foundOn)}`;
   return {
@@ -199,14 +199,14 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     const draft = requestDraft(refusedRequest, failure, facts, false);
     if (draft.category === "auth") return { ...draft, cause, events: [seq], quote: null };
   }
-  const request = line(question, 120);
+  const request = oneLine(question, 120);
   return {
     severity: "high",
     phase: "execution",
     category: "needs_human",
     subject: url === null ? request.toLowerCase().replace(/\d+/g, "#") : normalizeAddress(url),
     title: `Agent needed a person: ${request}`,
-    description: `The agent asked: ${sentence(line(question, 500))}`,
+    description: `The agent asked: ${sentence(oneLine(question, 500))}`,
     url,
     cause,
     events: [seq],
@@ -238,8 +238,8 @@ function slowDrafts(facts: Facts): FindingDraft[] {
 function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): FindingDraft {
   const isAnswered = facts.goalAnswer?.state === "likely" || facts.outcome === "succeeded";
   const goal = facts.kind === "model" ? "the goal was reached" : "a likely answer was found";
-  const amount = unit === "ms" ? duration(value / 1000) : `${value} ${line(unit, 20)}`;
-  const name = line(limit, 40).replaceAll("_", " ");
+  const amount = unit === "ms" ? duration(value / 1000) : `${value} ${oneLine(unit, 20)}`;
+  const name = oneLine(limit, 40).replaceAll("_", " ");
   return {
     severity: isAnswered || limit === "pages" ? "low" : "medium",
     phase: "discovery",
@@ -258,7 +258,7 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
 }
 
 function nothingReadDraft(facts: Facts): FindingDraft {
-  const starts = list(facts.startUrls.map((url) => line(url, 200)));
+  const starts = list(facts.startUrls.map((url) => oneLine(url, 200)));
   return {
     severity: "critical",
     phase: "discovery",

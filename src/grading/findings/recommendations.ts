@@ -1,8 +1,8 @@
-import type { Measured } from "../dimensions/dimensions.ts";
+import type { Measurement } from "../dimensions/dimensions.ts";
 import type { Facts } from "../facts.ts";
 import type { Friction, LostPoints, Recommendation } from "../grade.ts";
 import { type Methodology, severityRank } from "../methodology.ts";
-import { line, list, sentence } from "../text.ts";
+import { list, oneLine, sentence } from "../text.ts";
 import { type Finding, joinCauses, noCause, worstSeverity } from "./finding.ts";
 import { gainOf, rangeOf, sharesOf } from "./gains.ts";
 
@@ -11,7 +11,7 @@ export function recommendationsOf(
   findings: Finding[],
   frictions: Friction[],
   facts: Facts,
-  { measured, lost, methodology }: { measured: Measured; lost: LostPoints | null; methodology: Methodology },
+  { measured, lost, methodology }: { measured: Measurement; lost: LostPoints | null; methodology: Methodology },
 ): Recommendation[] {
   const listedFingerprints = new Set(frictions.map((friction) => friction.fingerprint));
   const groups = [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
@@ -19,8 +19,8 @@ export function recommendationsOf(
     .filter((group) => group.some(({ fingerprint, owner }) => listedFingerprints.has(fingerprint) && owner !== "agent"))
     .map((group) => ({ group, cause: group.map((finding) => finding.cause).reduce(joinCauses) }))
     .map(({ group, cause }) => ({
-      title: line(titleOfGroup(group), 160),
-      action: line(actionOfGroup(group), 1200),
+      title: oneLine(titleOfGroup(group), 160),
+      action: oneLine(actionOfGroup(group), 1200),
       url: group.find((finding) => finding.url !== null)?.url ?? null,
       gain: rangeOf(cause, facts, measured, methodology),
       evidence: evidenceOf(group),

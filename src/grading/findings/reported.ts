@@ -5,7 +5,7 @@ import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { textOf, textSourceOf } from "../judge/evidence.ts";
 import { addressFilter } from "../judge/judge.ts";
-import { flat, line, lowerFirst, normalizeAddress, sentence } from "../text.ts";
+import { flat, lowerFirst, normalizeAddress, oneLine, sentence } from "../text.ts";
 import { type Finding, fingerprint, noCause, sortedUnique } from "./finding.ts";
 
 /** Distinguishes friction reported by the agent from that found by rules and judges. */
@@ -33,7 +33,7 @@ export function withReportedFriction(findings: Finding[], facts: Facts, session:
   for (const call of reports) {
     const proof = prove(call, facts, session, lookup);
     const clean = addressFilter(eventsOfOthers.filter(({ seq }) => seq < call.seq));
-    const title = line(clean(line(call.input?.title, 1000)), 160);
+    const title = oneLine(clean(oneLine(call.input?.title, 1000)), 160);
     if (!proof || title === "") continue;
     const { failure, page, quote } = proof;
     const index = all.findIndex(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
@@ -45,8 +45,8 @@ export function withReportedFriction(findings: Finding[], facts: Facts, session:
     else
       all[index] = {
         ...finding,
-        description: line(`${sentence(finding.description)} The agent: ${sentence(title)}`, 1200),
-        quote: finding.quote ?? (line(quote) || null),
+        description: oneLine(`${sentence(finding.description)} The agent: ${sentence(title)}`, 1200),
+        quote: finding.quote ?? (oneLine(quote) || null),
         events: sortedUnique([...finding.events, ...(page ? [page.seq] : [])]),
       };
   }
@@ -113,13 +113,13 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     category,
     title,
     description: `The agent: ${sentence(title)}`,
-    quote: line(quote) || null,
-    url: failure.url === null ? null : line(failure.url, 2000),
+    quote: oneLine(quote) || null,
+    url: failure.url === null ? null : oneLine(failure.url, 2000),
     onPath: true,
     events: sortedUnique([...failure.seqs, ...(page ? [page.seq] : [])]),
     cause: { ...noCause, failures: failure.seqs.slice(0, 1) },
-    remedy: { key: remedyKeyOf(print), title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
-    place: line(title, 120),
+    remedy: { key: remedyKeyOf(print), title: oneLine(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
+    place: oneLine(title, 120),
     owner: "fixes",
     evidence: null,
     grounds: [failure.url === null ? `tool ${failure.tool}` : requestGround(failure.url)],

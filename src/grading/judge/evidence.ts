@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { hasSucceeded } from "../events.ts";
-import { flat, line } from "../text.ts";
+import { flat, oneLine } from "../text.ts";
 
 /** Tools whose results come from the product or the machine. Those of other tools come from a page or the agent. */
 export const provingTools: readonly string[] = ["run_command", "http_request", "browse"];
@@ -15,7 +15,7 @@ const lastEvents = 20;
 export function partsOf(goal: string): string[] {
   const parts = goal
     .split(/\n+|;\s+|(?<=[.!?])(?<!\b(?:e\.g|i\.e|etc|vs)\.)\s+(?=[\p{Lu}\p{N}"“'`*-])/u)
-    .map((part) => line(part.replace(/^\s*([-*•]|\d+[.)])\s+/, ""), 600))
+    .map((part) => oneLine(part.replace(/^\s*([-*•]|\d+[.)])\s+/, ""), 600))
     .filter((part) => /[\p{L}\p{N}]/u.test(part));
   return parts.length <= maxParts ? parts : [...parts.slice(0, maxParts - 1), parts.slice(maxParts - 1).join(" ")];
 }

@@ -3,7 +3,7 @@ import type { SessionEvent } from "../../agents/agent.ts";
 import { invalidInput } from "../../schema.ts";
 import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
-import { flat, line } from "../text.ts";
+import { flat, oneLine } from "../text.ts";
 import { partsOf, textOf, textSourceOf } from "./evidence.ts";
 import { createProof } from "./proof.ts";
 import { Answer, boundAnswer } from "./rubric.ts";
@@ -58,7 +58,7 @@ export function readJudgement(judging: SessionEvent[], session: SessionEvent[]):
     verdict: answer && checkAnswer(answer, partsOf(goal), session),
     reason: answer
       ? null
-      : (conclusion.name === "not_judged" && line(conclusion.detail.reason)) || "the judge did not finish",
+      : (conclusion.name === "not_judged" && oneLine(conclusion.detail.reason)) || "the judge did not finish",
   };
 }
 
@@ -110,7 +110,7 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
     const proof = quotingEvents.find((event) => canProve(event, quote));
     if (!proof) return "the quote is only in events that prove nothing";
     return {
-      quote: line(quote),
+      quote: oneLine(quote),
       events: [proof.seq, ...events.map(({ seq }) => seq).filter((seq) => seq !== proof.seq)],
     };
   }

@@ -4,7 +4,7 @@ import { type Finding, fingerprint, noCause, pageName } from "../findings/findin
 import { isReported } from "../findings/reported.ts";
 import type { Friction, JudgeSummary } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
-import { count, flat, line, lineOrNull, lowerFirst, normalizeAddress, sentence } from "../text.ts";
+import { count, flat, lineOrNull, lowerFirst, normalizeAddress, oneLine, sentence } from "../text.ts";
 import { type Judgement, vendorOf } from "./judge.ts";
 
 /** The judge of a report, its cost, and what remains of its answer. */
@@ -22,11 +22,11 @@ export function toJudgeSummary({ model, usage, verdict, reason }: Judgement, fac
     calls: usage.length,
     confidence: verdict?.confidence ?? null,
     parts: verdict?.parts ?? [],
-    dropped: (verdict?.dropped ?? []).map((each) => line(each, 300)),
+    dropped: (verdict?.dropped ?? []).map((each) => oneLine(each, 300)),
     notice: reason
-      ? line(sentence(reason), 400)
+      ? oneLine(sentence(reason), 400)
       : relatedAgent !== undefined
-        ? `The judge and the agent (${line(relatedAgent, 100)}) are from the same model family, and models tend to favor their own. Set a judge from another family in EVALD_JUDGE_MODEL.`
+        ? `The judge and the agent (${oneLine(relatedAgent, 100)}) are from the same model family, and models tend to favor their own. Set a judge from another family in EVALD_JUDGE_MODEL.`
         : null,
   };
 }
@@ -69,8 +69,8 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
       findingsByFingerprint.set(existing.fingerprint, {
         ...existing,
         severity: oneStepToward(existing.severity, friction.severity),
-        description: line(`${sentence(existing.description)} The judge: ${sentence(friction.why)}`, 1200),
-        quote: existing.quote ?? (line(friction.quote) || null),
+        description: oneLine(`${sentence(existing.description)} The judge: ${sentence(friction.why)}`, 1200),
+        quote: existing.quote ?? (oneLine(friction.quote) || null),
         // If the judge names a mistake in the docs, the error isn't the agent's own.
         owner: "fixes",
         fix: existing.fix ?? friction.advice,
@@ -98,7 +98,7 @@ function toFinding(
   const call = facts.calls.find(({ seq, id }) => seq === firstEvent || id === result?.id);
   const http = facts.taskRequests.find((each) => each.seq === firstEvent || (call && each.id === call.id));
   const address = http?.url ?? (typeof call?.input?.url === "string" ? call.input.url : null);
-  const requestedUrl = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
+  const requestedUrl = address !== null && /^https?:\/\//i.test(address) ? oneLine(address, 2000) : null;
   const subject =
     requestedUrl === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${normalizeAddress(requestedUrl)}`;
   const evidence = pageWith(quote, events, facts);
@@ -110,18 +110,18 @@ function toFinding(
     severity,
     phase,
     category,
-    title: line(title, 160) || `${count(events.length, "event")} affected`,
-    description: line(why, 800) || sentence(title),
-    quote: line(quote) || null,
+    title: oneLine(title, 160) || `${count(events.length, "event")} affected`,
+    description: oneLine(why, 800) || sentence(title),
+    quote: oneLine(quote) || null,
     url,
     onPath: true,
     events,
     cause: noCause,
-    remedy: { key: `judge ${findingFingerprint}`, title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
-    place: line(title, 120),
+    remedy: { key: `judge ${findingFingerprint}`, title: oneLine(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
+    place: oneLine(title, 120),
     owner: "fixes",
     evidence,
-    fix: line(advice, 500) || null,
+    fix: oneLine(advice, 500) || null,
     grounds: [requestedUrl === null ? "run" : requestGround(requestedUrl)],
   };
 }
@@ -134,11 +134,11 @@ function pageWith(quote: string, events: number[], facts: Facts): Finding["evide
     if (!events.includes(seq) || tool !== "fetch_page" || typeof output?.text !== "string") continue;
     const lines = output.text.split("\n");
     const index = lines.findIndex((each) => flat(each).includes(words));
-    const url = typeof output.url === "string" ? line(output.url, 2000) : "";
+    const url = typeof output.url === "string" ? oneLine(output.url, 2000) : "";
     if (index < 0 || !/^https?:\/\//i.test(url)) continue;
     const page = pageName(facts, url);
     const steps = [{ role: "read" as const, event: seq, what: page, status: null }];
-    return { url, line: index + 1, found: line(words), expected: null, text: lineOrNull(lines[index]), steps };
+    return { url, line: index + 1, found: oneLine(words), expected: null, text: lineOrNull(lines[index]), steps };
   }
   return null;
 }

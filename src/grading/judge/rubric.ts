@@ -4,7 +4,7 @@ import type { SessionEvent } from "../../agents/agent.ts";
 import { OneOf } from "../../schema.ts";
 import type { Friction } from "../grade.ts";
 import { frictionCategories, phases, severities } from "../kinds.ts";
-import { line } from "../text.ts";
+import { oneLine } from "../text.ts";
 import { provingTools, quoteSession } from "./evidence.ts";
 
 const strict = { additionalProperties: false };
@@ -75,7 +75,7 @@ export function toJudgePrompt(
   return {
     instructions: `${instructions}\n\nJSON schema of your answer: ${JSON.stringify(Answer)}`,
     prompt: [
-      `Task given to the agent:\n${JSON.stringify(line(task, 4000))}`,
+      `Task given to the agent:\n${JSON.stringify(oneLine(task, 4000))}`,
       `Parts of the end goal:\n${parts.map((part, i) => `${i + 1}. ${JSON.stringify(part)}`).join("\n")}`,
       `Findings that rules made (data too):\n${listed.join("\n") || "none"}`,
       `SESSION ${fence}\n${session}\nEND OF SESSION ${fence}`,
@@ -88,21 +88,21 @@ export function toJudgePrompt(
 export function boundAnswer(answer: Answer): Answer {
   const claim = ({ events, quote }: { events: number[]; quote: string }) => ({
     events: [...new Set(events)].slice(0, 10),
-    quote: line(quote, 300),
+    quote: oneLine(quote, 300),
   });
   return {
-    parts: answer.parts.slice(0, 24).map((part) => ({ ...part, ...claim(part), why: line(part.why, 300) })),
+    parts: answer.parts.slice(0, 24).map((part) => ({ ...part, ...claim(part), why: oneLine(part.why, 300) })),
     frictions: answer.frictions.slice(0, maxFrictions).map((friction) => ({
       ...friction,
       ...claim(friction),
-      finding: line(friction.finding, 16),
-      title: line(friction.title, 140),
-      why: line(friction.why, 400),
-      advice: line(friction.advice, 400),
+      finding: oneLine(friction.finding, 16),
+      title: oneLine(friction.title, 140),
+      why: oneLine(friction.why, 400),
+      advice: oneLine(friction.advice, 400),
     })),
-    keyFinding: line(answer.keyFinding, 300),
-    verdict: line(answer.verdict, 400),
-    summary: { whatWorked: line(answer.summary.whatWorked, 800), whatDidnt: line(answer.summary.whatDidnt, 800) },
+    keyFinding: oneLine(answer.keyFinding, 300),
+    verdict: oneLine(answer.verdict, 400),
+    summary: { whatWorked: oneLine(answer.summary.whatWorked, 800), whatDidnt: oneLine(answer.summary.whatDidnt, 800) },
     confidence: Math.min(1, Math.max(0, answer.confidence)),
   };
 }

@@ -1,5 +1,5 @@
 import type { Artifact } from "../../agents/agent.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import { formatBytes, formatNumber, humanize } from "../../reports/labels.ts";
 import type { Trace } from "../../reports/trace-schema.ts";
 import { Payload } from "./payload.tsx";
@@ -74,7 +74,7 @@ export function EventLine({ event, failed, here, names, report, files, isInline 
 
 /** One-line summary of an event. The fields come from the target or the agent and are not trusted. */
 export const summaryOf = (type: Event["type"], fields: Record<string, unknown>): string =>
-  line(textOf(type, fields), 220).replace(/ ·$/, "") || "empty";
+  oneLine(textOf(type, fields), 220).replace(/ ·$/, "") || "empty";
 
 function textOf(type: Event["type"], fields: Record<string, unknown>): string {
   const text = (name: string) =>

@@ -1,12 +1,12 @@
 import type { ComponentChildren } from "preact";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 
 /** A prompt as an option of a filter. */
 export type PromptName = { id: string; title: string | null };
 
 /** Prompts as options of a Choice. */
 export const promptChoices = (prompts: PromptName[]) =>
-  prompts.map(({ id, title }) => [id, line(title ?? id, 60)] as const);
+  prompts.map(({ id, title }) => [id, oneLine(title ?? id, 60)] as const);
 
 type Props = {
   name: string;

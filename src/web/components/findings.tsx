@@ -3,7 +3,7 @@ import { humanize } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { Site } from "../site.ts";
 import { EvidenceLinks, Fold } from "./figures.tsx";
-import { Outside } from "./layout.tsx";
+import { ExternalLink } from "./layout.tsx";
 
 type Names = Map<string, string>;
 
@@ -60,7 +60,7 @@ function Friction({ friction, name, session, history }: FrictionProps) {
       <p>{description}</p>
       {quote && <blockquote>{quote}</blockquote>}
       <p class="meta">
-        {url && <Outside url={url} />}
+        {url && <ExternalLink url={url} />}
         <EvidenceLinks events={events} session={session} />
       </p>
     </li>

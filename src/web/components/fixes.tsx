@@ -3,7 +3,7 @@ import { capitalize } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
 import { EvidenceLinks, toEventHref } from "./figures.tsx";
 import { ButtonForm } from "./form-parts.tsx";
-import { Outside } from "./layout.tsx";
+import { ExternalLink } from "./layout.tsx";
 import { Day } from "./when.tsx";
 
 /** What verifying a fix takes: number of runs, and their maximum total cost in USD; null: unknown, 0: no paid model. */
@@ -11,7 +11,8 @@ export type Verification = { runs: number; maxUsd: number | null };
 
 type Props = {
   report: Report;
-  names: Map<string, string>;
+  /** The short label of each friction point, such as F1, by its ID. */
+  labels: Map<string, string>;
   /** URL of the report, for the forms. */
   path: string;
   session: string | null;
@@ -49,28 +50,28 @@ export function Fixes(props: Props) {
   );
 }
 
-function FixCard({ fix, report, names, path, session, verifications, mayDismiss }: Props & { fix: Recommendation }) {
+function FixCard({ fix, report, labels, path, session, verifications, mayDismiss }: Props & { fix: Recommendation }) {
   const { id, priority, title, action, url, frictionIds, evidence, done, lostPoints, expectedGain } = fix;
   const frictions = report.frictionPoints.filter((each) => frictionIds.includes(each.id));
   const gain = lostPoints ?? expectedGain;
   const page = evidence?.url ?? url;
   const verification = done?.status === "running" ? undefined : verifications?.get(id);
-  const isSaid = title.replace(/\.$/, "") === action.replace(/\.$/, "");
+  const isActionInTitle = title.replace(/\.$/, "") === action.replace(/\.$/, "");
   return (
     <li id={`fix-${priority}`} class="fix">
       <h3>
         {priority} · {title} {gain !== null && gain > 0 && <span class="gain">+{gain} points</span>}
-        <Cost frictions={frictions} />
+        <FrictionPills frictions={frictions} />
       </h3>
       <p class="where">
         {page && (
           <>
             {fileNameOf(page)}
-            {evidence?.line && <>, line {evidence.line}</>} · <Outside url={page} />
+            {evidence?.line && <>, line {evidence.line}</>} · <ExternalLink url={page} />
           </>
         )}
       </p>
-      {!isSaid && <p>{action}</p>}
+      {!isActionInTitle && <p>{action}</p>}
       <Diff id={`diff-${priority}`} evidence={evidence} />
       <p class="meta">
         {evidence && evidence.steps.length > 0 ? (
@@ -84,8 +85,8 @@ function FixCard({ fix, report, names, path, session, verifications, mayDismiss 
         <span>
           Friction{" "}
           {frictions.map((friction) => (
-            <a key={friction.id} class="name" href={`#${names.get(friction.id)}`} title={friction.title}>
-              {names.get(friction.id)}
+            <a key={friction.id} class="name" href={`#${labels.get(friction.id)}`} title={friction.title}>
+              {labels.get(friction.id)}
             </a>
           ))}
         </span>
@@ -102,7 +103,11 @@ function FixCard({ fix, report, names, path, session, verifications, mayDismiss 
           </button>
         )}
         {verification && (
-          <Verify {...{ fix, path, verification }} print={frictions[0]?.fingerprint ?? ""} model={report.agent.model} />
+          <Verify
+            {...{ fix, path, verification }}
+            fingerprint={frictions[0]?.fingerprint ?? ""}
+            model={report.agent.model}
+          />
         )}
         {mayDismiss && (
           <details class="act">
@@ -128,7 +133,7 @@ function FixCard({ fix, report, names, path, session, verifications, mayDismiss 
 }
 
 /** Severity, frequency and cost of the friction that a fix removes. */
-function Cost({ frictions }: { frictions: Report["frictionPoints"] }) {
+function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   const [worst] = frictions;
   if (!worst) return null;
   const { runs, of } = frictions.map(({ seenIn }) => seenIn).reduce((a, b) => (b.runs > a.runs ? b : a));
@@ -172,11 +177,11 @@ type Steps = NonNullable<Recommendation["evidence"]>["steps"];
 
 /** What was read, failed and worked, each linked to its event. Several guesses are one step. */
 function Steps({ steps, session }: { steps: Steps; session: string | null }) {
-  const shown = steps.filter(({ role }, i) => role !== "guessed" || steps[i - 1]?.role !== "guessed");
+  const shownSteps = steps.filter(({ role }, i) => role !== "guessed" || steps[i - 1]?.role !== "guessed");
   const guesses = steps.filter(({ role }) => role === "guessed").length;
   return (
     <span class="steps">
-      {shown.map(({ role, event, what, status }, i) => (
+      {shownSteps.map(({ role, event, what, status }, i) => (
         <span key={event} class={`step-of-${role}`}>
           {i > 0 && " → "}
           {session === null ? (
@@ -201,17 +206,17 @@ type VerifyProps = {
   fix: Recommendation;
   path: string;
   verification: Verification;
-  print: string;
+  fingerprint: string;
   model: string | null;
 };
 
 /** Shows the price, and asks for consent unless it is free. */
-function Verify({ fix, path, verification: { runs, maxUsd }, print, model }: VerifyProps) {
-  const what = `${runs} ${runs === 1 ? "run" : "runs"}, ${usdText(maxUsd)}`;
+function Verify({ fix, path, verification: { runs, maxUsd }, fingerprint, model }: VerifyProps) {
+  const price = `${runs} ${runs === 1 ? "run" : "runs"}, ${usdText(maxUsd)}`;
   return (
     <details class="act">
-      <summary>Mark fixed and verify ({what})</summary>
-      <form method="post" action={`${path}/done/${print}`}>
+      <summary>Mark fixed and verify ({price})</summary>
+      <form method="post" action={`${path}/done/${fingerprint}`}>
         <p class="hint">
           Starts {runs} {runs === 1 ? "run" : "runs"} to check that the friction is gone.
         </p>

@@ -3,7 +3,7 @@ import { renderToString } from "preact-render-to-string";
 import { version } from "../../../package.json" with { type: "json" };
 import { httpUrl } from "../../schema.ts";
 import { assetPaths } from "../assets.ts";
-import { places } from "../places.ts";
+import { menuItems } from "../menu-items.ts";
 import { type Site, themes } from "../site.ts";
 import type { Toast } from "../toasts.ts";
 import type { Viewer } from "../viewer.ts";
@@ -40,8 +40,8 @@ type Props = {
 /** Hidden field that names the organization a form belongs to: another tab may have switched organizations since. */
 export const forms = { madeFor: "madeFor" };
 
-/** Renders a page fragment. */
-export const toPart = (part: VNode, viewer?: Viewer, timeZone = viewer?.timeZone ?? "UTC"): string => {
+/** Renders a page fragment. Adds the organization of the viewer to each of its forms. */
+export const renderFragment = (part: VNode, viewer?: Viewer, timeZone = viewer?.timeZone ?? "UTC"): string => {
   const html = renderToString(<TimeZone.Provider value={timeZone}>{part}</TimeZone.Provider>);
   if (!viewer) return html;
   const field = `<input type="hidden" name="${forms.madeFor}" value="${viewer.org}"/>`;
@@ -49,8 +49,8 @@ export const toPart = (part: VNode, viewer?: Viewer, timeZone = viewer?.timeZone
 };
 
 /** Renders a whole document. `timeZone`: default that of the viewer. */
-export function toPage(page: JSX.Element, timeZone?: string): string {
-  return `<!doctype html>\n${toPart(page, page.props.viewer, timeZone)}\n`;
+export function renderPage(page: JSX.Element, timeZone?: string): string {
+  return `<!doctype html>\n${renderFragment(page, page.props.viewer, timeZone)}\n`;
 }
 
 export function Layout(props: Props) {
@@ -111,7 +111,7 @@ export function Layout(props: Props) {
             <ThemeSwitch {...{ site, path }} />
           </footer>
         )}
-        {viewer && <Keys />}
+        {viewer && <KeyboardShortcuts />}
         {viewer && <Palette base={base} />}
       </body>
     </html>
@@ -121,7 +121,7 @@ export function Layout(props: Props) {
 const Bar = ({ site: { base }, isSignedIn, path }: { site: Site; isSignedIn: boolean; path: string }) => (
   <header class="bar">
     <a class="mark" href={`${base}/`}>
-      <Mark /> evald
+      <Logo /> evald
     </a>
     <nav aria-label="Site">
       <a href={`${base}/docs`} aria-current={path.startsWith("/docs") && path !== "/docs/api" ? "true" : undefined}>
@@ -179,7 +179,7 @@ const isAt = (path: string, place: string) =>
 const Menu = ({ site, viewer, path }: { site: Site; viewer: Viewer; path: string }) => (
   <header class="menu">
     <a class="mark" href={`${site.base}/`}>
-      <Mark /> evald
+      <Logo /> evald
     </a>
     <Switcher {...{ base: site.base, viewer }} />
     <button type="button" class="fold" popovertarget="menu">
@@ -188,7 +188,7 @@ const Menu = ({ site, viewer, path }: { site: Site; viewer: Viewer; path: string
     <div id="menu" class="folded" popover="auto">
       <nav aria-label="Organization">
         <SearchLink base={site.base} />
-        {places.map(([name, place, key]) => (
+        {menuItems.map(([name, place, key]) => (
           <a
             key={place}
             href={site.base + place}
@@ -241,7 +241,7 @@ const Switcher = ({ base, viewer }: { base: string; viewer: Viewer }) =>
     </details>
   );
 
-const Keys = () => (
+const KeyboardShortcuts = () => (
   <dialog id="keys" aria-labelledby="keys-title">
     <h2 id="keys-title">Keyboard shortcuts</h2>
     <dl class="facts">
@@ -257,7 +257,7 @@ const Keys = () => (
         </dt>
         <dd>Search everything</dd>
       </div>
-      {places.map(([name, , key]) => (
+      {menuItems.map(([name, , key]) => (
         <div key={key}>
           <dt>
             <kbd>g</kbd> <kbd>{key}</kbd>
@@ -272,7 +272,7 @@ const Keys = () => (
   </dialog>
 );
 
-const Mark = () => (
+const Logo = () => (
   <svg viewBox="0 0 16 16" aria-hidden="true">
     <rect width="16" height="16" rx="4" />
     <path d="M4 11.5V8m4 3.5v-7m4 7V6.5" />
@@ -295,7 +295,7 @@ const Crumbs = ({ base, crumbs, markdownPath }: CrumbsProps) => (
 );
 
 /** A URL from a target or a caller: a link only for http(s), without referrer. */
-export function Outside({ url }: { url: string }) {
+export function ExternalLink({ url }: { url: string }) {
   const href = httpUrl(url)?.href;
   return href === undefined ? (
     <span class="address">{url}</span>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { Fact } from "./figures.tsx";
-import { Outside } from "./layout.tsx";
+import { ExternalLink } from "./layout.tsx";
 
 /** Values nested deeper are shown as JSON. */
 const maxDepth = 3;
@@ -26,7 +26,7 @@ export function Payload({ fields, depth = 1 }: { fields: Record<string, unknown>
 
 function Value({ value, depth }: { value: unknown; depth: number }) {
   if (typeof value === "string") {
-    if (/^https?:\/\/\S+$/.test(value)) return <Outside url={value} />;
+    if (/^https?:\/\/\S+$/.test(value)) return <ExternalLink url={value} />;
     return value.includes("\n") || value.length > 200 ? <pre>{value}</pre> : <span class="s">{value || "“”"}</span>;
   }
   if (isMap(value) && depth < maxDepth && Object.keys(value).length > 0)

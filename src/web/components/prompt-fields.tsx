@@ -282,7 +282,7 @@ function ArchiveFields({ name, label, hint, archives }: ArchiveProps) {
   const archiveChoices = archives.map(
     ({ id, files, createdAt }) => [id, `${files} files, ${toTime(createdAt)} (${id.slice(-6)})`] as const,
   );
-  const unknown = value === "" || archives.some(({ id }) => id === value) ? [] : [[value, value] as const];
+  const missingChoice = value === "" || archives.some(({ id }) => id === value) ? [] : [[value, value] as const];
   const upload = `upload.${name}`;
   return (
     <>
@@ -290,7 +290,7 @@ function ArchiveFields({ name, label, hint, archives }: ArchiveProps) {
         name={`workspace.${name}`}
         label={label}
         hint={hint}
-        options={[["", "None"], ...unknown, ...archiveChoices]}
+        options={[["", "None"], ...missingChoice, ...archiveChoices]}
       />
       <Field
         name={upload}

@@ -4,7 +4,7 @@ import { scopeLabels } from "../../reports/labels.ts";
 import type { Site } from "../site.ts";
 import { Fact } from "./figures.tsx";
 import { Copyable } from "./form-parts.tsx";
-import { Outside } from "./layout.tsx";
+import { ExternalLink } from "./layout.tsx";
 import { limitLabels } from "./prompt-fields.tsx";
 import { Tags } from "./score.tsx";
 
@@ -52,14 +52,14 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
       </Fact>
       {(prompt.additionalUrls ?? []).map(({ url }) => (
         <Fact key={url} name="Start URL">
-          <Outside url={url} />
+          <ExternalLink url={url} />
         </Fact>
       ))}
       {(prompt.declaredChecks ?? []).map(({ url, command, file, status, exitCode, contains, invariant }) => (
         <Fact key={url ?? command ?? file} name="Success check">
           {url !== undefined && (
             <>
-              <Outside url={url} /> {status ?? 200}
+              <ExternalLink url={url} /> {status ?? 200}
             </>
           )}
           {command !== undefined && (

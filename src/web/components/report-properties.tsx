@@ -9,7 +9,7 @@ import { Submit } from "./form-parts.tsx";
 import { Day, Time, useTime } from "./when.tsx";
 
 /** Data around a report. */
-export type Side = {
+export type ReportExtras = {
   /** URL of the session page; null if the events cannot be read. `notice`: the reason, if any. */
   session: string | null;
   notice: string | null;
@@ -22,33 +22,33 @@ export type Side = {
   previous?: string | null;
 };
 
-type Props = { site: Site; report: Report; viewer?: Viewer; side: Side };
+type Props = { site: Site; report: Report; viewer?: Viewer; extras: ReportExtras };
 
 /** Buttons of a report: the session, a comparison, the fixes for an agent, a link to share. */
-export function ReportActions({ site, report, viewer, side }: Props) {
+export function ReportActions({ site, report, viewer, extras }: Props) {
   const path = `${site.base}/reports/${report.slug}`;
   return (
     <div class="acts report-acts">
-      {side.session && (
-        <a class="button" href={side.session}>
+      {extras.session && (
+        <a class="button" href={extras.session}>
           View session
         </a>
       )}
-      {viewer && side.previous && (
-        <a class="button" href={`${site.base}/compare?slugs=${side.previous},${report.slug}`}>
+      {viewer && extras.previous && (
+        <a class="button" href={`${site.base}/compare?slugs=${extras.previous},${report.slug}`}>
           Compare with previous
         </a>
       )}
       <button type="button" data-copy="#fix-brief">
         Copy for your agent
       </button>
-      {may(viewer, "share") && <Sharing path={path} side={side} />}
+      {may(viewer, "share") && <Sharing path={path} extras={extras} />}
     </div>
   );
 }
 
 /** Details of the run behind a report, its status and its other formats. */
-export function Properties({ site, report, viewer, side }: Props) {
+export function Properties({ site, report, viewer, extras }: Props) {
   const { run, agent, methodology, prompt, task, status, slug, judge } = report;
   const replaced = Object.entries(run.urlMap);
   const path = `${site.base}/reports/${slug}`;
@@ -72,7 +72,7 @@ export function Properties({ site, report, viewer, side }: Props) {
             <a href={`${site.base}/runs/${run.runId}`}>Attempt {run.attempt}</a>
           </Fact>
         )}
-        {side.notice && <Fact name="Session">{side.notice}</Fact>}
+        {extras.notice && <Fact name="Session">{extras.notice}</Fact>}
         <Fact name="Methodology">
           <a href={`${site.base}/docs/scoring`}>{methodology.id}</a> <code>{methodology.hash.slice(0, 8)}</code>
         </Fact>
@@ -121,7 +121,7 @@ const RevokeButton = ({ createdAt }: { createdAt: string }) => (
   </button>
 );
 
-const Sharing = ({ path, side: { shares, newLink, nextId } }: { path: string; side: Side }) => (
+const Sharing = ({ path, extras: { shares, newLink, nextId } }: { path: string; extras: ReportExtras }) => (
   <details class="act share" open={newLink !== undefined}>
     <summary>Share</summary>
     {newLink && (

@@ -9,7 +9,7 @@ import { SelectRow } from "./selection.tsx";
 import { Day } from "./when.tsx";
 
 /** A prompt with its latest evaluations. */
-export type PromptScore = { line: PromptItem; latest: Latest | null };
+export type PromptScore = { prompt: PromptItem; latest: Latest | null };
 
 type Props = {
   base: string;
@@ -38,29 +38,30 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSe
       sorting={sorting}
     />
     <tbody>
-      {prompts.map(({ line, latest }) => (
-        <tr key={line.id}>
+      {prompts.map(({ prompt, latest }) => (
+        <tr key={prompt.id}>
           {isSelectable && (
             <td>
-              <SelectRow name={line.id} label={titleOf(line)} />
+              <SelectRow name={prompt.id} label={titleOf(prompt)} />
             </td>
           )}
           <td class="title">
-            <a class="plain" href={`${base}/prompts/${line.id}`}>
-              {titleOf(line)}
+            <a class="plain" href={`${base}/prompts/${prompt.id}`}>
+              {titleOf(prompt)}
             </a>
-            {line.status !== "active" && <span class="pill">{line.status}</span>} <Tags tags={line.tags} base={base} />
+            {prompt.status !== "active" && <span class="pill">{prompt.status}</span>}{" "}
+            <Tags tags={prompt.tags} base={base} />
           </td>
           <td>
             <Score latest={latest} base={base} />
           </td>
           <td>
-            <Trend latest={latest} title={titleOf(line)} />
+            <Trend latest={latest} title={titleOf(prompt)} />
           </td>
           <td>
             <Change latest={latest} base={base} />
           </td>
-          {cells({ line, latest })}
+          {cells({ prompt, latest })}
         </tr>
       ))}
     </tbody>

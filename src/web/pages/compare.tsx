@@ -1,5 +1,5 @@
 import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import { agentLabel, humanize, metricLabels, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { signed } from "../components/baseline.tsx";
 import { GradeMark, ScrollArea } from "../components/figures.tsx";
@@ -192,7 +192,7 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
                   {points.map((point) => (
                     <tr key={point.fingerprint} class={`severity-${point.severity}`}>
                       <th scope="row">
-                        {line(point.title, 160)} <span class="pill severity">{point.severity}</span>
+                        {oneLine(point.title, 160)} <span class="pill severity">{point.severity}</span>
                         <small>{humanize(point.category)}</small>
                       </th>
                       {columns.map(({ slug }) => (

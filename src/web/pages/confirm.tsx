@@ -17,7 +17,7 @@ type Loss = {
 };
 
 /** A form was sent that needs confirmation first. It is answered with a `ConfirmPage`. */
-export class Unconfirmed extends Error {
+export class UnconfirmedError extends Error {
   constructor(readonly loss: Loss) {
     super(loss.title);
   }
@@ -28,7 +28,7 @@ const confirmedField = "confirmed";
 
 /** Throws Unconfirmed for a destructive or paid form that was not confirmed. */
 export function requireConfirmation(form: URLSearchParams, loss: Loss): void {
-  if (!form.has(confirmedField)) throw new Unconfirmed(loss);
+  if (!form.has(confirmedField)) throw new UnconfirmedError(loss);
 }
 
 type Props = { site: Site; viewer?: Viewer; path: string; form: URLSearchParams; loss: Loss };

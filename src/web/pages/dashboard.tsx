@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";
@@ -32,19 +32,19 @@ type Props = Overview & {
   /** null: done, hidden, or not for this viewer. */
   steps: FirstSteps | null;
   /** Whether a run of a new prompt needs no consent to its cost. */
-  runsFree: boolean;
+  isRunFree: boolean;
 };
 
 /** Lines of each of the lists beside the scores. */
-const shownLines = 6;
+const maxListItems = 6;
 /** A change counts as recent for this long. */
 const recentMs = 30 * 24 * 3600_000;
 
-/** The dashboard of an organization: scores, active, failed and upcoming runs. It updates live. */
-export const DashboardPage = ({ viewer, steps, runsFree, ...overview }: Props) => (
+/** The dashboard of an organization: scores, active, failed and upcoming runs. It updates live. Before the first prompt, a form for it. */
+export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
     {overview.promptCount === 0 || steps?.promptId === null ? (
-      <FirstPrompt {...{ viewer, steps, runsFree, ...overview }} />
+      <FirstPrompt {...{ viewer, steps, isRunFree, ...overview }} />
     ) : (
       <>
         <header class="toolbar">
@@ -92,7 +92,7 @@ function Figures({
   const regressed = prompts.filter(
     ({ latest }) => latest?.change?.verdict === "regressed" && Date.parse(latest.change.at) > now - recentMs,
   );
-  const [only] = regressed;
+  const [firstRegressed] = regressed;
   const countOf = (runs: RunListItem[]) => (runs.length < maxRuns ? String(runs.length) : `${maxRuns - 1}+`);
   const nounOf = (noun: string, { length }: unknown[]) => (length === 1 ? noun : `${noun}s`);
   return (
@@ -101,7 +101,10 @@ function Figures({
         name="Regressed"
         note={`${nounOf("prompt", regressed)}, last 30 days`}
         href={
-          only && (regressed.length === 1 ? `${base}/trends?promptId=${only.line.id}` : `${base}/prompts?sort=change`)
+          firstRegressed &&
+          (regressed.length === 1
+            ? `${base}/trends?promptId=${firstRegressed.prompt.id}`
+            : `${base}/prompts?sort=change`)
         }
         isBad={regressed.length > 0}
       >
@@ -136,7 +139,7 @@ const Figure = ({ name, note, href, isBad = false, children }: FigureProps) => (
     <dt>{name}</dt>
     <dd>
       <strong>{href === undefined ? children : <a href={href}>{children}</a>}</strong>
-      <small>{line(note, 60)}</small>
+      <small>{oneLine(note, 60)}</small>
     </dd>
   </div>
 );
@@ -168,7 +171,7 @@ const ActiveRuns = ({ site: { base }, activeRuns, now }: Overview) => (
     <h2 id="now">Active runs</h2>
     {activeRuns.length === 0 && <p class="muted">No active runs</p>}
     <ul class="brief" data-count={activeRuns.length}>
-      {activeRuns.slice(0, shownLines).map((run) => (
+      {activeRuns.slice(0, maxListItems).map((run) => (
         <li key={run.runId}>
           <a class="plain" href={`${base}/runs/${run.runId}`}>
             {run.title}
@@ -190,7 +193,7 @@ const FailedRuns = ({ site: { base }, failedRuns, now }: Overview) => (
     </h2>
     {failedRuns.length === 0 && <p class="muted">No failures in the last 7 days</p>}
     <ul class="brief">
-      {failedRuns.slice(0, shownLines).map((run) => {
+      {failedRuns.slice(0, maxListItems).map((run) => {
         if (run.failureCause === null) return null;
         const { title, detail, remedy } = failureText(run.failureCause, run.failureDetail);
         return (
@@ -243,7 +246,7 @@ const firstPrompt = new URLSearchParams({
  * Shown to an organization without prompts of its own: a form for the first one, and the API call that does the same.
  * `prompts`: the example, if there is one.
  */
-const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, prompts, steps, runsFree }: Props) => (
+const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, prompts, steps, isRunFree }: Props) => (
   <div class="first">
     <h1>Test your docs with an agent</h1>
     <p class="lead">
@@ -251,9 +254,9 @@ const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, prompts, steps, ru
       agent got stuck, the evidence and what to fix first.
     </p>
     {prompts.map(
-      ({ line, latest }) =>
+      ({ prompt, latest }) =>
         latest && (
-          <p key={line.id}>
+          <p key={prompt.id}>
             <a href={`${base}/reports/${latest.slug}`}>View an example report</a>
           </p>
         ),
@@ -281,8 +284,8 @@ const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, prompts, steps, ru
           rows={2}
           placeholder="The example ran and printed its result."
         />
-        <button type="submit" class="main" {...(runsFree && { name: "do", value: "run" })}>
-          {runsFree ? "Create and run" : "Create prompt"}
+        <button type="submit" class="main" {...(isRunFree && { name: "do", value: "run" })}>
+          {isRunFree ? "Create and run" : "Create prompt"}
         </button>{" "}
         <a href={`${base}/prompts/new`}>More options</a>
       </SchemaForm>

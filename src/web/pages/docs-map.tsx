@@ -1,9 +1,9 @@
 import type { DocsMap } from "../../friction/docs-map.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { formatNumber } from "../../reports/labels.ts";
 import { Fact, ScrollArea } from "../components/figures.tsx";
-import { Layout, Outside } from "../components/layout.tsx";
+import { ExternalLink, Layout } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
 import { ProviderForm } from "./providers.tsx";
@@ -32,8 +32,8 @@ export function DocsMapPage({ site, viewer, provider, map, rejected }: Props) {
     >
       <h1>{name}</h1>
       <dl class="facts">
-        <Fact name="Docs">{docsUrl ? <Outside url={docsUrl} /> : "None"}</Fact>
-        <Fact name="Product">{productUrl ? <Outside url={productUrl} /> : "None"}</Fact>
+        <Fact name="Docs">{docsUrl ? <ExternalLink url={docsUrl} /> : "None"}</Fact>
+        <Fact name="Product">{productUrl ? <ExternalLink url={productUrl} /> : "None"}</Fact>
         <Fact name="Friction">
           <a href={`${site.base}/friction?providerId=${id}`}>View friction for all prompts</a>
         </Fact>
@@ -107,7 +107,7 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
                     href={`${base}/friction/${fingerprint}?${scope}`}
                     title={title}
                   >
-                    {line(title, 40)} <span class="unseen">({severity})</span>
+                    {oneLine(title, 40)} <span class="unseen">({severity})</span>
                   </a>
                 ))}
               </td>

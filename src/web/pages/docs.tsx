@@ -6,9 +6,9 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
 /** Who reads the documentation: with a viewer, pages have the menu of their organization. */
-export type Reader = { site: Site; viewer?: Viewer };
+export type DocsProps = { site: Site; viewer?: Viewer };
 
-type NavProps = Reader & { current: string | null; words?: string };
+type NavProps = DocsProps & { current: string | null; words?: string };
 
 /** Documentation sidebar. `current`: slug of the page shown. `words`: the text of the search. */
 export const DocsNav = ({ site, viewer, current, words = "" }: NavProps) => (
@@ -59,7 +59,7 @@ const ForAgents = ({ site }: { site: Site }) => (
 );
 
 /** A page of the documentation. Its HTML is our own Markdown, rendered with raw HTML turned off. */
-export function DocPage({ site, viewer, doc }: Reader & { doc: Doc }) {
+export function DocPage({ site, viewer, doc }: DocsProps & { doc: Doc }) {
   const path = toDocPath(doc.slug);
   const html = toHtml(doc, site);
   const position = docs.indexOf(doc);
@@ -114,7 +114,7 @@ function NeighborLink({ site, doc, label }: { site: Site; doc: Doc | undefined; 
 }
 
 /** All pages of the documentation, in reading order. */
-export function DocsIndexPage({ site, viewer }: Reader) {
+export function DocsIndexPage({ site, viewer }: DocsProps) {
   return (
     <Layout
       {...{ site, viewer }}
@@ -149,7 +149,7 @@ export function DocsIndexPage({ site, viewer }: Reader) {
 }
 
 /** Sections of the documentation that contain the words of a search. */
-export function DocsSearchPage({ site, viewer, words, hits }: Reader & { words: string; hits: SearchHit[] }) {
+export function DocsSearchPage({ site, viewer, words, hits }: DocsProps & { words: string; hits: SearchHit[] }) {
   return (
     <Layout
       {...{ site, viewer }}

@@ -1,5 +1,5 @@
 import type { EndCause } from "../../agents/failure.ts";
-import { dollars, duration, line, percent } from "../../grading/text.ts";
+import { dollars, duration, oneLine, percent } from "../../grading/text.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { GradeMark, TableHead } from "../components/figures.tsx";
@@ -36,7 +36,7 @@ export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
       title={`Evaluation: ${title}`}
       crumbs={[
         { name: "Prompts", path: "/prompts" },
-        { name: line(title, 60), path: `/prompts/${request.prompt.id}` },
+        { name: oneLine(title, 60), path: `/prompts/${request.prompt.id}` },
         { name: "Evaluation" },
       ]}
     >

@@ -1,14 +1,14 @@
 import { fieldStates } from "../../db/tables/field.ts";
 import type { FieldFilter, FieldFriction, FieldFrictionDetail } from "../../field/schema.ts";
 import { frictionCategories } from "../../grading/kinds.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
 import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { httpUrl } from "../../schema.ts";
 import { Fact, ScrollArea, TableHead } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { ButtonForm } from "../components/form-parts.tsx";
-import { Layout, Outside } from "../components/layout.tsx";
+import { ExternalLink, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { FirstAndLast, Time } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
@@ -103,7 +103,7 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
             <td class="what">
               <a href={`${base}/friction/field/${id}`}>{title}</a>
               <small>
-                {humanize(category)}, {line(where, 120)}
+                {humanize(category)}, {oneLine(where, 120)}
               </small>
             </td>
             <td class="number">{formatNumber(reports)}</td>
@@ -124,8 +124,8 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
   return (
     <Layout
       {...{ site, viewer, path }}
-      title={`Friction: ${line(title, 100)}`}
-      crumbs={[{ name: "Friction from the field", path: "/friction/field" }, { name: line(title, 60) }]}
+      title={`Friction: ${oneLine(title, 100)}`}
+      crumbs={[{ name: "Friction from the field", path: "/friction/field" }, { name: oneLine(title, 60) }]}
     >
       <header class="head">
         <p class="pills">
@@ -137,7 +137,7 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
         <p class="lead">Reported by agents in the field. Nobody has checked these texts.</p>
       </header>
       <dl class="facts">
-        <Fact name="Where">{httpUrl(where) ? <Outside url={where} /> : where}</Fact>
+        <Fact name="Where">{httpUrl(where) ? <ExternalLink url={where} /> : where}</Fact>
         <Fact name="Reports">{formatNumber(reports)}</Fact>
         <Fact name="First reported">
           <Time at={friction.firstReportedAt} />

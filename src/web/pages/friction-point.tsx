@@ -1,9 +1,9 @@
 import type { FrictionDetail } from "../../friction/schema.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import { humanize } from "../../reports/labels.ts";
 import { Fact, List } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
-import { Layout, Outside } from "../components/layout.tsx";
+import { ExternalLink, Layout } from "../components/layout.tsx";
 import { Time, useTime } from "../components/when.tsx";
 import type { PageProps } from "../viewer.ts";
 import { costText, State, toScopeQuery } from "./friction.tsx";
@@ -25,8 +25,8 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
     <Layout
       {...{ site, viewer }}
       path={`/friction/${fingerprint}`}
-      title={`Friction: ${line(title, 100)}`}
-      crumbs={[{ name: "Friction", path: `/friction?${toScopeQuery(scope)}` }, { name: line(friction.title, 60) }]}
+      title={`Friction: ${oneLine(title, 100)}`}
+      crumbs={[{ name: "Friction", path: `/friction?${toScopeQuery(scope)}` }, { name: oneLine(friction.title, 60) }]}
     >
       <header class={`head severity-${severity}`}>
         <p class="pills">
@@ -66,7 +66,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
         </Fact>
         {url && (
           <Fact name="URL">
-            <Outside url={url} />
+            <ExternalLink url={url} />
           </Fact>
         )}
       </dl>
@@ -92,7 +92,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
       {friction.prompts.map(({ promptId, state, since, evaluations }) => (
         <section key={promptId}>
           <h2>
-            {line(prompts.find(({ id }) => id === promptId)?.title ?? promptId, 100)} <State state={state} />
+            {oneLine(prompts.find(({ id }) => id === promptId)?.title ?? promptId, 100)} <State state={state} />
           </h2>
           <p class="muted">
             Seen in {since.met} of {since.of} runs since it first appeared

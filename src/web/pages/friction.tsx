@@ -1,6 +1,6 @@
 import type { FrictionFilter, FrictionThing } from "../../friction/schema.ts";
 import { frictionStates, severities } from "../../grading/kinds.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
 import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { ScrollArea, type Sorting, TableHead, toSorting } from "../components/figures.tsx";
@@ -53,7 +53,7 @@ export function FrictionPage({ site, site: { base }, viewer, friction, query, pr
             <Choice name="of" label="Prompt or provider" allLabel="All prompts" value={promptId ?? providerId}>
               {[
                 ...promptChoices(prompts),
-                ...providers.map(({ id, name }) => [id, `All prompts of ${line(name, 60)}`] as const),
+                ...providers.map(({ id, name }) => [id, `All prompts of ${oneLine(name, 60)}`] as const),
               ]}
             </Choice>
             <Choice name="state" label="State" allLabel="All states" value={query.state}>
@@ -156,7 +156,7 @@ const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
               </td>
               <td class="what">
                 <a href={`${base}/friction/${fingerprint}?${scope || `promptId=${promptIds[0]}`}`}>
-                  {line(title, 200)}
+                  {oneLine(title, 200)}
                 </a>
                 <small data-preview={isPreview}>
                   {humanize(category)}, {phase}

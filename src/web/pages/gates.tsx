@@ -6,7 +6,7 @@ import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
 import { signedPoints } from "../components/baseline.tsx";
 import { Fact, List, ScrollArea, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
-import { Layout, Outside } from "../components/layout.tsx";
+import { ExternalLink, Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { VerdictCard, withMinus } from "../components/verdict.tsx";
 import { When } from "../components/when.tsx";
@@ -192,7 +192,7 @@ export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
         <Fact name="Cost">{spentUsd === null ? "Unknown" : `$${spentUsd.toFixed(2)}`}</Fact>
         {Object.entries(urlMap).map(([from, to]) => (
           <Fact key={from} name={from}>
-            <Outside url={to} />
+            <ExternalLink url={to} />
           </Fact>
         ))}
       </dl>

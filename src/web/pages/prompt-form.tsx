@@ -1,5 +1,5 @@
 import type { Archive } from "../../archives/schema.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import type { AgentInfo } from "../../prompts/agent-schema.ts";
 import { untestedScopes } from "../../prompts/schema.ts";
 import type { Provider } from "../../providers/schema.ts";
@@ -23,7 +23,7 @@ import {
   SchemaField,
   SchemaForm,
 } from "../components/schema-form.tsx";
-import { PromptForm, presets } from "../prompt-form.ts";
+import { frequencyPresets, PromptForm } from "../prompt-form.ts";
 import type { PageProps } from "../viewer.ts";
 
 type Props = PageProps & {
@@ -40,7 +40,7 @@ type Props = PageProps & {
   agents: AgentInfo[];
   defaultAgent: string;
   /** Hint that lists the available models. */
-  models: string;
+  modelHint: string;
   /** Whether workers run the agents. */
   hasWorkers: boolean;
   fault: Fault | null;
@@ -51,7 +51,7 @@ export function PromptFormPage(props: Props) {
   const { site, viewer, prompt, id, query, values, preview, hasWorkers, fault } = props;
   const path = prompt ? `/prompts/${prompt.id}/edit` : "/prompts/new";
   const action = site.base + (prompt ? `/prompts/${prompt.id}/edit` : "/prompts") + query;
-  const live = {
+  const previewAttributes = {
     "hx-post": `${site.base}/prompts/preview`,
     "hx-trigger": "input changed delay:300ms",
     "hx-target": "#preview",
@@ -68,7 +68,7 @@ export function PromptFormPage(props: Props) {
       crumbs={[
         { name: "Prompts", path: "/prompts" },
         ...(prompt
-          ? [{ name: line(prompt.title, 60), path: `/prompts/${prompt.id}` }, { name: "Edit" }]
+          ? [{ name: oneLine(prompt.title, 60), path: `/prompts/${prompt.id}` }, { name: "Edit" }]
           : [{ name: "New" }]),
       ]}
     >
@@ -96,7 +96,7 @@ export function PromptFormPage(props: Props) {
             rows={8}
             required
             placeholder="Run a query with the {{language}} SDK and print its rows."
-            {...live}
+            {...previewAttributes}
           />
           <SchemaField
             name="endGoal"
@@ -104,7 +104,7 @@ export function PromptFormPage(props: Props) {
             hint="What must be true when the agent is done. The judge checks each part separately."
             rows={4}
             placeholder="The SDK was installed. The rows of the query were printed."
-            {...live}
+            {...previewAttributes}
           />
           <SchemaField
             name="wordings"
@@ -124,10 +124,10 @@ export function PromptFormPage(props: Props) {
               label="Frequency"
               options={[
                 ["", "Manual"],
-                ...presets.map((preset) => [preset, capitalize(preset)] as const),
+                ...frequencyPresets.map((preset) => [preset, capitalize(preset)] as const),
                 ["cron", "Custom (cron)"],
               ]}
-              {...live}
+              {...previewAttributes}
               hx-trigger="change"
             />
             <div class="cron">
@@ -136,7 +136,7 @@ export function PromptFormPage(props: Props) {
                 label="Cron expression"
                 hint="Minute, hour, day of month, month, day of week. Used when the frequency is Custom (cron)."
                 placeholder="0 6 * * 1-5"
-                {...live}
+                {...previewAttributes}
               />
             </div>
             <SchemaField
@@ -166,7 +166,7 @@ export function PromptFormPage(props: Props) {
               placeholder="gpu, eu"
             />
           )}
-          <Results />
+          <CiAndPublishing />
         </div>
         <footer class="toolbar">
           <Submit>{prompt ? "Save prompt" : "Create prompt"}</Submit>
@@ -187,8 +187,8 @@ export function PromptFormPage(props: Props) {
 
 const faultIn = (fault: Fault | null, field: string) => (fault?.field === field ? fault.message : undefined);
 
-function Target({ providers, agents, defaultAgent, models }: Props) {
-  const missing = agents.filter(({ objection }) => objection !== null);
+function Target({ providers, agents, defaultAgent, modelHint }: Props) {
+  const unavailable = agents.filter(({ objection }) => objection !== null);
   return (
     <fieldset>
       <legend>Agent and target</legend>
@@ -208,11 +208,11 @@ function Target({ providers, agents, defaultAgent, models }: Props) {
           ),
         ]}
       />
-      {missing.length > 0 && (
+      {unavailable.length > 0 && (
         <details class="hint">
-          <summary>Unavailable: {missing.map(({ id }) => id).join(", ")}</summary>
+          <summary>Unavailable: {unavailable.map(({ id }) => id).join(", ")}</summary>
           <ul>
-            {missing.map(({ id, objection }) => (
+            {unavailable.map(({ id, objection }) => (
               <li key={id}>
                 <strong>{id}</strong>: {objection}
               </li>
@@ -220,14 +220,14 @@ function Target({ providers, agents, defaultAgent, models }: Props) {
           </ul>
         </details>
       )}
-      <SchemaField name="model" label="Model" hint={models} placeholder="provider/model" />
+      <SchemaField name="model" label="Model" hint={modelHint} placeholder="provider/model" />
       <FurtherAgents agents={agents} />
     </fieldset>
   );
 }
 
 /** What CI does with the runs of a prompt, and who sees its results. */
-const Results = () => (
+const CiAndPublishing = () => (
   <>
     <fieldset>
       <legend>CI</legend>

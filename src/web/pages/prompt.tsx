@@ -1,5 +1,5 @@
 import type { Latest } from "../../comparisons/latest.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";
@@ -40,7 +40,7 @@ export function PromptPage(props: Props) {
       {...{ site, viewer }}
       path={here}
       title={title}
-      crumbs={[{ name: "Prompts", path: "/prompts" }, { name: line(title, 60) }]}
+      crumbs={[{ name: "Prompts", path: "/prompts" }, { name: oneLine(title, 60) }]}
     >
       <header class="toolbar">
         <h1>{title}</h1>

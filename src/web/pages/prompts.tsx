@@ -75,7 +75,7 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
             sorting={toSorting(here, filter, "-created")}
             columns={["Schedule"]}
             numbers={[{ label: "Next run", sort: "next", largestFirst: false }]}
-            cells={({ line: { frequency, nextEvaluationAt } }) => (
+            cells={({ prompt: { frequency, nextEvaluationAt } }) => (
               <>
                 <td class="soft">{capitalize(frequency ?? "manual")}</td>
                 <td class="number soft">{nextEvaluationAt ? <When at={nextEvaluationAt} now={now} /> : "–"}</td>

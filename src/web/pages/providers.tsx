@@ -1,7 +1,7 @@
 import { type Provider, ProviderInput } from "../../providers/schema.ts";
 import { List, toSorting } from "../components/figures.tsx";
 import { Notices, Submit } from "../components/form-parts.tsx";
-import { Layout, Outside } from "../components/layout.tsx";
+import { ExternalLink, Layout } from "../components/layout.tsx";
 import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { toFields } from "../form-values.ts";
 import { may, type PageProps } from "../viewer.ts";
@@ -44,8 +44,8 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, sort, r
               <th scope="row">
                 <a href={`${base}/providers/${id}`}>{name}</a>
               </th>
-              <td>{docsUrl && <Outside url={docsUrl} />}</td>
-              <td>{productUrl && <Outside url={productUrl} />}</td>
+              <td>{docsUrl && <ExternalLink url={docsUrl} />}</td>
+              <td>{productUrl && <ExternalLink url={productUrl} />}</td>
             </tr>
           ))}
         </List>

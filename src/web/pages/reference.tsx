@@ -1,7 +1,7 @@
 import { ScrollArea } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
-import { DocsNav, type Reader } from "./docs.tsx";
+import { DocsNav, type DocsProps } from "./docs.tsx";
 
 type Schema = {
   $ref?: string;
@@ -50,13 +50,14 @@ const toEndpoints = ({ paths }: OpenApiDocument): Endpoint[] =>
   );
 
 /** All operations and schemas of the REST API, from its OpenAPI description. */
-export function ReferencePage({ site, viewer, document }: Reader & { document: OpenApiDocument }) {
+export function ReferencePage({ site, viewer, document }: DocsProps & { document: OpenApiDocument }) {
   const all = toEndpoints(document);
   const groups = document.tags
     .map((tag) => ({ ...tag, operations: all.filter(({ operation }) => operation.tags.includes(tag.name)) }))
     .filter(({ operations }) => operations.length > 0);
   const schemas = Object.entries(document.components.schemas);
-  const shared = (reference: string) => document.components.responses[reference.split("/").at(-1) ?? ""] as Response;
+  const findSharedResponse = (reference: string) =>
+    document.components.responses[reference.split("/").at(-1) ?? ""] as Response;
   return (
     <Layout
       {...{ site, viewer }}
@@ -100,7 +101,7 @@ export function ReferencePage({ site, viewer, document }: Reader & { document: O
             <h2 id={name.toLowerCase()}>{name}</h2>
             <p class="muted">{description}</p>
             {operations.map((endpoint) => (
-              <OperationPart key={endpoint.operation.operationId} {...{ site, shared, ...endpoint }} />
+              <OperationPart key={endpoint.operation.operationId} {...{ site, findSharedResponse, ...endpoint }} />
             ))}
           </section>
         ))}
@@ -121,9 +122,9 @@ export function ReferencePage({ site, viewer, document }: Reader & { document: O
 
 const Method = ({ method }: { method: string }) => <code class={`method ${method.toLowerCase()}`}>{method}</code>;
 
-type PartProps = Endpoint & { site: Site; shared: (reference: string) => Response };
+type PartProps = Endpoint & { site: Site; findSharedResponse: (reference: string) => Response };
 
-function OperationPart({ site, method, path, operation, shared }: PartProps) {
+function OperationPart({ site, method, path, operation, findSharedResponse }: PartProps) {
   const { operationId, summary, description, parameters = [], requestBody, responses, security } = operation;
   const body = Object.values(requestBody?.content ?? {})[0]?.schema;
   return (
@@ -139,11 +140,11 @@ function OperationPart({ site, method, path, operation, shared }: PartProps) {
       {parameters.length > 0 && (
         <Rows
           caption="Parameters"
-          rows={parameters.map(({ name, in: where, required = false, description: means, schema }) => ({
+          rows={parameters.map(({ name, in: location, required = false, description: text, schema }) => ({
             name,
             required,
-            note: where,
-            schema: { ...schema, description: means ?? schema.description },
+            note: location,
+            schema: { ...schema, description: text ?? schema.description },
           }))}
         />
       )}
@@ -162,11 +163,11 @@ function OperationPart({ site, method, path, operation, shared }: PartProps) {
       <h4>Responses</h4>
       <ul class="answers">
         {Object.entries(responses).map(([status, response]) => {
-          const { description: means, content } = "$ref" in response ? shared(response.$ref) : response;
+          const { description: text, content } = "$ref" in response ? findSharedResponse(response.$ref) : response;
           const schema = Object.values(content ?? {})[0]?.schema;
           return (
             <li key={status}>
-              <code>{status}</code> <span>{means}</span>
+              <code>{status}</code> <span>{text}</span>
               {schema && status < "300" && Object.keys(content ?? {})[0] === "application/json" && (
                 <span>
                   {" → "}

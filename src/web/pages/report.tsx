@@ -17,10 +17,10 @@ import { Bar, EvidenceLinks, Fold, GradeMark, List, ScrollArea, toEventHref } fr
 import { FrictionList } from "../components/findings.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
 import { Gradings } from "../components/gradings.tsx";
-import { Layout, Outside } from "../components/layout.tsx";
+import { ExternalLink, Layout } from "../components/layout.tsx";
 import { VisitedPages } from "../components/pages-visited.tsx";
 import { ReportHead } from "../components/report-head.tsx";
-import { Properties, ReportActions, type Side } from "../components/report-properties.tsx";
+import { Properties, ReportActions, type ReportExtras } from "../components/report-properties.tsx";
 import { ScoreBar } from "../components/score-bar.tsx";
 import { DimensionParts } from "../components/score-curve.tsx";
 import { Time, useTime } from "../components/when.tsx";
@@ -38,7 +38,7 @@ type Props = {
   /** The prompt's latest evaluations. */
   latest: Latest | null;
   pagesVisited: PagesVisited;
-  side: Side;
+  extras: ReportExtras;
   /** Set on a shared page. */
   shared?: { orgName: string; expiresAt: string };
   /** Empty on a shared page. */
@@ -48,10 +48,10 @@ type Props = {
 
 /** A report: what to fix and what it would gain first, then everything behind it. */
 export function ReportPage(props: Props) {
-  const { site, viewer, path, report, pagesVisited, side, shared, gradings = [], verifications = null } = props;
+  const { site, viewer, path, report, pagesVisited, extras, shared, gradings = [], verifications = null } = props;
   const title = titleOf(report.task);
   const names = frictionLabels(report);
-  const { session } = side;
+  const { session } = extras;
   const toTime = useTime();
   return (
     <Layout
@@ -73,11 +73,11 @@ export function ReportPage(props: Props) {
             Shared by {shared.orgName}. This link expires on <Time at={shared.expiresAt} />.
           </p>
         )}
-        <ReportActions {...{ site, report, viewer, side }} />
+        <ReportActions {...{ site, report, viewer, extras: extras }} />
         <ReportHead {...props} />
         <ScoreBar report={report} />
         <Fixes
-          {...{ report, names, session, verifications }}
+          {...{ report, labels: names, session, verifications }}
           path={site.base + path}
           mayDismiss={may(viewer, "write")}
         />
@@ -106,7 +106,7 @@ export function ReportPage(props: Props) {
         </Fold>
         <RunContext report={report} />
         <Fold id="method" title="Run, method and formats">
-          <Properties {...{ site, report, viewer, side }} />
+          <Properties {...{ site, report, viewer, extras: extras }} />
           {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
         </Fold>
         <pre id="fix-brief" hidden>
@@ -117,14 +117,14 @@ export function ReportPage(props: Props) {
   );
 }
 
-const maxShown = 8;
+const maxPathSteps = 8;
 
 /** The pages that the agent opened, in one line. */
 function PathTaken({ pagesVisited: { steps }, session }: { pagesVisited: PagesVisited; session: string | null }) {
   if (steps.length === 0) return null;
   return (
     <p class="path-taken">
-      {steps.slice(0, maxShown).map(({ seq, title, url, kind, status, provenance }, i) => {
+      {steps.slice(0, maxPathSteps).map(({ seq, title, url, kind, status, provenance }, i) => {
         const name = title ?? URL.parse(url)?.pathname ?? url;
         const text = `${name}${kind === "missed" ? ` ${status ?? "no response"}` : ""}${provenance === "guessed" ? " (guessed)" : ""}`;
         return (
@@ -134,10 +134,10 @@ function PathTaken({ pagesVisited: { steps }, session }: { pagesVisited: PagesVi
           </span>
         );
       })}
-      {steps.length > maxShown && (
+      {steps.length > maxPathSteps && (
         <>
           {" "}
-          → <a href="#pages-visited">{steps.length - maxShown} more</a>
+          → <a href="#pages-visited">{steps.length - maxPathSteps} more</a>
         </>
       )}
     </p>
@@ -293,7 +293,7 @@ function Wordings({ report: { wordings } }: { report: Report }) {
             <td>{text}</td>
             <td>{state}</td>
             <td class="number">{percent(fit)}</td>
-            <td>{url && <Outside url={url} />}</td>
+            <td>{url && <ExternalLink url={url} />}</td>
           </tr>
         ))}
       </List>
@@ -310,11 +310,11 @@ function RunContext({ report: { context } }: { report: Report }) {
       <p class="muted">What the agent received in addition to the task, and what it used.</p>
       {rows.length > 0 && (
         <List label="Context" labels={["Type", "Name", "Received by the model", "Used"]}>
-          {rows.map(({ kind, name, isOffered, uses }) => (
+          {rows.map(({ kind, name, received, uses }) => (
             <tr key={`${kind} ${name}`}>
               <td>{kind}</td>
               <td>{name}</td>
-              <td>{capitalize(isOffered)}</td>
+              <td>{capitalize(received)}</td>
               <td>{capitalize(uses)}</td>
             </tr>
           ))}

@@ -1,6 +1,6 @@
 import { outcomes } from "../../agents/agent.ts";
 import { reportStatuses } from "../../db/tables/reports.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
 import { agentLabel, capitalize, formatNumber, humanize, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { ReportSort } from "../../reports/lists.ts";
@@ -136,7 +136,7 @@ type RowProps = { report: ReportSummary; isPreview: boolean; base: string; now: 
 
 const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
   const { slug, grade, prompt, keyFinding, outcome, status, agent, createdAt } = report;
-  const title = line(prompt.title ?? slug, 120);
+  const title = oneLine(prompt.title ?? slug, 120);
   return (
     <tr>
       <td>
@@ -150,7 +150,7 @@ const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
         <a class="plain" href={`${base}/reports/${slug}`}>
           {title}
         </a>
-        <small>{line(keyFinding, 160)}</small>
+        <small>{oneLine(keyFinding, 160)}</small>
       </td>
       <td class="soft">
         {outcomeLabels[outcome]}

@@ -1,5 +1,5 @@
 import type { StoredFailure } from "../../agents/failure.ts";
-import { count, line } from "../../grading/text.ts";
+import { count, oneLine } from "../../grading/text.ts";
 import { shownUrlMap } from "../../net/mapping.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { formatPosition, type getRunProgress } from "../../runs/follow.ts";
@@ -9,7 +9,7 @@ import type { LimitUsage } from "../../runs/usage.ts";
 import { Meter } from "../components/charts.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
 import { ButtonForm, DangerZone } from "../components/form-parts.tsx";
-import { Layout, Outside } from "../components/layout.tsx";
+import { ExternalLink, Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { Time, When } from "../components/when.tsx";
@@ -61,7 +61,7 @@ export function RunPage({
       refreshSeconds={isOpen ? 5 : undefined}
       crumbs={[
         { name: "Runs", path: "/runs" },
-        { name: line(title, 60), path: `/prompts/${run.prompt.id}` },
+        { name: oneLine(title, 60), path: `/prompts/${run.prompt.id}` },
         { name: "Run" },
       ]}
     >
@@ -233,7 +233,7 @@ const RunPrompt = ({ run, requested: { task, urlMap } }: { run: Run; requested: 
         <dl class="facts">
           {Object.entries(shownUrlMap(urlMap)).map(([from, to]) => (
             <Fact key={from} name={from}>
-              <Outside url={to} />
+              <ExternalLink url={to} />
             </Fact>
           ))}
         </dl>

@@ -1,5 +1,5 @@
 import { runStatuses, triggers } from "../../db/tables/runs.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { formatNumber, titleOf } from "../../reports/labels.ts";
 import type { RunListItem, RunSort } from "../../runs/lists.ts";
@@ -42,7 +42,7 @@ export function RunsPage(props: Props) {
       {prompts.length > 0 && (
         <Filter action={here} part="runs" sort={filter.sort}>
           <Choice name="promptId" label="Prompt" allLabel="All prompts" value={filter.promptId}>
-            {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
+            {prompts.map((prompt) => [prompt.id, oneLine(titleOf(prompt), 60)])}
           </Choice>
           <Choice name="status" label="Status" allLabel="All statuses" value={filter.status}>
             {runStatuses.map((status) => [status, statusLabels[status]])}

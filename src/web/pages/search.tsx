@@ -1,4 +1,4 @@
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import { Layout } from "../components/layout.tsx";
 import { Day } from "../components/when.tsx";
 import type { Site } from "../site.ts";
@@ -25,7 +25,7 @@ export const Hits = ({ site: { base }, hits }: Props) =>
       {hits.map(({ kind, title, path, at }) => (
         <li key={kind + path}>
           <a href={base + path}>
-            <span>{line(title, 100)}</span>{" "}
+            <span>{oneLine(title, 100)}</span>{" "}
             <small>
               {kind}
               {at && (

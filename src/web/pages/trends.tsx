@@ -1,4 +1,4 @@
-import { duration, line, percent } from "../../grading/text.ts";
+import { duration, oneLine, percent } from "../../grading/text.ts";
 import { describeMethodology } from "../../reports/differences.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
@@ -40,7 +40,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
   const scored = points.filter(({ score }) => score !== null);
   const prompt = prompts.find(({ id }) => id === query.promptId);
   const subject = prompt
-    ? line(prompt.title ?? prompt.id, 80)
+    ? oneLine(prompt.title ?? prompt.id, 80)
     : query.tag
       ? `prompts tagged ${query.tag}`
       : "all prompts";

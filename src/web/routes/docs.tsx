@@ -5,13 +5,13 @@ import type { Context } from "../../context.ts";
 import { notFound } from "../../errors.ts";
 import { toEventSchema } from "../../notifications/event-schema.ts";
 import { prefersMarkdown, publicAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
+import { renderPage } from "../components/layout.tsx";
 import { bearsSignIn } from "../credential.ts";
 import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { searchDocs } from "../docs-search.ts";
 import { seeOther } from "../page-answers.ts";
 import { errorAnswer, showPublic } from "../page-requests.tsx";
-import { DocPage, DocsIndexPage, DocsSearchPage, type Reader } from "../pages/docs.tsx";
+import { DocPage, DocsIndexPage, type DocsProps, DocsSearchPage } from "../pages/docs.tsx";
 import { type OpenApiDocument, ReferencePage } from "../pages/reference.tsx";
 import { toSite } from "../site.ts";
 
@@ -22,9 +22,9 @@ const vary = { vary: "Accept, Cookie" };
 function showDocs(
   ctx: Context,
   request: Request,
-  render: (reader: Reader) => JSX.Element,
+  render: (reader: DocsProps) => JSX.Element,
 ): Response | Promise<Response> {
-  const asPublic = () => publicAnswer(request, "html", toPage(render({ site: toSite(ctx, request) })), vary);
+  const asPublic = () => publicAnswer(request, "html", renderPage(render({ site: toSite(ctx, request) })), vary);
   if (!bearsSignIn(request)) return asPublic();
   return showPublic(ctx, request, ({ viewer }, site) => (viewer ? render({ site, viewer }) : asPublic()));
 }

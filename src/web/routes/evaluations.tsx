@@ -5,7 +5,7 @@ import { findGateOfEval } from "../../gates/gates.ts";
 import { failuresOfEval, getEvalRequest } from "../../runs/evals.ts";
 import { previewsAmong } from "../../runs/lists.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
-import { toPart } from "../components/layout.tsx";
+import { renderFragment } from "../components/layout.tsx";
 import { showPage, streamPart } from "../page-requests.tsx";
 import { EvalPage, EvalPart } from "../pages/evaluation.tsx";
 import type { Site } from "../site.ts";
@@ -46,6 +46,6 @@ export const evaluationPages = (ctx: Context) =>
       streamPart(ctx, request, (viewer, site) => {
         // Not found is an error of the request, not of its stream.
         getEvalRequest(ctx, viewer.org, params.evalId);
-        return () => toPart(<EvalPart {...shownEval(ctx, viewer, site, params.evalId)} />, viewer);
+        return () => renderFragment(<EvalPart {...shownEval(ctx, viewer, site, params.evalId)} />, viewer);
       }),
     );

@@ -10,7 +10,7 @@ import { agentOfPrompt } from "../../prompts/prompt-check.ts";
 import { listProviders } from "../../providers/providers.ts";
 import { listBrokenRuns, listNewestRuns, listUnfinishedRuns } from "../../runs/lists.ts";
 import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
-import { toPart } from "../components/layout.tsx";
+import { renderFragment } from "../components/layout.tsx";
 import { seeOther, withCookies } from "../page-answers.ts";
 import { showPublic, streamPart, submitForm } from "../page-requests.tsx";
 import { DashboardPage, DashboardPart, type Overview } from "../pages/dashboard.tsx";
@@ -33,7 +33,7 @@ function overviewOf(ctx: Context, { org }: Viewer, site: Site): Overview {
     site,
     now: ctx.now(),
     timeZone: getOrg(ctx, org).timeZone,
-    prompts: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })),
+    prompts: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })),
     promptCount: total,
     activeRuns: listUnfinishedRuns(ctx, org, maxRuns),
     scheduledPrompts: listScheduledPrompts(ctx, org, shownScheduledPrompts),
@@ -69,7 +69,7 @@ const dashboard = (ctx: Context, request: Request, viewer: Viewer, site: Site) =
   <DashboardPage
     {...{ viewer, ...overviewOf(ctx, viewer, site) }}
     steps={stepsOf(ctx, viewer, request)}
-    runsFree={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).model === null}
+    isRunFree={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).model === null}
   />
 );
 
@@ -98,6 +98,6 @@ export const homePages = (ctx: Context) =>
       streamPart(
         ctx,
         request,
-        (viewer, site) => () => toPart(<DashboardPart {...overviewOf(ctx, viewer, site)} />, viewer),
+        (viewer, site) => () => renderFragment(<DashboardPart {...overviewOf(ctx, viewer, site)} />, viewer),
       ),
     );

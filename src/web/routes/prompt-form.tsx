@@ -27,7 +27,7 @@ import { checkRows, frequencyOf, promptFields, toPromptFields, toPromptInput, va
 import { idIn } from "../query.ts";
 import { uploadQuery } from "../received-forms.ts";
 import type { Site } from "../site.ts";
-import { may, roleFor, type Viewer } from "../viewer.ts";
+import { may, minimumRoleFor, type Viewer } from "../viewer.ts";
 
 /** Fingerprint of the editable fields of a prompt, to detect a concurrent edit. */
 const markOf = (prompt: Prompt): string => Bun.hash(toPromptFields(prompt).toString()).toString(36);
@@ -91,7 +91,7 @@ function formPage(
     throw new AppError(
       "forbidden",
       viewer.person
-        ? `This requires the role ${roleFor("write")}; yours is ${viewer.role}.`
+        ? `This requires the role ${minimumRoleFor("write")}; yours is ${viewer.role}.`
         : "API keys can only read pages. Use the REST API to edit prompts.",
     );
   return (
@@ -103,7 +103,7 @@ function formPage(
       agents={listAgents(ctx)}
       hasWorkers={ctx.config.workers.redisUrl !== null}
       defaultAgent={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).agent}
-      models={modelsHint(ctx, viewer.org)}
+      modelHint={modelsHint(ctx, viewer.org)}
       prompt={prompt && { id, title: titleOf(prompt), seen: seen ?? markOf(prompt) }}
       query={uploadQuery(ctx, viewer.org, viewer.person.id)}
       fault={error ? faultOf(error, promptFields) : null}

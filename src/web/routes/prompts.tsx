@@ -140,7 +140,7 @@ function listPromptScores(
 ) {
   const listScored = (page: Page, sort?: PromptSort) => {
     const { items, total } = listPromptItems(ctx, org, { ...filter, sort }, page);
-    return { items: items.map((line) => ({ line, latest: findLatest(ctx, org, line.id) })), total };
+    return { items: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })), total };
   };
   if (sort !== "change" && sort !== "-change") return listScored({ limit: perPage, offset }, sort);
   const { items, total } = cachedResult(ctx.db, ["changes", org, filter], () =>
@@ -160,9 +160,9 @@ export const promptPages = (ctx: Context) =>
           const { sort } = query;
           const filter = { search: query.search?.trim(), status: query.status, tag: query.tag, sort };
           const offset = query.offset ?? 0;
-          const { items: lines, total } = listPromptScores(ctx, viewer.org, filter, offset);
+          const { items: prompts, total } = listPromptScores(ctx, viewer.org, filter, offset);
           const tags = listTags(ctx, viewer.org);
-          const props = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: ctx.now() };
+          const props = { site, viewer, filter, tags, prompts, total, offset, perPage, now: ctx.now() };
           return <PromptsPage {...props} />;
         }),
       queryOf({

@@ -21,7 +21,7 @@ import { OneOf } from "../../schema.ts";
 import { createShare, sharesOfReport } from "../../shares/shares.ts";
 import { prefersMarkdown, privateAnswer, varyAccept } from "../answer.ts";
 import type { Verification } from "../components/fixes.tsx";
-import { toPage } from "../components/layout.tsx";
+import { renderPage } from "../components/layout.tsx";
 import { seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { ReportPage } from "../pages/report.tsx";
@@ -66,7 +66,7 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
   const { notice } = session;
   const path = `/reports/${slug}`;
   const trend = findLatest(ctx, viewer.org, report.prompt.id);
-  const side = {
+  const extras = {
     session: notice === null ? `${site.base}${path}/session` : null,
     notice,
     shares: may(viewer, "share") ? sharesOfReport(ctx, session.report) : [],
@@ -80,8 +80,8 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
   const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
   const result = ofAgent?.result ?? first;
   const verifications = await verificationsOf(ctx, viewer, report);
-  const props = { site, viewer, path, report, result, pagesVisited, side, verifications, ...graded };
-  const body = toPage(<ReportPage {...props} latest={trend} />);
+  const props = { site, viewer, path, report, result, pagesVisited, extras, verifications, ...graded };
+  const body = renderPage(<ReportPage {...props} latest={trend} />);
   return privateAnswer("html", body, 200, varyAccept);
 }
 

@@ -8,8 +8,8 @@ import { notFound } from "../../errors.ts";
 import { listPromptsOnResultsPage } from "../../prompts/lists.ts";
 import { getReport } from "../../reports/reports.ts";
 import { publicAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
-import { showSecret } from "../page-requests.tsx";
+import { renderPage } from "../components/layout.tsx";
+import { showByLink } from "../page-requests.tsx";
 import { type PublicResult, ResultsPage } from "../pages/results.tsx";
 import { toPublicScore } from "../public-score.ts";
 
@@ -30,7 +30,7 @@ function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[]
 /** The public results page of an organization, for everyone with its URL. */
 export const resultPages = (ctx: Context) =>
   new Elysia({ name: "results page" }).get("/results/:token", ({ request, params }) =>
-    showSecret(ctx, request, (site) => {
+    showByLink(ctx, request, (site) => {
       const org = findOrgByResults(ctx, params.token);
       if (org === null) throw notFound("This page does not exist, or it is no longer public.");
       // What is outdated depends on the day.
@@ -40,7 +40,7 @@ export const resultPages = (ctx: Context) =>
       return publicAnswer(
         request,
         "html",
-        toPage(<ResultsPage {...{ site, path, results }} orgName={org.name} />),
+        renderPage(<ResultsPage {...{ site, path, results }} orgName={org.name} />),
         caching,
       );
     }),

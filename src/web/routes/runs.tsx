@@ -14,7 +14,7 @@ import { requestRerun } from "../../runs/requests.ts";
 import { countRuns, getRun, getRunFailure, getRunTask, listAttempts } from "../../runs/runs.ts";
 import { listLimitUsage } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
-import { toPart } from "../components/layout.tsx";
+import { renderFragment } from "../components/layout.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
 import { seeChanged } from "../page-answers.ts";
 import { showPage, streamPage, streamPart, submitForm } from "../page-requests.tsx";
@@ -83,8 +83,8 @@ async function* toPartials(
     // Each attempt is a session of its own, so its events replace those of the previous attempt.
     const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
     attempt = position.attempt;
-    const state = toPart(<RunState {...runStateProps(ctx, viewer, site, progress)} />, viewer);
-    const rows = toPart(<TimelineRows events={events} />);
+    const state = renderFragment(<RunState {...runStateProps(ctx, viewer, site, progress)} />, viewer);
+    const rows = renderFragment(<TimelineRows events={events} />);
     const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
       events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
     }`;
@@ -113,7 +113,7 @@ export const runPages = (ctx: Context) =>
         streamPart(
           ctx,
           request,
-          (viewer, site) => () => toPart(<RunsPart {...runListProps(ctx, viewer, site, query)} />, viewer),
+          (viewer, site) => () => renderFragment(<RunsPart {...runListProps(ctx, viewer, site, query)} />, viewer),
         ),
       queryOf(Filter.properties),
     )

@@ -6,19 +6,19 @@ import { scoreText, titleOf } from "../../reports/labels.ts";
 import { listReportsBySlug } from "../../reports/lists.ts";
 import { listNewestRuns, listRunsByPrefix } from "../../runs/lists.ts";
 import { privateAnswer } from "../answer.ts";
-import { toPart } from "../components/layout.tsx";
+import { renderFragment } from "../components/layout.tsx";
 import { docs, toDocPath } from "../docs.ts";
+import { menuItems } from "../menu-items.ts";
 import { showPage } from "../page-requests.tsx";
 import { type Hit, Hits, SearchPage } from "../pages/search.tsx";
-import { places } from "../places.ts";
 import { queryOf } from "../query.ts";
-import { type Act, may, type Viewer } from "../viewer.ts";
+import { type Action, may, type Viewer } from "../viewer.ts";
 
 /** Maximum number of hits of each kind. `detailedPrompts`: prompts whose reports, newest run and action are listed too. */
 const limits = { prompts: 6, detailedPrompts: 3, reportsPerPrompt: 2, runs: 3, docs: 4 };
 
 const ownPages = [
-  ...places.map(([name, path]) => [name, path] as const),
+  ...menuItems.map(([name, path]) => [name, path] as const),
   ["Members", "/settings/members"],
   ["API keys", "/settings/keys"],
   ["Models", "/settings/models"],
@@ -28,7 +28,7 @@ const ownPages = [
 
 const workersPage = ["Workers", "/settings/workers"] as const;
 
-const actions: [title: string, path: string, act: Act][] = [
+const actions: [title: string, path: string, act: Action][] = [
   ["New prompt", "/prompts/new", "write"],
   ["Add a provider", "/providers", "providers"],
   ["Invite a member", "/settings/members", "members"],
@@ -100,7 +100,7 @@ export const searchPages = (ctx: Context) =>
         const text = q.trim();
         const hits = listHits(ctx, viewer, text);
         if (request.headers.has("hx-request"))
-          return privateAnswer("html", toPart(<Hits {...{ site, hits }} />, viewer));
+          return privateAnswer("html", renderFragment(<Hits {...{ site, hits }} />, viewer));
         return <SearchPage {...{ site, viewer, text, hits }} />;
       }),
     queryOf({

@@ -9,9 +9,9 @@ import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.
 import { traceQuery } from "../../reports/trace-schema.ts";
 import { getEvalRequest } from "../../runs/evals.ts";
 import { getShared } from "../../shares/shares.ts";
-import { compressed, privateAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
-import { showSecret } from "../page-requests.tsx";
+import { compress, privateAnswer } from "../answer.ts";
+import { renderPage } from "../components/layout.tsx";
+import { showByLink } from "../page-requests.tsx";
 import { EventPage, renderPayload } from "../pages/event.tsx";
 import { ReportPage } from "../pages/report.tsx";
 import { SessionPage } from "../pages/session.tsx";
@@ -26,9 +26,9 @@ const showShared = (
   token: string,
   render: (shared: SharedReport) => string | Promise<string>,
 ): Promise<Response> =>
-  showSecret(ctx, request, async (site) => {
+  showByLink(ctx, request, async (site) => {
     const html = await render({ ...getShared(ctx, token), site, path: `/shared/${token}` });
-    return compressed(request, privateAnswer("html", html));
+    return compress(request, privateAnswer("html", html));
   });
 
 /** Throws not_found when the link shares the report without its session. */
@@ -45,13 +45,13 @@ export const sharePages = (ctx: Context) =>
         const report = getReport(ctx, org, slug);
         const session = getSession(ctx, org, slug);
         const hasSession = withSession && session.notice === null;
-        const side = { session: hasSession ? `${site.base}${path}/session` : null, notice: null, shares: [] };
+        const extras = { session: hasSession ? `${site.base}${path}/session` : null, notice: null, shares: [] };
         const pagesVisited = getPagesVisited(ctx, session);
         const { result } = getEvalRequest(ctx, org, report.run.evalRequestId);
         const latest = findLatest(ctx, org, report.prompt.id);
         const shared = { orgName, expiresAt };
-        return toPage(
-          <ReportPage {...{ site, path, report, result, pagesVisited, side, shared }} latest={latest} />,
+        return renderPage(
+          <ReportPage {...{ site, path, report, result, pagesVisited, extras, shared }} latest={latest} />,
           timeZone,
         );
       }),
@@ -65,7 +65,7 @@ export const sharePages = (ctx: Context) =>
           const report = getReport(ctx, org, slug);
           const trace = await getTrace(ctx, session, query);
           const hasEarlierEvents = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
-          return toPage(
+          return renderPage(
             <SessionPage
               {...{ site, path, report, trace, query }}
               timeline={await getTimeline(ctx, session)}
@@ -82,6 +82,6 @@ export const sharePages = (ctx: Context) =>
         const event = getEvent(ctx, sessionOf(ctx, shared), Number(params.seq));
         return request.headers.has("hx-request")
           ? renderPayload(event)
-          : toPage(<EventPage {...{ site, path, event }} />, timeZone);
+          : renderPage(<EventPage {...{ site, path, event }} />, timeZone);
       }),
     );

@@ -11,7 +11,7 @@ import { showPage, submitForm } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { TagSchedulePage } from "../pages/tag-schedule.tsx";
 import { queryOf } from "../query.ts";
-import { may, roleFor } from "../viewer.ts";
+import { may, minimumRoleFor } from "../viewer.ts";
 
 /** The form that schedules all prompts with a tag. */
 export const tagSchedulePages = (ctx: Context) =>
@@ -21,7 +21,7 @@ export const tagSchedulePages = (ctx: Context) =>
       ({ request, query }) =>
         showPage(ctx, request, (viewer, site) => {
           if (!may(viewer, "write"))
-            throw new AppError("forbidden", `Scheduling prompts requires the role ${roleFor("write")}.`);
+            throw new AppError("forbidden", `Scheduling prompts requires the role ${minimumRoleFor("write")}.`);
           const tags = listTags(ctx, viewer.org);
           return <TagSchedulePage {...{ site, viewer, tags, values: new URLSearchParams(query) }} />;
         }),

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { compareReports } from "../../comparisons/side-by-side.ts";
 import type { Context, OrgId } from "../../context.ts";
-import { line } from "../../grading/text.ts";
+import { oneLine } from "../../grading/text.ts";
 import { listPromptChoices, listTags } from "../../prompts/lists.ts";
 import { getPromptRow } from "../../prompts/prompts.ts";
 import { listReports } from "../../reports/lists.ts";
@@ -41,7 +41,7 @@ function sidesOf(
       only
         .filter(({ slugs }) => slugs.includes(slug))
         .slice(0, shownFriction)
-        .map(({ title }) => line(title, 160));
+        .map(({ title }) => oneLine(title, 160));
     return [[at, { slugs: [before.slug, after.slug], gone: titles(before.slug), added: titles(after.slug) }]];
   });
   return new Map(sides);

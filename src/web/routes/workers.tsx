@@ -4,7 +4,7 @@ import { badRequest } from "../../errors.ts";
 import type { Message } from "../../http/event-stream.ts";
 import { watchClock } from "../../runs/follow.ts";
 import { dismissWorker, listWorkers, type Workers } from "../../workers/workers.ts";
-import { toPart } from "../components/layout.tsx";
+import { renderFragment } from "../components/layout.tsx";
 import { showPage, streamPage, submitSettings } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import type { FormResult } from "../pages/settings.tsx";
@@ -24,7 +24,7 @@ const workersPart = (ctx: Context, workers: Workers, viewer: Viewer, site: Site)
 async function* followWorkers(ctx: Context, workers: Workers, viewer: Viewer, site: Site, signal: AbortSignal) {
   let lastHtml = "";
   for await (const _ of watchClock(ctx, signal)) {
-    const data = toPart(<WorkersPart {...workersPart(ctx, workers, viewer, site)} />, viewer);
+    const data = renderFragment(<WorkersPart {...workersPart(ctx, workers, viewer, site)} />, viewer);
     if (data !== lastHtml) yield { data } satisfies Message;
     lastHtml = data;
   }

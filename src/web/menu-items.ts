@@ -1,5 +1,5 @@
 /** Menu items: name, path and the key that opens it after `g`. */
-export const places = [
+export const menuItems = [
   ["Home", "/", "h"],
   ["Prompts", "/prompts", "p"],
   ["Runs", "/runs", "u"],
