@@ -242,7 +242,7 @@ export class AgentFailure extends Error {
 }
 
 /** Runs a step whose failure says nothing about the target: it becomes a retryable AgentFailure that begins with `problem`. */
-export async function requireStep<T>(problem: string, step: () => T | Promise<T>): Promise<T> {
+export async function runInfrastructureStep<T>(problem: string, step: () => T | Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (error) {

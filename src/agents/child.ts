@@ -9,7 +9,7 @@ import {
   failureCauses,
   type Means,
   outcomes,
-  requireStep,
+  runInfrastructureStep,
 } from "./agent.ts";
 import { readMilestone } from "./milestones.ts";
 import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
@@ -71,7 +71,7 @@ export function createChildAgent(
         signal.throwIfAborted();
         egress = await openEgress?.();
         const access = accessOf(egress ?? null, rest.means);
-        child = await requireStep("the agent's process could not be started", () => start(access));
+        child = await runInfrastructureStep("the agent's process could not be started", () => start(access));
         const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
         yield* runOrder(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, endStart });
       } finally {

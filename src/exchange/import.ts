@@ -54,7 +54,7 @@ function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle
     const conflicting = bundle[existing.indexOf(true)];
     if (conflicting)
       throw conflict(
-        `Line ${conflicting.n}: the ${labelOf(conflicting.type)} ${conflicting.row.id} already exists on another run.`,
+        `Line ${conflicting.lineNumber}: the ${labelOf(conflicting.type)} ${conflicting.row.id} already exists on another run.`,
       );
     for (const { type, row } of bundle) {
       imported.rows[type] = (imported.rows[type] ?? 0) + 1;
@@ -68,7 +68,7 @@ function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle
 const typesWithId = new Set(rowTypes.filter((type) => "id" in getTableColumns(shapes[type].table)));
 
 /** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
-function isStored({ $client }: Db, org: OrgId, { n, type, row }: Line): boolean {
+function isStored({ $client }: Db, org: OrgId, { lineNumber, type, row }: Line): boolean {
   if (type === "named_page") {
     const query = "select 1 from named_pages where org_id = ? and prompt_id = ? and page = ?";
     return $client.query(query).get(org, String(row.promptId), String(row.page)) !== null;
@@ -85,7 +85,7 @@ function isStored({ $client }: Db, org: OrgId, { n, type, row }: Line): boolean 
   const isSlugTaken = type === "report" && owner === undefined && ownerBy("slug", String(row.slug)) !== undefined;
   if (isSlugTaken || (owner !== undefined && owner !== org))
     throw conflict(
-      `Line ${n}: the ${labelOf(type)} ${isSlugTaken ? row.slug : row.id} belongs to ${isSlugTaken ? "another run" : "another organization"} of this service. Import the file into another data directory.`,
+      `Line ${lineNumber}: the ${labelOf(type)} ${isSlugTaken ? row.slug : row.id} belongs to ${isSlugTaken ? "another run" : "another organization"} of this service. Import the file into another data directory.`,
     );
   return owner !== undefined;
 }
@@ -145,8 +145,8 @@ function* bundlesOf(file: string): Generator<Bundle> {
   let bundle: Bundle = [];
   let bytes = 0;
   for (const line of linesOf(file)) {
-    const { n, type, row } = line;
-    const invalidLine = (reason: string) => badRequest(`Line ${n}: ${reason}.`);
+    const { lineNumber, type, row } = line;
+    const invalidLine = (reason: string) => badRequest(`Line ${lineNumber}: ${reason}.`);
     const before = bundle.at(-1);
     if (before && rowTypes.indexOf(type) < rowTypes.indexOf(before.type) && type !== "run")
       throw invalidLine(`${labelOf(type)} rows must come before ${labelOf(before.type)} rows`);
@@ -171,11 +171,11 @@ function* bundlesOf(file: string): Generator<Bundle> {
         throw invalidLine("the events of a run must be in order");
     }
     checkRow(line, keys);
-    if (type === "prompt" && row.baselineRequestId != null) baselines.push([n, row.baselineRequestId]);
+    if (type === "prompt" && row.baselineRequestId != null) baselines.push([lineNumber, row.baselineRequestId]);
   }
   checkBundle(bundle);
-  for (const [n, id] of baselines)
-    if (!keys.has(`eval_request ${id}`)) throw badRequest(`Line ${n}: its baseline ${id} is not in the file.`);
+  for (const [lineNumber, id] of baselines)
+    if (!keys.has(`eval_request ${id}`)) throw badRequest(`Line ${lineNumber}: its baseline ${id} is not in the file.`);
   if (bundle.length > 0) yield bundle;
 }
 
@@ -190,8 +190,8 @@ function keysOf({ type, row }: Line): unknown[] {
 }
 
 /** Checks what the schema of a row can't, such as its references to earlier rows. Throws bad_request with the line number. */
-function checkRow({ n, type, row }: Line, keys: Set<string>): void {
-  const invalidLine = (reason: string) => badRequest(`Line ${n}: ${reason}.`);
+function checkRow({ lineNumber, type, row }: Line, keys: Set<string>): void {
+  const invalidLine = (reason: string) => badRequest(`Line ${lineNumber}: ${reason}.`);
   const requireReference = (rowType: RowType, id: unknown) => {
     if (id !== null && !keys.has(`${rowType} ${id}`))
       throw invalidLine(`its ${labelOf(rowType)} ${id} must come earlier in the file`);
@@ -250,7 +250,7 @@ function checkBundle(bundle: Bundle): void {
   if (runLine?.type !== "run") return;
   const rowsOfType = (rowType: RowType) => bundle.filter(({ type }) => type === rowType);
   const [report, second] = rowsOfType("report");
-  const invalidLine = ({ n }: Line, reason: string) => badRequest(`Line ${n}: ${reason}.`);
+  const invalidLine = ({ lineNumber }: Line, reason: string) => badRequest(`Line ${lineNumber}: ${reason}.`);
   if (second) throw invalidLine(second, "the run has more than one report");
   if ((runLine.row.status === "completed") !== (report !== undefined))
     throw invalidLine(runLine, "only a completed run has a report, and it must have one");

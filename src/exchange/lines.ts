@@ -10,7 +10,7 @@ import { formatVersion, labelOf, type RowType, rowTypes, schemaOf } from "./rows
 const maxLineBytes = 8 * 1024 * 1024;
 
 type Row = Record<string, unknown> & { id: string };
-export type Line = { n: number; type: RowType; row: Row; bytes: number };
+export type Line = { lineNumber: number; type: RowType; row: Row; bytes: number };
 
 const checks = new Map<RowType, TypeCheck<TSchema>>();
 function checkOf(type: RowType): TypeCheck<TSchema> {
@@ -54,17 +54,17 @@ export function* linesOf(file: string): Generator<Line> {
     if (fault) throw invalidLine(`${labelOf(rowType)}: ${invalidInput(fault, "row").detail}`);
     hash.update(`${text}\n`);
     rows++;
-    yield { n, type: rowType, row: row as Row, bytes: text.length };
+    yield { lineNumber: n, type: rowType, row: row as Row, bytes: text.length };
   }
   if (!hasEnded) throw badRequest(`Line ${n + 1}: the file is truncated here. Copy it again, or export it again.`);
 }
 
-function parse(text: string, n: number): Record<string, unknown> {
+function parse(text: string, lineNumber: number): Record<string, unknown> {
   try {
     return (parseJson(text, "JSON") ?? {}) as Record<string, unknown>;
   } catch (error) {
     const reason = error instanceof AppError ? error.detail : "the JSON is nested too deeply.";
-    throw badRequest(`Line ${n}: ${reason} The file is damaged; export it again.`);
+    throw badRequest(`Line ${lineNumber}: ${reason} The file is damaged; export it again.`);
   }
 }
 

@@ -26,8 +26,8 @@ export const formatVersion = 1;
 
 /** The end of the year 9999, in epoch ms: the maximum of times and counts. */
 const maxTime = 253_402_300_799_999;
-const texts = mapOf(Type.String());
-const numbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
+const textMap = mapOf(Type.String());
+const eventNumbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 const uuid = Type.String(shape("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "a lowercase UUID"));
 const fingerprints = Type.Array(Fingerprint, { minItems: 1 });
 const gzip = shape("^H4sI[A-Za-z0-9+/]*={0,2}$", "a gzip file as base64");
@@ -75,7 +75,7 @@ const grade = Type.Object({
       ...friction,
       id: uuid,
       fingerprint: Fingerprint,
-      events: numbers,
+      events: eventNumbers,
       grounds,
     }),
   ),
@@ -134,7 +134,7 @@ const typedShapes = {
       additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),
       runsPerEval: Type.Integer({ minimum: 1, maximum: 50 }),
       templateVars: Type.Array(Type.String()),
-      templateDefaults: texts,
+      templateDefaults: textMap,
       declaredChecks: Type.Array(DeclaredCheck, { maxItems: 50 }),
       tags: Tags,
       successBar: SuccessBar,
@@ -190,7 +190,7 @@ const typedShapes = {
   run: {
     table: runs,
     omittedColumns: ["idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
-    columnSchemas: { urlMap: texts, templateArgs: texts, task, status: OneOf(runStatuses.filter(isFinal)) },
+    columnSchemas: { urlMap: textMap, templateArgs: textMap, task, status: OneOf(runStatuses.filter(isFinal)) },
   },
   event: { table: sessionEvents, columnSchemas: { data } },
   artifact: {
@@ -215,7 +215,7 @@ const typedShapes = {
   },
   friction_point: {
     table: frictionPoints,
-    columnSchemas: { events: numbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
+    columnSchemas: { events: eventNumbers, grounds, fingerprint: Fingerprint, position: Type.Integer({ minimum: 0 }) },
   },
   recommendation: {
     table: recommendations,

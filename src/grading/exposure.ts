@@ -5,6 +5,7 @@ import type { Facts } from "./facts.ts";
 import type { Exposure, Grounds, ListedPage, Visit } from "./grade.ts";
 import { normalizeAddress } from "./text.ts";
 
+/** The syntax of `Grounds`: what a session must have done to meet a friction point. */
 export const requestGround = (url: string) => `asked ${pageKey(url)}`;
 export const readGround = (url: string) => `read ${pageKey(url)}`;
 export const testedGround = (url: string) => `tested ${pageKey(url)}`;

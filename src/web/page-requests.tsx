@@ -6,7 +6,7 @@ import { AppError } from "../errors.ts";
 import type { Message } from "../http/event-stream.ts";
 import { answerStream } from "../http/event-stream.ts";
 import { compress, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
-import { forms } from "./components/layout.tsx";
+import { orgField } from "./components/layout.tsx";
 import { toNext } from "./credential.ts";
 import { followPart } from "./live.ts";
 import { type Answer, formError, pageAnswer, retryHeaders, seeOther, toResponse } from "./page-answers.ts";
@@ -92,7 +92,7 @@ export const submitForm = (
         throw new AppError("forbidden", "API keys can only read pages. Use the REST API to make changes.");
       const form = await receiveForm(ctx, request, files);
       // Another tab may have switched organizations: the form acts in the organization it was rendered for.
-      const org = form.get(forms.madeFor) ?? current.org;
+      const org = form.get(orgField) ?? current.org;
       const viewer = org === current.org ? current : toViewer(ctx, signedIn, org);
       if (!viewer)
         throw new AppError(
@@ -100,7 +100,7 @@ export const submitForm = (
           "You are no longer a member of the organization that this page belongs to. Nothing was changed.",
         );
       if (viewer !== current) chooseOrg(ctx, signedIn, org);
-      checkRole(viewer, act);
+      requireRole(viewer, act);
       try {
         return await handle({ ...viewer, person: signedIn.person }, form, site);
       } catch (error) {
@@ -215,7 +215,7 @@ function askToConfirm(error: unknown, request: Request, page: { site: Site; view
   return <ConfirmPage {...page} path={new URL(request.url).pathname} loss={error.loss} />;
 }
 
-function checkRole(viewer: Viewer, act: Action): void {
+function requireRole(viewer: Viewer, act: Action): void {
   if (may(viewer, act)) return;
   const detail = `This requires the role ${minimumRoleFor(act)}; yours is ${viewer.role}. Owners can change roles in Settings > Members.`;
   throw new AppError("forbidden", detail);

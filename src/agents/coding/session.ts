@@ -1,4 +1,4 @@
-import { type AgentContext, type AgentEvent, AgentFailure, type Means, requireStep } from "../agent.ts";
+import { type AgentContext, type AgentEvent, AgentFailure, type Means, runInfrastructureStep } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { tailOf } from "../lines.ts";
 import { createReader } from "../reader.ts";
@@ -73,7 +73,7 @@ export async function runSession(
       openCall,
     });
     const run = toSandboxRun(preset, installed, values, task);
-    const agentProcess = await requireStep(`${preset.name} could not be started`, () =>
+    const agentProcess = await runInfrastructureStep(`${preset.name} could not be started`, () =>
       runSandboxed({
         ...run,
         workspace: sandbox.workspace,

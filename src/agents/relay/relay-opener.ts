@@ -1,4 +1,4 @@
-import { requireStep, type SandboxMeans } from "../agent.ts";
+import { runInfrastructureStep, type SandboxMeans } from "../agent.ts";
 import type { Relay, RelayRun } from "./relay.ts";
 
 /** The relay of a run, which is opened when it is first needed, because many runs need none. */
@@ -10,7 +10,7 @@ export function createRelayOpener(sandbox: SandboxMeans, terms: RelayRun) {
   };
   return {
     /** Throws AgentFailure. */
-    open: (): Promise<Relay> => (relay ??= requireStep("the proxy for commands could not be started", start)),
+    open: (): Promise<Relay> => (relay ??= runInfrastructureStep("the proxy for commands could not be started", start)),
     [Symbol.asyncDispose]: async () => (await relay?.catch(() => null))?.[Symbol.asyncDispose](),
   };
 }

@@ -1,4 +1,4 @@
-import { requireStep, type Workspace } from "../agent.ts";
+import { runInfrastructureStep, type Workspace } from "../agent.ts";
 import type { LimitHit, SandboxLimits } from "./bounds.ts";
 import { runSandboxed, type SandboxRun } from "./sandbox.ts";
 
@@ -36,7 +36,7 @@ export type CommandEnd = {
 /** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries. */
 export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
   const start = () => runSandboxed({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });
-  const sandboxed = await requireStep("a command could not be started", start);
+  const sandboxed = await runInfrastructureStep("a command could not be started", start);
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;

@@ -13,7 +13,7 @@ import { type Part, scoreByCurve, shareOf, toDimensionPart, withoutEvidence } fr
 import { uselessPages } from "./useless-pages.ts";
 
 /** A dimension before its score is rounded. */
-type Measure = { name: DimensionName; exact: number; parts: DimensionPart[]; unmeasured: PartName[] };
+type Measure = { name: DimensionName; exactScore: number; parts: DimensionPart[]; unmeasured: PartName[] };
 /** The result of all dimensions. `exactScores`: by dimension, not rounded. */
 export type Measurement = {
   dimensions: Dimension[];
@@ -32,8 +32,8 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
     measureEfficiency(facts),
     facts.kind === "model" ? dimension("Autonomy", autonomyParts(facts)) : null,
   ].filter((each) => each !== null);
-  const dimensions = measures.map(({ name, exact, parts, unmeasured: unmeasuredParts }): Dimension => {
-    const score = round1(exact);
+  const dimensions = measures.map(({ name, exactScore, parts, unmeasured: unmeasuredParts }): Dimension => {
+    const score = round1(exactScore);
     return {
       name,
       weight: weightByName[name] / 100,
@@ -48,7 +48,7 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
   const mean = weights === 0 ? null : round1(points / weights);
   return {
     dimensions,
-    exactScores: Object.fromEntries(measures.map(({ name, exact }) => [name, exact])),
+    exactScores: Object.fromEntries(measures.map(({ name, exactScore }) => [name, exactScore])),
     coverage: weights / 100,
     score: mean === null ? null : round1(withinGoalBounds(mean, facts, notMetCap, metFloor)),
   };
@@ -68,32 +68,30 @@ function withinGoalBounds(
 }
 
 function dimension(name: DimensionName, all: Part[]): Measure | null {
-  const measuredParts = all.filter((part) => part.exact !== null && part.weight > 0);
+  const measuredParts = all.filter((part) => part.exactScore !== null && part.weight > 0);
   if (measuredParts.length === 0) return null;
   const weights = measuredParts.reduce((sum, part) => sum + part.weight, 0);
-  const exact = measuredParts.reduce((sum, part) => sum + part.weight * part.exact!, 0) / weights;
+  const exactScore = measuredParts.reduce((sum, part) => sum + part.weight * part.exactScore!, 0) / weights;
   return {
     name,
-    exact: clamp(exact, 0, 100),
+    exactScore: clamp(exactScore, 0, 100),
     parts: measuredParts.map((part) => toDimensionPart(part, weights)),
-    unmeasured: all.filter((part) => part.exact === null).map((part) => part.name),
+    unmeasured: all.filter((part) => part.exactScore === null).map((part) => part.name),
   };
 }
 
 /** The weighted share of checks that passed; skipped ones don't count. Null if there are none. */
-function passedShare(checks: CheckResult[]): { share: number; total: number; counted: number } | null {
+function passedShare(checks: CheckResult[]): { share: number; totalWeight: number; count: number } | null {
   const counted = checks.filter((check) => check.status !== "skip" && check.weight > 0);
-  const total = counted.reduce((sum, check) => sum + check.weight, 0);
-  if (total === 0) return null;
-  const share = counted.reduce((sum, check) => sum + check.weight * check.share, 0) / total;
-  return { share, total, counted: counted.length };
+  const totalWeight = counted.reduce((sum, check) => sum + check.weight, 0);
+  if (totalWeight === 0) return null;
+  const share = counted.reduce((sum, check) => sum + check.weight * check.share, 0) / totalWeight;
+  return { share, totalWeight, count: counted.length };
 }
 
 function checksPart(checks: CheckResult[], name: PartName, weight: number, curve?: Curve): Part {
   const passed = passedShare(checks);
-  return passed
-    ? shareOf(name, weight, passed.share, { checks: passed.counted }, curve)
-    : withoutEvidence(name, weight);
+  return passed ? shareOf(name, weight, passed.share, { checks: passed.count }, curve) : withoutEvidence(name, weight);
 }
 
 const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
@@ -107,7 +105,7 @@ const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: numb
 function measureGoal(facts: Facts): Measure | null {
   const successChecks = checksPart(facts.successChecks, "Success checks", 1);
   const parts = facts.judgement?.verdict?.parts ?? [];
-  if (successChecks.exact !== null) return dimension("Goal achievement", [successChecks]);
+  if (successChecks.exactScore !== null) return dimension("Goal achievement", [successChecks]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
   const isOnlyClaimed = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
   if (isOnlyClaimed)
@@ -140,9 +138,9 @@ function pathPart({ goalAnswer, pages, taskRequests }: Facts): Part {
     return withoutEvidence("Path to the goal", weight);
   const { state, fit, clicks } = goalAnswer;
   const distance = clicks === null ? floor : scoreOn(logarithmic(bestClicks, worstClicks, floor), clicks);
-  const exact = pages.length === 0 && state === "unclear" ? 0 : distance * fit;
+  const exactScore = pages.length === 0 && state === "unclear" ? 0 : distance * fit;
   const counts = { likely: Number(state === "likely"), linked: Number(clicks !== null), clicks: clicks ?? 0 };
-  return { name: "Path to the goal", weight, value: fit, unit: "share", curve: null, counts, exact };
+  return { name: "Path to the goal", weight, value: fit, unit: "share", curve: null, counts, exactScore };
 }
 
 /** Requests for pages, and whether each returned one. Convention probes and requests to the product are left out. */
@@ -203,8 +201,9 @@ function linksPart(facts: Facts): Part {
   );
   const { weight } = standardMethodology.quality.links;
   if (testedLinks === null) return withoutEvidence("Links", weight);
-  const share = (testedLinks.share * testedLinks.total + followedPages) / (testedLinks.total + followedPages);
-  return shareOf("Links", weight, share, { tested: testedLinks.total, followed: followedPages }, steepAtFirst);
+  const share =
+    (testedLinks.share * testedLinks.totalWeight + followedPages) / (testedLinks.totalWeight + followedPages);
+  return shareOf("Links", weight, share, { tested: testedLinks.totalWeight, followed: followedPages }, steepAtFirst);
 }
 
 /** Pages that a rule-based agent tried to read; `share` is 1 if it could. Pages that the answer depends on have a larger weight. */
@@ -231,10 +230,10 @@ function pagesPart(facts: Facts): Part {
   const total = pages.reduce((sum, page) => sum + page.weight, 0) || 1;
   const lost = pages.reduce((sum, page) => sum + page.weight * (1 - page.share), 0) / total;
   const unreadable = pages.filter(({ share }) => share === 0).length;
-  const counts = { checks: passed?.counted ?? 0, pages: pages.length, unreadable };
+  const counts = { checks: passed?.count ?? 0, pages: pages.length, unreadable };
   const value = passed?.share ?? 1;
-  const exact = scoreOn(steepAtFirst, 1 - lost) * value;
-  return { name: "Pages", weight, value, unit: "share", curve: null, counts, exact };
+  const exactScore = scoreOn(steepAtFirst, 1 - lost) * value;
+  return { name: "Pages", weight, value, unit: "share", curve: null, counts, exactScore };
 }
 
 function measureQuality(facts: Facts): Measure | null {

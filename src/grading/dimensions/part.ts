@@ -4,14 +4,14 @@ import { count, duration, list, lowerFirst, percent } from "../text.ts";
 import { allOrNone, scoreOn } from "./curve.ts";
 
 /** A part before its weight is converted to a share of its dimension; `exact` is its score without rounding, null without evidence. */
-export type Part = Omit<DimensionPart, "score"> & { exact: number | null };
+export type Part = Omit<DimensionPart, "score"> & { exactScore: number | null };
 
 /** A part that is scored by a curve. */
 export const scoreByCurve = (
   name: PartName,
   weight: number,
-  measurement: Omit<Part, "name" | "weight" | "exact"> & { curve: Curve },
-): Part => ({ name, weight, ...measurement, exact: scoreOn(measurement.curve, measurement.value) });
+  measurement: Omit<Part, "name" | "weight" | "exactScore"> & { curve: Curve },
+): Part => ({ name, weight, ...measurement, exactScore: scoreOn(measurement.curve, measurement.value) });
 
 /** A part that is a share: by default 100 for all, 0 for none. */
 export const shareOf = (
@@ -23,7 +23,7 @@ export const shareOf = (
 ): Part => scoreByCurve(name, weight, { value, unit: "share", curve, counts });
 
 export const withoutEvidence = (name: PartName, weight: number): Part => ({
-  ...{ name, weight, value: 0, unit: "share", curve: null, counts: {}, exact: null },
+  ...{ name, weight, value: 0, unit: "share", curve: null, counts: {}, exactScore: null },
 });
 
 /** A value with its unit: "0.5 s", "2 pages", "80%". */
@@ -115,8 +115,8 @@ export function describeDimension({ parts, unmeasured: unmeasuredNames }: Dimens
 }
 
 /** A part as it is stored, with its share of everything measured. */
-export const toDimensionPart = ({ exact, ...part }: Part, weights: number): DimensionPart => ({
+export const toDimensionPart = ({ exactScore, ...part }: Part, weights: number): DimensionPart => ({
   ...part,
   weight: part.weight / weights,
-  score: round1(exact ?? 0),
+  score: round1(exactScore ?? 0),
 });

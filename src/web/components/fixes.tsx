@@ -75,7 +75,7 @@ function FixCard({ fix, report, labels, path, session, verifications, mayDismiss
       <Diff id={`diff-${priority}`} evidence={evidence} />
       <p class="meta">
         {evidence && evidence.steps.length > 0 ? (
-          <Steps steps={evidence.steps} session={session} />
+          <EvidenceSteps steps={evidence.steps} session={session} />
         ) : (
           <EvidenceLinks
             events={[...new Set(frictions.flatMap(({ events }) => events))].sort((a, b) => a - b)}
@@ -173,10 +173,10 @@ function Diff({ id, evidence }: { id: string; evidence: Recommendation["evidence
 
 const stepLabels = { read: "read", failed: "tried", guessed: "guessed", worked: "worked" } as const;
 
-type Steps = NonNullable<Recommendation["evidence"]>["steps"];
+type EvidenceSteps = NonNullable<Recommendation["evidence"]>["steps"];
 
 /** What was read, failed and worked, each linked to its event. Several guesses are one step. */
-function Steps({ steps, session }: { steps: Steps; session: string | null }) {
+function EvidenceSteps({ steps, session }: { steps: EvidenceSteps; session: string | null }) {
   const shownSteps = steps.filter(({ role }, i) => role !== "guessed" || steps[i - 1]?.role !== "guessed");
   const guesses = steps.filter(({ role }) => role === "guessed").length;
   return (

@@ -38,13 +38,13 @@ type Props = {
 };
 
 /** Hidden field that names the organization a form belongs to: another tab may have switched organizations since. */
-export const forms = { madeFor: "madeFor" };
+export const orgField = "madeFor";
 
 /** Renders a page fragment. Adds the organization of the viewer to each of its forms. */
 export const renderFragment = (part: VNode, viewer?: Viewer, timeZone = viewer?.timeZone ?? "UTC"): string => {
   const html = renderToString(<TimeZone.Provider value={timeZone}>{part}</TimeZone.Provider>);
   if (!viewer) return html;
-  const field = `<input type="hidden" name="${forms.madeFor}" value="${viewer.org}"/>`;
+  const field = `<input type="hidden" name="${orgField}" value="${viewer.org}"/>`;
   return html.replaceAll(/<form\b[^>]*\bmethod="post"[^>]*>/g, (form) => form + field);
 };
 

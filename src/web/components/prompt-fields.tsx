@@ -48,13 +48,14 @@ export const PreviewPart = ({
           No variables. Add one by typing <code>{"{{language}}"}</code> in the task.
         </p>
       )}
-      {variables
-        .map((variable) => [variable, defaultsPrefix + variable] as const)
-        .map(([variable, name]) => (
+      {variables.map((variable) => {
+        const name = defaultsPrefix + variable;
+        return (
           <Field key={name} name={name} label={variable} hint="Default value (required for scheduled runs)">
             <input id={name} name={name} value={values.get(name) ?? ""} maxLength={2000} />
           </Field>
-        ))}
+        );
+      })}
       {[...values]
         .filter(([name]) => name.startsWith(defaultsPrefix) && !variables.includes(name.slice(defaultsPrefix.length)))
         .map(([name, value]) => (

@@ -1,5 +1,5 @@
 import type { Viewer } from "../viewer.ts";
-import { forms } from "./layout.tsx";
+import { orgField } from "./layout.tsx";
 
 /** Maximum number of rows of a list to select. */
 export const maxSelected = 100;
@@ -12,7 +12,7 @@ type Props = { base: string; viewer: Viewer; actions: BulkAction[]; hint: string
 /** Buttons over a list of rows with checkboxes. Use inside a form with the class `picking`. */
 export const BulkActions = ({ base, viewer, actions, hint }: Props) => (
   <div class="toolbar picked">
-    {actions.some(({ isForm }) => isForm) && <input type="hidden" name={forms.madeFor} value={viewer.org} />}
+    {actions.some(({ isForm }) => isForm) && <input type="hidden" name={orgField} value={viewer.org} />}
     {actions.map(({ label, path, isForm, min = 1, max = maxSelected }) => (
       <button
         key={path}

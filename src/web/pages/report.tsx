@@ -50,7 +50,7 @@ type Props = {
 export function ReportPage(props: Props) {
   const { site, viewer, path, report, pagesVisited, extras, shared, gradings = [], verifications = null } = props;
   const title = titleOf(report.task);
-  const names = frictionLabels(report);
+  const labels = frictionLabels(report);
   const { session } = extras;
   const toTime = useTime();
   return (
@@ -73,11 +73,11 @@ export function ReportPage(props: Props) {
             Shared by {shared.orgName}. This link expires on <Time at={shared.expiresAt} />.
           </p>
         )}
-        <ReportActions {...{ site, report, viewer, extras: extras }} />
+        <ReportActions {...{ site, report, viewer, extras }} />
         <ReportHead {...props} />
         <ScoreBar report={report} />
         <Fixes
-          {...{ report, labels: names, session, verifications }}
+          {...{ report, labels, session, verifications }}
           path={site.base + path}
           mayDismiss={may(viewer, "write")}
         />
@@ -91,7 +91,7 @@ export function ReportPage(props: Props) {
           )}
           <Dimensions report={report} />
         </div>
-        <FrictionList report={report} names={names} session={session} hasHistory={viewer !== undefined} site={site} />
+        <FrictionList report={report} names={labels} session={session} hasHistory={viewer !== undefined} site={site} />
         <Fold id="metrics" title="Metrics">
           <Metrics report={report} />
         </Fold>
@@ -106,7 +106,7 @@ export function ReportPage(props: Props) {
         </Fold>
         <RunContext report={report} />
         <Fold id="method" title="Run, method and formats">
-          <Properties {...{ site, report, viewer, extras: extras }} />
+          <Properties {...{ site, report, viewer, extras }} />
           {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
         </Fold>
         <pre id="fix-brief" hidden>

@@ -6,7 +6,7 @@ import { badRequest } from "../../errors.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
 import { getRun } from "../../runs/runs.ts";
-import { forms } from "../components/layout.tsx";
+import { orgField } from "../components/layout.tsx";
 import { seeChanged, seeOther } from "../page-answers.ts";
 import { showPage } from "../page-requests.tsx";
 import { ComparePage } from "../pages/compare.tsx";
@@ -23,7 +23,7 @@ export const comparePages = (ctx: Context) =>
       showPage(ctx, request, (viewer, site) => {
         // The list of reports sends the checked slugs newest first; a comparison reads oldest first.
         if (slugs === undefined) {
-          const fields = Object.keys(selectedRows).filter((name) => name !== forms.madeFor);
+          const fields = Object.keys(selectedRows).filter((name) => name !== orgField);
           const selectedSlugs = fields.flatMap((name) => slugOf(ctx, viewer.org, name) ?? []).reverse();
           if (selectedSlugs.length < 2 || selectedSlugs.length > 10)
             return seeChanged(ctx, "/reports", "reportsNotSelected");
