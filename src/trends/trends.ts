@@ -174,7 +174,7 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
   // All series begin at the same moment, because the next page continues all of them from there.
   const isShown = ({ from }: Trends["points"][number]) =>
     interval !== "eval" || nextUntil === null || from >= nextUntil;
-  const [shown, ...others] = seriesWithPoints;
+  const [newestSeries, ...others] = seriesWithPoints;
   return {
     agent: newest?.agent ?? null,
     agentVersion: newest?.version || null,
@@ -182,14 +182,14 @@ function computeTrends(ctx: Context, org: OrgId, filter: TrendFilter, span: Span
     model: newest?.model || null,
     methodology: newest?.methodology ?? null,
     scope: newest?.scope ?? null,
-    points: shown?.points.filter(isShown) ?? pointsOf(startOf, [], failed),
+    points: newestSeries?.points.filter(isShown) ?? pointsOf(startOf, [], failed),
     others: others
       .map(({ days: [day], points }) => ({
         ...toSeriesFields(day as ScoreDay),
         points: points.filter(isShown),
       }))
       .filter(({ points }) => points.length > 0),
-    changes: shown ? changesOf(context, shown.days, levelsOf(shown.days)) : [],
+    changes: newestSeries ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days)) : [],
     cells: [...Map.groupBy(allDays, seriesKeyOf).values()].map((sameSeries) => {
       const [day] = sameSeries as [ScoreDay];
       return {
