@@ -226,7 +226,7 @@ describe("field friction", () => {
       const { rows } = importFile(other.service.ctx, other.a.org, file);
       expect(rows).toMatchObject({ field_friction: 2, field_report: 2 });
       expect(await other.list()).toEqual(await list());
-      expect(importFile(other.service.ctx, other.a.org, file)).toMatchObject({ rows: {}, skipped: 4 });
+      expect(importFile(other.service.ctx, other.a.org, file)).toMatchObject({ rows: {}, there: 4 });
     } finally {
       rmSync(folder, { recursive: true });
     }

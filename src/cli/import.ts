@@ -19,7 +19,7 @@ export function addImport(program: Command, configOf: () => Config): void {
       const { run = 0, report = 0, prompt = 0 } = result.rows;
       const verb = check ? "Would import" : "Imported";
       say(
-        `${verb} ${counted(prompt, "prompt")}, ${counted(run, "run")} and ${counted(report, "report")}; skipped ${counted(result.skipped, "existing row")}.`,
+        `${verb} ${counted(prompt, "prompt")}, ${counted(run, "run")} and ${counted(report, "report")}; skipped ${counted(result.there, "existing row")}.`,
       );
       if (result.scheduled > 0)
         say(`Active schedules of imported prompts: ${result.scheduled}. Pause those that must not run twice.`);

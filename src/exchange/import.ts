@@ -21,8 +21,8 @@ type Row = Line["row"];
 /** Rows stored together: a single row, or a run with everything that belongs to it. */
 type Bundle = Line[];
 
-/** Counts of imported rows by type, or with `check` of rows that would be imported. `skipped`: rows that the organization already has. */
-export type Imported = { rows: Partial<Record<RowType, number>>; skipped: number; scheduled: number };
+/** Counts of imported rows by type, or with `check` of rows that would be imported; the CLI prints them as JSON. `there`: rows that the organization already has. */
+export type Imported = { rows: Partial<Record<RowType, number>>; there: number; scheduled: number };
 
 /**
  * Imports an export file into an organization, or only validates it with `check`. Throws bad_request or conflict with the line number. The
@@ -44,11 +44,11 @@ export function importFile(ctx: Context, org: OrgId, file: string, { check = fal
 
 /** Passes each bundle that the organization does not have yet to `store`. */
 function importBundles({ db }: Context, org: OrgId, file: string, store: (bundle: Bundle) => void): Imported {
-  const imported: Imported = { rows: {}, skipped: 0, scheduled: 0 };
+  const imported: Imported = { rows: {}, there: 0, scheduled: 0 };
   for (const bundle of bundlesOf(file)) {
     const existing = bundle.map((line) => isStored(db, org, line));
     if (existing[0]) {
-      imported.skipped += bundle.length;
+      imported.there += bundle.length;
       continue;
     }
     const conflicting = bundle[existing.indexOf(true)];

@@ -155,7 +155,7 @@ test.each([5, 30, 200])(
     ];
     expect((await call(["import", file], { cwd, under })).code).not.toBe(0);
     const done = JSON.parse((await run("import", file, "--json")).stdout);
-    expect(done.skipped + Object.values<number>(done.rows).reduce((sum, n) => sum + n, 0)).toBe(
+    expect(done.there + Object.values<number>(done.rows).reduce((sum, n) => sum + n, 0)).toBe(
       rowsOf(file).trim().split("\n").length - 1,
     );
     expect((await run("export", "copy.jsonl")).code).toBe(0);
