@@ -61,8 +61,8 @@ function open(run: Partial<EgressRun> = {}) {
   const events: AgentEvent[] = [];
   let heard = () => {};
   const session = egress.open({
-    addresses: [],
-    docsAddresses: ["http://docs.test/start"],
+    urls: [],
+    docsUrls: ["http://docs.test/start"],
     urlMap: {},
     allowPrivate: [{ host: "127.0.0.0/8", port: null }],
     onEvent(event) {
@@ -181,7 +181,7 @@ describe("the list of hosts", () => {
     const served = site({ "/": { body: "home" } });
     names = Object.fromEntries([host, host.toLowerCase()].map((name) => [name.replace(/\.$/, ""), ["127.0.0.1"]]));
     names[new URL(`http://${host}/`).hostname] = ["127.0.0.1"];
-    const session = open({ addresses: ["https://product.test:8443/api"] });
+    const session = open({ urls: ["https://product.test:8443/api"] });
     const asked = await ask(session, `http://${host}:${served.port}/`);
     const tunnel = await connect(session, `${host}:${served.port}`);
     expect({ absolute: asked.status, tunnel: tunnel.status }).toEqual(
@@ -351,8 +351,8 @@ describe("the token of a run", () => {
   });
 
   test("gives access only to the run's own hosts", async () => {
-    const first = open({ docsAddresses: ["http://first.test"] });
-    const second = open({ docsAddresses: ["http://second.test"] });
+    const first = open({ docsUrls: ["http://first.test"] });
+    const second = open({ docsUrls: ["http://second.test"] });
     expect((await ask(second, "http://first.test/")).status).toBe(403);
     expect(first.events).toEqual([]);
     expect(second.events.length).toBe(1);

@@ -91,8 +91,8 @@ async function open(way: string, run: Partial<EgressRun> = {}) {
   const events: AgentEvent[] = [];
   let notify = () => {};
   const session = egress.open({
-    addresses: [],
-    docsAddresses: ["http://docs.test/"],
+    urls: [],
+    docsUrls: ["http://docs.test/"],
     urlMap: {},
     allowPrivate: [{ host: "127.0.0.1", port: null }],
     onEvent(event) {

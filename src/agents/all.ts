@@ -1,5 +1,5 @@
 import { version } from "../../package.json" with { type: "json" };
-import { customAgentsSetting } from "../config/custom-agents.ts";
+import { parseCustomAgents } from "../config/custom-agents.ts";
 import { parseSetting } from "../config/setting.ts";
 import { ConfigError } from "../errors.ts";
 import { once } from "../once.ts";
@@ -24,7 +24,7 @@ export function listPresets(env: Env): Preset[] {
 }
 
 const readCustomAgents = ({ EVALD_AGENTS: value = "" }: Env) =>
-  parseSetting({ name: "EVALD_AGENTS", parse: customAgentsSetting, isSecret: false }, value);
+  parseSetting({ name: "EVALD_AGENTS", parse: parseCustomAgents, isSecret: false }, value);
 
 const reservedIds = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
 

@@ -55,7 +55,7 @@ export function createChildAgent(
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
     async *run(task, { signal, now: _, openEgress, ...rest }) {
-      const releaseSlot = await startSlots.take("", () => new Error("not aborted"));
+      const releaseSlot = await startSlots.take("");
       let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
       let child: AgentProcess | undefined;
       /** Until then its priority is normal, so that a new run does not wait for those in progress. */

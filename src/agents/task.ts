@@ -63,9 +63,9 @@ export type TaskLimits = {
 };
 
 /** The URLs that determine which hosts a run may reach. */
-export const addressesOf = ({ startUrls, productUrl, declaredChecks, workspace }: Task) => ({
-  docsAddresses: startUrls,
-  addresses: [
+export const hostUrlsOf = ({ startUrls, productUrl, declaredChecks, workspace }: Task) => ({
+  docsUrls: startUrls,
+  urls: [
     ...(productUrl ? [productUrl] : []),
     ...declaredChecks.flatMap(({ url }) => url ?? []),
     ...mcpUrlsOf(workspace),

@@ -13,7 +13,7 @@ import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { testWorkspace } from "../agents/sandbox/workspace.ts";
 import type { Config } from "../config/config.ts";
 import { providerVariables } from "../config/model-settings.ts";
-import { accessOf } from "../config/worker-settings.ts";
+import { describeRedisAccess } from "../config/worker-settings.ts";
 import { runs } from "../db/tables/runs.ts";
 import type { RedisState } from "../places/control.ts";
 import { toIso } from "../schema.ts";
@@ -217,7 +217,7 @@ function checkRedisVersion({ version, ms }: RedisState): Check {
 
 function checkRedisAccess(url: string, isOpen: boolean): Check {
   const what = "redis access";
-  const { isLocal, hasTls, hasPassword } = accessOf(url);
+  const { isLocal, hasTls, hasPassword } = describeRedisAccess(url);
   const means = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
   if (isOpen && (hasPassword || !isLocal))
     return {

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { inReportOrder } from "../config/weights.ts";
+import { sortDimensionNames } from "../config/weights.ts";
 import type { Context, OrgId } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
@@ -89,10 +89,12 @@ export function compareReports(ctx: Context, org: OrgId, slugs: string[], terms:
       coverage: report.coverage,
       createdAt: report.createdAt,
     })),
-    dimensions: inReportOrder(compared.flatMap(({ dimensions }) => dimensions.map(({ name }) => name))).map((name) => ({
-      name,
-      scores: compared.map(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? null),
-    })),
+    dimensions: sortDimensionNames(compared.flatMap(({ dimensions }) => dimensions.map(({ name }) => name))).map(
+      (name) => ({
+        name,
+        scores: compared.map(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? null),
+      }),
+    ),
     metrics: metricNames.map((name) => ({ name, values: compared.map(({ metrics }) => metrics[name] ?? null) })),
     friction: frictionBetween(compared),
     comparability,

@@ -1,4 +1,4 @@
-import { inReportOrder } from "../config/weights.ts";
+import { sortDimensionNames } from "../config/weights.ts";
 import type { Estimate } from "../stats/estimates.ts";
 import { holm } from "../stats/hypothesis-tests.ts";
 import { minRuns, runsToShow } from "../stats/power.ts";
@@ -207,7 +207,7 @@ const dimensionOf = ({ dimensions }: SideRun, name: string) =>
   dimensions.find((each) => each.name === name)?.score ?? null;
 
 const dimensionNames = (pairs: Pair[]): string[] =>
-  inReportOrder(
+  sortDimensionNames(
     pairs.flatMap(({ before, after }) =>
       [...before, ...after].flatMap(({ dimensions }) => dimensions.map(({ name }) => name)),
     ),

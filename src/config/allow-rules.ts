@@ -9,7 +9,7 @@ export const allowSyntax =
   "a comma-separated list of hosts, host:port pairs, IP addresses or CIDR ranges, such as docs.internal:8080,10.0.0.0/8";
 
 /** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
-export function allowRule(text: string): AllowRule {
+export function parseAllowRule(text: string): AllowRule {
   const match =
     /^\[(?<v6>[0-9a-f:.]+)\](?::(?<p6>\d+))?$/i.exec(text) ??
     /^(?<host>[a-z0-9._-]+(?:\/\d{1,2})?)(?::(?<port>\d+))?$/i.exec(text) ??
@@ -17,7 +17,7 @@ export function allowRule(text: string): AllowRule {
   const groups = match?.groups;
   if (!groups) throw new ConfigError(allowSyntax);
   const host = (groups.v6 ?? groups.host ?? "").toLowerCase();
-  const objection = objectionTo(host);
+  const objection = objectionToHost(host);
   if (objection) throw new ConfigError(`${allowSyntax}: ${objection}`);
   const port = groups.p6 ?? groups.port;
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65535)) throw new ConfigError("a port from 1 to 65535");
@@ -25,7 +25,7 @@ export function allowRule(text: string): AllowRule {
 }
 
 /** What is wrong with a host, an IP address or a range; null if nothing is. */
-function objectionTo(text: string): string | null {
+function objectionToHost(text: string): string | null {
   const [host = "", bits] = text.split("/");
   const version = isIP(host);
   if (version === 0) {

@@ -1,11 +1,17 @@
 import { ConfigError } from "../errors.ts";
-import { allowRule, allowSyntax } from "./allow-rules.ts";
-import { customAgentsSetting } from "./custom-agents.ts";
-import { modelSetting, modelsSetting, pricesSetting, readModelEndpoints, secretSetting } from "./model-settings.ts";
+import { allowSyntax, parseAllowRule } from "./allow-rules.ts";
+import { parseCustomAgents } from "./custom-agents.ts";
+import {
+  parseModelList,
+  parseModelSetting,
+  parsePrices,
+  parseSecretKey,
+  readModelEndpoints,
+} from "./model-settings.ts";
 import { peopleSettings, toPeopleSettings } from "./people-settings.ts";
-import { flag, listSettings, readSettings, setting, splitList, throwExpected } from "./setting.ts";
+import { listSettings, parseFlag, readSettings, setting, splitList, throwExpected } from "./setting.ts";
 import { telemetrySettings, toTelemetrySettings } from "./telemetry-settings.ts";
-import { weightsSetting } from "./weights.ts";
+import { parseWeights } from "./weights.ts";
 import { workerSettings } from "./worker-settings.ts";
 
 const logFormats = ["auto", "text", "json"] as const;
@@ -16,7 +22,7 @@ const integer = (min: number, max: number) => (value: string) =>
     ? Number(value)
     : throwExpected(`a whole number from ${min} to ${max}`);
 
-const usd = (value: string) =>
+const parseUsd = (value: string) =>
   /^\d{1,6}(\.\d{1,6})?$/.test(value) ? Number(value) : throwExpected("an amount in USD, such as 0.5");
 
 /** For a setting whose value is in a larger unit than the configuration's. */
@@ -32,7 +38,7 @@ const oneOf =
 
 const nonEmpty = (expected: string) => (value: string) => value || throwExpected(expected);
 
-function baseUrl(value: string): string | null {
+function parseBaseUrl(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
@@ -77,13 +83,13 @@ const settings = {
     "EVALD_BASE_URL",
     "",
     "Public URL of the service, with its path; default: the address it listens on",
-    baseUrl,
+    parseBaseUrl,
   ),
   trustsProxy: setting(
     "EVALD_TRUST_PROXY",
     "0",
     "1: a proxy in front of the service sets X-Forwarded-For, and its last address is the client's; 0: ignore the header",
-    flag,
+    parseFlag,
   ),
   /** Origins whose pages may use the API. */
   corsOrigins: setting(
@@ -143,7 +149,12 @@ const settings = {
   modelLimits: {
     calls: setting("EVALD_MAX_MODEL_CALLS", "200", "Maximum model calls per run", integer(1, 100_000)),
     tokens: setting("EVALD_MAX_TOKENS", "5000000", "Maximum input and output tokens per run", integer(1, 999_999_999)),
-    costUsd: setting("EVALD_MAX_COST_USD", "2", "Maximum model cost per run, in USD; 0: unlimited", unlessZero(usd)),
+    costUsd: setting(
+      "EVALD_MAX_COST_USD",
+      "2",
+      "Maximum model cost per run, in USD; 0: unlimited",
+      unlessZero(parseUsd),
+    ),
   },
   maxToolCalls: setting("EVALD_MAX_TOOL_CALLS", "200", "Maximum tool calls per run", integer(1, 100_000)),
   maxBytesOut: setting(
@@ -159,47 +170,47 @@ const settings = {
     times(mib, integer(1, 1_000_000)),
   ),
   allowPrivate: setting("EVALD_ALLOW_PRIVATE", "", `Private hosts that runs may reach: ${allowSyntax}`, (value) =>
-    splitList(value).map(allowRule),
+    splitList(value).map(parseAllowRule),
   ),
   /** `provider/model`; null: none. */
   agentModel: setting(
     "EVALD_AGENT_MODEL",
     "",
     "Default model of agents that use one, such as anthropic/claude-opus-4-8",
-    modelSetting,
+    parseModelSetting,
   ),
   /** In order of preference; empty: sessions are not judged. */
   judgeModels: setting(
     "EVALD_JUDGE_MODEL",
     "",
     "Comma-separated list of models that may judge sessions, such as openai/gpt-5; the first from a different vendor than the agent's model is used",
-    modelsSetting,
+    parseModelList,
   ),
   modelPrices: setting(
     "EVALD_MODEL_PRICES",
     "",
     "Prices of models that evald has no price for, in USD per million tokens: JSON, or the path of a JSON file",
-    pricesSetting,
+    parsePrices,
   ),
   customAgents: setting(
     "EVALD_AGENTS",
     "",
     "Additional coding agents: a JSON list, or the path of a JSON file; see Coding agents",
-    customAgentsSetting,
+    parseCustomAgents,
   ),
   /** null: the built-in weights. */
   methodology: setting(
     "EVALD_METHODOLOGY",
     "",
     "Custom weights for the dimensions of a score: JSON with an id and the weights, or the path of a JSON file",
-    weightsSetting,
+    parseWeights,
   ),
   /** 32 bytes; null: organizations cannot store model keys. */
   secretKey: setting(
     "EVALD_SECRET_KEY",
     "",
     "Key that encrypts the API keys that organizations store for model providers: 32 bytes as base64 or hex",
-    secretSetting,
+    parseSecretKey,
     { isSecret: true },
   ),
   egressAllow: setting(
@@ -228,7 +239,7 @@ const settings = {
     "EVALD_WELCOME",
     "1",
     "1: create an example organization and run an example on the first start; 0: start empty",
-    flag,
+    parseFlag,
   ),
 };
 

@@ -31,7 +31,7 @@ const syntax =
   'a JSON list of agents, or the path of a file with one, such as [{"id": "aider", "command": "aider", "args": ["--model", "{model}"], "env": {"OPENAI_API_BASE": "{gateway}/openai/v1", "OPENAI_API_KEY": "{token}"}, "stream": "none", "provider": "openai"}]';
 
 /** Parses EVALD_AGENTS; empty: none. Throws ConfigError. */
-export function customAgentsSetting(value: string): CustomAgent[] {
+export function parseCustomAgents(value: string): CustomAgent[] {
   if (value === "") return [];
   const agents = readJsonSetting(value, "[", syntax);
   const list = Type.Array(CustomAgent);

@@ -37,20 +37,21 @@ export function parseModelId(id: string): { provider: ModelProvider; name: strin
 export const modelSyntax = `a provider and a model, such as anthropic/claude-opus-4-8 (providers: ${modelProviders.join(", ")})`;
 
 /** Parses a setting that names a model; empty: none. */
-export function modelSetting(value: string): string | null {
+export function parseModelSetting(value: string): string | null {
   if (value === "") return null;
   if (!parseModelId(value)) throw new ConfigError(modelSyntax);
   return value;
 }
 
 /** Parses a setting that lists models in order of preference. */
-export const modelsSetting = (value: string): string[] => splitList(value).flatMap((item) => modelSetting(item) ?? []);
+export const parseModelList = (value: string): string[] =>
+  splitList(value).flatMap((item) => parseModelSetting(item) ?? []);
 
 const priceSyntax =
   'JSON or the path of a JSON file, in USD per million tokens, such as {"openai-compatible/llama3": {"in": 0.2, "out": 0.6, "cached": 0.05}}';
 
 /** Parses prices from JSON or from a file. `cached` defaults to `in`. */
-export function pricesSetting(value: string): Prices {
+export function parsePrices(value: string): Prices {
   if (value === "") return {};
   const prices = readJsonSetting(value, "{", priceSyntax);
   if (prices === null || typeof prices !== "object" || Array.isArray(prices)) throw new ConfigError(priceSyntax);
@@ -68,7 +69,7 @@ export function pricesSetting(value: string): Prices {
 }
 
 /** The key that encrypts other keys: 32 bytes as base64 or hex; empty: none. */
-export function secretSetting(value: string): Uint8Array | null {
+export function parseSecretKey(value: string): Uint8Array | null {
   if (value === "") return null;
   const bytes = /^[0-9a-f]{64}$/i.test(value)
     ? Buffer.from(value, "hex")
@@ -81,7 +82,7 @@ export function secretSetting(value: string): Uint8Array | null {
 }
 
 /** Parses the base URL of a provider and removes a trailing slash. Throws ConfigError. */
-export function modelAddress(provider: ModelProvider, value: string): string {
+export function parseModelBaseUrl(provider: ModelProvider, value: string): string {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
     throw new ConfigError(
@@ -93,7 +94,7 @@ export function modelAddress(provider: ModelProvider, value: string): string {
 }
 
 /** Trims an API key and checks that it fits in a header. Throws ConfigError, which does not quote the key. */
-export function modelKey(value: string): string {
+export function parseModelKey(value: string): string {
   const key = value.trim();
   if (!/^[\x21-\x7e]{1,2000}$/.test(key)) throw new ConfigError("a single line of ASCII characters without spaces");
   return key;
@@ -112,8 +113,8 @@ export function readModelEndpoints(env: Record<string, string | undefined>): Rec
     env[name] ? parseSetting({ name, parse, isSecret: true }, env[name]) : null;
   const endpoints = modelProviders.map((provider): [ModelProvider, ModelEndpoint] => {
     const { key, baseUrl, fallback } = providerVariables[provider];
-    const url = read(baseUrl, (value) => modelAddress(provider, value));
-    return [provider, { key: read(key, modelKey), baseUrl: url ?? fallback }];
+    const url = read(baseUrl, (value) => parseModelBaseUrl(provider, value));
+    return [provider, { key: read(key, parseModelKey), baseUrl: url ?? fallback }];
   });
   return Object.fromEntries(endpoints) as Record<ModelProvider, ModelEndpoint>;
 }

@@ -1,16 +1,16 @@
 import { ConfigError } from "../errors.ts";
 import { httpUrl } from "../schema.ts";
-import { flag, type SettingValues, setting, throwExpected } from "./setting.ts";
+import { parseFlag, type SettingValues, setting, throwExpected } from "./setting.ts";
 
 /** The users with an email address of a domain, and the organization that they join automatically. */
 type OidcJoin = { domain: string; org: { id: string } | { name: string } };
 
-const text = (value: string) => value.trim();
+const trimText = (value: string) => value.trim();
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** A domain and its organization, by id or name; null if empty. */
-function joinSetting(value: string): OidcJoin | null {
+function parseOidcJoin(value: string): OidcJoin | null {
   if (value === "") return null;
   const [, domain = "", organization = ""] = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)=(.*\S.*)$/i.exec(value.trim()) ?? [];
   if (domain === "") return throwExpected("a domain and an organization, such as example.com=Acme");
@@ -23,7 +23,7 @@ const isSmtp = (value: string) => /^smtps?:$/.test(URL.parse(value)?.protocol ??
 /** Sign-in and email settings, in the order of the documentation. */
 export const peopleSettings = {
   /** Whether users may create organizations. */
-  canCreateOrgs: setting("EVALD_PEOPLE_MAKE_ORGS", "0", "1: anyone signed in may create organizations", flag),
+  canCreateOrgs: setting("EVALD_PEOPLE_MAKE_ORGS", "0", "1: anyone signed in may create organizations", parseFlag),
   smtpUrl: setting(
     "EVALD_SMTP_URL",
     "",
@@ -44,16 +44,16 @@ export const peopleSettings = {
   oidcIssuer: setting("EVALD_OIDC_ISSUER", "", "Issuer URL of an OpenID Connect identity provider", (value) =>
     value === "" || httpUrl(value) ? value.replace(/\/+$/, "") : throwExpected("an http or https URL"),
   ),
-  oidcClientId: setting("EVALD_OIDC_CLIENT_ID", "", "Client ID at the identity provider", text),
-  oidcClientSecret: setting("EVALD_OIDC_CLIENT_SECRET", "", "Client secret at the identity provider", text, {
+  oidcClientId: setting("EVALD_OIDC_CLIENT_ID", "", "Client ID at the identity provider", trimText),
+  oidcClientSecret: setting("EVALD_OIDC_CLIENT_SECRET", "", "Client secret at the identity provider", trimText, {
     isSecret: true,
   }),
-  oidcName: setting("EVALD_OIDC_NAME", "single sign-on", "Name of the identity provider on the sign-in page", text),
+  oidcName: setting("EVALD_OIDC_NAME", "single sign-on", "Name of the identity provider on the sign-in page", trimText),
   oidcJoin: setting(
     "EVALD_OIDC_JOIN",
     "",
     "Email domain whose users join an organization automatically, and the name or ID of the organization, such as example.com=Acme",
-    joinSetting,
+    parseOidcJoin,
   ),
 };
 

@@ -1,5 +1,5 @@
 import { httpUrl } from "../schema.ts";
-import { flag, type SettingValues, setting, splitList, throwExpected } from "./setting.ts";
+import { parseFlag, type SettingValues, setting, splitList, throwExpected } from "./setting.ts";
 
 /** Where a server listens. `port` 0: a free one. */
 export type Address = Readonly<{ host: string; port: number }>;
@@ -8,7 +8,7 @@ export type Address = Readonly<{ host: string; port: number }>;
 export type OtlpSettings = Readonly<{ url: string; headers: Record<string, string>; withContent: boolean }>;
 
 /** A host and a port; null if empty. */
-function addressSetting(value: string): Address | null {
+function parseAddress(value: string): Address | null {
   if (value === "") return null;
   const [, host = "", port = ""] = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})$/.exec(value) ?? [];
   if (host === "" || Number(port) > 65_535) return throwExpected("a host and a port, such as 127.0.0.1:9464");
@@ -26,7 +26,7 @@ export const telemetrySettings = {
     "EVALD_METRICS_ADDRESS",
     "",
     "Address that serves metrics for Prometheus at /metrics, such as 127.0.0.1:9464; they need no API key; default: none",
-    addressSetting,
+    parseAddress,
   ),
   otlpUrl: setting(
     "EVALD_OTLP_URL",
@@ -48,7 +48,7 @@ export const telemetrySettings = {
     "EVALD_OTLP_CONTENT",
     "0",
     "1: traces include tasks, arguments and results of tools, and final answers; 0: they don't",
-    flag,
+    parseFlag,
   ),
 };
 

@@ -13,11 +13,11 @@ export const dimensionNames = [
 export type DimensionName = (typeof dimensionNames)[number];
 
 /** The distinct names of dimensions, in the order of a report. */
-export const inReportOrder = (names: string[]): DimensionName[] =>
+export const sortDimensionNames = (names: string[]): DimensionName[] =>
   dimensionNames.filter((name) => names.includes(name));
 
 /** An operator's weights, used instead of the built-in ones, and the id of the resulting methodology. */
-export type OwnWeights = Readonly<{ id: string; weights: Readonly<Record<DimensionName, number>> }>;
+export type CustomWeights = Readonly<{ id: string; weights: Readonly<Record<DimensionName, number>> }>;
 
 const syntax = `JSON or the path of a JSON file, with an id that starts with a letter and weights that add up to 100, such as ${JSON.stringify(
   {
@@ -27,7 +27,7 @@ const syntax = `JSON or the path of a JSON file, with an id that starts with a l
 )}`;
 
 /** Parses weights from JSON or from a file; empty: none. Throws ConfigError. */
-export function weightsSetting(value: string): OwnWeights | null {
+export function parseWeights(value: string): CustomWeights | null {
   if (value === "") return null;
   const invalid = (why: string) => new ConfigError(`${syntax}: ${why}`);
   const { id, weights, ...rest } = (readJsonSetting(value, "{", syntax) ?? {}) as Record<string, unknown>;
@@ -44,7 +44,7 @@ export function weightsSetting(value: string): OwnWeights | null {
   });
   const sum = pairs.reduce((all, [, weight]) => all + weight, 0);
   if (sum !== 100) throw invalid(`the weights add up to ${sum}, not 100`);
-  return { id, weights: Object.fromEntries(pairs) as OwnWeights["weights"] };
+  return { id, weights: Object.fromEntries(pairs) as CustomWeights["weights"] };
 }
 
 const isDimensionName = (name: string) => dimensionNames.some((dimension) => dimension === name);

@@ -3,7 +3,7 @@ import { type SettingValues, setting, throwExpected } from "./setting.ts";
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /** The URL of a Redis server; null if empty. Throws ConfigError for an open server on the network, because its clients can start agents on workers. */
-function redisSetting(value: string): string | null {
+function parseRedisUrl(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || !/^(\/\d*)?$/.test(url.pathname))
@@ -16,7 +16,7 @@ function redisSetting(value: string): string | null {
 }
 
 /** The URL at which workers reach the model gateway, without a trailing slash; null if empty. Throws ConfigError. */
-function gatewaySetting(value: string): string | null {
+function parseGatewayUrl(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
@@ -30,7 +30,7 @@ function gatewaySetting(value: string): string | null {
 export const workerLabel = /^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$/;
 
 /** Labels separated by commas or spaces. Throws ConfigError. */
-function labelsSetting(value: string): string[] {
+function parseLabels(value: string): string[] {
   const all = value.split(/[\s,]+/).filter((label) => label !== "");
   if (all.length > 20 || !all.every((label) => workerLabel.test(label)))
     return throwExpected(
@@ -39,7 +39,7 @@ function labelsSetting(value: string): string[] {
   return [...new Set(all)];
 }
 
-function secondsSetting(value: string): number {
+function parseSeconds(value: string): number {
   if (!/^\d{1,5}$/.test(value) || Number(value) > 86_400) return throwExpected("a whole number from 0 to 86400");
   return Number(value);
 }
@@ -51,7 +51,7 @@ export const workerSettings = {
     "EVALD_REDIS_URL",
     "",
     "Redis or Valkey server that connects the service with its workers; if set, agents run only on workers",
-    redisSetting,
+    parseRedisUrl,
     { isSecret: true },
   ),
   /** How long a run waits for a worker that has what it needs. */
@@ -59,25 +59,25 @@ export const workerSettings = {
     "EVALD_WORKER_WAIT_SECONDS",
     "600",
     "How long a run waits for a worker that has its agent, sandbox and labels before it fails, in seconds; runs wait for busy workers without limit",
-    (value) => secondsSetting(value) * 1000,
+    (value) => parseSeconds(value) * 1000,
   ),
   /** The labels of this worker. */
   labels: setting(
     "EVALD_WORKER_LABELS",
     "",
     "For workers: labels that prompts can require, separated by commas, such as gpu,eu",
-    labelsSetting,
+    parseLabels,
   ),
   gatewayUrl: setting(
     "EVALD_GATEWAY_URL",
     "",
     "For workers: URL of the service's model gateway, which is its public URL with /gateway",
-    gatewaySetting,
+    parseGatewayUrl,
   ),
 };
 
 /** How a Redis server can be reached. */
-export const accessOf = (redisUrl: string): { isLocal: boolean; hasTls: boolean; hasPassword: boolean } => {
+export const describeRedisAccess = (redisUrl: string): { isLocal: boolean; hasTls: boolean; hasPassword: boolean } => {
   const { hostname, protocol, password } = new URL(redisUrl);
   return { isLocal: loopback.test(hostname), hasTls: protocol === "rediss:", hasPassword: password !== "" };
 };

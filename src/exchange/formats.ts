@@ -9,7 +9,7 @@ import { runs } from "../db/tables/runs.ts";
 import type { Scope } from "../grading/grade.ts";
 import { oneLine } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
-import { shownUrlMap } from "../net/mapping.ts";
+import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import { getReport } from "../reports/reports.ts";
 import { toIso } from "../schema.ts";
@@ -29,7 +29,14 @@ export function* exportCsv(ctx: Context, span: Span): Generator<string> {
     const { metrics: m, methodology } = report;
     yield toCsv([
       ...[report.slug, toIso(report.createdAt), report.status, run.promptId, title],
-      ...[run.id, run.evalRequestId, run.agent, run.agentVersion, run.model, JSON.stringify(shownUrlMap(run.urlMap))],
+      ...[
+        run.id,
+        run.evalRequestId,
+        run.agent,
+        run.agentVersion,
+        run.model,
+        JSON.stringify(withoutUrlMapTokens(run.urlMap)),
+      ],
       ...[report.outcome, report.score, report.scope, report.grade, report.coverage],
       ...[methodology.id, methodology.hash, methodology.judge],
       ...[m.timeSeconds, m.costUsd, m.errors, m.toolCalls, m.interruptions, frictions],

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context.ts";
-import { shownUrlMap } from "../net/mapping.ts";
+import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { redactKeys, redactSecrets, toIso } from "../schema.ts";
 import { type Bar, exportCsv, exportJunit, exportMarkdown } from "./formats.ts";
 import type { Span } from "./reading.ts";
@@ -40,7 +40,7 @@ function* lines(ctx: Context, { span, organization, secrets: own }: ExportOrder)
     const values: Record<string, unknown> = {};
     for (const name of columns.get(type) ?? [])
       values[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];
-    if (type === "run") values.urlMap = shownUrlMap(row.urlMap as Record<string, string>);
+    if (type === "run") values.urlMap = withoutUrlMapTokens(row.urlMap as Record<string, string>);
     const baseline = values.baselineRequestId;
     if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) values.baselineRequestId = null;
     // Stored rows should hold no secrets, but a person may have pasted one into a prompt.

@@ -8,7 +8,7 @@ import { prompts } from "../db/tables/prompts.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Sort } from "../http/sorting.ts";
-import { shownUrlMap } from "../net/mapping.ts";
+import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { toIso } from "../schema.ts";
 import { minRuns, smallestP } from "../stats/power.ts";
 import type { Gate } from "./schema.ts";
@@ -108,7 +108,7 @@ function toGate(ctx: Context, gate: GateRow): Gate {
     status,
     reason,
     cause,
-    urlMap: shownUrlMap(urlMap),
+    urlMap: withoutUrlMapTokens(urlMap),
     templateArgs,
     runs: gate.runs,
     adaptive,

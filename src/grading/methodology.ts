@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { DimensionName, OwnWeights } from "../config/weights.ts";
+import type { CustomWeights, DimensionName } from "../config/weights.ts";
 import { badRequest } from "../errors.ts";
 import type { Friction, Grade } from "./grade.ts";
 
@@ -66,11 +66,11 @@ export type Methodology = Omit<typeof standardMethodology, "id" | "weights"> & {
 const sha256 = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 
 /** The available methodologies; new reports use the first. */
-export const listMethodologies = (ownWeights: OwnWeights | null): [Methodology, ...Methodology[]] =>
+export const listMethodologies = (ownWeights: CustomWeights | null): [Methodology, ...Methodology[]] =>
   ownWeights === null ? [standardMethodology] : [{ ...standardMethodology, ...ownWeights }, standardMethodology];
 
 /** Throws bad_request for an unknown ID. */
-export function getMethodology(ownWeights: OwnWeights | null, id: string): Methodology {
+export function getMethodology(ownWeights: CustomWeights | null, id: string): Methodology {
   const methodologies = listMethodologies(ownWeights);
   const methodology = methodologies.find((each) => each.id === id);
   if (methodology) return methodology;

@@ -4,18 +4,18 @@ import type { ModelAccess } from "../agents/gateway/prices.ts";
 import {
   type ModelProvider,
   minSecretLength,
-  modelAddress,
-  modelKey,
   modelProviders,
   modelSyntax,
+  parseModelBaseUrl,
   parseModelId,
+  parseModelKey,
   providerVariables,
   secretsIn,
 } from "../config/model-settings.ts";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import { modelKeys } from "../db/tables/keys.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
-import { objectionTo } from "../net/upstream.ts";
+import { objectionToUrl } from "../net/upstream.ts";
 import { seal, unseal } from "./seal.ts";
 
 /** The gateway through which agents and judges call models. */
@@ -72,14 +72,14 @@ export function setModelKey(
   if (!secretKey)
     throw badRequest("Set EVALD_SECRET_KEY before storing API keys. Generate one with: openssl rand -base64 32");
   const address = parseInput("base URL", () =>
-    baseUrl === undefined ? providerVariables[provider].fallback : modelAddress(provider, baseUrl),
+    baseUrl === undefined ? providerVariables[provider].fallback : parseModelBaseUrl(provider, baseUrl),
   );
   if (address === null)
     throw badRequest(`${provider} needs a base URL, such as --base-url https://openrouter.ai/api/v1.`);
-  const objection = objectionTo(address, allowPrivate);
+  const objection = objectionToUrl(address, allowPrivate);
   if (objection) throw badRequest(`Invalid base URL: ${objection}.`);
   const isEmpty = provider === "openai-compatible" && key.trim() === "";
-  const parsedKey = isEmpty ? "" : parseInput("key", () => modelKey(key));
+  const parsedKey = isEmpty ? "" : parseInput("key", () => parseModelKey(key));
   const sealed = seal(parsedKey, secretKey, sealContext(org, provider));
   const row = { baseUrl: address, sealed, createdAt: ctx.now() };
   ctx.db

@@ -5,12 +5,12 @@ import type { AllowRule } from "../config/allow-rules.ts";
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /** A host rule has a `name`; an address or range rule has a `range`. */
-type Rule = { name: string | null; range: [Address, number] | null; single: boolean; port: number | null };
+type Rule = { name: string | null; range: [Address, number] | null; isSingleAddress: boolean; port: number | null };
 
-const publicV6: Rule = { name: null, range: [ipaddr.parse("2000::"), 3], single: false, port: null };
+const publicV6: Rule = { name: null, range: [ipaddr.parse("2000::"), 3], isSingleAddress: false, port: null };
 
 /** Cloud metadata endpoints, which serve credentials. Only a rule for the exact address and port allows them. */
-const metadata = [
+const metadataAddresses = [
   "169.254.169.254",
   "169.254.170.2",
   "169.254.170.23",
@@ -45,42 +45,48 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
   const isWebPort = (port: number) => port === 80 || port === 443;
   return {
     /** False if no rule allows the port for any address. */
-    portPossible: (port: number): boolean =>
+    isPortPossible: (port: number): boolean =>
       isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port),
     /** Why connecting to the address under that host name is not allowed; null if it is. `host` without brackets. */
     objection(host: string, address: string, port: number): string | null {
-      const parsed = parse(address);
-      if (!parsed) return `${host} resolves to ${address}, which is not an IP address`;
+      const parsedAddress = parse(address);
+      if (!parsedAddress) return `${host} resolves to ${address}, which is not an IP address`;
       const name = host.toLowerCase().replace(/\.$/, "");
-      const secret = metadata.includes(parsed.toNormalizedString());
-      const open = rules.some((rule) => {
-        if (secret) return rule.single && rule.port === port && contains(rule, parsed);
-        return (rule.port === null || rule.port === port) && (rule.name === name || contains(rule, parsed));
+      const isMetadata = metadataAddresses.includes(parsedAddress.toNormalizedString());
+      const isAllowed = rules.some((rule) => {
+        if (isMetadata) return rule.isSingleAddress && rule.port === port && contains(rule, parsedAddress);
+        return (rule.port === null || rule.port === port) && (rule.name === name || contains(rule, parsedAddress));
       });
-      if (open) return null;
-      const what = secret && parsed.range() === "unicast" ? "a cloud metadata address" : nonPublic(parsed);
-      if (what) {
-        const subject = isIP(host) ? `${address} is ${what}` : `${host} resolves to ${address}, which is ${what}`;
+      if (isAllowed) return null;
+      const description =
+        isMetadata && parsedAddress.range() === "unicast"
+          ? "a cloud metadata address"
+          : describeNonPublic(parsedAddress);
+      if (description) {
+        const subject = isIP(host)
+          ? `${address} is ${description}`
+          : `${host} resolves to ${address}, which is ${description}`;
         return `${subject}; the operator can allow private addresses with EVALD_ALLOW_PRIVATE`;
       }
-      return isWebPort(port) ? null : closedPort(host, port);
+      return isWebPort(port) ? null : closedPortMessage(host, port);
     },
   };
 }
 
 /** The error message for a port other than 80 and 443. */
-export function closedPort(host: string, port: number): string {
+export function closedPortMessage(host: string, port: number): string {
   return `${host} cannot be reached on port ${port}: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE`;
 }
 
 function toRule({ host, port }: AllowRule): Rule {
   const [base = "", bits] = host.split("/");
   const address = isIP(base) ? parse(base) : null;
-  if (!address) return { name: host.toLowerCase().replace(/\.$/, ""), range: null, single: false, port };
-  const all = address.kind() === "ipv4" ? 32 : 128;
-  const length = bits === undefined ? all : Number(bits);
-  if (!(length <= all)) throw new Error(`${host} is not a valid range: the prefix length must be 0 to ${all}`);
-  return { name: null, range: [address, length], single: bits === undefined, port };
+  if (!address) return { name: host.toLowerCase().replace(/\.$/, ""), range: null, isSingleAddress: false, port };
+  const addressBits = address.kind() === "ipv4" ? 32 : 128;
+  const prefixLength = bits === undefined ? addressBits : Number(bits);
+  if (!(prefixLength <= addressBits))
+    throw new Error(`${host} is not a valid range: the prefix length must be 0 to ${addressBits}`);
+  return { name: null, range: [address, prefixLength], isSingleAddress: bits === undefined, port };
 }
 
 function contains({ range }: Rule, address: Address): boolean {
@@ -93,7 +99,7 @@ function parse(text: string): Address | null {
   return ipaddr.process(text);
 }
 
-function nonPublic(address: Address): string | null {
+function describeNonPublic(address: Address): string | null {
   const range = address.range();
   // Only 2000::/3 is assigned for public use; the rest includes embedded IPv4 addresses.
   const isAssigned = address.kind() === "ipv4" || contains(publicV6, address);

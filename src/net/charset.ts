@@ -1,7 +1,7 @@
 /** Decodes a body by its byte order mark, content-type charset or meta tag in the first KiB, in that order; else as UTF-8. */
 export function decodeText(body: Uint8Array, contentType: string | null): string {
   const label = bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? "utf-8";
-  return decoder(label).decode(body);
+  return createDecoder(label).decode(body);
 }
 
 function bomLabel([a, b, c]: Uint8Array): string | null {
@@ -22,7 +22,7 @@ function metaLabel(body: Uint8Array): string | null {
   return label && /^utf-?16/i.test(label) ? "utf-8" : label;
 }
 
-function decoder(label: string): TextDecoder {
+function createDecoder(label: string): TextDecoder {
   try {
     return new TextDecoder(label as Bun.Encoding);
   } catch {

@@ -22,7 +22,7 @@ export class GuardError extends Error {
   }
 }
 
-const unreachable: Record<string, string> = {
+const unreachableMessages: Record<string, string> = {
   ECONNREFUSED: "refused the connection",
   ECONNRESET: "closed the connection without a response",
   EPIPE: "closed the connection without a response",
@@ -31,7 +31,7 @@ const unreachable: Record<string, string> = {
   EADDRNOTAVAIL: "cannot be reached: the address is not available",
 };
 
-const certificates: Record<string, string> = {
+const certificateMessages: Record<string, string> = {
   CERT_HAS_EXPIRED: "it has expired",
   ERR_TLS_CERT_ALTNAME_INVALID: "it was issued for another host",
   DEPTH_ZERO_SELF_SIGNED_CERT: "it is self-signed",
@@ -41,30 +41,30 @@ const certificates: Record<string, string> = {
 };
 
 /** Turns an error of Node's network code into a GuardError. `answering`: the response headers had arrived. */
-export function toGuardError(error: unknown, url: URL, answering: boolean): GuardError {
+export function toGuardError(error: unknown, url: URL, hasResponse: boolean): GuardError {
   if (error instanceof GuardError) return error;
   const fail = (kind: GuardErrorKind, text: string) => new GuardError(kind, url.href, `${url.host} ${text}`);
-  const { code, detail } = describe(error);
+  const { code, detail } = codeAndDetailOf(error);
   if (/^(ENOTFOUND|ENODATA|ENONAME|EAI_(NONAME|NODATA))$/.test(code))
     return new GuardError("dns", url.href, `${url.hostname} cannot be found in DNS`);
   if (/^(EAI_|ESERVFAIL|EREFUSED|ETIMEOUT|EBADNAME|EBADRESP|EFORMERR)/.test(code))
     return new GuardError("dns", url.href, `${url.hostname} could not be resolved: the DNS lookup failed (${code})`);
   if (code === "ETIMEDOUT") return fail("timeout", "did not accept the connection in time");
   if (code === "HPE_HEADER_OVERFLOW") return fail("too_large", "sent more than 64 KiB of headers");
-  if (certificates[code]) return fail("tls", `has an untrusted certificate: ${certificates[code]}`);
+  if (certificateMessages[code]) return fail("tls", `has an untrusted certificate: ${certificateMessages[code]}`);
   if (/^(CERT_|ERR_TLS|ERR_SSL|ERR_OSSL|UNABLE_TO|EPROTO|INVALID_CA|HOSTNAME_MISMATCH)/.test(code))
     return fail("tls", `failed the TLS handshake (${code})`);
-  if (answering && (code === "ECONNRESET" || code === "ERR_STREAM_PREMATURE_CLOSE"))
+  if (hasResponse && (code === "ECONNRESET" || code === "ERR_STREAM_PREMATURE_CLOSE"))
     return fail("protocol", "closed the connection before the response was complete");
-  if (unreachable[code]) return fail("unreachable", unreachable[code]);
+  if (unreachableMessages[code]) return fail("unreachable", unreachableMessages[code]);
   if (/^(Z_|ERR__|ERR_BROTLI|ERR_ZSTD|ZSTD_)/.test(code))
     return fail("protocol", `sent a compressed body that is damaged or truncated (${detail})`);
   return fail("protocol", `sent a response that is not valid HTTP (${detail})`);
 }
 
 /** Code and detail of an error; of an AggregateError (all addresses failed) those of its first part. */
-function describe(error: unknown): { code: string; detail: string } {
-  const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
-  const { code, message } = (first ?? {}) as { code?: unknown; message?: unknown };
+function codeAndDetailOf(error: unknown): { code: string; detail: string } {
+  const firstError = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
+  const { code, message } = (firstError ?? {}) as { code?: unknown; message?: unknown };
   return { code: typeof code === "string" ? code : "", detail: String(code || message || "unknown error") };
 }

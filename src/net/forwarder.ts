@@ -1,12 +1,14 @@
 import http from "node:http";
 import https from "node:https";
-import { type Client, endToEndHeaders, forwardToOwn, framingHeaders, refuse, serveProxy } from "./proxy.ts";
+import { type Client, endToEndHeaders, forwardToOwnServer, framingHeaders, refuse, serveProxy } from "./proxy.ts";
 
 /** Forwards requests to a unix socket to a URL of the operator, and the responses back. */
 export const forwardSocket = (socketPath: string, baseUrl: string): Promise<{ close(): Promise<void> }> =>
   serveProxy(socketPath, {
     onRequest: (client) =>
-      void forwardToOwn(client, requestTo(baseUrl, client), { onFailure: (error) => fail(client, error) }),
+      void forwardToOwnServer(client, requestTo(baseUrl, client), {
+        onFailure: (error) => answerFailure(client, error),
+      }),
     onTunnel: (_, socket) => refuse({ socket }, 405, "The gateway opens no tunnels."),
   });
 
@@ -16,13 +18,13 @@ function requestTo(baseUrl: string, client: Client): http.ClientRequest {
   return (target.protocol === "https:" ? https : http).request(target, {
     method,
     headers: { ...endToEndHeaders(headers), ...framingHeaders(client) },
-    // A new connection, because a request for a model is not sent twice if an idle connection was just closed.
+    // On an idle connection that was just closed, the request would fail, and a request for a model must not be sent twice.
     agent: false,
   });
 }
 
 /** Answers in the format of the gateway's own errors. */
-function fail(client: Client, error: Error): void {
+function answerFailure(client: Client, error: Error): void {
   const message = `the gateway did not respond: ${error.message}`;
   const body = JSON.stringify({ type: "error", error: { type: "gateway", message } });
   refuse(client, 502, body, { "content-type": "application/json" });

@@ -73,7 +73,7 @@ const keepAliveOptions = { keepAlive: true, timeout: 15_000 };
 // Not requested: zstd, because Bun accepts truncated bodies, and deflate, because some servers omit its zlib wrapper.
 const acceptEncoding = "gzip, br";
 const connectMs = 10_000;
-const redirectStatus = [301, 302, 303, 307, 308];
+const redirectStatuses = [301, 302, 303, 307, 308];
 const managedHeaders = [
   "host",
   "connection",
@@ -84,7 +84,7 @@ const managedHeaders = [
   "expect",
   "accept-encoding",
 ];
-const credentials = ["authorization", "cookie", "proxy-authorization"];
+const credentialHeaders = ["authorization", "cookie", "proxy-authorization"];
 
 /**
  * The only client for URLs supplied by users. http(s) only, no user info, ports 80 and 443 unless allowed, every resolved address
@@ -102,18 +102,18 @@ export function createGuard(options: GuardOptions): Guard {
   async function request(address: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
     const { timeoutMs = 30_000, maxBytes = 5 * 1024 * 1024, followRedirects = true, cutsBody = false } = init;
     const redirects: string[] = [];
-    const requested = new Set<string>();
+    const requestedTargets = new Set<string>();
     let method: string = init.method ?? "GET";
-    let headers = toSentHeaders(init.headers ?? {});
+    let headers = toRequestHeaders(init.headers ?? {});
     let body = init.body;
     let url = parseUrl(address);
     let ms = 0;
     for (;;) {
       const realUrl = mapping.toMappedUrl(url) ?? url;
-      const release = await slots.take(realUrl.origin, () => toAbortError(url), init.signal);
-      const start = now();
+      const release = await slots.take(realUrl.origin, init.signal, () => toAbortError(url));
+      const startedAt = now();
       const findRedirect = (status: number, responseHeaders: Headers) =>
-        followRedirects && redirectStatus.includes(status) ? responseHeaders.get("location") : null;
+        followRedirects && redirectStatuses.includes(status) ? responseHeaders.get("location") : null;
       const response = await withTimeout(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
         const addresses = proxy ? null : await resolve(realUrl, policy, lookup, signal);
         const agent = agents[realUrl.protocol as keyof Agents];
@@ -125,7 +125,7 @@ export function createGuard(options: GuardOptions): Guard {
           body,
           addresses,
           agent,
-          fresh: freshAgents,
+          freshAgents: freshAgents,
           maxBytes,
           cutsBody,
           connectMs,
@@ -133,7 +133,7 @@ export function createGuard(options: GuardOptions): Guard {
           wantsBody,
         });
       }).finally(release);
-      ms += now() - start;
+      ms += now() - startedAt;
       const location = findRedirect(response.status, response.headers);
       if (location === null)
         return {
@@ -145,12 +145,12 @@ export function createGuard(options: GuardOptions): Guard {
         };
       const next = resolveRedirect(location, realUrl, (receivedUrl) => mapping.toCallerUrl(receivedUrl, url));
       redirects.push(url.href);
-      requested.add(`${method} ${url.href}`);
+      requestedTargets.add(`${method} ${url.href}`);
       if (method !== "HEAD" && (response.status === 303 || (response.status < 303 && method === "POST"))) {
         method = "GET";
         body = undefined;
       }
-      if (requested.has(`${method} ${next.href}`))
+      if (requestedTargets.has(`${method} ${next.href}`))
         throw new GuardError("redirect", next.href, `${next.host} redirects in a loop back to ${next.href}`);
       if (redirects.length > maxRedirects)
         throw new GuardError(
@@ -158,7 +158,7 @@ export function createGuard(options: GuardOptions): Guard {
           next.href,
           `More than ${maxRedirects} redirects, the last one to ${next.host}`,
         );
-      if (next.origin !== url.origin) headers = omitHeaders(headers, credentials);
+      if (next.origin !== url.origin) headers = omitHeaders(headers, credentialHeaders);
       url = next;
     }
   }
@@ -243,7 +243,7 @@ function toCallerError(error: GuardError, url: URL): GuardError {
 
 const toAbortError = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was cancelled`);
 
-function toSentHeaders(headers: Record<string, string>): Record<string, string> {
+function toRequestHeaders(headers: Record<string, string>): Record<string, string> {
   const lowerCased = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   return {
     accept: "*/*",

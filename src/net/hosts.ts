@@ -28,34 +28,35 @@ export type HostList = {
 export const everyHost: HostList = { permits: () => true, isOwn: () => false, objection: () => "" };
 
 /**
- * Compiles the hosts that a run may reach: those of its own URLs (of `docsAddresses` with all subdomains), the package registries and
+ * Compiles the hosts that a run may reach: those of its own URLs (of `docsUrls` with all subdomains), the package registries and
  * the operator's list of host names, or `*.example.com` for all subdomains.
  */
 export function createHostList({
-  addresses,
-  docsAddresses,
+  urls,
+  docsUrls,
   operatorHosts,
-}: Record<"addresses" | "docsAddresses" | "operatorHosts", readonly string[]>): HostList {
-  const own = [...docsAddresses, ...addresses].flatMap((address) => hostOf(address) ?? []);
-  const docs = docsAddresses.flatMap((address) => hostOf(address) ?? []);
-  const exact = new Set([...registries, ...operatorHosts.map(plain)]);
-  const above = [...operatorHosts.filter((host) => host.startsWith("*.")).map((host) => plain(host.slice(1)))];
-  const isOwn = (host: string) => own.includes(host) || docs.some((above) => host.endsWith(`.${above}`));
+}: Record<"urls" | "docsUrls" | "operatorHosts", readonly string[]>): HostList {
+  const ownHosts = [...docsUrls, ...urls].flatMap((url) => findHost(url) ?? []);
+  const docsHosts = docsUrls.flatMap((url) => findHost(url) ?? []);
+  const exactHosts = new Set([...registries, ...operatorHosts.map(normalizeHost)]);
+  const suffixes = operatorHosts.filter((host) => host.startsWith("*.")).map((host) => normalizeHost(host.slice(1)));
+  const isOwn = (host: string) =>
+    ownHosts.includes(host) || docsHosts.some((docsHost) => host.endsWith(`.${docsHost}`));
   return {
     permits(hostname) {
-      const host = plain(hostname);
-      return isOwn(host) || exact.has(host) || above.some((end) => host.endsWith(end));
+      const host = normalizeHost(hostname);
+      return isOwn(host) || exactHosts.has(host) || suffixes.some((suffix) => host.endsWith(suffix));
     },
-    isOwn: (hostname) => isOwn(plain(hostname)),
+    isOwn: (hostname) => isOwn(normalizeHost(hostname)),
     objection: (hostname) =>
-      `${plain(hostname)} is not allowed in this run. Allowed hosts: ${[...new Set(own)].join(", ") || "none of its own"} and the package registries; the operator can add hosts with EVALD_EGRESS_ALLOW`,
+      `${normalizeHost(hostname)} is not allowed in this run. Allowed hosts: ${[...new Set(ownHosts)].join(", ") || "none of its own"} and the package registries; the operator can add hosts with EVALD_EGRESS_ALLOW`,
   };
 }
 
-const plain = (hostname: string) =>
+const normalizeHost = (hostname: string) =>
   hostname
     .toLowerCase()
     .replace(/^\[|\]$/g, "")
     .replace(/\.$/, "");
 
-const hostOf = (address: string): string | null => (URL.canParse(address) ? plain(new URL(address).hostname) : null);
+const findHost = (url: string): string | null => (URL.canParse(url) ? normalizeHost(new URL(url).hostname) : null);

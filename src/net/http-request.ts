@@ -10,23 +10,23 @@ import type { Agents } from "./tunnel-agents.ts";
 /** A host address that passed the checks. */
 export type CheckedAddress = { address: string; family: number };
 
-type RequestStart = {
+type ConnectionOptions = {
   url: URL;
   method: string;
   headers: Record<string, string>;
-  /** All passed the checks. null: the agent's proxy resolves and checks them. */
+  /** Addresses that passed the checks; null: the proxy of `agent` resolves and checks them. */
   addresses: CheckedAddress[] | null;
   agent: http.Agent;
   connectMs: number;
 };
 
-export type RequestOptions = RequestStart & {
+export type RequestOptions = ConnectionOptions & {
   body?: string | undefined;
   maxBytes: number;
   /** Cuts a longer body instead of failing. */
   cutsBody?: boolean;
   /** Agents without keep-alive, to retry a request whose kept-alive connection was closed. */
-  fresh: Agents;
+  freshAgents: Agents;
   /** Its reason becomes the error. */
   signal: AbortSignal;
   /** False: the body is not read. */
@@ -63,7 +63,7 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
       request.destroy();
       return { status, headers, body: new Uint8Array() };
     }
-    const body = await read(response, options);
+    const body = await readBody(response, options);
     // Bun treats a body without a length as complete when its own request is destroyed.
     signal.throwIfAborted();
     return { status, headers, body };
@@ -73,7 +73,7 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
     // A host may close a kept-alive connection just as it is reused; that is not a failure of the host.
     const wasReuseFailure =
       request.reusedSocket && !hasResponse && isDisconnect(error) && (method === "GET" || method === "HEAD");
-    if (wasReuseFailure) return sendRequest({ ...options, agent: options.fresh[url.protocol as keyof Agents] });
+    if (wasReuseFailure) return sendRequest({ ...options, agent: options.freshAgents[url.protocol as keyof Agents] });
     const { kind, message } = toGuardError(error, url, hasResponse);
     throw new GuardError(kind, url.href, message);
   } finally {
@@ -84,7 +84,14 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
 const isDisconnect = (error: unknown) => /^(ECONNRESET|EPIPE)$/.test(String((error as { code?: unknown }).code));
 
 /** Starts a request to checked addresses; the caller writes the body and ends it. Emits a GuardError if no address accepts the connection. */
-export function openRequest({ url, method, headers, addresses, agent, connectMs }: RequestStart): http.ClientRequest {
+export function openRequest({
+  url,
+  method,
+  headers,
+  addresses,
+  agent,
+  connectMs,
+}: ConnectionOptions): http.ClientRequest {
   const isSecure = url.protocol === "https:";
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const request = (isSecure ? https : http).request({
@@ -135,7 +142,7 @@ function toHeaders(raw: string[]): Headers {
   return headers;
 }
 
-async function read(response: http.IncomingMessage, options: RequestOptions): Promise<Uint8Array> {
+async function readBody(response: http.IncomingMessage, options: RequestOptions): Promise<Uint8Array> {
   const { url, method, maxBytes, cutsBody } = options;
   const tooLarge = () =>
     new GuardError("too_large", url.href, `${url.host} sent a body larger than the limit of ${maxBytes} bytes`);

@@ -11,14 +11,14 @@ export type MappedHost = {
 };
 
 const keyShape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^/?#@:[\]\\\s]+)(?::(\d{1,5}))?\/?$/i;
-const hostName = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[.+\])$/;
+const hostNameShape = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[.+\])$/;
 
 /**
  * Parses a urlMap: host names or http(s) origins, each with the absolute http(s) URL that replaces it. Throws bad_request that
  * names the first invalid entry, or two spellings of the same key.
  */
 export function parseUrlMap(urlMap: Record<string, string>): MappedHost[] {
-  const names = new Map<string, string>();
+  const namesByKey = new Map<string, string>();
   return Object.entries(urlMap).map(([name, value]) => {
     const host = parseKey(name);
     if (!host)
@@ -30,12 +30,12 @@ export function parseUrlMap(urlMap: Record<string, string>): MappedHost[] {
       throw badRequest(
         `Invalid urlMap: the value of ${JSON.stringify(name)} must be an absolute http or https URL without user info, not ${JSON.stringify(value)}.`,
       );
-    const duplicate = names.get(host.key);
+    const duplicate = namesByKey.get(host.key);
     if (duplicate !== undefined)
       throw badRequest(
         `Invalid urlMap: the keys ${JSON.stringify(duplicate)} and ${JSON.stringify(name)} are the same host. Keep one of them.`,
       );
-    names.set(host.key, name);
+    namesByKey.set(host.key, name);
     return { ...host, target };
   });
 }
@@ -44,7 +44,7 @@ export function parseUrlMap(urlMap: Record<string, string>): MappedHost[] {
 function parseKey(name: string): { key: string; origin: string } | null {
   const [, scheme, host = "", port] = keyShape.exec(name) ?? [];
   const hostname = URL.parse(`http://${host}`)?.hostname ?? "";
-  if (!hostName.test(hostname) || Number(port) > 65535) return null;
+  if (!hostNameShape.test(hostname) || Number(port) > 65535) return null;
   const implied = Number(port) === 443 ? "https" : Number(port) === 80 ? "http" : undefined;
   const url = new URL(`${scheme ?? implied ?? "https"}://${hostname}${port ? `:${port}` : ""}`);
   return { key: scheme || implied ? url.origin : url.host, origin: url.origin };
@@ -72,10 +72,10 @@ const pairsOf = (search: string): string[] => search.replace(/^\?/, "").split("&
 export const secretsOf = (urlMap: Record<string, string>): string[] =>
   Object.values(urlMap)
     .flatMap((value) => pairsOf(httpUrl(value)?.search ?? ""))
-    .map((pair) => decoded(pair.slice(pair.indexOf("=") + 1)));
+    .map((pair) => decodeIfValid(pair.slice(pair.indexOf("=") + 1)));
 
 /** A urlMap for people and reports, without the queries of its values. */
-export const shownUrlMap = (urlMap: Record<string, string>): Record<string, string> =>
+export const withoutUrlMapTokens = (urlMap: Record<string, string>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(urlMap).map(([name, value]) => {
       const url = httpUrl(value);
@@ -83,7 +83,7 @@ export const shownUrlMap = (urlMap: Record<string, string>): Record<string, stri
     }),
   );
 
-function decoded(text: string): string {
+function decodeIfValid(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -117,34 +117,34 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
   function toMappedUrlWithoutTokens(url: URL): URL | null {
     const entry = find(url);
     if (!entry) return null;
-    const shown = new URL(url);
-    shown.protocol = entry.target.protocol;
-    shown.host = entry.target.host;
+    const mappedUrl = new URL(url);
+    mappedUrl.protocol = entry.target.protocol;
+    mappedUrl.host = entry.target.host;
     // Setting `host` without a port keeps the old port.
-    shown.port = entry.target.port;
-    shown.pathname = entry.prefix + url.pathname;
-    return shown;
+    mappedUrl.port = entry.target.port;
+    mappedUrl.pathname = entry.prefix + url.pathname;
+    return mappedUrl;
   }
   return {
     toHost: (url) => (find(url)?.target ?? url).host,
     toMappedUrlWithoutTokens,
     toMappedUrl(url) {
-      const real = toMappedUrlWithoutTokens(url);
+      const mappedUrl = toMappedUrlWithoutTokens(url);
       const query = find(url)?.query ?? [];
-      if (!real || query.length === 0) return real;
-      const own = pairsOf(url.search);
-      real.search = [...own, ...query.filter((pair) => !own.includes(pair))].join("&");
-      return real;
+      if (!mappedUrl || query.length === 0) return mappedUrl;
+      const ownPairs = pairsOf(url.search);
+      mappedUrl.search = [...ownPairs, ...query.filter((pair) => !ownPairs.includes(pair))].join("&");
+      return mappedUrl;
     },
     toCallerUrl(received, current) {
-      const own = find(current);
+      const currentEntry = find(current);
       const candidates = entries
-        .filter(({ target, prefix }) => target.origin === received.origin && under(received.pathname, prefix))
-        .sort((a, b) => Number(b === own) - Number(a === own) || b.prefix.length - a.prefix.length);
+        .filter(({ target, prefix }) => target.origin === received.origin && isUnder(received.pathname, prefix))
+        .sort((a, b) => Number(b === currentEntry) - Number(a === currentEntry) || b.prefix.length - a.prefix.length);
       // A server behind a prefix-stripping proxy sends paths without the prefix.
-      const entry = candidates[0] ?? (own?.target.origin === received.origin ? own : null);
+      const entry = candidates[0] ?? (currentEntry?.target.origin === received.origin ? currentEntry : null);
       if (!entry) return received;
-      const origin = entry === own ? current.origin : entry.origin;
+      const origin = entry === currentEntry ? current.origin : entry.origin;
       const path = candidates[0] ? received.pathname.slice(entry.prefix.length) : received.pathname;
       const pairs = pairsOf(received.search);
       const search = pairs.filter((pair) => !entry.query.includes(pair)).join("&");
@@ -154,4 +154,4 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
   };
 }
 
-const under = (path: string, prefix: string) => path === prefix || path.startsWith(`${prefix}/`);
+const isUnder = (path: string, prefix: string) => path === prefix || path.startsWith(`${prefix}/`);

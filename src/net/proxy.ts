@@ -71,7 +71,7 @@ export type ForwardHooks = {
  */
 export async function forward(client: Client, upstream: http.ClientRequest, hooks: ForwardHooks): Promise<void> {
   const { signal, onResponse, onChunk } = hooks;
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const { promise, resolve, reject } = Promise.withResolvers<UpstreamAnswer>();
   const onAbort = () => {
     upstream.destroy(signal.reason);
     // Without a connection, the request reports it only when it has one.
@@ -83,13 +83,13 @@ export async function forward(client: Client, upstream: http.ClientRequest, hook
   signal.addEventListener("abort", onAbort);
   try {
     signal.throwIfAborted();
-    if (hasBody(client.request)) pipeline(client.request, meter("out", hooks), upstream).catch(reject);
+    if (hasBody(client.request)) pipeline(client.request, createChunkMeter("out", hooks), upstream).catch(reject);
     else upstream.end();
     const { response, socket, head } = await promise;
     const headers = onResponse(response);
     if ("response" in client) {
       client.response.writeHead(response.statusCode ?? 502, headers);
-      await pipeline(response, meter("in", hooks), client.response, { signal });
+      await pipeline(response, createChunkMeter("in", hooks), client.response, { signal });
     } else if (socket) {
       client.socket.write(toHead(response, { ...headers, connection: "upgrade", upgrade: response.headers.upgrade }));
       await splice(client.socket, socket, {
@@ -100,7 +100,7 @@ export async function forward(client: Client, upstream: http.ClientRequest, hook
       });
     } else {
       client.socket.write(toHead(response, { ...headers, connection: "close" }));
-      await pipeline(response, meter("in", hooks), client.socket, { signal });
+      await pipeline(response, createChunkMeter("in", hooks), client.socket, { signal });
     }
     // When Bun's own request is destroyed, it treats a body without a length as complete.
     signal.throwIfAborted();
@@ -111,9 +111,9 @@ export async function forward(client: Client, upstream: http.ClientRequest, hook
 }
 
 /** `socket`: the connection of a server that accepted another protocol, and `head` what it sent on it already. */
-type Answer = { response: http.IncomingMessage; socket: net.Socket | null; head: Buffer };
+type UpstreamAnswer = { response: http.IncomingMessage; socket: net.Socket | null; head: Buffer };
 
-type OwnHooks = {
+type OwnServerHooks = {
   /** Called with the response before its body is read. */
   onResponse?: (response: http.IncomingMessage) => void;
   /** Answers a client that got no response. */
@@ -121,7 +121,11 @@ type OwnHooks = {
 };
 
 /** Forwards a request to a server of our own, until the client disconnects. A response that breaks off disconnects the client. */
-export async function forwardToOwn(client: Client, upstream: http.ClientRequest, hooks: OwnHooks): Promise<void> {
+export async function forwardToOwnServer(
+  client: Client,
+  upstream: http.ClientRequest,
+  hooks: OwnServerHooks,
+): Promise<void> {
   const controller = new AbortController();
   let isAnswered = false;
   watchClient(
@@ -145,7 +149,7 @@ export async function forwardToOwn(client: Client, upstream: http.ClientRequest,
 const hasBody = ({ headers }: http.IncomingMessage): boolean =>
   Number(headers["content-length"]) > 0 || headers["transfer-encoding"] !== undefined;
 
-function meter(direction: "in" | "out", { signal, onChunk = () => {} }: ForwardHooks): Transform {
+function createChunkMeter(direction: "in" | "out", { signal, onChunk = () => {} }: ForwardHooks): Transform {
   return new Transform({
     transform(chunk, _encoding, done) {
       onChunk(chunk, direction);
@@ -161,9 +165,9 @@ const connectionHeaders =
 
 /** The headers of a message without those that concern only one connection (hop-by-hop headers). */
 export function endToEndHeaders(headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders {
-  const named = (headers.connection ?? "").toLowerCase().split(/\s*,\s*/);
-  const dropped = new Set([...connectionHeaders, ...named]);
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)));
+  const namedHeaders = (headers.connection ?? "").toLowerCase().split(/\s*,\s*/);
+  const droppedHeaders = new Set([...connectionHeaders, ...namedHeaders]);
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !droppedHeaders.has(name)));
 }
 
 /** The headers that a request needs on its next connection: how its body ends, and the protocol that it asks for. */
@@ -190,15 +194,15 @@ const outputOf = (client: Output) => ("response" in client ? client.response : c
 /** Answers a request with a text, by default a plain one, and closes its connection. */
 export function refuse(client: Output, status: number, text: string, headers: Record<string, string> = {}): void {
   const body = `${text}\n`;
-  const all = { "content-type": "text/plain; charset=utf-8", ...headers, connection: "close" };
+  const allHeaders = { "content-type": "text/plain; charset=utf-8", ...headers, connection: "close" };
   if ("response" in client) {
-    client.response.writeHead(status, all).end(body);
+    client.response.writeHead(status, allHeaders).end(body);
     return;
   }
   const length = { "content-length": Buffer.byteLength(body) };
   if (client.socket.destroyed) return;
   client.socket.end(
-    toHead({ statusCode: status, statusMessage: http.STATUS_CODES[status] }, { ...all, ...length }) + body,
+    toHead({ statusCode: status, statusMessage: http.STATUS_CODES[status] }, { ...allHeaders, ...length }) + body,
   );
 }
 

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { type AddressPolicy, closedPort } from "./addresses.ts";
+import { type AddressPolicy, closedPortMessage } from "./addresses.ts";
 import { GuardError, toGuardError } from "./failure.ts";
 import type { CheckedAddress } from "./http-request.ts";
 
@@ -18,7 +18,7 @@ export async function resolve(
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
   const family = isIP(host);
-  if (!family && !policy.portPossible(port)) throw new GuardError("refused", url.href, closedPort(host, port));
+  if (!family && !policy.isPortPossible(port)) throw new GuardError("refused", url.href, closedPortMessage(host, port));
   const addresses = family ? [{ address: host, family }] : await lookUp(url, lookup(host), signal);
   for (const { address } of addresses) {
     const objection = policy.objection(host, address, port);
@@ -28,13 +28,17 @@ export async function resolve(
 }
 
 /** A DNS lookup cannot be aborted, so only the wait for it is. */
-async function lookUp(url: URL, answer: Promise<CheckedAddress[]>, signal: AbortSignal): Promise<CheckedAddress[]> {
+async function lookUp(
+  url: URL,
+  pendingAddresses: Promise<CheckedAddress[]>,
+  signal: AbortSignal,
+): Promise<CheckedAddress[]> {
   signal.throwIfAborted();
-  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason);
   signal.addEventListener("abort", stop);
   try {
-    const addresses = await Promise.race([answer, stopped]);
+    const addresses = await Promise.race([pendingAddresses, aborted]);
     if (addresses.length > 0) return addresses;
     throw Object.assign(new Error("no addresses"), { code: "ENODATA" });
   } catch (error) {

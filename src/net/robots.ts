@@ -10,30 +10,30 @@ const maxChars = 500 * 1024;
 
 /** Fetches the robots.txt of each origin once. `agentToken`: the product name of the user agent, without version. */
 export function createRobots(fetchText: FetchText, agentToken: string) {
-  const rulesByOrigin = new Map<string, ReturnType<typeof read>>();
+  const rulesByOrigin = new Map<string, ReturnType<typeof fetchRules>>();
 
-  async function read(origin: string) {
+  async function fetchRules(origin: string) {
     const address = `${origin}/robots.txt`;
     const answer = await fetchText(address);
     if (!answer || answer.status >= 500) return null;
     return robotsParser(address, answer.status < 300 ? answer.text.slice(0, maxChars) : "");
   }
 
-  function rules(url: string) {
+  function findRules(url: string) {
     const { origin } = new URL(url);
-    const promise = rulesByOrigin.get(origin) ?? read(origin);
+    const promise = rulesByOrigin.get(origin) ?? fetchRules(origin);
     rulesByOrigin.set(origin, promise);
     return promise;
   }
 
   return {
     /** Whether the host's robots.txt allows `agentToken` to fetch the URL. False while robots.txt is unreachable (RFC 9309). */
-    async allowed(url: string): Promise<boolean> {
+    async isAllowed(url: string): Promise<boolean> {
       if (new URL(url).pathname === "/robots.txt") return true;
-      const robots = await rules(url);
+      const robots = await findRules(url);
       return robots !== null && (robots.isAllowed(url, agentToken) ?? true);
     },
     /** Sitemap URLs from the host's robots.txt. */
-    sitemaps: async (url: string): Promise<string[]> => (await rules(url))?.getSitemaps() ?? [],
+    sitemaps: async (url: string): Promise<string[]> => (await findRules(url))?.getSitemaps() ?? [],
   };
 }

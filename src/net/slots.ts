@@ -1,32 +1,36 @@
 export type Slots = ReturnType<typeof createSlots>;
 
-/** Limits each host to `max` concurrent requests. */
+/** Limits the concurrent uses of each key, such as a host, to `max`. */
 export function createSlots(max: number) {
   const activeCounts = new Map<string, number>();
   const queues = new Map<string, (() => void)[]>();
 
-  function release(host: string): void {
-    const next = queues.get(host)?.shift();
+  function release(key: string): void {
+    const next = queues.get(key)?.shift();
     if (next) {
       next();
       return;
     }
-    const remaining = (activeCounts.get(host) ?? 1) - 1;
-    queues.delete(host);
-    if (remaining > 0) activeCounts.set(host, remaining);
-    else activeCounts.delete(host);
+    const remaining = (activeCounts.get(key) ?? 1) - 1;
+    queues.delete(key);
+    if (remaining > 0) activeCounts.set(key, remaining);
+    else activeCounts.delete(key);
   }
 
   return {
-    /** Waits for a free slot of a host, in FIFO order, and returns a function that releases it. Throws `toAbortError()` on abort. */
-    async take(host: string, toAbortError: () => Error, signal?: AbortSignal): Promise<() => void> {
+    /** Waits for a free slot of a key, in FIFO order, and returns a function that releases it. Throws `toAbortError()` on abort. */
+    async take(
+      key: string,
+      signal?: AbortSignal,
+      toAbortError: () => Error = () => signal?.reason,
+    ): Promise<() => void> {
       if (signal?.aborted) throw toAbortError();
-      if ((activeCounts.get(host) ?? 0) < max) {
-        activeCounts.set(host, (activeCounts.get(host) ?? 0) + 1);
-        return () => release(host);
+      if ((activeCounts.get(key) ?? 0) < max) {
+        activeCounts.set(key, (activeCounts.get(key) ?? 0) + 1);
+        return () => release(key);
       }
-      const queue = queues.get(host) ?? [];
-      queues.set(host, queue);
+      const queue = queues.get(key) ?? [];
+      queues.set(key, queue);
       await new Promise<void>((resolve, reject) => {
         const enter = () => {
           signal?.removeEventListener("abort", leave);
@@ -39,7 +43,7 @@ export function createSlots(max: number) {
         queue.push(enter);
         signal?.addEventListener("abort", leave, { once: true });
       });
-      return () => release(host);
+      return () => release(key);
     },
   };
 }

@@ -19,20 +19,21 @@ export const failureMessageHeader = "evald-failure-message";
 
 /** Agents whose connections are tunnels (CONNECT) through a proxy. Their failures are GuardErrors that name the host only. */
 export function createTunnelAgents(proxy: TunnelProxy, options: http.AgentOptions): Agents {
-  const through = (wrap: (socket: net.Socket, target: Target) => net.Socket) => (target: Target, done: Done) => {
-    open(proxy, `${target.host}:${target.port}`).then((socket) => {
-      done(null, wrap(socket, target));
-      // A host may answer before it is asked, and the request listens only on the next tick.
-      setImmediate(() => socket.resume());
-    }, done);
-  };
-  const plain = through((socket) => socket);
-  const secure = through((socket, target) =>
+  const createConnector =
+    (wrap: (socket: net.Socket, target: Target) => net.Socket) => (target: Target, done: Done) => {
+      openTunnelTo(proxy, `${target.host}:${target.port}`).then((socket) => {
+        done(null, wrap(socket, target));
+        // A host may answer before it is asked, and the request listens only on the next tick.
+        setImmediate(() => socket.resume());
+      }, done);
+    };
+  const connectPlain = createConnector((socket) => socket);
+  const connectSecure = createConnector((socket, target) =>
     tls.connect({ ...target, socket, host: undefined, port: undefined, path: undefined }),
   );
   return {
-    "http:": Object.assign(new http.Agent(options), { createConnection: plain }),
-    "https:": Object.assign(new https.Agent(options), { createConnection: secure }),
+    "http:": Object.assign(new http.Agent(options), { createConnection: connectPlain }),
+    "https:": Object.assign(new https.Agent(options), { createConnection: connectSecure }),
   };
 }
 
@@ -40,7 +41,7 @@ type Target = tls.ConnectionOptions & { host: string; port: number };
 type Done = (error: Error | null, socket?: net.Socket) => void;
 
 /** Resolves to a paused socket, once the host is connected. Throws GuardError. */
-async function open({ path, token }: TunnelProxy, name: string): Promise<net.Socket> {
+async function openTunnelTo({ path, token }: TunnelProxy, name: string): Promise<net.Socket> {
   // A host is an IPv6 address if it has a colon before that of the port.
   const target = name.replace(/^(?!\[)(.*:.*)(:\d+)$/, "[$1]$2");
   try {

@@ -88,7 +88,7 @@ export async function splice(client: net.Socket, server: net.Socket, options: Sp
     from.on("error", reject);
     from.once("close", resolve);
     from.resume();
-    // Data arrives only later.
+    // What the socket itself receives is read on a later tick, so this comes first.
     if (head && head.length > 0) onData(head);
   };
   signal.addEventListener("abort", onAbort);

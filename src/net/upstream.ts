@@ -3,7 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
 import type { AllowRule } from "../config/allow-rules.ts";
-import { closedPort, createAddressPolicy } from "./addresses.ts";
+import { closedPortMessage, createAddressPolicy } from "./addresses.ts";
 import { toGuardError } from "./failure.ts";
 import { openRequest } from "./http-request.ts";
 import { resolve } from "./resolve.ts";
@@ -39,11 +39,11 @@ type GuardedInit = { method: string; headers: Record<string, string>; body: stri
 
 /** The address is resolved, checked and connected to in one place, because Bun's fetch would resolve it again. */
 async function openGuarded(url: URL, init: GuardedInit, allow: readonly AllowRule[]): Promise<Response> {
-  const { signal, body, ...opening } = init;
+  const { signal, body, ...requestOptions } = init;
   const lookup = (hostname: string) => dns.lookup(hostname, { all: true });
   const addresses = await resolve(url, createAddressPolicy(allow), lookup, signal);
   const agent = agents[url.protocol as keyof typeof agents];
-  const request = openRequest({ ...opening, url, addresses, agent, connectMs });
+  const request = openRequest({ ...requestOptions, url, addresses, agent, connectMs });
   const stop = () => request.destroy(new Error("aborted"));
   signal.addEventListener("abort", stop);
   request.once("close", () => signal.removeEventListener("abort", stop));
@@ -67,10 +67,10 @@ async function openGuarded(url: URL, init: GuardedInit, allow: readonly AllowRul
 
 /** Fails if the response is cut: Bun ends the body of a destroyed request as if it were complete. */
 function toStream(answer: http.IncomingMessage, signal: AbortSignal): ReadableStream<Uint8Array> {
-  const parts = answer[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  const chunks = answer[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   return new ReadableStream({
     async pull(stream) {
-      const { value, done } = await parts.next();
+      const { value, done } = await chunks.next();
       if (!done) return stream.enqueue(value);
       signal.throwIfAborted();
       if (!answer.complete) throw new Error("the connection was closed before the response was complete");
@@ -81,20 +81,20 @@ function toStream(answer: http.IncomingMessage, signal: AbortSignal): ReadableSt
 }
 
 /** Why a URL can't be reached, before its name is resolved: a private address or another port; null if it may be. */
-export function objectionTo(address: string, allow: readonly AllowRule[]): string | null {
-  const { hostname, port, protocol } = new URL(address);
+export function objectionToUrl(url: string, allow: readonly AllowRule[]): string | null {
+  const { hostname, port, protocol } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, "");
-  const number = Number(port) || (protocol === "https:" ? 443 : 80);
+  const portNumber = Number(port) || (protocol === "https:" ? 443 : 80);
   const policy = createAddressPolicy(allow);
-  if (isIP(host) !== 0) return policy.objection(host, host, number);
-  return policy.portPossible(number) ? null : closedPort(host, number);
+  if (isIP(host) !== 0) return policy.objection(host, host, portNumber);
+  return policy.isPortPossible(portNumber) ? null : closedPortMessage(host, portNumber);
 }
 
 /** A fetch over a unix socket. The host of the URL is ignored. `onAnswer` sees each response first. */
-export const viaSocket = (unix: string, onAnswer?: (response: Response) => void): typeof fetch => {
+export const viaSocket = (unix: string, onResponse?: (response: Response) => void): typeof fetch => {
   const send = async (url: string | URL | Request, init?: RequestInit) => {
     const response = await fetch(url, { ...init, unix, ...{ timeout: false } });
-    onAnswer?.(response);
+    onResponse?.(response);
     return response;
   };
   return Object.assign(send, { preconnect: fetch.preconnect });

@@ -6,7 +6,7 @@ import { type Egress, type EgressRun, type EgressSession, startEgress } from "..
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox } from "../agents/sandbox/sandbox.ts";
 import { makeSocketFolder, sweepSockets } from "../agents/sockets.ts";
-import { addressesOf, mcpUrlsOf } from "../agents/task.ts";
+import { hostUrlsOf, mcpUrlsOf } from "../agents/task.ts";
 import { maxRedirects } from "../net/guarded.ts";
 import { once } from "../once.ts";
 import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
@@ -129,7 +129,7 @@ async function openTunnels({ openProxy }: Machine, { task, allow }: SessionOrder
   const { egress } = await openProxy();
   const connections = (1 + maxRedirects) * maxRequests;
   const session = egress.open({
-    ...{ anyHost: true, addresses: [], docsAddresses: [], urlMap: {}, allowPrivate: allow },
+    ...{ anyHost: true, urls: [], docsUrls: [], urlMap: {}, allowPrivate: allow },
     // Never reached by an agent that keeps its limits.
     limits: {
       ...{ requests: connections, concurrent: connections, requestMs: wallClockMs },
@@ -165,14 +165,14 @@ async function openSandbox(
   const { egress } = await machine.openProxy();
   const { workspace, storage } = machine.nextRunFolders.pop() ?? (await makeFolders(machine));
   const commonRun = {
-    ...addressesOf(task),
+    ...hostUrlsOf(task),
     mcpUrls: mcpUrlsOf(task.workspace),
     urlMap: task.urlMap,
     allowPrivate: allow,
     onEvent: onEgress,
   };
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
-  const setupHosts = [...commonRun.addresses, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
+  const setupUrls = [...commonRun.urls, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
   const sessions: EgressSession[] = [];
   const open = (run: EgressRun) => {
     const session = egress.open(run);
@@ -187,7 +187,7 @@ async function openSandbox(
       archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
       skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),
       // Requests of the setup are not the agent's.
-      setup: task.workspace ? open({ ...commonRun, addresses: setupHosts, onEvent: () => {} }) : null,
+      setup: task.workspace ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} }) : null,
     },
     browser:
       "missing" in browser

@@ -1,8 +1,9 @@
-const gone = "[redacted]";
-const label = "[A-Z0-9 ]{0,40}PRIVATE KEY";
-const keyBlock = new RegExp(`-----BEGIN ${label}-----[\\s\\S]*?(?:-----END ${label}-----|$)`, "g");
-const keyStart = new RegExp(`-----BEGIN ${label}-----`, "g");
-const keyEnd = new RegExp(`-----END ${label}-----`);
+/** What stands in place of a secret. */
+export const redactedText = "[redacted]";
+const keyLabel = "[A-Z0-9 ]{0,40}PRIVATE KEY";
+const keyBlock = new RegExp(`-----BEGIN ${keyLabel}-----[\\s\\S]*?(?:-----END ${keyLabel}-----|$)`, "g");
+const keyStart = new RegExp(`-----BEGIN ${keyLabel}-----`, "g");
+const keyEnd = new RegExp(`-----END ${keyLabel}-----`);
 /** A line of a key: base64 or a header such as DEK-Info, possibly with a line number or the mark of a diff or a quote. */
 const bodyLine =
   /^[ \t]{0,20}(?:\d{1,6}[:\t ]{1,3})?[>|+-]?[ \t]{0,20}(?:[A-Za-z0-9+/=\\]{1,20000}|(?:Proc-Type|DEK-Info|Comment): .{0,200})?\s{0,9}$/;
@@ -13,13 +14,13 @@ const maxOpen = 100;
 /** Removes private keys from a text, complete or truncated. */
 export function withoutPrivateKeys(text: string): string {
   if (!text.includes("PRIVATE KEY-----")) return text;
-  const parts = text.replace(keyBlock, gone).split(keyEnd);
-  const cleaned = parts.slice(0, -1).map((part) => {
+  const parts = text.replace(keyBlock, redactedText).split(keyEnd);
+  const cleanParts = parts.slice(0, -1).map((part) => {
     let end = part.length;
     while (end > 0 && /[A-Za-z0-9+/=\s\\]/.test(part[end - 1] as string)) end--;
-    return part.slice(0, end) + gone;
+    return part.slice(0, end) + redactedText;
   });
-  return [...cleaned, parts.at(-1)].join("");
+  return [...cleanParts, parts.at(-1)].join("");
 }
 
 /**
@@ -28,42 +29,42 @@ export function withoutPrivateKeys(text: string): string {
  */
 export function createKeyStreams() {
   /** By stream: how many lines may follow, or the start of a marker at the end of the last text. */
-  const open = new Map<string, { lines: number; tail: string }>();
+  const openKeys = new Map<string, { lines: number; tail: string }>();
 
   /** How far the text continues the key, and whether the key ended there. */
-  function bodyOf(text: string, lines: number): { length: number; lines: number; hasEnded: boolean } {
+  function readKeyBody(text: string, lines: number): { length: number; lines: number; hasEnded: boolean } {
     let length = 0;
-    let left = lines;
+    let remainingLines = lines;
     for (const line of text.split(/(?<=\n)/)) {
       const end = keyEnd.exec(line);
       if (end) return { length: length + end.index + end[0].length, lines: 0, hasEnded: true };
-      if (left === 0 || !bodyLine.test(line)) return { length, lines: 0, hasEnded: true };
+      if (remainingLines === 0 || !bodyLine.test(line)) return { length, lines: 0, hasEnded: true };
       length += line.length;
-      left--;
+      remainingLines--;
     }
-    return { length, lines: left, hasEnded: false };
+    return { length, lines: remainingLines, hasEnded: false };
   }
 
   /** The text without the rest of a key of an earlier text of this stream. Whole keys stay: see `withoutPrivateKeys`. */
   return (stream: string, text: string): string => {
-    const state = open.get(stream);
+    const state = openKeys.get(stream);
     if (state === undefined && !text.includes("-----")) return text;
-    open.delete(stream);
-    const body = state && state.lines > 0 ? bodyOf(text, state.lines) : { length: 0, lines: 0, hasEnded: true };
+    openKeys.delete(stream);
+    const body = state && state.lines > 0 ? readKeyBody(text, state.lines) : { length: 0, lines: 0, hasEnded: true };
     const rest = text.slice(body.length);
-    const joined = (state?.tail ?? "") + rest;
-    const start = [...joined.matchAll(keyStart)].at(-1);
-    const after = start ? start.index + start[0].length : -1;
-    const isOpen = start !== undefined && !keyEnd.test(joined.slice(after));
-    const tail = isOpen ? "" : (/-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(joined.slice(-80))?.[0] ?? "");
+    const tailAndRest = (state?.tail ?? "") + rest;
+    const start = [...tailAndRest.matchAll(keyStart)].at(-1);
+    const startEnd = start ? start.index + start[0].length : -1;
+    const isOpen = start !== undefined && !keyEnd.test(tailAndRest.slice(startEnd));
+    const tail = isOpen ? "" : (/-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(tailAndRest.slice(-80))?.[0] ?? "");
     const lines = isOpen ? maxLines : body.hasEnded ? 0 : body.lines;
-    if (lines > 0 || tail !== "") open.set(stream, { lines, tail });
-    if (open.size > maxOpen) open.delete(open.keys().next().value as string);
+    if (lines > 0 || tail !== "") openKeys.set(stream, { lines, tail });
+    if (openKeys.size > maxOpen) openKeys.delete(openKeys.keys().next().value as string);
     // The start of the marker is stored already.
-    const isSplit = isOpen && start !== undefined && start.index < joined.length - rest.length;
+    const isSplit = isOpen && start !== undefined && start.index < tailAndRest.length - rest.length;
     return (
-      (body.length > 0 && text.slice(0, body.length).trim() !== "" ? gone : text.slice(0, body.length)) +
-      (isSplit ? gone : rest)
+      (body.length > 0 && text.slice(0, body.length).trim() !== "" ? redactedText : text.slice(0, body.length)) +
+      (isSplit ? redactedText : rest)
     );
   };
 }

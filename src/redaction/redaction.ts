@@ -1,5 +1,5 @@
 import { redactKeys } from "../schema.ts";
-import { createKeyStreams, withoutPrivateKeys } from "./private-keys.ts";
+import { createKeyStreams, redactedText, withoutPrivateKeys } from "./private-keys.ts";
 import {
   bearerShape,
   commandShapes,
@@ -18,23 +18,22 @@ import {
   valueRest,
 } from "./secret-shapes.ts";
 
-const gone = "[redacted]";
 /** Credentials recognizable by their format. In JSON a letter may directly precede one, from an escape such as \\n. */
 const shapes: [RegExp, string][] = [
-  [/(authorization["']?\s{0,9}[:=]\s{0,9}["']?basic)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${gone}`],
-  [/(?<![A-Za-z0-9_-]{2})eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g, gone],
-  [/(aws_?secret(?:_?access)?_?key["']?\s{0,9}[=:]\s{0,9}["']?)[A-Za-z0-9/+=]{40}/gi, `$1${gone}`],
+  [/(authorization["']?\s{0,9}[:=]\s{0,9}["']?basic)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${redactedText}`],
+  [/(?<![A-Za-z0-9_-]{2})eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g, redactedText],
+  [/(aws_?secret(?:_?access)?_?key["']?\s{0,9}[=:]\s{0,9}["']?)[A-Za-z0-9/+=]{40}/gi, `$1${redactedText}`],
 ];
 
 /** "Basic" and the base64 of "name:password". The word alone is English, as in "Basic Statements". */
 const withoutBasic = (text: string): string =>
   text.replace(/\b(basic)\s{1,9}([A-Za-z0-9+/_-]{4,}={0,2})/gi, (whole, scheme, value) => {
     const decoded = Buffer.from(value, "base64").toString("latin1");
-    return /^[\x20-\x7e]*:[\x20-\x7e]*$/.test(decoded) ? `${scheme} ${gone}` : whole;
+    return /^[\x20-\x7e]*:[\x20-\x7e]*$/.test(decoded) ? `${scheme} ${redactedText}` : whole;
   });
 
 /** The part of a value in a text that can be a secret: up to the next parameter, without punctuation of the text around it. */
-const partOf = (separator: string, value: string): string => {
+const trimValue = (separator: string, value: string): string => {
   const end = /^=/.test(separator)
     ? value.search(/[&;]/)
     : /^%3D/i.test(separator)
@@ -44,60 +43,60 @@ const partOf = (separator: string, value: string): string => {
 };
 
 /** Values of variables, settings, headers and parameters that are named as secrets. A value that is kept may contain another. */
-function withoutNamed(text: string): string {
-  let left = "";
-  let done = 0;
+function withoutNamedSecrets(text: string): string {
+  let output = "";
+  let doneUntil = 0;
   namedShape.lastIndex = 0;
   for (let match = namedShape.exec(text); match !== null; match = namedShape.exec(text)) {
-    const [, name = "", separator = "", found = ""] = match;
+    const [, name = "", separator = "", rawValue = ""] = match;
     const from = match.index + name.length + separator.length;
-    const value = partOf(separator, found);
+    const value = trimValue(separator, rawValue);
     const end = from + value.length;
     const before = text.slice(Math.max(0, match.index - 30), match.index);
     namedShape.lastIndex = from;
     if (value.length < 4 || !isNamedSecret({ before, name, separator, value, after: text.slice(end, end + 9) }))
       continue;
-    left += text.slice(done, from) + gone;
+    output += text.slice(doneUntil, from) + redactedText;
     valueRest.lastIndex = end;
-    done = end + (value.length === 1000 ? (valueRest.exec(text)?.[0].length ?? 0) : 0);
-    namedShape.lastIndex = done;
+    doneUntil = end + (value.length === 1000 ? (valueRest.exec(text)?.[0].length ?? 0) : 0);
+    namedShape.lastIndex = doneUntil;
   }
-  return left + text.slice(done);
+  return output + text.slice(doneUntil);
 }
 
 type Replacer = (all: string, before: string, value: string, after: unknown) => string;
 
 /** Credentials of known formats, and values of options, parameters and variables that are named as secrets, unless docs write them as a placeholder. */
 const withoutTokens = (text: string): string => {
-  const unless =
+  const redactUnless =
     (isKept: (value: string, before: string) => boolean): Replacer =>
     (all, before, value, after) =>
-      isKept(value, before) ? all : before + gone + (typeof after === "string" ? after : "");
+      isKept(value, before) ? all : before + redactedText + (typeof after === "string" ? after : "");
   const cleaned = text
-    .replace(tokenShape, (token) => (isMadeUp(token) ? token : gone))
-    .replace(bearerShape, unless(isPlaceholder))
+    .replace(tokenShape, (token) => (isMadeUp(token) ? token : redactedText))
+    .replace(bearerShape, redactUnless(isPlaceholder))
     .replace(userShape, (all, before, user, password) => {
-      if (password !== undefined) return isPlaceholder(password) ? all : `${before}${user}:${gone}`;
-      return user.length >= 16 && looksSecret(user) ? before + gone : all;
+      if (password !== undefined) return isPlaceholder(password) ? all : `${before}${user}:${redactedText}`;
+      return user.length >= 16 && looksSecret(user) ? before + redactedText : all;
     })
     .replace(
       cookieShape,
-      unless((value) => !looksSecret(value.replace(/^[^=]*=/, ""))),
+      redactUnless((value) => !looksSecret(value.replace(/^[^=]*=/, ""))),
     )
     .replace(
       optionShape,
-      unless((value, before) => !isBareSecret(value, before.replace(/["',\s]{1,9}$/, ""))),
+      redactUnless((value, before) => !isBareSecret(value, before.replace(/["',\s]{1,9}$/, ""))),
     )
     .replace(
       netrcShape,
-      unless((value) => !isBareSecret(value, "password")),
+      redactUnless((value) => !isBareSecret(value, "password")),
     );
-  return withoutNamed(
+  return withoutNamedSecrets(
     commandShapes.reduce(
       (rest, shape) =>
         rest.replace(
           shape,
-          unless((value) => isPlaceholder(value) || /^\d{1,5}$/.test(value)),
+          redactUnless((value) => isPlaceholder(value) || /^\d{1,5}$/.test(value)),
         ),
       cleaned,
     ),
@@ -105,7 +104,7 @@ const withoutTokens = (text: string): string => {
 };
 
 /** Encodings of a secret: plain, base64 at each of three offsets, hex, URL-encoded and JSON. */
-function spellings(secret: string): string[] {
+function encodingsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const inBase64 = [0, 1, 2].flatMap((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
@@ -133,19 +132,19 @@ export function createRedaction(secrets: readonly string[] = []) {
   const withoutOpenKeys = createKeyStreams();
   const hide = (more: readonly string[]) => {
     // Longest first, because one may contain another.
-    secretTexts = [...new Set([...secretTexts, ...more.flatMap(spellings)])].sort((a, b) => b.length - a.length);
+    secretTexts = [...new Set([...secretTexts, ...more.flatMap(encodingsOf)])].sort((a, b) => b.length - a.length);
   };
   hide(secrets);
   return {
     hide,
     /** `name`: the property that contains the text, if any. `stream`: what the text is the next part of, if anything. */
     clean(whole: string, name = "", stream?: string): string {
-      if (isSecretProperty(name, whole)) return gone;
+      if (isSecretProperty(name, whole)) return redactedText;
       const text = stream === undefined ? whole : withoutOpenKeys(stream, whole);
-      const left = secretTexts.reduce((rest, secret) => rest.replaceAll(secret, gone), text);
+      const withoutSecrets = secretTexts.reduce((rest, secret) => rest.replaceAll(secret, redactedText), text);
       return shapes.reduce(
-        (rest, [shape, instead]) => rest.replace(shape, instead),
-        withoutTokens(withoutBasic(withoutPrivateKeys(redactKeys(left)))),
+        (rest, [shape, replacement]) => rest.replace(shape, replacement),
+        withoutTokens(withoutBasic(withoutPrivateKeys(redactKeys(withoutSecrets)))),
       );
     },
   };

@@ -80,23 +80,23 @@ const tokens: readonly string[] = [
 ];
 
 /** A letter may directly precede one in JSON, from an escape such as \\n. */
-const start = "(?<=^|[^A-Za-z0-9_-]|\\\\[nrt])";
+const tokenStart = "(?<=^|[^A-Za-z0-9_-]|\\\\[nrt])";
 
 /** Every format in one expression, so that a text is read once. */
-export const tokenShape = new RegExp(`${start}(?:${tokens.join("|")})(?![A-Za-z0-9])`, "g");
+export const tokenShape = new RegExp(`${tokenStart}(?:${tokens.join("|")})(?![A-Za-z0-9])`, "g");
 
 /** Names that are only used for secrets, also behind a prefix, as in `DATABASE_PASSWORD`. */
-const names =
+const certainNames =
   "(?:access|refresh|auth|id|bearer|session|private)[_-]?token|(?:api|auth|app|application|service|role|master|signing|encryption|license|subscription|functions|host)[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|private[_-]?key|(?:account|access)[_-]?key|shared[_-]?access[_-]?key|pass(?:word|wd|phrase)|x-(?:amz|goog)-signature|x-amz-security-token";
 /** Names that are used for other things too. */
-const allNames = `(?:${names}|secret|token|jwt|mysql_pwd)`;
+const possibleNames = `(?:${certainNames}|secret|token|jwt|mysql_pwd)`;
 
 /** Characters of a value. */
 const valuePart = "[^\\s\"'`<>\\\\]";
 
 /** `DB_PASSWORD=…`, `"api_key": "…"`, `X-Auth-Token: …`, `--token=…`, `?token%3D…`: name, separator, value. See `isNamedSecret`. */
 export const namedShape = new RegExp(
-  `(${allNames}|sig)(\\\\?["']?\\s{0,3}(?:=>|[:=]|%3D)\\s{0,3}\\\\?["']?)(${valuePart}{4,1000})`,
+  `(${possibleNames}|sig)(\\\\?["']?\\s{0,3}(?:=>|[:=]|%3D)\\s{0,3}\\\\?["']?)(${valuePart}{4,1000})`,
   "gi",
 );
 /** The rest of a long value. */
@@ -104,21 +104,21 @@ export const valueRest = new RegExp(`${valuePart}*`, "y");
 
 /** `--token …`, `--api-key …`: option, value. */
 export const optionShape = new RegExp(
-  `((?<![\\w-])--(?:[a-z0-9]{1,20}-){0,4}${allNames}["']?,?[ \\t]{1,3}["']?)(${valuePart}{6,})`,
+  `((?<![\\w-])--(?:[a-z0-9]{1,20}-){0,4}${possibleNames}["']?,?[ \\t]{1,3}["']?)(${valuePart}{6,})`,
   "gi",
 );
 
 /** Some program with its arguments up to an option. */
-const upTo = (programs: string, option: string) =>
+const programUpTo = (programs: string, option: string) =>
   `\\b(?:${programs})(?=\\s)(?:[^\\n;|&]|\\\\\\n|[;&](?![\\s&])){0,300}?\\s(?:${option})["']?`;
 const password = "([^\\s\"'-][^\\s\"']{3,})";
 /** `curl -u name:…`, `mysql -p…`, `docker login -p …`: what precedes the password, then the password. */
 export const commandShapes: readonly RegExp[] = [
-  `(${upTo("curl|https?|xh|wget", "-u\\s{0,3}|-[Ua]\\s{1,3}|--(?:proxy-)?user[= ]\\s{0,3}|--auth[= ]\\s{0,3}")}[^\\s:"'/]{0,100}:)([^\\s"']{4,})`,
-  `(${upTo("(?:mysql|mariadb)[a-z_-]{0,20}", "-p")})${password}`,
-  `(${upTo("login", "-p\\s{1,3}")})${password}`,
-  `(${upTo("sshpass", "-p\\s{0,3}")})${password}`,
-  `(${upTo("redis-cli", "-a\\s{1,3}")})${password}`,
+  `(${programUpTo("curl|https?|xh|wget", "-u\\s{0,3}|-[Ua]\\s{1,3}|--(?:proxy-)?user[= ]\\s{0,3}|--auth[= ]\\s{0,3}")}[^\\s:"'/]{0,100}:)([^\\s"']{4,})`,
+  `(${programUpTo("(?:mysql|mariadb)[a-z_-]{0,20}", "-p")})${password}`,
+  `(${programUpTo("login", "-p\\s{1,3}")})${password}`,
+  `(${programUpTo("sshpass", "-p\\s{0,3}")})${password}`,
+  `(${programUpTo("redis-cli", "-a\\s{1,3}")})${password}`,
 ].map((shape) => new RegExp(shape, "g"));
 
 /** `login name password …` and a line `password …`, as in .netrc: what precedes the password, then the password. */
@@ -152,7 +152,7 @@ export const isMadeUp = (token: string): boolean =>
 
 /** Words in a camel-case name. */
 const wordsOf = (value: string): string[] => value.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? [];
-/** Whether it is too short for a word. */
+/** Whether letters are too few for a word, and not one of the short words. */
 const isScrap = (word: string): boolean =>
   word.length < 3 && !/^(?:id|my|to|of|in|is|by|on|or|as|at|no|ok|db|ui|ip|xo)$/i.test(word);
 
@@ -165,13 +165,13 @@ export const looksSecret = (value: string): boolean =>
   !isPlaceholder(value) && /[A-Za-z]/.test(value) && (/\d/.test(value) || looksRandom(value));
 
 /** Names before `token` and `key` that make it something else than a secret. */
-const harmless =
+const harmlessPrefix =
   /(?:page|next|prev(?:ious)?|continu(?:e|ation)|cursor|sync|start|end|special|[beupm]os|pad|unk|mask|stop|max|min|num|n|per|total|input|output|prompt|cached?|public|primary|foreign|sort|partition)[_-]?$/i;
 /** `Uint8Array`, `sha256`, `16-byte`, `2026-01-01T00:00:00Z`, `v1.2.3`, and `id=npm` as in `docker build --secret`. */
-const ordinary =
+const ordinaryValue =
   /^(?:u?int|big(?:u?int)?|float|utf|base|sha|md|aes|rsa|hmac|ed|x|oauth|str|char|varchar|bytes?|v)-?\d{1,5}(?:[._-]?[A-Za-z]{1,15}|[_-]\d{1,4}){0,3}$|^\d{1,5}-?[a-z]+$|^\d{4}-\d\d-\d\d|^(?:id|type|src|env)=|^v?\d+(?:\.\d+){1,3}$/i;
 /** `settings.token2`, `args.api_key`. */
-const member = /^[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$/;
+const memberExpression = /^[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$/;
 
 /** Whether a value is made of words, as identifiers are: `oauth2Token`, `my_key_1`. */
 function isIdentifier(value: string): boolean {
@@ -183,48 +183,48 @@ function isIdentifier(value: string): boolean {
 export const isBareSecret = (value: string, name = ""): boolean =>
   value.length >= 8 &&
   looksSecret(value) &&
-  !ordinary.test(value) &&
-  !member.test(value) &&
+  !ordinaryValue.test(value) &&
+  !memberExpression.test(value) &&
   (/pass(?:word|wd|phrase)$/i.test(name) || !isIdentifier(value));
 
-type Named = { before: string; name: string; separator: string; value: string; after: string };
+type NamedValue = { before: string; name: string; separator: string; value: string; after: string };
 
 /**
  * Whether a text of `namedShape` is a secret. Variables in capitals, headers and parameters of URLs hold one unless it is a placeholder,
  * while other names occur in code and prose, so the value has to look like a secret. `before`, `after`: some text around it.
  */
-export function isNamedSecret({ before, name, separator, value, after }: Named): boolean {
-  if (harmless.test(before) && /(?:token|key)$/i.test(name)) return false;
-  const isTight = /^(?:=|%3D)$/i.test(separator);
-  const isParameter = isTight && /(?:[?&]|%3F|%26)[\w.-]*$/i.test(before);
-  const isWord = isTight && /(?:^|[;\s"'`])$/.test(before) && !/^secret$/i.test(name);
+export function isNamedSecret({ before, name, separator, value, after }: NamedValue): boolean {
+  if (harmlessPrefix.test(before) && /(?:token|key)$/i.test(name)) return false;
+  const hasTightSeparator = /^(?:=|%3D)$/i.test(separator);
+  const isParameter = hasTightSeparator && /(?:[?&]|%3F|%26)[\w.-]*$/i.test(before);
+  const isWord = hasTightSeparator && /(?:^|[;\s"'`])$/.test(before) && !/^secret$/i.test(name);
   // An argument in code.
   if (isWord && after.startsWith(",") && isIdentifier(value)) return false;
   if (isParameter || isWord)
     return !isPlaceholder(value + after.replace(/[^)\]}].*$/s, "")) || isBareSecret(value, name);
   if (/^sig$/i.test(name)) return false;
   const isVariable = /^=["']?$/.test(separator) && name === name.toUpperCase() && !/^\d{1,7}$/.test(value);
-  if (isVariable) return !isPlaceholder(value) && !member.test(value);
+  if (isVariable) return !isPlaceholder(value) && !memberExpression.test(value);
   const isQuoted = /["']$/.test(separator) && /^\\?["']/.test(after);
   if (isQuoted) return value.length >= 8 && looksSecret(value);
   if (/\s*[\r\n]/.test(separator)) return false;
   const isHeader = separator.includes(":") && /(?:^|[^\w-])x-[\w-]*$/i.test(before);
   if (isHeader) return looksSecret(value);
-  const isOption = isTight && /(?:^|[^\w-])--[\w-]*$/.test(before);
-  if (isOption) return looksSecret(value) && !ordinary.test(value);
+  const isOption = hasTightSeparator && /(?:^|[^\w-])--[\w-]*$/.test(before);
+  if (isOption) return looksSecret(value) && !ordinaryValue.test(value);
   return isBareSecret(value, name);
 }
 
-const isCertain = new RegExp(`^${names}$`, "i");
-const isPossible = new RegExp(`(?<before>.{0,30})${allNames}$`, "is");
+const certainName = new RegExp(`^${certainNames}$`, "i");
+const possibleName = new RegExp(`(?<before>.{0,30})${possibleNames}$`, "is");
 /** Headers whose value is always a secret. */
-const isHeader =
+const secretHeader =
   /^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-(?:goog-)?api-key$|^(?:x-(?:auth|access|vault)|private)-token$/i;
 
 /** Whether the value of a property or header is a secret, by its name and looks. */
 export function isSecretProperty(name: string, value: string): boolean {
-  if (isHeader.test(name)) return true;
-  if (isCertain.test(name)) return looksSecret(value);
-  const match = isPossible.exec(name.slice(-80));
-  return match !== null && !harmless.test(match.groups?.before ?? "") && isBareSecret(value, name);
+  if (secretHeader.test(name)) return true;
+  if (certainName.test(name)) return looksSecret(value);
+  const match = possibleName.exec(name.slice(-80));
+  return match !== null && !harmlessPrefix.test(match.groups?.before ?? "") && isBareSecret(value, name);
 }

@@ -12,7 +12,7 @@ import { runs } from "../db/tables/runs.ts";
 import { doneFixesOf } from "../friction/fixes.ts";
 import { frictionOfReport } from "../friction/friction.ts";
 import type { Dimension } from "../grading/grade.ts";
-import { shownUrlMap } from "../net/mapping.ts";
+import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
 import { baselineOfReport } from "./baseline.ts";
@@ -124,7 +124,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
       ...runUrls(ctx.baseUrl(), run.id),
       evalRequestId: run.evalRequestId,
       attempt: run.attempt,
-      urlMap: shownUrlMap(run.urlMap),
+      urlMap: withoutUrlMapTokens(run.urlMap),
       templateArgs: run.templateArgs,
       createdAt: toIso(run.createdAt),
       startedAt: toIso(run.startedAt),

@@ -30,7 +30,7 @@ beforeAll(async () => {
   for (const name of ["own", "run", "other"]) mkdirSync(join(home, name));
   writeFileSync(join(home, "other", "file"), secret);
   egress = await startEgress({ socketPath: join(home, "own", "socket"), operatorHosts: [], now: Date.now });
-  const hosts = { anyHost: true as const, addresses: [], docsAddresses: [], urlMap: {} };
+  const hosts = { anyHost: true as const, urls: [], docsUrls: [], urlMap: {} };
   const allowPrivate = [{ host: "127.0.0.1", port: portOf(site) }];
   token = egress.open({ ...hosts, allowPrivate, onEvent: () => {} }).token;
 }, 300_000);

@@ -60,8 +60,8 @@ async function open(run: Run = {}) {
   };
   const events: AgentEvent[] = [];
   const session = egress.open({
-    addresses: task.productUrl ? [task.productUrl] : [],
-    docsAddresses: task.startUrls,
+    urls: task.productUrl ? [task.productUrl] : [],
+    docsUrls: task.startUrls,
     urlMap: task.urlMap,
     allowPrivate: [{ host: "127.0.0.1", port: null }],
     onEvent: (event) => events.push(event),

@@ -38,8 +38,8 @@ beforeAll(async () => {
   site = serveSite({ "/": { body: `<title>old</title><script>document.title = "new"</script>${canary}` } });
   egress = await startEgress({ socketPath: join(folder, "egress.sock"), operatorHosts: [], now: () => 0 });
   session = egress.open({
-    addresses: [],
-    docsAddresses: ["http://docs.test/"],
+    urls: [],
+    docsUrls: ["http://docs.test/"],
     urlMap: { "docs.test": site.url },
     allowPrivate: [
       { host: "127.0.0.1", port: site.port },

@@ -761,7 +761,7 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
     }, "evald");
     const urls = ["https://a.test/docs", "https://a.test/private/x", "https://none.test/x", "https://down.test/x"];
     urls.push("https://down.test/robots.txt", "https://gone.test/x");
-    const allowed = await Promise.all(urls.map((url) => robots.allowed(url)));
+    const allowed = await Promise.all(urls.map((url) => robots.isAllowed(url)));
     expect({ allowed, sitemaps: await robots.sitemaps("https://a.test/"), asked }).toEqual({
       allowed: [true, false, true, false, true, false],
       sitemaps: ["https://a.test/map.xml"],

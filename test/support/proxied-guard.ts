@@ -13,7 +13,7 @@ export function createProxiedGuard({ lookup, ...options }: GuardOptions): { guar
   const start = async () => {
     const own = { socketPath: proxy.path, operatorHosts: [], now: Date.now, ...(lookup && { lookup }) };
     const egress = await startEgress(own);
-    const hosts = { anyHost: true as const, addresses: [], docsAddresses: [], urlMap: {} };
+    const hosts = { anyHost: true as const, urls: [], docsUrls: [], urlMap: {} };
     proxy.token = egress.open({ ...hosts, allowPrivate: options.allow, onEvent: () => {} }).token;
     return egress;
   };

@@ -16,10 +16,10 @@ export type EgressRun = {
   /** Allows every host, at addresses that the guard's rules allow. */
   anyHost?: true;
   /** Product URL and start URLs: exactly these hosts are allowed. */
-  addresses: string[];
+  urls: string[];
   /** Docs URLs: their hosts and all subdomains are allowed. */
-  docsAddresses: string[];
-  /** URLs of MCP servers, whose hosts `addresses` contains. */
+  docsUrls: string[];
+  /** URLs of MCP servers, whose hosts are those of `urls`. */
   mcpUrls?: string[];
   urlMap: Record<string, string>;
   /** Private addresses that the operator allowed. All others are blocked. */
@@ -57,17 +57,17 @@ type Options = {
 type Sender = { policy: EgressPolicy; callId: string | null };
 
 /** The user name of clients outside a tool call. */
-const anyUser = "run";
+const noCallUser = "run";
 
 /** Matches the hosts that the run names, because any of them may be the product. Package registries are allowed, but not matched. */
-function productHostMatcher({ addresses, docsAddresses }: EgressRun): (hostname: string) => boolean {
-  const hosts = [...addresses, ...docsAddresses].flatMap((address) => URL.parse(address)?.hostname ?? []);
+function productHostMatcher({ urls, docsUrls }: EgressRun): (hostname: string) => boolean {
+  const hosts = [...urls, ...docsUrls].flatMap((url) => URL.parse(url)?.hostname ?? []);
   return (hostname) => hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
 }
 
 /** Matches the URLs of MCP servers, those below them, and those where their clients look for a way to sign in. */
 function mcpUrlMatcher({ mcpUrls = [] }: EgressRun): (url: URL) => boolean {
-  const servers = mcpUrls.flatMap((address) => URL.parse(address) ?? []);
+  const servers = mcpUrls.flatMap((url) => URL.parse(url) ?? []);
   return ({ origin, pathname }) =>
     servers.some(
       (server) =>
@@ -95,16 +95,16 @@ export async function startEgress(options: Options): Promise<Egress> {
   const { socketPath } = options;
   const policies = new Map<string, EgressPolicy>();
   // A connection that has authenticated doesn't need to do so again.
-  const authenticated = new WeakMap<object, Sender>();
+  const senderByConnection = new WeakMap<object, Sender>();
 
   function senderOf(request: http.IncomingMessage): Sender | null {
     const { user, password } = credentialsOf(request);
     const policy = policies.get(password);
     const sender = policy
-      ? { policy, callId: user === "" || user === anyUser ? null : user }
-      : authenticated.get(request.socket);
+      ? { policy, callId: user === "" || user === noCallUser ? null : user }
+      : senderByConnection.get(request.socket);
     if (!sender || sender.policy.end.signal.aborted) return null;
-    authenticated.set(request.socket, sender);
+    senderByConnection.set(request.socket, sender);
     return sender;
   }
 

@@ -102,7 +102,7 @@ export async function runExchange(
   let release = () => {};
   try {
     count(policy, "requests", 1, url);
-    release = await policy.slots.take("", () => exchange.signal.reason, exchange.signal);
+    release = await policy.slots.take("", exchange.signal);
     await work(exchange);
   } catch (error) {
     failure = exchange.signal.aborted ? exchange.signal.reason : toGuardError(error, url, exchange.status !== null);

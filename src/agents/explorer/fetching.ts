@@ -144,7 +144,7 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
 /** Why the host's robots.txt disallows the URL; null if it doesn't. */
 export async function findRefusal(fetcher: Fetcher, url: string, log: Log): Promise<FetchFailure | null> {
   const fetchResult = await fetchUrl(fetcher, robotsRequest(url), log);
-  if (await fetcher.robots.allowed(url)) return null;
+  if (await fetcher.robots.isAllowed(url)) return null;
   if (!fetchResult.ok && (fetchResult.kind === "refused" || fetchResult.kind === "cut")) return fetchResult;
   return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt" };
 }

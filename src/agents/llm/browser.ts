@@ -4,7 +4,7 @@ import { reasonOf } from "../../errors.ts";
 import { createHostList, type HostList } from "../../net/hosts.ts";
 import { failureHeader } from "../../net/tunnel-agents.ts";
 import type { Means } from "../agent.ts";
-import { addressesOf, type Task } from "../task.ts";
+import { hostUrlsOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowserDriver } from "./browser-page.ts";
 import type { PageEffects } from "./browser-setup.ts";
 import { type PageText, toPageText } from "./browser-tree.ts";
@@ -36,7 +36,7 @@ type Browser = {
 export function browserTools(task: Task, { browser: means, operatorHosts }: BrowserMeans, signal: AbortSignal) {
   const { urlMap, limits } = task;
   const driver = createBrowserDriver({ ...means, memoryBytes: limits.memoryBytes, urlMap, signal });
-  const hosts = createHostList({ ...addressesOf(task), operatorHosts });
+  const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });
   const browser: Browser = { driver, hosts, signal, tree: null, screenshots: 0 };
   return {
     tools: {

@@ -6,7 +6,7 @@ import { createMapping } from "../../net/mapping.ts";
 import type { AgentContext, Means } from "../agent.ts";
 import { addListedUrl, searchLibrary } from "../library.ts";
 import { pageRead, type Reader } from "../reader.ts";
-import { addressesOf, type Task } from "../task.ts";
+import { hostUrlsOf, type Task } from "../task.ts";
 import { defineTool, maxUrlChars, shorten, type ToolCall, type ToolResult } from "./tool.ts";
 
 const pageChars = 20_000;
@@ -43,7 +43,7 @@ const plain = (url: string) => url.replace(/#.*$/s, "");
 export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egress }: AgentContext, reader: Reader) {
   const guard = createGuard({ allow, urlMap: task.urlMap, now, proxy: egress });
   const mapping = createMapping(task.urlMap);
-  const hosts = createHostList({ ...addressesOf(task), operatorHosts });
+  const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });
   const { library, learn, sourceOf } = reader;
   /** The llms.txt files that a search has requested. */
   const requested = new Set<string>();

@@ -1,5 +1,5 @@
 import http from "node:http";
-import { type Client, endToEndHeaders, forwardToOwn, framingHeaders, refuse } from "../../net/proxy.ts";
+import { type Client, endToEndHeaders, forwardToOwnServer, framingHeaders, refuse } from "../../net/proxy.ts";
 import { sourceHeader, toSourceHeader } from "../egress/headers.ts";
 import type { Source } from "../reader.ts";
 
@@ -18,7 +18,7 @@ type Options = {
 export function forwardToEgress(call: Call | null, client: Client, options: Options): void {
   if (!call) refuse(client, 400, "This is the evald proxy. Send an absolute http or https URL.");
   else
-    forwardToOwn(client, requestOf(call, client, options), {
+    forwardToOwnServer(client, requestOf(call, client, options), {
       onResponse: (response) => options.onResponse(client.request.method ?? "GET", call.url, response),
       onFailure: () => refuse(client, 502, "evald: the proxy of this run has closed"),
     });

@@ -1,7 +1,7 @@
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping, parseUrlMap } from "../../net/mapping.ts";
 import type { BridgeRoute } from "../sandbox/bridge.ts";
-import { addressesOf, type Task } from "../task.ts";
+import { hostUrlsOf, type Task } from "../task.ts";
 
 export type RunHosts = {
   /** Whether the relay handles a tunnel to the host: it is one of the run's hosts, or its urlMap maps it. */
@@ -21,27 +21,28 @@ const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
 export const isLoopback = (hostname: string): boolean =>
   loopbackNames.includes(hostname) || hostname.endsWith(".localhost");
 
-const isAddress = (hostname: string) => /^\[|^[\d.]+$/.test(hostname);
+/** Whether a host is an IP address, which programs need not look up. */
+const isIpAddress = (hostname: string) => /^\[|^[\d.]+$/.test(hostname);
 
-/** The default port of a URL is left out of it. */
+/** A URL leaves out the default port of its protocol. */
 export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);
 
 /** The hosts of a run: of its docs, product and checks, and the keys of its urlMap. */
 export function runHostsOf(task: Task): RunHosts {
-  const { docsAddresses, addresses } = addressesOf(task);
-  const hosts = createHostList({ docsAddresses, addresses, operatorHosts: [] });
+  const taskUrls = hostUrlsOf(task);
+  const hosts = createHostList({ ...taskUrls, operatorHosts: [] });
   const mapping = createMapping(task.urlMap);
-  const mapped = parseUrlMap(task.urlMap).map(({ origin }) => origin);
-  const urls = [...docsAddresses, ...addresses, ...mapped].flatMap((address) => URL.parse(address) ?? []);
-  const names = [...new Set(urls.map(({ hostname }) => hostname))].filter((name) => !isAddress(name));
-  const local = new Map(
+  const mappedOrigins = parseUrlMap(task.urlMap).map(({ origin }) => origin);
+  const urls = [...taskUrls.docsUrls, ...taskUrls.urls, ...mappedOrigins].flatMap((url) => URL.parse(url) ?? []);
+  const names = [...new Set(urls.map(({ hostname }) => hostname))].filter((name) => !isIpAddress(name));
+  const loopbackHosts = new Map(
     urls.filter(({ hostname }) => isLoopback(hostname)).map((url) => [portOf(url), url.hostname] as const),
   );
-  const remote = names
+  const remotePorts = names
     .filter((name) => !isLoopback(name))
     .flatMap((hostname) => {
-      const own = urls.filter((url) => url.hostname === hostname).map(portOf);
-      return [...new Set([80, 443, ...own])].map((hostPort) => ({ hostname, hostPort }));
+      const namedPorts = urls.filter((url) => url.hostname === hostname).map(portOf);
+      return [...new Set([80, 443, ...namedPorts])].map((hostPort) => ({ hostname, hostPort }));
     });
   return {
     owns: (hostname, port) =>
@@ -49,8 +50,8 @@ export function runHostsOf(task: Task): RunHosts {
       ["http", "https"].some((scheme) => mapping.toMappedUrl(new URL(`${scheme}://${hostname}:${port}/`)) !== null),
     names,
     routes: [
-      ...[...local].map(([port, hostname]) => ({ port, hostname, hostPort: port })),
-      ...remote.map((host, i) => ({ port: firstRoutePort + i, ...host })),
+      ...[...loopbackHosts].map(([port, hostname]) => ({ port, hostname, hostPort: port })),
+      ...remotePorts.map((host, i) => ({ port: firstRoutePort + i, ...host })),
     ],
   };
 }

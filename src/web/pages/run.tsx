@@ -1,6 +1,6 @@
 import type { StoredFailure } from "../../agents/failure.ts";
 import { count, oneLine } from "../../grading/text.ts";
-import { shownUrlMap } from "../../net/mapping.ts";
+import { withoutUrlMapTokens } from "../../net/mapping.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import { formatPosition, type getRunProgress } from "../../runs/follow.ts";
 import type { RequestedTask } from "../../runs/runs.ts";
@@ -231,7 +231,7 @@ const RunPrompt = ({ run, requested: { task, urlMap } }: { run: Run; requested: 
       <>
         <h2>Replaced hosts</h2>
         <dl class="facts">
-          {Object.entries(shownUrlMap(urlMap)).map(([from, to]) => (
+          {Object.entries(withoutUrlMapTokens(urlMap)).map(([from, to]) => (
             <Fact key={from} name={from}>
               <ExternalLink url={to} />
             </Fact>
