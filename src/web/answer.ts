@@ -73,7 +73,7 @@ export const fontAnswer = (body: Uint8Array<ArrayBuffer>): Response =>
     },
   });
 
-const streams = /^text\/event-stream/;
+const eventStreamType = /^text\/event-stream/;
 
 /**
  * Compresses a response with gzip if the client accepts it. Event streams stay uncompressed, and so do responses to forms: they show new keys
@@ -85,14 +85,14 @@ export function compress(request: Request, response: Response): Response {
     request.method === "POST" ||
     (body === null && status !== 304) ||
     headers.has("content-encoding") ||
-    streams.test(headers.get("content-type") ?? "")
+    eventStreamType.test(headers.get("content-type") ?? "")
   )
     return response;
-  const smaller = new Headers(headers);
-  smaller.append("vary", "Accept-Encoding");
-  if (body === null || !acceptsGzip(request)) return new Response(body, { status, headers: smaller });
-  smaller.set("content-encoding", "gzip");
-  return new Response(body.pipeThrough(new CompressionStream("gzip")), { status, headers: smaller });
+  const compressedHeaders = new Headers(headers);
+  compressedHeaders.append("vary", "Accept-Encoding");
+  if (body === null || !acceptsGzip(request)) return new Response(body, { status, headers: compressedHeaders });
+  compressedHeaders.set("content-encoding", "gzip");
+  return new Response(body.pipeThrough(new CompressionStream("gzip")), { status, headers: compressedHeaders });
 }
 
 /** Whether the Accept header prefers text/markdown over text/html. */

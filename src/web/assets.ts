@@ -31,9 +31,22 @@ const fontFace = `@font-face {
 }`;
 
 /** The stylesheet: shared rules first, then one file for each kind of page. */
-export const css = [
-  ...[fontFace, base, shell, home, palette, prompts, runs, people, reference, settings, report, session, compare],
-].join("\n");
+const styles = [
+  fontFace,
+  base,
+  shell,
+  home,
+  palette,
+  prompts,
+  runs,
+  people,
+  reference,
+  settings,
+  report,
+  session,
+  compare,
+];
+export const css = styles.join("\n");
 
 export const js: string = bundle("./client.ts");
 

@@ -23,14 +23,14 @@ function select(option: HTMLAnchorElement | undefined): void {
 
 async function load(): Promise<void> {
   if (!form || !input || !list) return;
-  const mine = ++lastRequest;
+  const thisRequest = ++lastRequest;
   const text = input.value.trim();
   const answer = await window.fetch(text === "" ? form.action : `${form.action}?${new URLSearchParams({ q: text })}`, {
     headers: { "hx-request": "true" },
   });
   const html = await answer.text();
   // A slow response must not replace the response to a later input.
-  if (mine !== lastRequest) return;
+  if (thisRequest !== lastRequest) return;
   list.innerHTML = html;
   for (const each of list.querySelectorAll("ul, li")) each.setAttribute("role", "presentation");
   for (const [i, each] of options().entries()) {

@@ -123,6 +123,7 @@ const showNewest = () => {
 if (timeline) new MutationObserver(showNewest).observe(timeline, { childList: true });
 follow?.addEventListener("change", showNewest);
 showNewest();
+
 // Hides the elements that the selector in `data-filters` matches unless they contain every typed word.
 document.addEventListener("input", ({ target }) => {
   if (!(target instanceof HTMLInputElement) || target.dataset.filters === undefined) return;

@@ -2,7 +2,7 @@ import { findKey } from "../auth/keys.ts";
 import type { Context, OrgId } from "../context.ts";
 
 /** The organization of the API key in the Authorization header: `null` for an invalid key or one that may not read, `undefined` without the header. */
-export function findOrg(ctx: Context, request: Request): OrgId | null | undefined {
+export function findOrgOfKey(ctx: Context, request: Request): OrgId | null | undefined {
   const header = request.headers.get("authorization");
   if (!header) return undefined;
   const key = /^bearer +(\S+)$/i.exec(header)?.[1];
@@ -11,11 +11,11 @@ export function findOrg(ctx: Context, request: Request): OrgId | null | undefine
 }
 
 /** Whether a request has a session cookie, valid or not. Without one no lookup is needed. */
-export const bearsSignIn = (request: Request): boolean =>
+export const hasSessionCookie = (request: Request): boolean =>
   /(?:^|;\s*)(?:__(?:Host|Secure)-)?evald\.session_token=/.test(request.headers.get("cookie") ?? "");
 
 /** The path to open after signing in. Anything that is not a path of this server becomes `/`. */
-export function toNext(text: string | null): string {
+export function toPathAfterSignIn(text: string | null): string {
   const path = toOwnPath(text);
   return /^\/(sign-in|sign-out|setup)\b/.test(path) ? "/" : path;
 }

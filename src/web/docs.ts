@@ -87,13 +87,13 @@ export function toMarkdown({ title, description, body }: Doc, site: Site): strin
 
 ${indexHint(site)}
 
-${filledIn(body, site, (slug) => `${site.baseUrl}${toDocPath(slug)}.md`)}`;
+${adaptToSite(body, site, (slug) => `${site.baseUrl}${toDocPath(slug)}.md`)}`;
 }
 
 /** The text of a page as HTML, without heading and description. Raw HTML in it is escaped. */
 export function toHtml({ body }: Doc, site: Site): string {
   const html = Bun.markdown.html(
-    filledIn(body, site, (slug) => site.base + toDocPath(slug)),
+    adaptToSite(body, site, (slug) => site.base + toDocPath(slug)),
     { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } },
   );
   // Wide blocks scroll, with the keyboard too.
@@ -106,15 +106,15 @@ export function toHtml({ body }: Doc, site: Site): string {
 /** Copies the sample before it. */
 const copyButton = '<button type="button" class="only-live" data-copy="">Copy</button>';
 
-/** The sections of a page whose heading starts with `words`: the rest of the heading, and the text as HTML. */
-export function sectionsOf(doc: Doc, site: Site, words: string): { title: string; html: string }[] {
+/** The sections of a page whose heading starts with `headingStart`: the rest of the heading, and the text as HTML. */
+export function sectionsOf(doc: Doc, site: Site, headingStart: string): { title: string; html: string }[] {
   return doc.body
     .split(/^## /m)
-    .filter((section) => section.startsWith(words))
+    .filter((section) => section.startsWith(headingStart))
     .map((section) => {
       const end = section.indexOf("\n");
       return {
-        title: section.slice(words.length, end).trim(),
+        title: section.slice(headingStart.length, end).trim(),
         html: toHtml({ ...doc, body: section.slice(end) }, site),
       };
     });
@@ -142,8 +142,8 @@ const indexHint = ({ baseUrl }: Site) => `For agents: [${baseUrl}/llms.txt](${ba
 /** The URL of a service with default settings, used in the source of every page so that it is readable in the repository. */
 const defaultUrl = "http://localhost:3000";
 
-/** The text as this service shows it: with its own URL, links between pages by `link`, and without comments. */
-function filledIn(body: string, site: Site, link: (slug: string) => string): string {
+/** The source of a page as this service shows it: with its own URL, links between pages by `link`, and without comments. */
+function adaptToSite(body: string, site: Site, link: (slug: string) => string): string {
   return body
     .replaceAll(defaultUrl, site.baseUrl)
     .replace(/^<!--.*-->\n/gm, "")

@@ -17,7 +17,7 @@ const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
 export const findExamplePage = (slug: string, { baseUrl }: Site): string | null =>
   pages[slug]?.replaceAll(/\]\((?=[a-z])/g, `](${baseUrl}/example/`) ?? null;
 
-/** Such a page as HTML. */
+/** A page of the example docs as HTML. */
 export function toExampleHtml(text: string, { base }: Site): string {
   const title = titleOf(text);
   return `<!doctype html>

@@ -46,19 +46,19 @@ export const assignments: Format = {
 };
 
 /** The type of a value besides null. */
-export const innerOf = (schema: TSchema): TSchema =>
+export const nonNullSchema = (schema: TSchema): TSchema =>
   schema.anyOf?.find(({ type }: TSchema) => type !== "null") ?? schema;
 
 /** The schema of a field, which is named by its path: `workspace.setup`. Keys of a map may contain dots. */
-export function schemaOf(schema: TSchema, path: string): TSchema {
-  if (innerOf(schema).patternProperties) return memberOf(schema, path);
+export function schemaAt(schema: TSchema, path: string): TSchema {
+  if (nonNullSchema(schema).patternProperties) return memberOf(schema, path);
   const [key = "", ...rest] = path.split(".");
   const member = memberOf(schema, key);
-  return rest.length === 0 ? member : schemaOf(member, rest.join("."));
+  return rest.length === 0 ? member : schemaAt(member, rest.join("."));
 }
 
 function memberOf(schema: TSchema, key: string): TSchema {
-  const { properties = {}, patternProperties = {} } = innerOf(schema);
+  const { properties = {}, patternProperties = {} } = nonNullSchema(schema);
   const member = properties[key] ?? Object.values(patternProperties)[0];
   if (member === undefined) throw new Error(`The form has no field ${key}.`);
   return member as TSchema;
@@ -66,7 +66,7 @@ function memberOf(schema: TSchema, key: string): TSchema {
 
 /** Lists of texts that aren't from a closed set are written as words. */
 function formatOf(schema: TSchema, name: string, formats: Formats): Format | undefined {
-  const { type, items } = innerOf(schema);
+  const { type, items } = nonNullSchema(schema);
   return formats[name] ?? (type === "array" && items.type === "string" && !items.enum ? words : undefined);
 }
 
@@ -80,7 +80,7 @@ export function toFields(schema: TObject, value: object, formats: Formats = {}):
 
 function writeField(form: URLSearchParams, root: TObject, name: string, value: unknown, formats: Formats): void {
   if (value === undefined || value === null || value === false) return;
-  const format = formatOf(schemaOf(root, name), name, formats);
+  const format = formatOf(schemaAt(root, name), name, formats);
   if (format) form.append(name, format.write(value as never));
   else if (Array.isArray(value)) for (const each of value) form.append(name, String(each));
   else if (typeof value !== "object") form.append(name, value === true ? "on" : String(value));
@@ -98,8 +98,8 @@ export function checkInput<T extends TSchema>(schema: T, input: unknown): Static
   if (!error) return input as Static<T>;
   const invalid = invalidInput(error, "form");
   const { field = "", problem = "" } = invalid;
-  const isNumber = /^must be (an integer|a number)/.test(problem);
-  throw isNumber && typeof error.value === "string"
+  const needsNumber = /^must be (an integer|a number)/.test(problem);
+  throw needsNumber && typeof error.value === "string"
     ? invalidField(field, `${problem}, not ${JSON.stringify(error.value)}`)
     : invalid;
 }
@@ -114,23 +114,23 @@ export function readFields(schema: TObject, form: URLSearchParams, formats: Form
 }
 
 function readField(schema: TSchema, form: URLSearchParams, name: string, formats: Formats): unknown {
-  const { type } = innerOf(schema);
+  const { type } = nonNullSchema(schema);
   const format = formatOf(schema, name, formats);
   if (type === "boolean") return form.has(name);
   if (type === "array" && !format) return form.getAll(name);
-  if (type === "object" && !format) return readMembers(schema, form, name, formats) ?? emptyOf(schema);
+  if (type === "object" && !format) return readMembers(schema, form, name, formats) ?? blankValueOf(schema);
   // Browsers send line breaks as CRLF.
   const text = form.get(name)?.replaceAll("\r\n", "\n");
   if (text === undefined) return undefined;
-  if (text.trim() === "") return emptyOf(schema);
-  if (format) return readFormat(schema, format, text);
+  if (text.trim() === "") return blankValueOf(schema);
+  if (format) return readFormatted(schema, format, text);
   return type === "integer" || type === "number" ? toNumber(text.trim()) : text.trim();
 }
 
 /** A list of which only separators were typed is empty. */
-function readFormat(schema: TSchema, format: Format, text: string): unknown {
+function readFormatted(schema: TSchema, format: Format, text: string): unknown {
   const value = format.read(text);
-  return Array.isArray(value) && value.length === 0 ? emptyOf(schema) : value;
+  return Array.isArray(value) && value.length === 0 ? blankValueOf(schema) : value;
 }
 
 /** The members of an object or a map that were filled in; undefined: none. */
@@ -139,15 +139,17 @@ function readMembers(schema: TSchema, form: URLSearchParams, name: string, forma
   const sentFields = [...form.keys()]
     .filter((each) => each.startsWith(prefix))
     .map((each) => each.slice(prefix.length));
-  const members = Object.keys(innerOf(schema).properties ?? Object.fromEntries(sentFields.map((key) => [key, key])))
+  const members = Object.keys(
+    nonNullSchema(schema).properties ?? Object.fromEntries(sentFields.map((key) => [key, key])),
+  )
     .map((key) => [key, readField(memberOf(schema, key), form, prefix + key, formats)])
     .filter(([, value]) => value !== undefined && value !== null && value !== "");
   return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 
-function emptyOf(schema: TSchema): null | [] | undefined | "" {
+function blankValueOf(schema: TSchema): null | [] | undefined | "" {
   if (schema.anyOf?.some(({ type }: TSchema) => type === "null")) return null;
-  if (innerOf(schema).type === "array") return [];
+  if (nonNullSchema(schema).type === "array") return [];
   return TypeGuard.IsOptional(schema) ? undefined : "";
 }
 

@@ -5,16 +5,16 @@ import { watchDatabase } from "../runs/follow.ts";
 /** Share of the event loop that rendering may take, so that many open pages don't delay other requests. */
 const maxShare = 0.2;
 
-type Part = {
+type LivePart = {
   readers: number;
   html: string | null;
-  /** Resolves when `html` has changed or `over` was aborted; rejects when rendering failed. */
-  changed: PromiseWithResolvers<void>;
-  over: AbortController;
+  /** Resolves when `html` has changed or `closing` was aborted; rejects when rendering failed. */
+  nextChange: PromiseWithResolvers<void>;
+  closing: AbortController;
 };
 
 /** The open parts by key. `turn`: resolves when the next one may be rendered. */
-const liveParts = perContext(() => ({ open: new Map<string, Part>(), turn: Promise.resolve() }));
+const liveParts = perContext(() => ({ open: new Map<string, LivePart>(), turn: Promise.resolve() }));
 
 /**
  * Yields a part of a page, and again whenever its content changes. Pages with the same key share one part, which is rendered once per change
@@ -37,8 +37,8 @@ export async function* followPart(
       if (part.html !== lastHtml) {
         lastHtml = part.html;
         yield { data: lastHtml ?? "" };
-      } else if (part.over.signal.aborted) return;
-      else await Promise.race([part.changed.promise, disconnected]);
+      } else if (part.closing.signal.aborted) return;
+      else await Promise.race([part.nextChange.promise, disconnected]);
     }
   } finally {
     part.readers--;
@@ -46,43 +46,49 @@ export async function* followPart(
   }
 }
 
-function openPart(ctx: Context, key: string, render: () => string): Part {
-  const part: Part = { readers: 0, html: null, changed: Promise.withResolvers(), over: new AbortController() };
+function openPart(ctx: Context, key: string, render: () => string): LivePart {
+  const part: LivePart = {
+    readers: 0,
+    html: null,
+    nextChange: Promise.withResolvers(),
+    closing: new AbortController(),
+  };
   liveParts(ctx).open.set(key, part);
   updatePart(ctx, part, render).catch((error) => {
     closePart(ctx, key, part);
     // The last reader may have left already.
-    part.changed.promise.catch(() => {});
-    part.changed.reject(error);
+    part.nextChange.promise.catch(() => {});
+    part.nextChange.reject(error);
   });
   return part;
 }
 
-function closePart(ctx: Context, key: string, part: Part): void {
-  part.over.abort();
+function closePart(ctx: Context, key: string, part: LivePart): void {
+  part.closing.abort();
   const { open } = liveParts(ctx);
   if (open.get(key) === part) open.delete(key);
 }
 
-async function updatePart(ctx: Context, part: Part, render: () => string): Promise<void> {
-  for await (const _ of watchDatabase(ctx, part.over.signal)) {
+async function updatePart(ctx: Context, part: LivePart, render: () => string): Promise<void> {
+  for await (const _ of watchDatabase(ctx, part.closing.signal)) {
     const html = await inTurn(ctx, render);
     if (html === part.html) continue;
     part.html = html;
-    const { resolve } = part.changed;
-    part.changed = Promise.withResolvers();
+    const { resolve } = part.nextChange;
+    part.nextChange = Promise.withResolvers();
     resolve();
   }
-  part.over.abort();
-  part.changed.resolve();
+  part.closing.abort();
+  part.nextChange.resolve();
 }
 
+/** Renders when all earlier parts have been rendered and the event loop had its share. */
 async function inTurn(ctx: Context, render: () => string): Promise<string> {
   const parts = liveParts(ctx);
   const { promise, resolve } = Promise.withResolvers<void>();
-  const before = parts.turn;
+  const previousTurn = parts.turn;
   parts.turn = promise;
-  await before;
+  await previousTurn;
   const startedAt = performance.now();
   try {
     return render();

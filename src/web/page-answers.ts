@@ -4,7 +4,7 @@ import { AppError } from "../errors.ts";
 import { privateAnswer, statusOf } from "./answer.ts";
 import { renderPage } from "./components/layout.tsx";
 import { type Fault, faultOf, fieldErrorMessage } from "./components/schema-form.tsx";
-import { sentenceOf } from "./pages/error.tsx";
+import { toSentence } from "./pages/error.tsx";
 import { type ToastCode, toastCookie } from "./toasts.ts";
 
 /** A page, or any other response. */
@@ -24,7 +24,7 @@ export function formError(
 ): Response {
   if (!(error instanceof AppError)) throw error;
   const fault = faultOf(error, form && [...form.keys()]);
-  const errorMessage = form && fault.field !== "" ? fieldErrorMessage : sentenceOf(error.detail);
+  const errorMessage = form && fault.field !== "" ? fieldErrorMessage : toSentence(error.detail);
   return pageAnswer(show(errorMessage, fault), statusOf(error), retryHeaders(error));
 }
 
@@ -36,7 +36,7 @@ export const retryHeaders = ({ retryAfterSeconds }: AppError): Record<string, st
 export const seeOther = ({ config }: Context, path: string): Response => redirect(config.basePath + path);
 
 /** Redirects to a page that shows a message about the change. `id`: of what was changed, for Undo. */
-export const seeChanged = (ctx: Context, path: string, code: ToastCode, id?: string): Response =>
+export const seeOtherWithToast = (ctx: Context, path: string, code: ToastCode, id?: string): Response =>
   withCookies(seeOther(ctx, path), [toastCookie(ctx.config.basePath, code, id)]);
 
 export const redirect = (location: string): Response =>

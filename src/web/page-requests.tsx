@@ -7,15 +7,15 @@ import type { Message } from "../http/event-stream.ts";
 import { answerStream } from "../http/event-stream.ts";
 import { compress, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { orgField } from "./components/layout.tsx";
-import { toNext } from "./credential.ts";
+import { toPathAfterSignIn } from "./credential.ts";
 import { followPart } from "./live.ts";
 import { type Answer, formError, pageAnswer, retryHeaders, seeOther, toResponse } from "./page-answers.ts";
 import { ConfirmPage, UnconfirmedError } from "./pages/confirm.tsx";
-import { ErrorPage, KeyNeededPage, SignedOutNote, UnsentPage } from "./pages/error.tsx";
+import { ErrorPage, SignedOutNote, SignInNeededPage, UnsentPage } from "./pages/error.tsx";
 import type { FormResult } from "./pages/settings.tsx";
 import { receiveForm, receivePublicForm } from "./received-forms.ts";
 import { type Site, toSite } from "./site.ts";
-import { clearToast, findToast } from "./toasts.ts";
+import { findToast, toastRemovalCookie } from "./toasts.ts";
 import { type Action, may, minimumRoleFor, type Viewer } from "./viewer.ts";
 import { findVisitor, requireOrg, showInOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
 
@@ -33,15 +33,16 @@ export const showPage = (
   answer(ctx, request, async (visitor, site) => {
     const cleanUrl = findCleanUrl(request.url);
     // Forms send empty fields. With JavaScript they don't, and a part of a page has no URL of its own to correct.
-    if (cleanUrl !== null && !isPart(request))
+    if (cleanUrl !== null && !isFragmentRequest(request))
       return new Response(null, { status: 303, headers: { location: cleanUrl, "cache-control": "private, no-store" } });
-    const toast = isPart(request) ? null : findToast(request);
+    const toast = isFragmentRequest(request) ? null : findToast(request);
     const [response, { org }] = await showInOrg(ctx, visitor, async (viewer) =>
       toResponse(await show(toast ? { ...viewer, toast } : viewer, site)),
     );
     if (cleanUrl !== null) response.headers.set("hx-push-url", cleanUrl);
-    if (toast) response.headers.append("set-cookie", clearToast(site.base));
-    if (visitor.signedIn && org !== visitor.viewer?.org && !isPart(request)) chooseOrg(ctx, visitor.signedIn, org);
+    if (toast) response.headers.append("set-cookie", toastRemovalCookie(site.base));
+    if (visitor.signedIn && org !== visitor.viewer?.org && !isFragmentRequest(request))
+      chooseOrg(ctx, visitor.signedIn, org);
     return response;
   });
 
@@ -73,11 +74,11 @@ export const streamPart = (
     return (signal) => followPart(ctx, `${viewer.org} ${pathname}${search}`, render, signal);
   });
 
-/** Handles a form for a person whose role allows `act`. API keys are refused. `files`: names of its fields with files; the form must add `uploadQuery` to its action. */
+/** Handles a form for a person whose role allows `action`. API keys are refused. `files`: names of its fields with files; the form must add `uploadQuery` to its action. */
 export const submitForm = (
   ctx: Context,
   request: Request,
-  act: Action,
+  action: Action,
   handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<Answer>,
   files: readonly string[] = [],
 ): Promise<Response> =>
@@ -86,7 +87,7 @@ export const submitForm = (
     request,
     async (visitor, site) => {
       const { signedIn } = visitor;
-      if (!visitor.viewer && !signedIn) return keepUnsentForm(ctx, request, site, files);
+      if (!visitor.viewer && !signedIn) return signedOutFormAnswer(ctx, request, site, files);
       const current = requireOrg(visitor);
       if (current.person === null || !signedIn)
         throw new AppError("forbidden", "API keys can only read pages. Use the REST API to make changes.");
@@ -100,7 +101,7 @@ export const submitForm = (
           "You are no longer a member of the organization that this page belongs to. Nothing was changed.",
         );
       if (viewer !== current) chooseOrg(ctx, signedIn, org);
-      requireRole(viewer, act);
+      requireRole(viewer, action);
       try {
         return await handle({ ...viewer, person: signedIn.person }, form, site);
       } catch (error) {
@@ -114,17 +115,17 @@ export const submitForm = (
 export const submitSettings = (
   ctx: Context,
   request: Request,
-  act: Action,
+  action: Action,
   show: (ctx: Context, viewer: Viewer, site: Site, result: FormResult) => Exclude<Answer, Response>,
   handle: (viewer: Actor, form: URLSearchParams, site: Site) => MaybePromise<Answer>,
 ): Promise<Response> =>
-  submitForm(ctx, request, act, async (viewer, form, site) => {
+  submitForm(ctx, request, action, async (viewer, form, site) => {
     try {
       return await handle(viewer, form, site);
     } catch (error) {
       return formError(
         error,
-        (errorMessage, fault) => show(ctx, viewer, site, { errorMessage, fault, typed: form }),
+        (errorMessage, fault) => show(ctx, viewer, site, { errorMessage, fault, typedValues: form }),
         form,
       );
     }
@@ -197,7 +198,7 @@ async function answer(
   let response: Response;
   try {
     response =
-      viewer || signedIn || isPublic ? toResponse(await show(visitor, site)) : requireSignIn(ctx, request, site);
+      viewer || signedIn || isPublic ? toResponse(await show(visitor, site)) : signInAnswer(ctx, request, site);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     response = errorAnswer(ctx, request, error, visitor);
@@ -212,12 +213,12 @@ async function answer(
 /** Asks for confirmation if a form failed for the lack of it. Rethrows all other errors. */
 function askToConfirm(error: unknown, request: Request, page: { site: Site; viewer?: Viewer; form: URLSearchParams }) {
   if (!(error instanceof UnconfirmedError)) throw error;
-  return <ConfirmPage {...page} path={new URL(request.url).pathname} loss={error.loss} />;
+  return <ConfirmPage {...page} path={new URL(request.url).pathname} confirmation={error.confirmation} />;
 }
 
-function requireRole(viewer: Viewer, act: Action): void {
-  if (may(viewer, act)) return;
-  const detail = `This requires the role ${minimumRoleFor(act)}; yours is ${viewer.role}. Owners can change roles in Settings > Members.`;
+function requireRole(viewer: Viewer, action: Action): void {
+  if (may(viewer, action)) return;
+  const detail = `This requires the role ${minimumRoleFor(action)}; yours is ${viewer.role}. Owners can change roles in Settings > Members.`;
   throw new AppError("forbidden", detail);
 }
 
@@ -229,28 +230,33 @@ function findCleanUrl(url: string): string | null {
   return nonEmpty.length === 0 ? pathname : `${pathname}?${new URLSearchParams(nonEmpty)}`;
 }
 
-/** Response for an unauthenticated form: keeps the submitted values to send again after signing in. */
-async function keepUnsentForm(ctx: Context, request: Request, site: Site, files: readonly string[]): Promise<Response> {
-  if (isPart(request) || request.headers.get("authorization") || !wantsHtml(request))
-    return requireSignIn(ctx, request, site);
+/** Answers an unauthenticated form: keeps the submitted values to send again after signing in. */
+async function signedOutFormAnswer(
+  ctx: Context,
+  request: Request,
+  site: Site,
+  files: readonly string[],
+): Promise<Response> {
+  if (isFragmentRequest(request) || request.headers.get("authorization") || !wantsHtml(request))
+    return signInAnswer(ctx, request, site);
   const form = await receivePublicForm(ctx, request, files);
   const { pathname, search } = new URL(request.url);
   return pageAnswer(<UnsentPage site={site} path={pathname + search} form={form} />, 401);
 }
 
-/** Response for unauthenticated requests: browsers are sent to sign in, scripts get a 401. */
-function requireSignIn(ctx: Context, request: Request, site: Site): Response {
+/** Answers an unauthenticated request: browsers are sent to sign in, scripts get a 401. */
+function signInAnswer(ctx: Context, request: Request, site: Site): Response {
   const { pathname, search } = new URL(request.url);
-  if (isPart(request)) return privateAnswer("html", renderToString(<SignedOutNote site={site} />), 401);
+  if (isFragmentRequest(request)) return privateAnswer("html", renderToString(<SignedOutNote site={site} />), 401);
   if (wantsHtml(request) && !request.headers.get("authorization")) {
-    const next = request.method === "GET" ? toNext(pathname.slice(site.base.length) + search) : "/";
+    const next = request.method === "GET" ? toPathAfterSignIn(pathname.slice(site.base.length) + search) : "/";
     return seeOther(ctx, next === "/" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(next)}`);
   }
-  return pageAnswer(<KeyNeededPage site={site} path={pathname} />, 401, { "www-authenticate": "Bearer" });
+  return pageAnswer(<SignInNeededPage site={site} path={pathname} />, 401, { "www-authenticate": "Bearer" });
 }
 
 /** Whether a script on a page requests a fragment or a stream rather than a whole page. */
-const isPart = ({ headers }: Request): boolean =>
+const isFragmentRequest = ({ headers }: Request): boolean =>
   headers.has("hx-request") || (headers.get("accept") ?? "").includes("text/event-stream");
 
 /** An error page with the status of the error. */

@@ -33,8 +33,12 @@ const mcpServers: Format = {
 };
 
 const formats = {
-  ...{ title: verbatim, text: verbatim, endGoal: verbatim, wordings: lines },
-  ...{ "workspace.env": assignments, "workspace.mcpServers": mcpServers },
+  title: verbatim,
+  text: verbatim,
+  endGoal: verbatim,
+  wordings: lines,
+  "workspace.env": assignments,
+  "workspace.mcpServers": mcpServers,
 };
 
 /**
@@ -42,9 +46,13 @@ const formats = {
  * the exit code of a command. `invariant`: `yes`, or empty. `more`: properties of a URL without an input, as JSON.
  */
 const tables = {
-  also: { columns: ["agent", "model"], field: "agents", most: maxAgents - 1 },
-  url: { columns: ["url", "name", "kind", "more"], field: "additionalUrls", most: maxUrls },
-  check: { columns: ["target", "kind", "expected", "contains", "invariant"], field: "declaredChecks", most: maxChecks },
+  also: { columns: ["agent", "model"], field: "agents", maxRows: maxAgents - 1 },
+  url: { columns: ["url", "name", "kind", "more"], field: "additionalUrls", maxRows: maxUrls },
+  check: {
+    columns: ["target", "kind", "expected", "contains", "invariant"],
+    field: "declaredChecks",
+    maxRows: maxChecks,
+  },
 } as const;
 
 type Table = keyof typeof tables;
@@ -52,7 +60,7 @@ type Row<T extends Table> = Record<(typeof tables)[T]["columns"][number], string
 
 /** The rows that were filled in. */
 export function rowsOf<T extends Table>(form: URLSearchParams, table: T): Row<T>[] {
-  const { columns, field, most: maxRows } = tables[table];
+  const { columns, field, maxRows } = tables[table];
   const values = columns.map((column) => form.getAll(`${table}.${column}`));
   const rows = (values[0] ?? []).flatMap((first, i) =>
     first.trim() === ""
@@ -148,10 +156,12 @@ export function toPromptInput(form: URLSearchParams): PromptInput {
   };
   if (typeof docsUrl === "string") checkHttpUrl("docsUrl", docsUrl);
   checkCron(form);
-  const checked = checkInput(PromptInput, input);
+  const validInput = checkInput(PromptInput, input);
   // Added after the check, so that errors name the row of the form.
   const docs = typeof docsUrl === "string" ? [{ url: docsUrl, kind: "docs" }] : [];
-  return docs.length === 0 ? checked : { ...checked, additionalUrls: [...docs, ...(checked.additionalUrls ?? [])] };
+  return docs.length === 0
+    ? validInput
+    : { ...validInput, additionalUrls: [...docs, ...(validInput.additionalUrls ?? [])] };
 }
 
 /** Throws bad_request for the field with the expression. */
@@ -163,11 +173,11 @@ function checkCron(form: URLSearchParams): void {
 
 /** null: at most one agent. */
 function toAgents(form: URLSearchParams): object[] | null {
-  const also = rowsOf(form, "also");
-  if (also.length === 0) return null;
+  const furtherAgents = rowsOf(form, "also");
+  if (furtherAgents.length === 0) return null;
   const [agent = "", model = ""] = [form.get("agent") ?? "", form.get("model")?.trim()];
   if (agent === "") throw invalidField("agent", "choose an agent before you add further ones");
-  return [{ agent, model }, ...also].map((row) => ({ agent: row.agent, model: row.model || null }));
+  return [{ agent, model }, ...furtherAgents].map((row) => ({ agent: row.agent, model: row.model || null }));
 }
 
 const toCheck = ({ kind, target, expected, contains, invariant }: Row<"check">) => ({

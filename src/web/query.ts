@@ -11,14 +11,14 @@ export function idIn(form: URLSearchParams): string | undefined {
 }
 
 /** Removes blank fields from a query in place, because browsers send empty fields too. */
-function withoutBlanks({ query }: { query: Record<string, unknown> }): void {
+function removeBlanks({ query }: { query: Record<string, unknown> }): void {
   for (const [name, value] of Object.entries(query))
     if (typeof value === "string" && value.trim() === "") delete query[name];
 }
 
 /** The query of a page that forms filter. */
 export const queryOf = <T extends TProperties>(properties: T) => ({
-  transform: withoutBlanks,
+  transform: removeBlanks,
   query: Type.Object(properties),
 });
 

@@ -4,9 +4,10 @@ import { AppError, badRequest } from "../errors.ts";
 import { maxRequestBodySize, readBytes, tooLarge } from "../http/body.ts";
 
 const uploadName = "upload";
-const personBytes = 1024 * 1024;
-/** Anyone can send a form that needs no sign-in. */
-const publicBytes = 64 * 1024;
+/** Limits of the text of a form, without its files. */
+const maxPersonFormBytes = 1024 * 1024;
+/** Lower, because anyone can send a form that needs no sign-in. */
+const maxPublicFormBytes = 64 * 1024;
 
 /** More than the largest form of a page. What a form becomes, such as the inputs of a page, takes far more memory than its text. */
 const maxFields = 2000;
@@ -17,7 +18,7 @@ export const uploadQuery = (ctx: Context, org: OrgId, personId: string): string 
 
 /** Reads the form of a person who is signed in. `files`: names of its fields with files. */
 export const receiveForm = (ctx: Context, request: Request, files: readonly string[] = []): Promise<URLSearchParams> =>
-  receive(ctx, request, personBytes, files);
+  readForm(ctx, request, maxPersonFormBytes, files);
 
 /** Reads the form of a stranger. One with files is kept while someone who was signed in when they opened it signs in again. */
 export function receivePublicForm(
@@ -26,40 +27,42 @@ export function receivePublicForm(
   files: readonly string[] = [],
 ): Promise<URLSearchParams> {
   const token = new URL(request.url).searchParams.get(uploadName) ?? "";
-  const isKept = files.length > 0 && isUploadToken(ctx, token);
-  return isKept ? receive(ctx, request, personBytes, files) : receive(ctx, request, publicBytes, []);
+  const keepsFiles = files.length > 0 && isUploadToken(ctx, token);
+  return keepsFiles
+    ? readForm(ctx, request, maxPersonFormBytes, files)
+    : readForm(ctx, request, maxPublicFormBytes, []);
 }
 
 /**
  * CSRF check: throws forbidden unless the form was sent from a page of this server. Other sites send the cookie too, but not this origin.
- * Also throws too_large if the form has more than `textBytes` without its files. The value of a file is its content in base64.
+ * Also throws too_large if the form has more than `maxTextBytes` without its files. The value of a file is its content in base64.
  */
-async function receive(
+async function readForm(
   ctx: Context,
   request: Request,
-  textBytes: number,
+  maxTextBytes: number,
   files: readonly string[],
 ): Promise<URLSearchParams> {
   checkOrigin(request, ctx.baseUrl());
   const type = request.headers.get("content-type") ?? "";
   if (/^application\/x-www-form-urlencoded\b/i.test(type)) {
-    const bytes = await readBytes(request, textBytes);
-    checkCount(countIn(bytes, "&") + 1);
+    const bytes = await readBytes(request, maxTextBytes);
+    checkFieldCount(countOccurrences(bytes, "&") + 1);
     return new URLSearchParams(new TextDecoder().decode(bytes));
   }
   if (!/^multipart\/form-data\b/i.test(type))
     throw badRequest("Expected a form (application/x-www-form-urlencoded or multipart/form-data).");
   // The page that asks to sign in again sends files as base64, which is larger.
-  const bytes = await readBytes(request, files.length > 0 ? maxRequestBodySize : textBytes);
+  const bytes = await readBytes(request, files.length > 0 ? maxRequestBodySize : maxTextBytes);
   const form = new URLSearchParams();
   let textSize = bytes.length;
   for (const [name, value] of await readParts(bytes, type)) {
-    if (files.includes(name)) textSize -= typeof value === "string" ? base64Bytes(value) : value.size;
+    if (files.includes(name)) textSize -= typeof value === "string" ? base64Length(value) : value.size;
     if (typeof value === "string") form.append(name, value);
     // Browsers send an empty file without a name for an input in which nothing was selected.
     else if (value.size > 0 || value.name) form.append(name, Buffer.from(await value.bytes()).toString("base64"));
   }
-  if (textSize > textBytes) throw tooLarge(textBytes, "form without its files");
+  if (textSize > maxTextBytes) throw tooLarge(maxTextBytes, "form without its files");
   return form;
 }
 
@@ -79,8 +82,8 @@ async function readParts(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]*)"|([^\s";]*))/i.exec(type) ?? [];
   const boundary = quoted ?? plain ?? "";
   if (!/^[\w'()+,./:=? -]{1,70}$/.test(boundary)) throw invalidParts();
-  // The last one ends the form.
-  checkCount(countIn(bytes, `--${boundary}`) - 1);
+  // The last boundary ends the form.
+  checkFieldCount(countOccurrences(bytes, `--${boundary}`) - 1);
   try {
     // The parser must not find another boundary than the one that was counted.
     const headers = { "content-type": `multipart/form-data; boundary="${boundary}"` };
@@ -90,17 +93,17 @@ async function readParts(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<
   }
 }
 
-/** The page that asks to sign in again sends the content of a file as base64. Other text is not that of a file. */
-const base64Bytes = (text: string): number => (/^[\w+/=]*$/.test(text) ? text.length : 0);
+/** The length of a file that the page that asks to sign in again sends as base64; 0 for any other text. */
+const base64Length = (text: string): number => (/^[\w+/=]*$/.test(text) ? text.length : 0);
 
 const invalidParts = () => badRequest("The form is not valid multipart/form-data.");
 
-function checkCount(fields: number): void {
+function checkFieldCount(fields: number): void {
   if (fields > maxFields) throw new AppError("too_large", `The form has more than ${maxFields} fields. Send fewer.`);
 }
 
 /** How often a text occurs, counted up to one more than a form may contain. */
-function countIn(bytes: Uint8Array<ArrayBuffer>, text: string): number {
+function countOccurrences(bytes: Uint8Array<ArrayBuffer>, text: string): number {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   let count = 0;
   for (

@@ -77,16 +77,18 @@ const causes: Record<EndCause, { title: string; remedy: string }> = {
 export function failureText(cause: EndCause, detail: string | null): { title: string; detail: string; remedy: string } {
   const text = detail ?? "";
   // A URL keeps its lower case.
-  const from = /^\S*:\/\//.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
-  return { ...causes[cause], detail: sentence(from) };
+  const capitalized = /^\S*:\/\//.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+  return { ...causes[cause], detail: sentence(capitalized) };
 }
 
-const amount = (value: number, unit: LimitUsage["unit"]): string =>
+const formatUsage = (value: number, unit: LimitUsage["unit"]): string =>
   unit === "seconds" ? duration(value) : unit === "usd" ? dollars(value) : value.toLocaleString("en");
 
 /** "12 of 400", "0.8s of 10m 0s". */
-export const usageText = ({ used, limit: most, unit }: LimitUsage): string =>
-  most === null ? `${amount(used, unit)} (no limit)` : `${amount(used, unit)} of ${amount(most, unit)}`;
+export const usageText = ({ used, limit, unit }: LimitUsage): string =>
+  limit === null
+    ? `${formatUsage(used, unit)} (no limit)`
+    : `${formatUsage(used, unit)} of ${formatUsage(limit, unit)}`;
 
 type RunTimes = { startedAt: string | null; completedAt: string | null };
 

@@ -28,7 +28,8 @@ const cookieName = "evald.toast";
 export const toastCookie = (base: string, code: ToastCode, id = ""): string =>
   `${cookieName}=${code}.${id}; Path=${base}/; Max-Age=60; HttpOnly; SameSite=Lax`;
 
-export const clearToast = (base: string): string => `${cookieName}=; Path=${base}/; Max-Age=0; HttpOnly; SameSite=Lax`;
+export const toastRemovalCookie = (base: string): string =>
+  `${cookieName}=; Path=${base}/; Max-Age=0; HttpOnly; SameSite=Lax`;
 
 const undoOf = (code: ToastCode, id: string): Toast["undo"] => {
   if (code === "promptArchived") return { path: `/prompts/${id}/archive`, name: "back", value: "1" };

@@ -41,8 +41,8 @@ const minimumRoles = {
 
 export type Action = keyof typeof minimumRoles;
 
-export const minimumRoleFor = (act: Action): Role => minimumRoles[act];
+export const minimumRoleFor = (action: Action): Role => minimumRoles[action];
 
 /** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */
-export const may = (viewer: Viewer | undefined, act: Action): boolean =>
-  viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(minimumRoles[act]);
+export const may = (viewer: Viewer | undefined, action: Action): boolean =>
+  viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(minimumRoles[action]);

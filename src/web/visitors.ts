@@ -6,7 +6,7 @@ import type { SignedIn } from "../auth/person.ts";
 import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import type { Message } from "../http/event-stream.ts";
-import { bearsSignIn, findOrg } from "./credential.ts";
+import { findOrgOfKey, hasSessionCookie } from "./credential.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** Who sent a request: the signed-in person, if any, and the viewer of an organization. `cookies`: to set on the response. */
@@ -22,14 +22,14 @@ export const clientOf = (request: Request): Client => ({
 /** Finds who requests a page, and the organization to show them. */
 export async function findVisitor(ctx: Context, request: Request): Promise<Visitor> {
   const nobody = { signedIn: null, viewer: null, cookies: [] };
-  const org = findOrg(ctx, request);
+  const org = findOrgOfKey(ctx, request);
   if (org === null) return nobody;
   if (org !== undefined) {
     const { name, timeZone } = getOrg(ctx, org);
     const orgFields = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
     return { ...nobody, viewer: { ...orgFields, role: "viewer", person: null, hasWorkers: hasWorkers(ctx) } };
   }
-  if (!bearsSignIn(request)) return nobody;
+  if (!hasSessionCookie(request)) return nobody;
   const { signedIn, cookies } = await findSignedIn(ctx, clientOf(request));
   const viewer = signedIn && (toViewer(ctx, signedIn, signedIn.chosenOrg) ?? toViewer(ctx, signedIn));
   return { signedIn, cookies, viewer };
@@ -37,10 +37,10 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
 
 /** A person as the viewer of an organization, the first one by default; null if they are not a member. */
 export function toViewer(ctx: Context, { person }: SignedIn, orgId?: string | null): Viewer | null {
-  const all = listMemberships(ctx, person.id);
-  const membership = orgId === undefined ? all[0] : all.find(({ org }) => org === orgId);
+  const memberships = listMemberships(ctx, person.id);
+  const membership = orgId === undefined ? memberships[0] : memberships.find(({ org }) => org === orgId);
   if (!membership) return null;
-  const orgs = all.map(({ org, orgName }) => ({ id: org, name: orgName }));
+  const orgs = memberships.map(({ org, orgName }) => ({ id: org, name: orgName }));
   return { ...membership, person, orgs, hasWorkers: hasWorkers(ctx) };
 }
 

@@ -5,11 +5,11 @@ import type { EvalResult } from "../../stats/repeats.ts";
 import { Fact } from "./figures.tsx";
 
 /** `+3.2`, or `−3.2` with a true minus sign. */
-export const signed = (change: number, format: (value: number) => string = String): string =>
+export const withSign = (change: number, format: (value: number) => string = String): string =>
   change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${format(Math.abs(change))}`;
 
 /** A change of a score. */
-export const signedPoints = (change: number): string => signed(change, (value) => value.toFixed(1));
+export const formatPointChange = (change: number): string => withSign(change, (value) => value.toFixed(1));
 
 /** A change, colored by whether higher is better. */
 export const Change = ({
@@ -20,7 +20,9 @@ export const Change = ({
   change: number;
   isCost?: boolean;
   format?: (value: number) => string;
-}) => <span class={change === 0 ? "muted" : change > 0 === isCost ? "worse" : "better"}>{signed(change, format)}</span>;
+}) => (
+  <span class={change === 0 ? "muted" : change > 0 === isCost ? "worse" : "better"}>{withSign(change, format)}</span>
+);
 
 /** How reliable the score is: the results of the repeats and the comparison with the baseline. */
 export function BaselineSummary({
@@ -30,7 +32,7 @@ export function BaselineSummary({
   report: Report;
   result: EvalResult | null;
 }) {
-  // Its runs on the same pages don't differ.
+  // Runs of a rule-based agent on the same pages don't differ.
   const isExact = isRuleBased(agent.id) && (result?.n ?? 0) < 2;
   return (
     <dl class="baseline-summary">

@@ -27,7 +27,7 @@ export function ScoreLine({ points, label }: { points: Point[]; label: string })
     points.length === 1 ? (left + width - right) / 2 : left + (i * (width - left - right)) / (points.length - 1);
   const y = (score: number) => top + (1 - score / 100) * (height - top - bottom);
   const last = points.length - 1;
-  const dated = [...new Set([0, Math.round(last / 2), last])];
+  const pointsWithDay = [...new Set([0, Math.round(last / 2), last])];
   return (
     <svg class="score-chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
       {[0, 50, 100].map((score) => (
@@ -39,7 +39,7 @@ export function ScoreLine({ points, label }: { points: Point[]; label: string })
         </g>
       ))}
       <polyline points={points.map(({ score }, i) => `${x(i).toFixed(1)},${y(score).toFixed(1)}`).join(" ")} />
-      {dated.map((i) => (
+      {pointsWithDay.map((i) => (
         <text key={i} class={i === 0 ? "start" : i === last ? undefined : "middle"} x={x(i)} y={height - 8}>
           {points[i]?.day}
         </text>

@@ -7,34 +7,34 @@ import { Payload } from "./payload.tsx";
 type Event = Trace["events"][number];
 
 /** Payloads up to this many characters are part of the page. Longer ones load when opened. */
-export const inlineChars = 1200;
+export const maxInlineEventChars = 1200;
 
 type LineProps = {
   event: Event;
-  failed: boolean;
+  isFailed: boolean;
   /** URL of the session page. */
   here: string;
   /** Labels of the friction points that this event supports, such as F1. */
-  names: string[];
-  report: string;
+  frictionLabels: string[];
+  reportUrl: string;
   /** URL of the screenshots; null if the viewer may not see them. */
-  files: string | null;
+  filesUrl: string | null;
   isInline: boolean;
 };
 
 /** An event as a line that opens to show its fields, with its picture. */
-export function EventLine({ event, failed, here, names, report, files, isInline }: LineProps) {
+export function EventLine({ event, isFailed, here, frictionLabels, reportUrl, filesUrl, isInline }: LineProps) {
   const { seq, at: _, tMs: __, type, source, ...rest } = event;
   const fields: Record<string, unknown> = rest;
   const address = `${here}/${seq}`;
   const { artifact } = fields as { artifact?: Artifact };
   const file =
-    artifact && !artifact.missing && files ? { name: artifact.name, url: `${files}/${artifact.name}` } : null;
+    artifact && !artifact.missing && filesUrl ? { name: artifact.name, url: `${filesUrl}/${artifact.name}` } : null;
   return (
     <div class="line">
       <details
         id={`e${seq}`}
-        class={`event-${type}${failed ? " failed" : ""}`}
+        class={`event-${type}${isFailed ? " failed" : ""}`}
         {...(isInline
           ? {}
           : { "hx-get": address, "hx-trigger": "toggle once", "hx-target": "find .whole", "hx-swap": "outerHTML" })}
@@ -54,8 +54,8 @@ export function EventLine({ event, failed, here, names, report, files, isInline 
           </p>
         )}
       </details>
-      {names.map((name) => (
-        <a key={name} class="pill proves" href={`${report}#${name}`}>
+      {frictionLabels.map((name) => (
+        <a key={name} class="pill proves" href={`${reportUrl}#${name}`}>
           {name}
         </a>
       ))}
@@ -84,9 +84,9 @@ function textOf(type: Event["type"], fields: Record<string, unknown>): string {
     case "message":
       return text("text");
     case "tool_call":
-      return `${text("tool")}${text("ownName") && ` (${text("ownName")})`} · ${brief(fields.input)}`;
+      return `${text("tool")}${text("ownName") && ` (${text("ownName")})`} · ${describeFields(fields.input)}`;
     case "tool_result":
-      return `${text("tool")} ${fields.ok ? "succeeded" : "failed"} · ${brief(fields.output)}`;
+      return `${text("tool")} ${fields.ok ? "succeeded" : "failed"} · ${describeFields(fields.output)}`;
     case "http":
       return `${text("method")} ${text("url")} → ${text("status") || "no response"}`;
     case "usage":
@@ -96,18 +96,18 @@ function textOf(type: Event["type"], fields: Record<string, unknown>): string {
     case "interruption":
       return text("question");
     case "limit":
-      return `${humanize(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amount(fields)}`;
+      return `${humanize(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amountText(fields)}`;
     case "milestone":
       return fields.name === null
         ? `Unreadable milestone · ${JSON.stringify(fields.raw)}`
-        : `${humanize(text("name"))} · ${brief(fields.detail)}`;
+        : `${humanize(text("name"))} · ${describeFields(fields.detail)}`;
     case "end":
       return `${humanize(text("outcome"))}: ${text("reason")}`;
   }
 }
 
 /** "300 s", "2 USD", "5,242,880 bytes". */
-function amount({ value, unit }: Record<string, unknown>): string {
+function amountText({ value, unit }: Record<string, unknown>): string {
   if (typeof value !== "number") return "";
   return unit === "ms" ? `${formatNumber(value / 1000)} s` : `${formatNumber(value)} ${unit ?? ""}`;
 }
@@ -127,7 +127,7 @@ const selfEvident = new Set([
 ]);
 
 /** The first fields of a record as `name value`, or as the value alone. Empty ones are left out. */
-function brief(record: unknown): string {
+function describeFields(record: unknown): string {
   const fields = record !== null && typeof record === "object" ? Object.entries(record) : [];
   return fields
     .filter(([, value]) => value !== "" && value !== null && value !== undefined)
@@ -143,8 +143,8 @@ function brief(record: unknown): string {
 /** Whether an event reports a failure: an error, an interruption, a failed tool call or a failed request. */
 export function hasEventFailed(type: Event["type"], fields: Record<string, unknown>): boolean {
   const { ok, status } = fields;
-  const { exitCode = 0, status: answered = 0 } = (fields.output ?? {}) as Record<string, unknown>;
+  const { exitCode = 0, status: responseStatus = 0 } = (fields.output ?? {}) as Record<string, unknown>;
   if (type === "http") return typeof status !== "number" || status >= 400;
-  if (type === "tool_result") return ok === false || exitCode !== 0 || Number(answered) >= 400;
+  if (type === "tool_result") return ok === false || exitCode !== 0 || Number(responseStatus) >= 400;
   return type === "error" || type === "interruption";
 }

@@ -5,12 +5,16 @@ import type { Site } from "../site.ts";
 import { EvidenceLinks, Fold } from "./figures.tsx";
 import { ExternalLink } from "./layout.tsx";
 
-type Names = Map<string, string>;
+type ListProps = {
+  report: Report;
+  labels: Map<string, string>;
+  session: string | null;
+  hasHistory: boolean;
+  site: Site;
+};
 
-type ListProps = { report: Report; names: Names; session: string | null; hasHistory: boolean; site: Site };
-
-/** Friction points with their evidence. `session`: URL of the session page; null if the events cannot be read. `hasHistory`: whether they link to their history. */
-export function FrictionList({ report, names, session, hasHistory, site }: ListProps) {
+/** Friction points with their evidence. `labels`: by ID, such as F1. `session`: URL of the session page; null if the events cannot be read. `hasHistory`: whether they link to their history. */
+export function FrictionList({ report, labels, session, hasHistory, site }: ListProps) {
   const { frictionPoints } = report;
   return (
     <Fold id="friction" title="All friction" count={frictionPoints.length}>
@@ -20,7 +24,7 @@ export function FrictionList({ report, names, session, hasHistory, site }: ListP
           <Friction
             key={friction.id}
             friction={friction}
-            name={names.get(friction.id) ?? ""}
+            label={labels.get(friction.id) ?? ""}
             session={session}
             history={hasHistory ? `${site.base}/friction/${friction.fingerprint}?promptId=${report.prompt.id}` : null}
           />
@@ -33,16 +37,16 @@ export function FrictionList({ report, names, session, hasHistory, site }: ListP
 const stateText = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
   state === "new" ? (of === 1 ? "first report" : "new in this report") : `${state}, in ${runs} of ${of} reports`;
 
-type FrictionProps = { friction: FrictionPoint; name: string; session: string | null; history: string | null };
+type FrictionProps = { friction: FrictionPoint; label: string; session: string | null; history: string | null };
 
-function Friction({ friction, name, session, history }: FrictionProps) {
+function Friction({ friction, label, session, history }: FrictionProps) {
   const { severity, category, phase, title, description, quote, url, onPath, events } = friction;
   const { lostSeconds, lostUsd, lostPoints, dismissed } = friction;
   return (
-    <li id={name} class={`severity-${severity}`}>
+    <li id={label} class={`severity-${severity}`}>
       <h3>
-        <a class="name" href={`#${name}`}>
-          {name}
+        <a class="name" href={`#${label}`}>
+          {label}
         </a>{" "}
         {title}
       </h3>

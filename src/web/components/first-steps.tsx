@@ -1,17 +1,17 @@
 import type { Site } from "../site.ts";
 
-/** What is left to set up. `promptId`: the first prompt, if there is one. */
+/** What is already set up. `promptId`: the first prompt, if there is one. `usesKeys`: an API key was used. `hasTeam`: someone else is a member or invited. */
 export type FirstSteps = {
   promptId: string | null;
-  runs: boolean;
-  reports: boolean;
-  schedule: boolean;
-  keys: boolean;
-  people: boolean;
+  hasRuns: boolean;
+  hasReports: boolean;
+  hasSchedule: boolean;
+  usesKeys: boolean;
+  hasTeam: boolean;
 };
 
-export const isComplete = ({ promptId, reports, schedule, keys, people }: FirstSteps): boolean =>
-  promptId !== null && reports && schedule && keys && people;
+export const isComplete = ({ promptId, hasReports, hasSchedule, usesKeys, hasTeam }: FirstSteps): boolean =>
+  promptId !== null && hasReports && hasSchedule && usesKeys && hasTeam;
 
 type Step = { name: string; path: string; isDone: boolean };
 
@@ -21,10 +21,10 @@ export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: F
   const prompt = promptId === null ? "/" : `/prompts/${promptId}`;
   const all: Step[] = [
     { name: "Enter the URL of your docs", path: "/prompts/new", isDone: promptId !== null },
-    { name: "Get the first report", path: steps.runs ? "/runs" : prompt, isDone: steps.reports },
-    { name: "Schedule runs", path: promptId === null ? "/" : `${prompt}/edit#frequency`, isDone: steps.schedule },
-    { name: "Connect CI or an editor with an API key", path: "/settings/keys", isDone: steps.keys },
-    { name: "Invite your team", path: "/settings/members#invite", isDone: steps.people },
+    { name: "Get the first report", path: steps.hasRuns ? "/runs" : prompt, isDone: steps.hasReports },
+    { name: "Schedule runs", path: promptId === null ? "/" : `${prompt}/edit#frequency`, isDone: steps.hasSchedule },
+    { name: "Connect CI or an editor with an API key", path: "/settings/keys", isDone: steps.usesKeys },
+    { name: "Invite your team", path: "/settings/members#invite", isDone: steps.hasTeam },
   ];
   const next = all.findIndex(({ isDone }) => !isDone);
   return (

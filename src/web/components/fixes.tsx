@@ -32,20 +32,24 @@ const statusLabels: Record<NonNullable<Recommendation["done"]>["status"], string
 /** Recommended fixes, best first, with the change, its location, the evidence and the actions. */
 export function Fixes(props: Props) {
   const { recommendations } = props.report;
-  const open = recommendations.filter(({ dismissed }) => dismissed === null);
-  const dismissed = recommendations.filter((each) => each.dismissed !== null);
+  const openFixes = recommendations.filter(({ dismissed }) => dismissed === null);
+  const dismissedFixes = recommendations.filter((each) => each.dismissed !== null);
   if (recommendations.length === 0) return null;
   return (
     <section class="fixes">
       <h2 id="advice">
-        {open.length === 0 ? "Nothing to fix" : open.length === 1 ? "Fix this" : `Fix these ${open.length}`}
+        {openFixes.length === 0
+          ? "Nothing to fix"
+          : openFixes.length === 1
+            ? "Fix this"
+            : `Fix these ${openFixes.length}`}
       </h2>
       <ol>
-        {open.map((fix) => (
+        {openFixes.map((fix) => (
           <FixCard key={fix.id} fix={fix} {...props} />
         ))}
       </ol>
-      {dismissed.length > 0 && <DismissedFixes {...props} fixes={dismissed} />}
+      {dismissedFixes.length > 0 && <DismissedFixes {...props} fixes={dismissedFixes} />}
     </section>
   );
 }
@@ -139,7 +143,7 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   const { runs, of } = frictions.map(({ seenIn }) => seenIn).reduce((a, b) => (b.runs > a.runs ? b : a));
   const sum = (values: (number | null)[]) => values.reduce<number>((all, each) => all + (each ?? 0), 0);
   const [seconds, usd] = [sum(frictions.map((each) => each.lostSeconds)), sum(frictions.map((each) => each.lostUsd))];
-  const lost = [seconds >= 0.1 && `${Number(seconds.toFixed(1))} s`, usd >= 0.005 && `$${usd.toFixed(2)}`].filter(
+  const losses = [seconds >= 0.1 && `${Number(seconds.toFixed(1))} s`, usd >= 0.005 && `$${usd.toFixed(2)}`].filter(
     Boolean,
   );
   return (
@@ -148,7 +152,7 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
       <span class="pill">
         {runs} of {of} {of === 1 ? "run" : "runs"}
       </span>
-      {lost.length > 0 && <span class="pill">{lost.join(", ")} lost</span>}
+      {losses.length > 0 && <span class="pill">{losses.join(", ")} lost</span>}
     </span>
   );
 }
@@ -173,10 +177,10 @@ function Diff({ id, evidence }: { id: string; evidence: Recommendation["evidence
 
 const stepLabels = { read: "read", failed: "tried", guessed: "guessed", worked: "worked" } as const;
 
-type EvidenceSteps = NonNullable<Recommendation["evidence"]>["steps"];
+type EvidenceStep = NonNullable<Recommendation["evidence"]>["steps"][number];
 
 /** What was read, failed and worked, each linked to its event. Several guesses are one step. */
-function EvidenceSteps({ steps, session }: { steps: EvidenceSteps; session: string | null }) {
+function EvidenceSteps({ steps, session }: { steps: EvidenceStep[]; session: string | null }) {
   const shownSteps = steps.filter(({ role }, i) => role !== "guessed" || steps[i - 1]?.role !== "guessed");
   const guesses = steps.filter(({ role }) => role === "guessed").length;
   return (

@@ -28,14 +28,14 @@ export const ButtonForm = ({ action, label, children, ...button }: ButtonProps) 
 );
 
 /** A form that is only a button and destroys something. Its route asks for confirmation. */
-export const DangerZone = (props: ButtonProps) => <ButtonForm class="bad" {...props} />;
+export const DangerButton = (props: ButtonProps) => <ButtonForm class="bad" {...props} />;
 
 /** The messages about the last form. */
-export const Notices = ({ done, errorMessage }: { done?: string; errorMessage?: string }) => (
+export const Notices = ({ successMessage, errorMessage }: { successMessage?: string; errorMessage?: string }) => (
   <>
-    {done && (
+    {successMessage && (
       <p class="notice good" role="status">
-        {done}
+        {successMessage}
       </p>
     )}
     {errorMessage && (
@@ -47,11 +47,11 @@ export const Notices = ({ done, errorMessage }: { done?: string; errorMessage?: 
 );
 
 /** A value with a button to copy it. */
-export const Copyable = ({ id, value, act = "Copy" }: { id: string; value: string; act?: string }) => (
+export const Copyable = ({ id, value, buttonText = "Copy" }: { id: string; value: string; buttonText?: string }) => (
   <p class="copy">
     <code id={id}>{value}</code>
     <button type="button" data-copy={`#${id}`} class="only-live">
-      {act}
+      {buttonText}
     </button>
   </p>
 );

@@ -39,7 +39,7 @@ export function Gradings({ gradings, path, mayPin }: Props) {
           "In use",
         ]}
       >
-        {gradings.map(({ id, repeat, isShown, isPinned, createdAt, methodology, judge, ...graded }) => (
+        {gradings.map(({ id, repeat, isShown, isPinned, createdAt, methodology, judge, ...result }) => (
           <tr key={id}>
             <th scope="row">
               {methodology.id} <code>{methodology.hash.slice(0, 8)}</code>
@@ -47,11 +47,11 @@ export function Gradings({ gradings, path, mayPin }: Props) {
             </th>
             <td>{judge?.model ?? "None"}</td>
             <td>
-              <GradeMark grade={graded.grade} />
+              <GradeMark grade={result.grade} />
             </td>
-            <td class="number">{scoreText(graded) ?? "–"}</td>
-            <td>{outcomeLabels[graded.outcome]}</td>
-            <td class="number">{percent(graded.coverage)}</td>
+            <td class="number">{scoreText(result) ?? "–"}</td>
+            <td>{outcomeLabels[result.outcome]}</td>
+            <td class="number">{percent(result.coverage)}</td>
             <td class="when">
               <Time at={createdAt} />
             </td>

@@ -94,7 +94,7 @@ export function Layout(props: Props) {
         <a class="skip" href="#content">
           Skip to content
         </a>
-        {viewer ? <Menu {...{ site, viewer, path }} /> : <Bar {...{ site, isSignedIn, path }} />}
+        {viewer ? <Menu {...{ site, viewer, path }} /> : <SiteBar {...{ site, isSignedIn, path }} />}
         <div class={aside ? "frame with-aside" : "frame"}>
           <main id="content">
             {viewer?.toast && <ToastLine base={base} toast={viewer.toast} />}
@@ -118,7 +118,7 @@ export function Layout(props: Props) {
   );
 }
 
-const Bar = ({ site: { base }, isSignedIn, path }: { site: Site; isSignedIn: boolean; path: string }) => (
+const SiteBar = ({ site: { base }, isSignedIn, path }: { site: Site; isSignedIn: boolean; path: string }) => (
   <header class="bar">
     <a class="mark" href={`${base}/`}>
       <Logo /> evald

@@ -13,14 +13,14 @@ type Props = {
 
 /** Links to the other pages of a list, after other content of the same line. */
 export function Pager({ label = "Pages", range, links, children }: Props) {
-  const shown = links.filter((link) => link !== false && link !== null);
+  const pageLinks = links.filter((link) => link !== false && link !== null);
   return (
     <div class="pager">
       <span>{children}</span>
-      {(range !== undefined || shown.length > 0) && (
+      {(range !== undefined || pageLinks.length > 0) && (
         <nav class="end" aria-label={label}>
           {range !== undefined && <span class="muted">{range}</span>}
-          {shown.map(({ rel, href, text }) => (
+          {pageLinks.map(({ rel, href, text }) => (
             <a key={text} class="button" rel={rel} href={href}>
               {text}
             </a>

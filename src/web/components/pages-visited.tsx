@@ -20,7 +20,7 @@ const provenanceLabels: Record<Step["provenance"], string> = {
 };
 
 /** Row height and indent in SVG units. */
-const [row, indent, maxDepth] = [32, 16, 6];
+const [rowHeight, indent, maxDepth] = [32, 16, 6];
 const column = (depth: number) => 10 + Math.min(depth, maxDepth) * indent;
 
 type Props = { pagesVisited: PagesVisited; session: string | null };
@@ -28,26 +28,26 @@ type Props = { pagesVisited: PagesVisited; session: string | null };
 /** The docs as the agent met them: each page in the order of the visits, under the page that led there. `session`: the page with its events. */
 export function VisitedPages({ pagesVisited: { steps, unlisted }, session }: Props) {
   if (steps.length === 0) return null;
-  const counted = Map.groupBy(steps, ({ kind }) => kind);
+  const stepsByKind = Map.groupBy(steps, ({ kind }) => kind);
   const width = column(Math.max(...steps.map(({ depth }) => depth))) + 10;
   return (
     <Fold id="pages-visited" title="Pages visited" count={steps.length + unlisted}>
       <ul class="legend">
         {(["goal", "read", "astray", "missed"] as const).map((kind) => (
           <li key={kind} class={`step-${kind}`}>
-            <i class="dot" /> {counted.get(kind)?.length ?? 0} {kindLabels[kind]}
+            <i class="dot" /> {stepsByKind.get(kind)?.length ?? 0} {kindLabels[kind]}
           </li>
         ))}
       </ul>
       <div class="visit-rows">
         <svg
-          viewBox={`0 0 ${width} ${steps.length * row}`}
+          viewBox={`0 0 ${width} ${steps.length * rowHeight}`}
           width={`${width / 16}rem`}
-          height={`${(steps.length * row) / 16}rem`}
+          height={`${(steps.length * rowHeight) / 16}rem`}
           aria-hidden="true"
         >
           {steps.map((step, i) => (
-            <Edge key={step.seq} steps={steps} at={i} />
+            <Edge key={step.seq} steps={steps} index={i} />
           ))}
           {steps.map(({ seq, kind, depth }, i) => (
             <circle key={seq} class={`step-${kind}`} cx={column(depth)} cy={middle(i)} r="5" />
@@ -64,18 +64,18 @@ export function VisitedPages({ pagesVisited: { steps, unlisted }, session }: Pro
   );
 }
 
-const middle = (at: number) => at * row + row / 2;
+const middle = (index: number) => index * rowHeight + rowHeight / 2;
 
 /** The edge from the page that linked a step to the step; the last sibling draws the shared vertical line. */
-function Edge({ steps, at }: { steps: Step[]; at: number }) {
-  const { parent, depth } = steps[at] as Step;
+function Edge({ steps, index }: { steps: Step[]; index: number }) {
+  const { parent, depth } = steps[index] as Step;
   if (parent === null) return null;
-  const isLast = steps.findLastIndex((step) => step.parent === parent) === at;
+  const isLast = steps.findLastIndex((step) => step.parent === parent) === index;
   const x = column((steps[parent] as Step).depth);
   return (
     <>
-      {isLast && <path d={`M${x} ${middle(parent) + 6}V${middle(at) - 8}`} />}
-      <path d={`M${x} ${middle(at) - 8}Q${x} ${middle(at)} ${x + 8} ${middle(at)}H${column(depth) - 5}`} />
+      {isLast && <path d={`M${x} ${middle(parent) + 6}V${middle(index) - 8}`} />}
+      <path d={`M${x} ${middle(index) - 8}Q${x} ${middle(index)} ${x + 8} ${middle(index)}H${column(depth) - 5}`} />
     </>
   );
 }

@@ -6,7 +6,7 @@ import { ExternalLink } from "./layout.tsx";
 const maxDepth = 3;
 const isMap = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === "object" && !Array.isArray(value);
-const isPlain = (value: unknown): boolean => value === null || typeof value !== "object";
+const isPrimitive = (value: unknown): boolean => value === null || typeof value !== "object";
 
 /**
  * The fields of an event: text as is, everything else as colored JSON, such as the `raw` fields of an unreadable milestone. All of it is
@@ -31,9 +31,9 @@ function Value({ value, depth }: { value: unknown; depth: number }) {
   }
   if (isMap(value) && depth < maxDepth && Object.keys(value).length > 0)
     return <Payload fields={value} depth={depth + 1} />;
-  if (isPlain(value)) return <code class={kindOf(String(value))}>{String(value)}</code>;
+  if (isPrimitive(value)) return <code class={kindOf(String(value))}>{String(value)}</code>;
   const json = JSON.stringify(value, null, 2);
-  return json.includes("\n") ? <pre>{colored(json)}</pre> : <code>{json}</code>;
+  return json.includes("\n") ? <pre>{highlightJson(json)}</pre> : <code>{json}</code>;
 }
 
 const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi;
@@ -41,7 +41,7 @@ const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+
 const kindOf = (token: string): string => (/^-?\d/.test(token) ? "n" : "b");
 
 /** JSON with syntax colors. */
-function colored(json: string): ComponentChildren[] {
+function highlightJson(json: string): ComponentChildren[] {
   const parts: ComponentChildren[] = [];
   let at = 0;
   for (const match of json.matchAll(tokens)) {

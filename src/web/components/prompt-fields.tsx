@@ -4,7 +4,7 @@ import { type Limits, limitNames } from "../../config/limits.ts";
 import type { AgentInfo } from "../../prompts/agent-schema.ts";
 import { checkKinds, rowsOf } from "../prompt-form.ts";
 import { Field } from "./field.tsx";
-import { errorAt, FieldError, SchemaField, useForm } from "./schema-form.tsx";
+import { errorMessageAt, FieldError, SchemaField, useForm } from "./schema-form.tsx";
 import { useTime } from "./when.tsx";
 
 /** Before the name of a variable, in the field of its default value. */
@@ -104,7 +104,7 @@ export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const form = useForm();
   const rows = rowsOf(form.values, "also");
   return (
-    <details open={rows.length > 0 || errorAt(form, "agents") !== undefined}>
+    <details open={rows.length > 0 || errorMessageAt(form, "agents") !== undefined}>
       <summary>Evaluate more agents</summary>
       <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
       {[...rows, { agent: "", model: "" }].map(({ agent, model }, i) => (
@@ -201,15 +201,15 @@ export const limitLabels: Record<keyof Limits, string> = {
 };
 
 /** Whether a group of fields has values or an error, and so must be visible. */
-function useIsFilled(group: string): boolean {
+function useIsOpen(group: string): boolean {
   const form = useForm();
   const isFilled = [...form.values].some(([name, value]) => name.startsWith(`${group}.`) && value !== "");
-  return isFilled || errorAt(form, group) !== undefined;
+  return isFilled || errorMessageAt(form, group) !== undefined;
 }
 
 /** The limits of one run. */
 export const LimitFields = () => (
-  <details class="more" open={useIsFilled("limits")}>
+  <details class="more" open={useIsOpen("limits")}>
     <summary>Run limits</summary>
     <p class="hint">Leave blank to use the server default, which is also the maximum.</p>
     <div class="pairs">
@@ -223,7 +223,7 @@ export const LimitFields = () => (
 
 /** What the workspace holds when the agent starts. */
 export const WorkspaceFields = ({ archives }: { archives: Archive[] }) => (
-  <details class="more" open={useIsFilled("workspace")}>
+  <details class="more" open={useIsOpen("workspace")}>
     <summary>Workspace</summary>
     <p class="hint">Files and settings for the agent. Leave blank to start in an empty directory.</p>
     <SchemaField

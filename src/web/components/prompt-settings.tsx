@@ -93,7 +93,7 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
       </>
     )}
     <h3>API</h3>
-    <Copyable id="prompt-id" act="Copy ID" value={prompt.id} />
+    <Copyable id="prompt-id" buttonText="Copy ID" value={prompt.id} />
     <pre class="wrapped">
       <code id="prompt-curl">{curlOf(baseUrl, prompt)}</code>
     </pre>

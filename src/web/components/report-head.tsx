@@ -9,7 +9,7 @@ import { BaselineSummary } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { GradeMark } from "./figures.tsx";
 import { PreviewMark } from "./run-table.tsx";
-import { Change } from "./score.tsx";
+import { LatestChange } from "./score.tsx";
 
 /** `viewer`: absent on a shared page, which doesn't link to the comparison. */
 type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult | null; latest: Latest | null };
@@ -48,10 +48,10 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           )}
           {scope !== "goal" && " · goal not tested"}
           {coverage < 1 && ` · ${percent(coverage)} measured`}
-          {viewer && isSince(latest, report) && (
+          {viewer && isAtOrAfterChange(latest, report) && (
             <>
               {" · "}
-              <Change latest={latest} base={site.base} />
+              <LatestChange latest={latest} base={site.base} />
             </>
           )}
           <Trend latest={latest} />
@@ -64,11 +64,11 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
 }
 
 /** Whether the prompt's newest significant change came with the evaluation of this report or before it. */
-function isSince(latest: Latest | null, { run }: Report): boolean {
+function isAtOrAfterChange(latest: Latest | null, { run }: Report): boolean {
   const { change = null, points = [] } = latest ?? {};
   if (change?.verdict !== "regressed" && change?.verdict !== "improved") return false;
-  const own = points.findIndex(({ evalRequestId }) => evalRequestId === run.evalRequestId);
-  return own >= 0 && own >= points.findIndex(({ slug }) => slug === change.slugs[1]);
+  const reportIndex = points.findIndex(({ evalRequestId }) => evalRequestId === run.evalRequestId);
+  return reportIndex >= 0 && reportIndex >= points.findIndex(({ slug }) => slug === change.slugs[1]);
 }
 
 /** The scores of the prompt's latest evaluations. */

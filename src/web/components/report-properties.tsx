@@ -50,7 +50,7 @@ export function ReportActions({ site, report, viewer, extras }: Props) {
 /** Details of the run behind a report, its status and its other formats. */
 export function Properties({ site, report, viewer, extras }: Props) {
   const { run, agent, methodology, prompt, task, status, slug, judge } = report;
-  const replaced = Object.entries(run.urlMap);
+  const replacedHosts = Object.entries(run.urlMap);
   const path = `${site.base}/reports/${slug}`;
   return (
     <div class="properties">
@@ -77,8 +77,8 @@ export function Properties({ site, report, viewer, extras }: Props) {
           <a href={`${site.base}/docs/scoring`}>{methodology.id}</a> <code>{methodology.hash.slice(0, 8)}</code>
         </Fact>
         {judge && <Fact name="Judge">{judgeText(judge)}</Fact>}
-        {replaced.length > 0 && (
-          <Fact name="Replaced hosts">{replaced.map(([from, to]) => `${from} → ${to}`).join(", ")}</Fact>
+        {replacedHosts.length > 0 && (
+          <Fact name="Replaced hosts">{replacedHosts.map(([from, to]) => `${from} → ${to}`).join(", ")}</Fact>
         )}
       </dl>
       {viewer && (
@@ -98,7 +98,7 @@ export function Properties({ site, report, viewer, extras }: Props) {
         <form class="acts" method="post" action={`${path}/status`}>
           {reportStatuses.map((each) => (
             <button key={each} type="submit" name="status" value={each} aria-pressed={each === status}>
-              {statusActs[each]}
+              {statusLabels[each]}
             </button>
           ))}
         </form>
@@ -107,7 +107,7 @@ export function Properties({ site, report, viewer, extras }: Props) {
   );
 }
 
-const statusActs = { published: "Published", draft: "Draft", archived: "Archived" } as const;
+const statusLabels = { published: "Published", draft: "Draft", archived: "Archived" } as const;
 
 const Expiry = ({ at }: { at: string }) => (
   <>

@@ -26,7 +26,7 @@ export type RunFormProps = {
   values: URLSearchParams;
   errorMessage?: string;
   /** Estimated model cost to agree to; null: no paid model. */
-  cost: string | null;
+  costConsent: string | null;
 };
 
 /** Hosts to replace for a run. */
@@ -39,7 +39,7 @@ export function mappedHostsIn(form: URLSearchParams): { from: string; to: string
 }
 
 /** The form that runs the prompt now. */
-export function RunForm({ site, prompt, agents, values, errorMessage, cost }: RunFormProps) {
+export function RunForm({ site, prompt, agents, values, errorMessage, costConsent }: RunFormProps) {
   if (prompt.status === "archived") return <p class="notice">This prompt is archived. Unarchive it to run it.</p>;
   const runs = values.get("runs") || String(prompt.runsPerEval ?? 1);
   const shownValues = new URLSearchParams([...[...values].filter(([name]) => name !== "runs"), ["runs", runs]]);
@@ -101,9 +101,9 @@ export function RunForm({ site, prompt, agents, values, errorMessage, cost }: Ru
         ))}
         <CheckField name="supersede">Cancel unfinished runs of this preview</CheckField>
       </details>
-      {cost && (
+      {costConsent && (
         <label class="check">
-          <input type="checkbox" name="agreed" required /> {cost}
+          <input type="checkbox" name="agreed" required /> {costConsent}
         </label>
       )}
       <Submit>Run now</Submit>

@@ -78,12 +78,12 @@ export function RunTable({
     <div class="wide">
       <table class="list run-list">
         <TableHead labels={labels} numbers={numbers} sorting={sorting} />
-        {(isGrouped ? groupsOf(runs) : [runs]).map((group) => {
+        {(isGrouped ? groupByEvaluation(runs) : [runs]).map((group) => {
           const [first] = group;
           return (
             <tbody key={first?.runId}>
               {isGrouped && first && first.ofEval > 1 && (
-                <EvalRow run={first} shown={group.length} base={base} span={labels.length + numbers.length} />
+                <EvalRow run={first} shownCount={group.length} base={base} span={labels.length + numbers.length} />
               )}
               {group.map((run) => (
                 <RunRow key={run.runId} {...{ run, base, now, hasPrompt, isSelectable }} />
@@ -97,16 +97,28 @@ export function RunTable({
 }
 
 /** The runs of each evaluation, in the order of the first ones. Evaluations of a gate run at the same time. */
-const groupsOf = (runs: RunListItem[]): RunListItem[][] => [
+const groupByEvaluation = (runs: RunListItem[]): RunListItem[][] => [
   ...Map.groupBy(runs, ({ evalRequestId }) => evalRequestId).values(),
 ];
 
-/** Heading of the runs of one evaluation. `shown`: how many of them this list has. */
-const EvalRow = ({ run, shown, base, span }: { run: RunListItem; shown: number; base: string; span: number }) => (
+/** Heading of the runs of one evaluation. `shownCount`: how many of them this list has. */
+const EvalRow = ({
+  run,
+  shownCount,
+  base,
+  span,
+}: {
+  run: RunListItem;
+  shownCount: number;
+  base: string;
+  span: number;
+}) => (
   <tr class="group" data-eval={run.evalRequestId}>
     <th scope="rowgroup" colSpan={span}>
       <a href={`${base}/evals/${run.evalRequestId}`}>Evaluation of {run.title}</a>{" "}
-      <small>{shown === run.ofEval ? count(run.ofEval, "run") : `${shown} of ${count(run.ofEval, "run")}`}</small>
+      <small>
+        {shownCount === run.ofEval ? count(run.ofEval, "run") : `${shownCount} of ${count(run.ofEval, "run")}`}
+      </small>
     </th>
   </tr>
 );

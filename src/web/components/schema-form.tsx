@@ -3,7 +3,7 @@ import { type AllHTMLAttributes, type ComponentChildren, createContext, type For
 import { useContext } from "preact/hooks";
 import type { AppError } from "../../errors.ts";
 import { capitalize } from "../../reports/labels.ts";
-import { innerOf, schemaOf } from "../form-values.ts";
+import { nonNullSchema, schemaAt } from "../form-values.ts";
 import { controlProps, Field } from "./field.tsx";
 
 /** Which field of a form is wrong, and what to show there. `field` empty: the whole form. */
@@ -31,22 +31,22 @@ type FormState = {
   prefix?: string;
 };
 
-const Form = createContext<FormState | null>(null);
+const FormContext = createContext<FormState | null>(null);
 
 /** The form around a field. */
 export function useForm(): FormState {
-  const form = useContext(Form);
+  const form = useContext(FormContext);
   if (!form) throw new Error("A field of a schema was rendered outside of a form.");
   return form;
 }
 
 /** What is wrong with a field. */
-export const errorAt = ({ fault }: FormState, name: string): string | undefined =>
+export const errorMessageAt = ({ fault }: FormState, name: string): string | undefined =>
   fault?.field === name ? fault.message : undefined;
 
 /** What is wrong with a group of fields. */
 export function FieldError({ name, id }: { name: string; id?: string }) {
-  const errorMessage = errorAt(useForm(), name);
+  const errorMessage = errorMessageAt(useForm(), name);
   return errorMessage ? (
     <p class="wrong" id={id}>
       {errorMessage}
@@ -58,11 +58,11 @@ type FormProps = FormState & FormHTMLAttributes & { children: ComponentChildren 
 
 /** A form whose fields follow a schema: `readForm` reads what it submits. */
 export const SchemaForm = ({ schema, values, fault, mayChange = true, prefix = "", children, ...form }: FormProps) => (
-  <Form.Provider value={{ schema, values, fault, mayChange, prefix }}>
+  <FormContext.Provider value={{ schema, values, fault, mayChange, prefix }}>
     <form method={mayChange ? "post" : "get"} {...form}>
       {children}
     </form>
-  </Form.Provider>
+  </FormContext.Provider>
 );
 
 type Option = readonly [value: string, label: string, disabled?: boolean];
@@ -85,7 +85,7 @@ type FieldProps = Omit<Attributes, "label" | "list"> & {
 /** A text, a number or a selection, with its label, hint and error. */
 export function SchemaField({ name, label, hint, rows, options, ...attributes }: FieldProps) {
   const form = useForm();
-  const errorMessage = errorAt(form, name);
+  const errorMessage = errorMessageAt(form, name);
   const value = form.values.get(name) ?? "";
   const id = `${form.prefix}${name}`;
   const props = {
@@ -108,15 +108,15 @@ export function SchemaField({ name, label, hint, rows, options, ...attributes }:
           {value}
         </textarea>
       ) : (
-        <input {...(attributes.type ? {} : limitsOf(form.schema, name))} value={value} {...props} />
+        <input {...(attributes.type ? {} : constraintsOf(form.schema, name))} value={value} {...props} />
       )}
     </Field>
   );
 }
 
-/** What a browser can check of a value. */
-function limitsOf(root: TObject, name: string): object {
-  const { type, format, maxLength, minimum, maximum } = innerOf(schemaOf(root, name));
+/** The attributes with which a browser checks a value itself. */
+function constraintsOf(root: TObject, name: string): object {
+  const { type, format, maxLength, minimum, maximum } = nonNullSchema(schemaAt(root, name));
   if (type === "integer" || type === "number")
     return { type: "number", min: minimum, max: maximum, step: type === "number" ? "any" : undefined };
   return { type: format === "uri" ? "url" : undefined, maxLength };
@@ -153,9 +153,9 @@ type ChoiceProps = { name: string; legend: string; labels: Record<string, Compon
 /** One or, if the value is a list, several of a closed set. `labels`: by value. */
 export function ChoiceField({ name, legend, labels }: ChoiceProps) {
   const form = useForm();
-  const isList = innerOf(schemaOf(form.schema, name)).type === "array";
+  const isList = nonNullSchema(schemaAt(form.schema, name)).type === "array";
   const selected = form.values.getAll(name);
-  const errorMessage = errorAt(form, name);
+  const errorMessage = errorMessageAt(form, name);
   return (
     <fieldset aria-describedby={errorMessage && `${name}-wrong`}>
       <legend>{legend}</legend>

@@ -9,7 +9,7 @@ type Dimension = Report["dimensions"][number];
 type Part = Dimension["parts"][number];
 
 const [left, right, top, bottom] = [22, 232, 8, 66];
-const samples = 24;
+const curveSteps = 24;
 
 /** Each part of a dimension: what was measured, its score, and where the value lies on its curve. */
 export const DimensionParts = ({ dimension: { parts, unmeasured } }: { dimension: Dimension }) => (
@@ -48,14 +48,14 @@ function CurveChart({ part }: { part: Part }) {
   const { name, curve, value, score, unit } = part;
   if (curve === null || curve.best === curve.worst) return null;
   const { best, worst } = curve;
-  const x = (value: number) => left + ((value - worst) / (best - worst)) * (right - left);
-  const y = (worth: number) => bottom - (worth / 100) * (bottom - top);
-  const line = Array.from({ length: samples + 1 }, (_, i) => {
-    const at = worst + ((best - worst) * i) / samples;
-    return `${x(at).toFixed(1)},${y(scoreOn(curve, at)).toFixed(1)}`;
+  const toX = (amount: number) => left + ((amount - worst) / (best - worst)) * (right - left);
+  const toY = (points: number) => bottom - (points / 100) * (bottom - top);
+  const line = Array.from({ length: curveSteps + 1 }, (_, i) => {
+    const amount = worst + ((best - worst) * i) / curveSteps;
+    return `${toX(amount).toFixed(1)},${toY(scoreOn(curve, amount)).toFixed(1)}`;
   });
-  const clamped = Math.min(Math.max(value, Math.min(best, worst)), Math.max(best, worst));
-  const [px, py] = [x(clamped).toFixed(1), y(score).toFixed(1)];
+  const valueOnCurve = Math.min(Math.max(value, Math.min(best, worst)), Math.max(best, worst));
+  const [px, py] = [toX(valueOnCurve).toFixed(1), toY(score).toFixed(1)];
   return (
     <svg class={`curve grade-${gradeLetter(score).charAt(0).toLowerCase()}`} viewBox="0 0 240 84" role="img">
       <title>{`${name}: ${score} of 100 (${describeCurve(part)})`}</title>

@@ -2,7 +2,7 @@ import { type ComponentChildren, Fragment } from "preact";
 import type { Latest } from "../../comparisons/latest.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { humanize, outcomeLabels, scoreText, titleOf } from "../../reports/labels.ts";
-import { signedPoints } from "./baseline.tsx";
+import { formatPointChange } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { type Column, GradeMark, type Sorting, TableHead } from "./figures.tsx";
 import { SelectRow } from "./selection.tsx";
@@ -59,7 +59,7 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSe
             <Trend latest={latest} title={titleOf(prompt)} />
           </td>
           <td>
-            <Change latest={latest} base={base} />
+            <LatestChange latest={latest} base={base} />
           </td>
           {cells({ prompt, latest })}
         </tr>
@@ -105,15 +105,15 @@ function Trend({ latest, title }: { latest: Latest | null; title: string }) {
 }
 
 /** The newest change of a prompt, linked to the comparison of before and after. */
-export function Change({ latest, base }: { latest: Latest | null; base: string }) {
+export function LatestChange({ latest, base }: { latest: Latest | null; base: string }) {
   const change = latest?.change ?? null;
   if (change === null) return <span class="muted">–</span>;
   const { verdict, delta, at, slugs } = change;
-  const isClear = verdict === "improved" || verdict === "regressed";
+  const isSignificant = verdict === "improved" || verdict === "regressed";
   return (
     <a class={`change change-${verdict}`} href={`${base}/compare?slugs=${slugs.join()}`}>
-      {signedPoints(delta)} {humanize(verdict)}
-      {isClear && (
+      {formatPointChange(delta)} {humanize(verdict)}
+      {isSignificant && (
         <span class="soft">
           {" "}
           <Day at={at} />

@@ -3,31 +3,37 @@ import { formatNumber } from "../../reports/labels.ts";
 import type { Timeline } from "../../reports/timeline.ts";
 import { toEventHref } from "./figures.tsx";
 
-const [width, height, base] = [1200, 72, 62];
+const [width, height, baseline] = [1200, 72, 62];
 
 type Props = {
   timeline: Timeline;
   /** Friction points: label, title and first supporting event. */
   marks: { name: string; title: string; seq: number }[];
   /** First and last event on the page. */
-  shown: [number, number] | null;
+  firstAndLast: [number, number] | null;
 };
 
 /**
  * Overview of the whole session: activity, failures, friction and the part on the page. Hidden from screen readers, because the text below
  * and the filter say the same.
  */
-export function SessionStrip({ timeline, marks, shown }: Props) {
+export function SessionStrip({ timeline, marks, firstAndLast }: Props) {
   const { slices, durationMs, tMsOf, events, failures } = timeline;
   const step = width / slices.length;
   const maxEvents = Math.max(1, ...slices.map((slice) => slice?.events ?? 0));
-  const heightOf = (n: number) => (n === 0 ? 0 : 4 + (Math.log1p(n) / Math.log1p(maxEvents)) * (base - 18));
-  const x = (seq: number) => (tMsOf(seq) / Math.max(1, durationMs)) * width;
+  const heightOf = (n: number) => (n === 0 ? 0 : 4 + (Math.log1p(n) / Math.log1p(maxEvents)) * (baseline - 18));
+  const toX = (seq: number) => (tMsOf(seq) / Math.max(1, durationMs)) * width;
   return (
     <figure class="strip">
       <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
-        {shown && (
-          <rect class="shown" x={x(shown[0])} width={Math.max(4, x(shown[1]) - x(shown[0]))} y="0" height={height} />
+        {firstAndLast && (
+          <rect
+            class="shown"
+            x={toX(firstAndLast[0])}
+            width={Math.max(4, toX(firstAndLast[1]) - toX(firstAndLast[0]))}
+            y="0"
+            height={height}
+          />
         )}
         {slices.map((slice, i) => {
           if (slice === null) return null;
@@ -36,9 +42,15 @@ export function SessionStrip({ timeline, marks, shown }: Props) {
             <a key={slice.fromSeq} href={toEventHref("", slice.fromSeq)} tabindex={-1}>
               <title>{`${slice.events} events, ${slice.failures} failed`}</title>
               <rect class="hit" x={i * step} width={step} y="0" height={height} />
-              <rect class="some" x={i * step + 1} width={step - 2} y={base - allHeight} height={allHeight} />
+              <rect class="some" x={i * step + 1} width={step - 2} y={baseline - allHeight} height={allHeight} />
               {failureHeight > 0 && (
-                <rect class="bad" x={i * step + 1} width={step - 2} y={base - failureHeight} height={failureHeight} />
+                <rect
+                  class="bad"
+                  x={i * step + 1}
+                  width={step - 2}
+                  y={baseline - failureHeight}
+                  height={failureHeight}
+                />
               )}
             </a>
           );
@@ -46,7 +58,7 @@ export function SessionStrip({ timeline, marks, shown }: Props) {
         {marks.map(({ name, title, seq }) => (
           <a key={name} href={toEventHref("", seq)} tabindex={-1}>
             <title>{`${name}: ${title}`}</title>
-            <rect class="mark" x={Math.min(width - 6, x(seq))} width="6" y={base + 2} height="8" />
+            <rect class="mark" x={Math.min(width - 6, toX(seq))} width="6" y={baseline + 2} height="8" />
           </a>
         ))}
       </svg>

@@ -5,9 +5,9 @@ import { useDay } from "./when.tsx";
 const [width, height, left, right, top, bottom] = [960, 280, 56, 14, 32, 36];
 /** The scale spans at least this many points, so that a small change doesn't look large. */
 const leastSpan = 20;
-const labels = 8;
+const maxLabels = 8;
 
-type Scored = Trends["points"][number] & { score: NonNullable<Trends["points"][number]["score"]> };
+type ScoredPoint = Trends["points"][number] & { score: NonNullable<Trends["points"][number]["score"]> };
 
 /** What tells a series from others of the same agent and model. */
 export const seriesLabel = ({ agentVersion, contextDigest, methodology }: Trends["others"][number]): string =>
@@ -17,7 +17,8 @@ export const seriesLabel = ({ agentVersion, contextDigest, methodology }: Trends
     `methodology ${describeMethodology(methodology)}`,
   ].join(", ");
 
-const scoredOf = (points: Trends["points"]) => points.filter((point): point is Scored => point.score !== null);
+const scoredPointsOf = (points: Trends["points"]) =>
+  points.filter((point): point is ScoredPoint => point.score !== null);
 
 /**
  * Mean scores over time with their 95 % bands. Other versions, contexts and methodologies are separate lines; changes of
@@ -25,9 +26,9 @@ const scoredOf = (points: Trends["points"]) => points.filter((point): point is S
  */
 export function TrendChart({ trends: { points, others, changes }, label }: { trends: Trends; label: string }) {
   const dayOf = useDay();
-  const scored = scoredOf(points);
+  const scored = scoredPointsOf(points);
   const otherLines = others
-    .map((each) => ({ name: seriesLabel(each), series: scoredOf(each.points) }))
+    .map((each) => ({ name: seriesLabel(each), series: scoredPointsOf(each.points) }))
     .filter(({ series }) => series.length > 0);
   const all = [scored, ...otherLines.map(({ series }) => series)].flat();
   const times = all.map(({ from }) => Date.parse(from));
@@ -39,12 +40,12 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
   };
   const y = (score: number) => top + (1 - (score - lowest) / (highest - lowest)) * (height - top - bottom);
   const point = (from: string, score: number) => `${x(from).toFixed(1)},${y(score).toFixed(1)}`;
-  const line = (scores: Scored[]) => scores.map(({ from, score }) => point(from, score.mean)).join(" ");
-  const band = (scores: Scored[]) => {
+  const line = (scores: ScoredPoint[]) => scores.map(({ from, score }) => point(from, score.mean)).join(" ");
+  const band = (scores: ScoredPoint[]) => {
     const lower = scores.map(({ from, score }) => point(from, score.low ?? score.mean)).reverse();
     return [...scores.map(({ from, score }) => point(from, score.high ?? score.mean)), ...lower].join(" ");
   };
-  const step = Math.ceil(scored.length / labels);
+  const step = Math.ceil(scored.length / maxLabels);
   return (
     <svg class="trend" viewBox={`0 0 ${width} ${height}`} role="img">
       <title>{label}</title>
@@ -102,7 +103,7 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
 }
 
 /** Rounded limits that contain every band, within 0 and 100. */
-function scaleOf(scored: Scored[]): [number, number] {
+function scaleOf(scored: ScoredPoint[]): [number, number] {
   const lowest = Math.max(0, Math.min(...scored.map(({ score }) => score.low ?? score.mean)));
   const highest = Math.min(100, Math.max(...scored.map(({ score }) => score.high ?? score.mean)));
   const slack = Math.max(0, leastSpan - (highest - lowest)) / 2;

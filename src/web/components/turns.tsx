@@ -5,12 +5,12 @@ import { toEventHref } from "./figures.tsx";
 import { useTime } from "./when.tsx";
 
 type Event = Trace["events"][number];
-type Props = { here: string; report: string; files: string | null } & {
+type Props = { here: string; reportUrl: string; filesUrl: string | null } & {
   turns: Turn[];
   isInline: (event: Event) => boolean;
   isFailed: (event: Event) => boolean;
   /** Labels of the friction points that an event supports, such as F1. */
-  namesOf: (event: Event) => string[];
+  labelsOf: (event: Event) => string[];
   /** Milliseconds since the start of the session at which the event before an event happened. */
   tMsBefore: (event: Event) => number;
 };
@@ -32,9 +32,9 @@ function TurnItem({
   turn: { events },
   isInline,
   isFailed,
-  namesOf,
+  labelsOf,
   tMsBefore,
-  ...shared
+  ...urls
 }: Omit<Props, "turns"> & { turn: Turn }) {
   const [first, last] = [events[0] as Event, events.at(-1) as Event];
   const failed = events.some(isFailed);
@@ -45,19 +45,16 @@ function TurnItem({
   const line = (event: Event) => (
     <EventLine
       key={event.seq}
-      {...shared}
+      {...urls}
       event={event}
       isInline={isInline(event)}
-      failed={isFailed(event)}
-      names={namesOf(event)}
+      isFailed={isFailed(event)}
+      frictionLabels={labelsOf(event)}
     />
   );
-  // A turn that has only such events shows them.
-  const areAllQuiet = events.every((event) => isQuiet(event, isFailed(event)) && namesOf(event).length === 0);
-  const quiet = areAllQuiet
-    ? []
-    : events.filter((event) => isQuiet(event, isFailed(event)) && namesOf(event).length === 0);
-  const hidden = new Set(quiet);
+  const quietEvents = events.filter((event) => isQuiet(event, isFailed(event)) && labelsOf(event).length === 0);
+  // A turn that has only quiet events shows them.
+  const foldedEvents = quietEvents.length === events.length ? [] : quietEvents;
   return (
     <li class={failed ? "agent-turn failed" : "agent-turn"}>
       <p class="turn-at">
@@ -69,11 +66,11 @@ function TurnItem({
         {costs.length > 0 && <span>${costs.reduce((sum, cost) => sum + cost, 0).toFixed(4)}</span>}
       </p>
       <div class="turn-events">
-        {events.filter((event) => !hidden.has(event)).map(line)}
-        {quiet.length > 0 && (
+        {events.filter((event) => !foldedEvents.includes(event)).map(line)}
+        {foldedEvents.length > 0 && (
           <details class="quiet">
-            <summary>{quietText(quiet)}</summary>
-            {quiet.map(line)}
+            <summary>{quietText(foldedEvents)}</summary>
+            {foldedEvents.map(line)}
           </details>
         )}
       </div>

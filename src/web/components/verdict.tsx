@@ -19,7 +19,7 @@ type Props = {
 /** The verdict of a comparison with its evidence. */
 export function VerdictCard({ verdict, evidence, reason }: Props) {
   const { method, delta, p, smallestP, successP, seed, sides, dimensions, metrics } = evidence;
-  const isAcross = sides.length === 2 && sides[0]?.agent !== sides[1]?.agent;
+  const isAcrossAgents = sides.length === 2 && sides[0]?.agent !== sides[1]?.agent;
   const changes = [...dimensions, ...metrics];
   return (
     <section class={`verdict-card verdict-${verdict ?? "none"}`} aria-label="Verdict">
@@ -48,7 +48,7 @@ export function VerdictCard({ verdict, evidence, reason }: Props) {
           {sides.map((side, i) => (
             <tr key={i === 0 ? "before" : "after"}>
               <th scope="row">
-                {i === 0 ? "Before" : "After"} {isAcross && <small>{side.agent}</small>}
+                {i === 0 ? "Before" : "After"} {isAcrossAgents && <small>{side.agent}</small>}
               </th>
               <td class="number">
                 {side.n}

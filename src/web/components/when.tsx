@@ -39,11 +39,19 @@ export function formatZoned(time: number, timeZone: string): string {
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** "2026-11-21 10:31 GMT+1", or its first 10 characters: the date. */
-function formatIn(iso: string, timeZone: string): string {
+function formatWithZone(iso: string, timeZone: string): string {
   let format = formats.get(timeZone);
   if (!format) {
-    const parts = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" } as const;
-    format = new Intl.DateTimeFormat("en-GB", { ...parts, timeZone, hourCycle: "h23", timeZoneName: "short" });
+    format = new Intl.DateTimeFormat("en-GB", {
+      timeZone,
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+      timeZoneName: "short",
+    });
     formats.set(timeZone, format);
   }
   const parts = new Map(format.formatToParts(Date.parse(iso)).map(({ type, value }) => [type, value]));
@@ -56,7 +64,7 @@ function formatIn(iso: string, timeZone: string): string {
 /** Formats times in the time zone of the organization, with the zone. */
 export function useTime(): (iso: string) => string {
   const timeZone = useContext(TimeZone);
-  return (iso) => formatIn(iso, timeZone);
+  return (iso) => formatWithZone(iso, timeZone);
 }
 
 /** Formats dates in the time zone of the organization. */

@@ -20,14 +20,24 @@ type Props = {
   memberships: Membership[];
   invitations: ReceivedInvitation[];
   mayCreateOrgs: boolean;
-  done?: string;
+  successMessage?: string;
   errorMessage?: string;
 };
 
 /** Account page: name, password, active sessions and organizations. */
 export function AccountPage(props: Props) {
-  const { site, viewer, person, hasPassword, signIns, memberships, invitations, mayCreateOrgs, done, errorMessage } =
-    props;
+  const {
+    site,
+    viewer,
+    person,
+    hasPassword,
+    signIns,
+    memberships,
+    invitations,
+    mayCreateOrgs,
+    successMessage,
+    errorMessage,
+  } = props;
   const to = (path: string) => `${site.base}/account/${path}`;
   return (
     <Layout site={site} viewer={viewer ?? undefined} isSignedIn path="/account" title="Account">
@@ -39,7 +49,7 @@ export function AccountPage(props: Props) {
           </form>
         )}
       </div>
-      <Notices done={done} errorMessage={errorMessage} />
+      <Notices successMessage={successMessage} errorMessage={errorMessage} />
       {memberships.length === 0 && invitations.length === 0 && (
         <p class="notice">You’re not a member of any organization yet. Ask an owner to invite {person.email}.</p>
       )}
@@ -146,15 +156,16 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
   </section>
 );
 
+/** Browsers and systems as user agents name them, and the names to show where those differ. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari", "curl"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"];
 const names: Record<string, string> = { Edg: "Edge", OPR: "Opera", "Mac OS X": "macOS" };
 
 /** Browser and operating system of a user agent: `Firefox on Linux`. */
 function browserName(userAgent: string): string {
-  const [browser, system] = [browsers, systems].map((all) => {
-    const browser = all.find((each) => userAgent.includes(each));
-    return browser && (names[browser] ?? browser);
+  const [browser, system] = [browsers, systems].map((tokens) => {
+    const token = tokens.find((each) => userAgent.includes(each));
+    return token && (names[token] ?? token);
   });
   return [browser ?? "Unknown browser", system].filter(Boolean).join(" on ");
 }

@@ -1,7 +1,7 @@
 import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
 import { oneLine } from "../../grading/text.ts";
 import { agentLabel, humanize, metricLabels, outcomeLabels, scoreText } from "../../reports/labels.ts";
-import { signed } from "../components/baseline.tsx";
+import { withSign } from "../components/baseline.tsx";
 import { GradeMark, ScrollArea } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
 import { PreviewMark } from "../components/run-table.tsx";
@@ -23,7 +23,7 @@ type Row = { name: string; values: (number | null)[]; isCost: boolean; format: (
 
 const agentKey = (agent: Comparison["reports"][number]["agent"]) => `${agentLabel(agent)} ${agent.contextDigest}`;
 
-const points = (value: number) => value.toFixed(1);
+const formatPoints = (value: number) => value.toFixed(1);
 
 const valueFormats: Record<string, (value: number) => string> = {
   timeSeconds: (value) => `${value} s`,
@@ -43,11 +43,11 @@ const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - 
 export function ComparePage({ site, viewer, comparison, titles, previews, isAcrossAgents }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = comparison;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, isPreview: previews[i] ?? false }));
-  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, format: points };
+  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, format: formatPoints };
   const dimensionRows = dimensions.map(
-    ({ name, scores }): Row => ({ name, values: scores, isCost: false, format: points }),
+    ({ name, scores }): Row => ({ name, values: scores, isCost: false, format: formatPoints }),
   );
-  const metricTable = metrics
+  const metricRows = metrics
     .filter(({ values }) => values.some((value) => value !== null))
     .map(({ name, values }): Row => {
       const format = valueFormats[name] ?? String;
@@ -119,7 +119,7 @@ export function ComparePage({ site, viewer, comparison, titles, previews, isAcro
             ))}
           </tbody>
           <tbody>
-            {worstFirst(metricTable).map((row) => (
+            {worstFirst(metricRows).map((row) => (
               <NumberRow key={row.name} row={row} />
             ))}
           </tbody>
@@ -144,7 +144,7 @@ function NumberRow({ row }: { row: Row }) {
         </td>
       ))}
       <td class={`number ${tone}`}>
-        {change === null ? "–" : signed(change, (value) => row.format(Number(value.toFixed(2))))}
+        {change === null ? "–" : withSign(change, (value) => row.format(Number(value.toFixed(2))))}
       </td>
     </tr>
   );

@@ -2,14 +2,13 @@ import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-/** What a form would delete or spend. */
-type Loss = {
+/** What a person confirms before a form deletes or spends something. */
+type Confirmation = {
   /** As a question: "Remove Ada?" */
   title: string;
-  /** What is lost or spent, one sentence each. */
-  loses: string[];
-  /** Label of the button. */
-  act: string;
+  /** What would be lost, changed or spent, one sentence each. */
+  consequences: string[];
+  buttonText: string;
   /** Where Cancel leads, without the base. */
   back: string;
   /** false: it costs money or loses nothing. */
@@ -18,20 +17,20 @@ type Loss = {
 
 /** A form was sent that needs confirmation first. It is answered with a `ConfirmPage`. */
 export class UnconfirmedError extends Error {
-  constructor(readonly loss: Loss) {
-    super(loss.title);
+  constructor(readonly confirmation: Confirmation) {
+    super(confirmation.title);
   }
 }
 
 /** Hidden field that a confirmed form carries. */
 const confirmedField = "confirmed";
 
-/** Throws Unconfirmed for a destructive or paid form that was not confirmed. */
-export function requireConfirmation(form: URLSearchParams, loss: Loss): void {
-  if (!form.has(confirmedField)) throw new UnconfirmedError(loss);
+/** Throws UnconfirmedError for a destructive or paid form that was not confirmed. */
+export function requireConfirmation(form: URLSearchParams, confirmation: Confirmation): void {
+  if (!form.has(confirmedField)) throw new UnconfirmedError(confirmation);
 }
 
-type Props = { site: Site; viewer?: Viewer; path: string; form: URLSearchParams; loss: Loss };
+type Props = { site: Site; viewer?: Viewer; path: string; form: URLSearchParams; confirmation: Confirmation };
 
 /** Asks for confirmation of a destructive or paid action. Resends the same form with the confirmation. */
 export const ConfirmPage = ({
@@ -39,13 +38,13 @@ export const ConfirmPage = ({
   viewer,
   path,
   form,
-  loss: { title, loses, act, back, isDestructive = true },
+  confirmation: { title, consequences, buttonText, back, isDestructive = true },
 }: Props) => (
   <Layout site={site} viewer={viewer} path={path} title={title}>
     <div class="confirm">
       <h1>{title}</h1>
       <ul>
-        {loses.map((each) => (
+        {consequences.map((each) => (
           <li key={each}>{each}</li>
         ))}
       </ul>
@@ -54,7 +53,7 @@ export const ConfirmPage = ({
           <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
         ))}
         <button type="submit" class={isDestructive ? "bad main" : "main"} name={confirmedField} value="1">
-          {act}
+          {buttonText}
         </button>
         <a class="button" href={site.base + back}>
           Cancel

@@ -238,7 +238,7 @@ const UpcomingRuns = ({ site: { base }, scheduledPrompts, now, timeZone }: Overv
 );
 
 /** What a developer tries first, for any product. */
-const firstPrompt = new URLSearchParams({
+const firstPromptValues = new URLSearchParams({
   text: "Follow the getting started guide and complete its first example.",
 });
 
@@ -262,7 +262,7 @@ const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, prompts, steps, is
         ),
     )}
     {may(viewer, "write") && (
-      <SchemaForm schema={PromptForm} values={firstPrompt} action={`${base}/prompts`}>
+      <SchemaForm schema={PromptForm} values={firstPromptValues} action={`${base}/prompts`}>
         <SchemaField
           name="docsUrl"
           label="Docs URL"

@@ -7,7 +7,14 @@ import { ButtonForm, NewSecret, Submit } from "../components/form-parts.tsx";
 import { ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
 import { toFields } from "../form-values.ts";
-import { eventLabels, kinds, NewDestination, OnlyAdmins, path, Status } from "./notifications.tsx";
+import {
+  DestinationStatus,
+  eventLabels,
+  kindLabels,
+  NewDestination,
+  notificationsPath,
+  OnlyAdminsNote,
+} from "./notifications.tsx";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
 /** What the form of a destination sends. */
@@ -24,12 +31,12 @@ type DestinationProps = SettingsProps & {
 export function DestinationPage({ destination, deliveries, secret, ...frame }: DestinationProps) {
   const {
     site: { base },
-    typed,
+    typedValues,
     fault,
     mayChange,
   } = frame;
   const { id, kind, name, url, headers, recipients, overlapUntil } = destination;
-  const here = `${base}${path}/${id}`;
+  const here = `${base}${notificationsPath}/${id}`;
   const actions = [
     ["test", "Send test event", destination.status === "active"],
     ["disable", "Disable", destination.status === "active"],
@@ -38,14 +45,14 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
     ["delete", "Delete", true],
   ] as const;
   return (
-    <SettingsFrame {...frame} path={path}>
+    <SettingsFrame {...frame} path={notificationsPath}>
       {secret && <NewSecret id="new-secret" title="Signing secret" value={secret} />}
       <h2>{name}</h2>
       <dl class="facts">
-        <Fact name={kinds[kind]}>{url ?? recipients?.join(", ") ?? "All owners"}</Fact>
+        <Fact name={kindLabels[kind]}>{url ?? recipients?.join(", ") ?? "All owners"}</Fact>
         {headers.length > 0 && <Fact name="Headers">{headers.join(", ")}</Fact>}
         <Fact name="Status">
-          <Status destination={destination} />
+          <DestinationStatus destination={destination} />
         </Fact>
         {overlapUntil && (
           <Fact name="Old secret signs until">
@@ -77,7 +84,7 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
         <SchemaForm
           {...{
             schema: DestinationSettings,
-            values: typed?.has("name") ? typed : toFields(DestinationSettings, destination),
+            values: typedValues?.has("name") ? typedValues : toFields(DestinationSettings, destination),
             fault,
           }}
           action={here}
@@ -88,7 +95,7 @@ export function DestinationPage({ destination, deliveries, secret, ...frame }: D
           <Submit>Save</Submit>
         </SchemaForm>
       ) : (
-        <OnlyAdmins />
+        <OnlyAdminsNote />
       )}
     </SettingsFrame>
   );
@@ -136,10 +143,10 @@ type DeliveryProps = SettingsProps & { destination: Destination; delivery: Deliv
 /** A delivery with its payload and its tries. */
 export function DeliveryPage({ destination, delivery, ...frame }: DeliveryProps) {
   const { base } = frame.site;
-  const here = `${base}${path}/${destination.id}`;
+  const here = `${base}${notificationsPath}/${destination.id}`;
   const { type, notificationId, log, payload } = delivery;
   return (
-    <SettingsFrame {...frame} path={path}>
+    <SettingsFrame {...frame} path={notificationsPath}>
       <p>
         <a href={here}>{destination.name}</a>
       </p>

@@ -52,7 +52,12 @@ export function DocsMapPage({ site, viewer, provider, map, rejected }: Props) {
       {may(viewer, "providers") && (
         <details class="more" open={rejected !== undefined}>
           <summary>Edit provider</summary>
-          <ProviderForm action={`${site.base}/providers/${id}`} act="Save provider" {...{ provider }} {...rejected} />
+          <ProviderForm
+            action={`${site.base}/providers/${id}`}
+            buttonText="Save provider"
+            {...{ provider }}
+            {...rejected}
+          />
         </details>
       )}
     </Layout>

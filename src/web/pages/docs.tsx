@@ -168,12 +168,12 @@ export function DocsSearchPage({ site, viewer, words, hits }: DocsProps & { word
         </p>
       )}
       <ol class="found">
-        {hits.map(({ slug, title, heading, anchor, marked }) => (
+        {hits.map(({ slug, title, heading, anchor, snippet }) => (
           <li key={`${slug}#${anchor}`}>
             <a href={site.base + toDocPath(slug) + (anchor === null ? "" : `#${anchor}`)}>
               {heading === null ? title : `${title} › ${heading}`}
             </a>
-            <p>{highlight(marked)}</p>
+            <p>{highlight(snippet)}</p>
           </li>
         ))}
       </ol>
@@ -182,8 +182,8 @@ export function DocsSearchPage({ site, viewer, words, hits }: DocsProps & { word
 }
 
 /** Text with the words of a search marked. */
-const highlight = (marked: string): ComponentChildren[] =>
-  marked.split("\u0001").flatMap((part, i) => {
+const highlight = (snippet: string): ComponentChildren[] =>
+  snippet.split("\u0001").flatMap((part, i) => {
     const [word = "", rest = ""] = part.split("\u0002");
     return i === 0 ? [part] : [<mark key={String(i)}>{word}</mark>, rest];
   });

@@ -31,7 +31,7 @@ export function ErrorPage({
       <div class="notice-page" data-error={error.code}>
         <p class="status">{status}</p>
         <h1>{title}</h1>
-        <p>{sentenceOf(error.detail)}</p>
+        <p>{toSentence(error.detail)}</p>
         <p>
           <a href={`${site.base}/docs`}>Documentation</a> · <a href={`${site.base}/`}>Home</a>
         </p>
@@ -41,7 +41,7 @@ export function ErrorPage({
 }
 
 /** The 401 page for requests without valid credentials. */
-export const KeyNeededPage = ({ site, path }: { site: Site; path: string }) => (
+export const SignInNeededPage = ({ site, path }: { site: Site; path: string }) => (
   <Layout site={site} path={path} title="Sign in to continue">
     <div class="notice-page" data-error="unauthorized">
       <p class="status">401</p>
@@ -90,5 +90,5 @@ export const SignedOutNote = ({ site }: { site: Site }) => (
 );
 
 /** An error detail as a sentence: capitalized, with a full stop. */
-export const sentenceOf = (detail: string) =>
+export const toSentence = (detail: string) =>
   `${detail.charAt(0).toUpperCase()}${detail.slice(1)}${/[.!?]$/.test(detail) ? "" : "."}`;

@@ -11,7 +11,7 @@ import { failureText, triggerLabels } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-type Part = {
+type EvalPartProps = {
   site: Site;
   request: EvalRequest;
   failures: Map<string, EndCause>;
@@ -23,7 +23,7 @@ type Part = {
 };
 
 /** The runs of an evaluation and their combined results. */
-export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
+export function EvalPage({ viewer, ...part }: EvalPartProps & { viewer: Viewer }) {
   const { site, request } = part;
   const path = `/evals/${request.id}`;
   const title = request.prompt.title ?? "Evaluation";
@@ -94,12 +94,12 @@ function Result({ result, runCount }: { result: EvalRequest["result"]; runCount:
   );
 }
 
-/** "72.4 to 81.0" */
+/** "95% CI 72.4 to 81.0" */
 const intervalText = (low: number | null, high: number | null, format: (value: number) => string) =>
   low === null || high === null ? null : `95% CI ${format(low)} to ${format(high)}`;
 
 /** The part of the page that updates while runs are in progress. */
-export function EvalPart({ site: { base }, request, failures, isPreview, gateId, step, now }: Part) {
+export function EvalPart({ site: { base }, request, failures, isPreview, gateId, step, now }: EvalPartProps) {
   const runs = request.runs;
   return (
     <>
@@ -163,7 +163,7 @@ export function EvalPart({ site: { base }, request, failures, isPreview, gateId,
         </table>
       </div>
       <h2>API</h2>
-      <Copyable id="eval-id" act="Copy ID" value={request.id} />
+      <Copyable id="eval-id" buttonText="Copy ID" value={request.id} />
     </>
   );
 }

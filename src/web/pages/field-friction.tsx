@@ -70,7 +70,9 @@ export function FieldFrictionPage({ site, site: { base }, viewer, friction, quer
             <Pager
               links={offsetLinks(
                 {
-                  ...{ offset, total: friction.total, perPage: fieldFrictionPerPage },
+                  offset,
+                  total: friction.total,
+                  perPage: fieldFrictionPerPage,
                   toPage: (to) => toHref(here, { state, verified, category, offset: to }),
                 },
                 ["Newer", "Older"],
@@ -83,7 +85,7 @@ export function FieldFrictionPage({ site, site: { base }, viewer, friction, quer
   );
 }
 
-const Verified = ({ isVerified }: { isVerified: boolean }) => (
+const VerificationMark = ({ isVerified }: { isVerified: boolean }) => (
   <span class="pill">{isVerified ? "also hit by runs" : "unverified"}</span>
 );
 
@@ -98,7 +100,7 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
               <State state={state} />
             </td>
             <td>
-              <Verified isVerified={isVerified} />
+              <VerificationMark isVerified={isVerified} />
             </td>
             <td class="what">
               <a href={`${base}/friction/field/${id}`}>{title}</a>
@@ -130,7 +132,7 @@ export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction
       <header class="head">
         <p class="pills">
           <State state={state} />
-          <Verified isVerified={isVerified} />
+          <VerificationMark isVerified={isVerified} />
           <span class="pill">{humanize(category)}</span>
         </p>
         <h1>{title}</h1>

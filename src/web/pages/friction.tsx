@@ -82,7 +82,9 @@ export function FrictionPage({ site, site: { base }, viewer, friction, query, pr
             <Pager
               links={offsetLinks(
                 {
-                  ...{ offset, total: friction.total, perPage: frictionPerPage },
+                  offset,
+                  total: friction.total,
+                  perPage: frictionPerPage,
                   toPage: (to) => toHref(here, { ...linkQuery, offset: to }),
                 },
                 sort === undefined ? ["More severe", "Less severe"] : ["Previous", "Next"],

@@ -3,7 +3,7 @@ import type { GateFilter } from "../../gates/gates.ts";
 import type { Gate } from "../../gates/schema.ts";
 import { count } from "../../grading/text.ts";
 import { capitalize, formatNumber, humanize } from "../../reports/labels.ts";
-import { signedPoints } from "../components/baseline.tsx";
+import { formatPointChange } from "../components/baseline.tsx";
 import { Fact, List, ScrollArea, TableHead, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
@@ -126,7 +126,7 @@ function shortReason(gate: Gate): string {
 
 function deltaText({ comparison }: Gate): string {
   const delta = comparison?.evidence.delta ?? null;
-  return delta === null ? "–" : signedPoints(delta.value);
+  return delta === null ? "–" : formatPointChange(delta.value);
 }
 
 type Props = PageProps & { gate: Gate; now: number };

@@ -3,7 +3,7 @@ import type { ApiKey } from "../../auth/keys.ts";
 import { keyScopes } from "../../http/operation.ts";
 import { Nullable, OneOf } from "../../schema.ts";
 import { List, toSorting } from "../components/figures.tsx";
-import { DangerZone, NewSecret, Submit } from "../components/form-parts.tsx";
+import { DangerButton, NewSecret, Submit } from "../components/form-parts.tsx";
 import { CheckField, ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { Time } from "../components/when.tsx";
 import { docs, sectionsOf } from "../docs.ts";
@@ -42,7 +42,7 @@ export const NewKey = Type.Object({
 });
 
 /** What CI and editors need to run prompts, for as long as most teams keep a secret. */
-const newKey = { scopes: ["read", "run"], days: 90 };
+const newKeyDefaults = { scopes: ["read", "run"], days: 90 };
 
 type Props = SettingsProps & {
   keys: ApiKey[];
@@ -51,20 +51,20 @@ type Props = SettingsProps & {
   nextId: string;
   now: number;
   /** The key that was just created. It is shown only once. */
-  created?: { key: string; apiKey: ApiKey };
+  newKey?: { key: string; apiKey: ApiKey };
 };
 
 /** API keys of an organization, and a form to create one. */
-export function KeysPage({ keys, sort, nextId, now, created, ...frame }: Props) {
+export function KeysPage({ keys, sort, nextId, now, newKey, ...frame }: Props) {
   const {
     site: { base },
-    typed,
+    typedValues,
     fault,
     mayChange,
   } = frame;
   return (
     <SettingsFrame {...frame} path="/settings/keys">
-      {created && <CreatedKey site={frame.site} created={created} />}
+      {newKey && <CreatedKey site={frame.site} newKey={newKey} />}
       {keys.length === 0 ? (
         <p class="muted">No API keys yet. Create one for CI, scripts or MCP clients.</p>
       ) : (
@@ -97,9 +97,9 @@ export function KeysPage({ keys, sort, nextId, now, created, ...frame }: Props) 
               {mayChange && (
                 <td class="number">
                   {!isInactive(key, now) && (
-                    <DangerZone action={`${base}/settings/keys/${key.id}/revoke`} label={`Revoke ${key.name}`}>
+                    <DangerButton action={`${base}/settings/keys/${key.id}/revoke`} label={`Revoke ${key.name}`}>
                       Revoke
-                    </DangerZone>
+                    </DangerButton>
                   )}
                 </td>
               )}
@@ -109,7 +109,7 @@ export function KeysPage({ keys, sort, nextId, now, created, ...frame }: Props) 
       )}
       {mayChange ? (
         <SchemaForm
-          {...{ schema: NewKey, values: typed ?? toFields(NewKey, newKey), fault }}
+          {...{ schema: NewKey, values: typedValues ?? toFields(NewKey, newKeyDefaults), fault }}
           action={`${base}/settings/keys`}
         >
           <h2>New API key</h2>
@@ -130,7 +130,7 @@ export function KeysPage({ keys, sort, nextId, now, created, ...frame }: Props) 
   );
 }
 
-function CreatedKey({ site, created: { key, apiKey } }: { site: Site; created: NonNullable<Props["created"]> }) {
+function CreatedKey({ site, newKey: { key, apiKey } }: { site: Site; newKey: NonNullable<Props["newKey"]> }) {
   const mcp = docs.find(({ slug }) => slug === "mcp");
   return (
     <NewSecret id="new-key" title={`API key “${apiKey.name}” created`} value={key}>

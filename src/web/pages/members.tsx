@@ -4,7 +4,7 @@ import { roles } from "../../db/tables/people.ts";
 import { capitalize } from "../../reports/labels.ts";
 import { TextField } from "../components/field.tsx";
 import { Fact, List, toSorting } from "../components/figures.tsx";
-import { DangerZone, Submit } from "../components/form-parts.tsx";
+import { DangerButton, Submit } from "../components/form-parts.tsx";
 import { Day, Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type PageProps, type Role } from "../viewer.ts";
@@ -16,7 +16,7 @@ type Props = PageProps & {
   invitations: Invitation[];
   /** A password reset link that was just created, shown only once. */
   link?: { email: string; path: string };
-  done?: string;
+  successMessage?: string;
   errorMessage?: string;
 };
 
@@ -29,18 +29,18 @@ const roleDescriptions: Record<Role, string> = {
 };
 
 /** Members and invitations of an organization. Only owners can change them. */
-export function MembersPage({ site, viewer, members, sort, invitations, link, done, errorMessage }: Props) {
+export function MembersPage({ site, viewer, members, sort, invitations, link, successMessage, errorMessage }: Props) {
   const to = (path: string) => `${site.base}/settings/members/${path}`;
   const isOwner = may(viewer, "members");
   return (
-    <SettingsFrame {...{ site, viewer, done, errorMessage }} path="/settings/members">
+    <SettingsFrame {...{ site, viewer, successMessage, errorMessage }} path="/settings/members">
       {link && (
         <section class="given" aria-label="Password reset link">
           <p>
             This link resets the password of <strong>{link.email}</strong>. It works once and expires in 24 hours. Don’t
             share it with anyone else.
           </p>
-          <Copy text={site.baseUrl + link.path} />
+          <CopyableLink text={site.baseUrl + link.path} />
         </section>
       )}
       <List
@@ -139,11 +139,11 @@ const Invitations = ({ site, to, invitations }: InvitationsProps) => (
                   {capitalize(role)}, invited by {invitedBy}, {isExpired ? "expired" : "expires"}{" "}
                   <Time at={expiresAt} />
                 </span>
-                {!isExpired && <Copy text={site.baseUrl + path} />}
+                {!isExpired && <CopyableLink text={site.baseUrl + path} />}
               </div>
-              <DangerZone action={to("revoke")} name="invitation" value={id} label={`Revoke invitation of ${email}`}>
+              <DangerButton action={to("revoke")} name="invitation" value={id} label={`Revoke invitation of ${email}`}>
                 Revoke
-              </DangerZone>
+              </DangerButton>
             </li>
           ))}
         </ul>
@@ -152,7 +152,7 @@ const Invitations = ({ site, to, invitations }: InvitationsProps) => (
   </>
 );
 
-const Copy = ({ text }: { text: string }) => (
+const CopyableLink = ({ text }: { text: string }) => (
   <p class="copy">
     <code>{text}</code>
     <button type="button" data-copy={text}>

@@ -4,11 +4,11 @@ import { modelProviders, providerVariables } from "../../config/model-settings.t
 import type { ModelSource } from "../../models/models.ts";
 import { OneOf } from "../../schema.ts";
 import { Fact } from "../components/figures.tsx";
-import { DangerZone, Submit } from "../components/form-parts.tsx";
+import { DangerButton, Submit } from "../components/form-parts.tsx";
 import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
-const names: Record<ModelSource["provider"], string> = {
+const providerNames: Record<ModelSource["provider"], string> = {
   anthropic: "Anthropic",
   openai: "OpenAI",
   google: "Google",
@@ -25,15 +25,15 @@ export const ModelKey = Type.Object({
 type Props = SettingsProps & {
   models: ModelSource[];
   /** Judge models of the organization; null: the server default. */
-  judges: string[] | null;
+  judgeModels: string[] | null;
   config: Config;
 };
 
 /** Models of agents and the judge, and their API keys. */
-export function ModelsPage({ models, judges, config, ...frame }: Props) {
+export function ModelsPage({ models, judgeModels, config, ...frame }: Props) {
   const {
     site: { base },
-    typed,
+    typedValues,
     fault,
     mayChange,
   } = frame;
@@ -45,7 +45,7 @@ export function ModelsPage({ models, judges, config, ...frame }: Props) {
           {config.agentModel ?? "None. Unless a prompt sets a model, the explorer agent reads the docs without one."}
         </Fact>
         <Fact name="Judge models">
-          {(judges ?? config.judgeModels).join(", ") || "None. Reports don’t say whether the goal was reached."}
+          {(judgeModels ?? config.judgeModels).join(", ") || "None. Reports don’t say whether the goal was reached."}
         </Fact>
       </dl>
       <p class="muted">
@@ -61,7 +61,7 @@ export function ModelsPage({ models, judges, config, ...frame }: Props) {
               <input
                 name="model"
                 required
-                value={typed?.get("model") ?? config.agentModel ?? ""}
+                value={typedValues?.get("model") ?? config.agentModel ?? ""}
                 placeholder="anthropic/claude-opus-4-8"
               />
             </label>
@@ -78,7 +78,7 @@ export function ModelsPage({ models, judges, config, ...frame }: Props) {
       )}
       {models.map(({ provider, source, key, baseUrl }) => (
         <section key={provider} class="card">
-          <h3>{names[provider]}</h3>
+          <h3>{providerNames[provider]}</h3>
           <p>
             {source === "none" && "No API key."}
             {source === "environment" && (
@@ -94,12 +94,12 @@ export function ModelsPage({ models, judges, config, ...frame }: Props) {
             )}
           </p>
           {mayChange && canStore && (
-            <details open={typed?.get("provider") === provider}>
+            <details open={typedValues?.get("provider") === provider}>
               <summary>{source === "organization" ? "Replace or remove" : "Set organization key"}</summary>
               <SchemaForm
                 schema={ModelKey}
-                {...(typed?.get("provider") === provider
-                  ? { values: typed, fault }
+                {...(typedValues?.get("provider") === provider
+                  ? { values: typedValues, fault }
                   : { values: new URLSearchParams() })}
                 prefix={`${provider}-`}
                 action={`${base}/settings/models`}
@@ -123,9 +123,9 @@ export function ModelsPage({ models, judges, config, ...frame }: Props) {
                 <Submit>Save key</Submit>
               </SchemaForm>
               {source === "organization" && (
-                <DangerZone action={`${base}/settings/models/forget`} name="provider" value={provider}>
+                <DangerButton action={`${base}/settings/models/forget`} name="provider" value={provider}>
                   Remove key
-                </DangerZone>
+                </DangerButton>
               )}
             </details>
           )}

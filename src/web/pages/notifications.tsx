@@ -9,18 +9,18 @@ import { Time } from "../components/when.tsx";
 import { toFields } from "../form-values.ts";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
-export const path = "/settings/notifications";
+export const notificationsPath = "/settings/notifications";
 
-export const kinds: Record<Destination["kind"], string> = { webhook: "Webhook", slack: "Slack", email: "Email" };
-const disabledWords: Record<NonNullable<Destination["disabledBecause"]>, string> = {
+export const kindLabels: Record<Destination["kind"], string> = { webhook: "Webhook", slack: "Slack", email: "Email" };
+const disabledLabels: Record<NonNullable<Destination["disabledBecause"]>, string> = {
   request: "Disabled",
   gone: "Disabled: it returned 410",
   failing: "Disabled: all tries of a delivery failed",
 };
 
-export function Status({ destination }: { destination: Destination }) {
+export function DestinationStatus({ destination }: { destination: Destination }) {
   const { disabledBecause, failingSince } = destination;
-  if (disabledBecause) return <>{disabledWords[disabledBecause]}</>;
+  if (disabledBecause) return <>{disabledLabels[disabledBecause]}</>;
   if (!failingSince) return <>Active</>;
   return (
     <>
@@ -50,7 +50,7 @@ export const NewDestination = Type.Object({
 export function NotificationsPage({ destinations, ...frame }: SettingsProps & { destinations: Destination[] }) {
   const { base } = frame.site;
   return (
-    <SettingsFrame {...frame} path={path}>
+    <SettingsFrame {...frame} path={notificationsPath}>
       {destinations.length === 0 ? (
         <p class="muted">
           No destinations yet. Add one to be notified of runs, gates and regressions. See{" "}
@@ -61,31 +61,31 @@ export function NotificationsPage({ destinations, ...frame }: SettingsProps & { 
           {destinations.map((destination) => (
             <tr key={destination.id} class={destination.status === "disabled" ? "over" : undefined}>
               <th scope="row">
-                <a href={`${base}${path}/${destination.id}`}>{destination.name}</a>
+                <a href={`${base}${notificationsPath}/${destination.id}`}>{destination.name}</a>
               </th>
-              <td>{kinds[destination.kind]}</td>
+              <td>{kindLabels[destination.kind]}</td>
               <td>{destination.events.join(", ")}</td>
               <td class="when">
-                <Status destination={destination} />
+                <DestinationStatus destination={destination} />
               </td>
             </tr>
           ))}
         </List>
       )}
-      {frame.mayChange ? <DestinationForm {...frame} /> : <OnlyAdmins />}
+      {frame.mayChange ? <DestinationForm {...frame} /> : <OnlyAdminsNote />}
     </SettingsFrame>
   );
 }
 
-export const OnlyAdmins = () => <p class="muted">Only admins and owners can change notifications.</p>;
+export const OnlyAdminsNote = () => <p class="muted">Only admins and owners can change notifications.</p>;
 
-const DestinationForm = ({ site, typed, fault }: SettingsProps) => (
+const DestinationForm = ({ site, typedValues, fault }: SettingsProps) => (
   <SchemaForm
-    {...{ schema: NewDestination, values: typed ?? toFields(NewDestination, { kind: "webhook" }), fault }}
-    action={site.base + path}
+    {...{ schema: NewDestination, values: typedValues ?? toFields(NewDestination, { kind: "webhook" }), fault }}
+    action={site.base + notificationsPath}
   >
     <h2>New destination</h2>
-    <ChoiceField name="kind" legend="Type" labels={kinds} />
+    <ChoiceField name="kind" legend="Type" labels={kindLabels} />
     <SchemaField
       name="url"
       label="URL"

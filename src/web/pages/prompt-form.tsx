@@ -57,7 +57,7 @@ export function PromptFormPage(props: Props) {
     "hx-target": "#preview",
     "hx-swap": "innerMorph",
     "hx-include": "closest form",
-    // Without the files.
+    // Leaves out the files.
     "hx-encoding": "application/x-www-form-urlencoded",
   };
   return (
@@ -147,9 +147,9 @@ export function PromptFormPage(props: Props) {
             />
           </fieldset>
           <div id="preview" aria-live="polite">
-            <PreviewPart {...{ values, preview }} errorMessage={faultIn(fault, "templateDefaults")} />
+            <PreviewPart {...{ values, preview }} errorMessage={faultMessageAt(fault, "templateDefaults")} />
           </div>
-          <Target {...props} />
+          <AgentAndTarget {...props} />
           <WorkspaceFields archives={props.archives} />
           <LimitFields />
           <SchemaField
@@ -185,9 +185,9 @@ export function PromptFormPage(props: Props) {
   );
 }
 
-const faultIn = (fault: Fault | null, field: string) => (fault?.field === field ? fault.message : undefined);
+const faultMessageAt = (fault: Fault | null, field: string) => (fault?.field === field ? fault.message : undefined);
 
-function Target({ providers, agents, defaultAgent, modelHint }: Props) {
+function AgentAndTarget({ providers, agents, defaultAgent, modelHint }: Props) {
   const unavailable = agents.filter(({ objection }) => objection !== null);
   return (
     <fieldset>

@@ -11,14 +11,14 @@ import { Layout } from "../components/layout.tsx";
 import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
-import { Change, Score } from "../components/score.tsx";
+import { LatestChange, Score } from "../components/score.tsx";
 import { formatZoned, Time, useTime, When } from "../components/when.tsx";
 import { may, type PageProps, type Viewer } from "../viewer.ts";
 
 type Props = PageProps & {
   prompt: Prompt;
   providerName: string | null;
-  /** The agent that a run would use now. */
+  /** The agents that an evaluation would use now. */
   agentNames: string;
   latest: Latest | null;
   runs: RunListItem[];
@@ -148,7 +148,7 @@ function ScoreHistory({ latest, base }: { latest: Latest | null; base: string })
     <section aria-labelledby="score">
       <h2 id="score">Score over time</h2>
       <p class="newest">
-        <Score latest={latest} base={base} /> {latest.change && <Change latest={latest} base={base} />}
+        <Score latest={latest} base={base} /> {latest.change && <LatestChange latest={latest} base={base} />}
       </p>
       {points.length > 1 && (
         <>

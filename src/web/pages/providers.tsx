@@ -53,24 +53,24 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, sort, r
       {may(viewer, "providers") && (
         <section>
           <h2>New provider</h2>
-          <ProviderForm action={`${base}/providers`} act="Add provider" {...rejected} />
+          <ProviderForm action={`${base}/providers`} buttonText="Add provider" {...rejected} />
         </section>
       )}
     </Layout>
   );
 }
 
-type FormProps = FormResult & { action: string; act: string; provider?: Provider };
+type FormProps = FormResult & { action: string; buttonText: string; provider?: Provider };
 
-export const ProviderForm = ({ action, act, provider, typed, errorMessage, fault }: FormProps) => (
+export const ProviderForm = ({ action, buttonText, provider, typedValues, errorMessage, fault }: FormProps) => (
   <SchemaForm
-    {...{ schema: ProviderInput, values: typed ?? toFields(ProviderInput, provider ?? {}), fault, action }}
+    {...{ schema: ProviderInput, values: typedValues ?? toFields(ProviderInput, provider ?? {}), fault, action }}
     class="narrow"
   >
     <Notices errorMessage={errorMessage} />
     <SchemaField name="name" label="Name" required />
     <SchemaField name="docsUrl" label="Docs URL" placeholder="https://docs.acme.example/" />
     <SchemaField name="productUrl" label="Product or API base URL" />
-    <Submit>{act}</Submit>
+    <Submit>{buttonText}</Submit>
   </SchemaForm>
 );

@@ -40,7 +40,7 @@ type Props = {
   pagesVisited: PagesVisited;
   extras: ReportExtras;
   /** Set on a shared page. */
-  shared?: { orgName: string; expiresAt: string };
+  share?: { orgName: string; expiresAt: string };
   /** Empty on a shared page. */
   gradings?: Grading[];
   verifications?: ReadonlyMap<string, Verification> | null;
@@ -48,7 +48,7 @@ type Props = {
 
 /** A report: what to fix and what it would gain first, then everything behind it. */
 export function ReportPage(props: Props) {
-  const { site, viewer, path, report, pagesVisited, extras, shared, gradings = [], verifications = null } = props;
+  const { site, viewer, path, report, pagesVisited, extras, share, gradings = [], verifications = null } = props;
   const title = titleOf(report.task);
   const labels = frictionLabels(report);
   const { session } = extras;
@@ -68,9 +68,9 @@ export function ReportPage(props: Props) {
       }
     >
       <article class="report">
-        {shared && (
+        {share && (
           <p class="notice shared">
-            Shared by {shared.orgName}. This link expires on <Time at={shared.expiresAt} />.
+            Shared by {share.orgName}. This link expires on <Time at={share.expiresAt} />.
           </p>
         )}
         <ReportActions {...{ site, report, viewer, extras }} />
@@ -91,7 +91,7 @@ export function ReportPage(props: Props) {
           )}
           <Dimensions report={report} />
         </div>
-        <FrictionList report={report} names={labels} session={session} hasHistory={viewer !== undefined} site={site} />
+        <FrictionList report={report} labels={labels} session={session} hasHistory={viewer !== undefined} site={site} />
         <Fold id="metrics" title="Metrics">
           <Metrics report={report} />
         </Fold>

@@ -14,7 +14,7 @@ import { type BulkAction, BulkActions, SelectRow } from "../components/selection
 import { When } from "../components/when.tsx";
 import { may, type PageProps, type Viewer } from "../viewer.ts";
 
-export const letters = ["A", "B", "C", "D", "F"] as const;
+export const gradeLetters = ["A", "B", "C", "D", "F"] as const;
 
 /** Filters of the list. */
 type ReportsQuery = {
@@ -23,8 +23,8 @@ type ReportsQuery = {
   outcome?: ReportSummary["outcome"];
   agent?: string;
   /** Highest and lowest grade to show. */
-  best?: (typeof letters)[number];
-  worst?: (typeof letters)[number];
+  best?: (typeof gradeLetters)[number];
+  worst?: (typeof gradeLetters)[number];
   sort?: ReportSort;
   offset?: number;
 };
@@ -79,10 +79,10 @@ export function ReportsPage({
             {agents.map((each) => [each, each])}
           </Choice>
           <Choice name="worst" label="Minimum grade" allLabel="Min grade" value={query.worst}>
-            {letters.slice(0, -1).map((each) => [each, `${each} or better`])}
+            {gradeLetters.slice(0, -1).map((each) => [each, `${each} or better`])}
           </Choice>
           <Choice name="best" label="Maximum grade" allLabel="Max grade" value={query.best}>
-            {letters.slice(1).map((each) => [each, `${each} or worse`])}
+            {gradeLetters.slice(1).map((each) => [each, `${each} or worse`])}
           </Choice>
         </Filter>
       )}
@@ -114,7 +114,9 @@ export function ReportsPage({
             <Pager
               range={`${formatNumber(offset + 1)}–${formatNumber(Math.min(total, offset + reportsPerPage))} of ${formatNumber(total)}`}
               links={offsetLinks({
-                ...{ offset, total, perPage: reportsPerPage },
+                offset,
+                total,
+                perPage: reportsPerPage,
                 toPage: (to) => toHref(here, { ...query, offset: to }),
               })}
             />

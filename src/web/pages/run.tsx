@@ -8,7 +8,7 @@ import type { Attempt, Run } from "../../runs/schema.ts";
 import type { LimitUsage } from "../../runs/usage.ts";
 import { Meter } from "../components/charts.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
-import { ButtonForm, DangerZone } from "../components/form-parts.tsx";
+import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
 import { PreviewMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
@@ -16,16 +16,16 @@ import { Time, When } from "../components/when.tsx";
 import { attemptLabels, failureText, runDuration, usageText, waitingLabels, waitingText } from "../run-labels.ts";
 import { may, type PageProps } from "../viewer.ts";
 
-type State = PageProps & {
+type RunStateProps = PageProps & {
   title: string;
   isPreview: boolean;
   run: Run;
   failure: StoredFailure;
-  used: LimitUsage[];
+  limitUsage: LimitUsage[];
   attempts: Attempt[];
   now: number;
 };
-type Props = State & { requested: RequestedTask; progress: ReturnType<typeof getRunProgress> };
+type Props = RunStateProps & { requested: RequestedTask; progress: ReturnType<typeof getRunProgress> };
 
 /** A run: its state, its timeline and its prompt. It updates live until the run ends. */
 export function RunPage({
@@ -36,7 +36,7 @@ export function RunPage({
   run,
   failure,
   requested,
-  used,
+  limitUsage,
   attempts,
   progress,
   now,
@@ -67,7 +67,7 @@ export function RunPage({
     >
       <div {...live}>
         <div id="run-state">
-          <RunState {...{ site, viewer, title, isPreview, run, failure, used, attempts, now }} />
+          <RunState {...{ site, viewer, title, isPreview, run, failure, limitUsage, attempts, now }} />
         </div>
         <section class="columns">
           <div>
@@ -105,10 +105,10 @@ export function RunState({
   isPreview,
   run,
   failure: { failureCause, failureDetail },
-  used,
+  limitUsage,
   attempts,
   now,
-}: State) {
+}: RunStateProps) {
   const isOpen = run.completedAt === null;
   const failure = run.status === "failed" && failureCause ? failureText(failureCause, failureDetail) : null;
   return (
@@ -119,7 +119,7 @@ export function RunState({
         {isPreview && <PreviewMark />}
         <span class="end">
           {!may(viewer, "run") ? null : isOpen ? (
-            <DangerZone action={`${base}/runs/${run.runId}/cancel`}>Cancel run</DangerZone>
+            <DangerButton action={`${base}/runs/${run.runId}/cancel`}>Cancel run</DangerButton>
           ) : (
             <ButtonForm action={`${base}/runs/${run.runId}/rerun`}>Run again</ButtonForm>
           )}
@@ -170,7 +170,7 @@ export function RunState({
         </Fact>
       </dl>
       <ul class="limits" aria-label="Limits">
-        {used.map((each) => (
+        {limitUsage.map((each) => (
           <li key={each.name}>
             <span>{each.name}</span>
             <span class="soft">{usageText(each)}</span>

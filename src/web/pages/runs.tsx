@@ -14,7 +14,7 @@ import { statusLabels, triggerLabels } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-type RunsShown = {
+type RunsPartProps = {
   site: Site;
   filter: RunListFilter & { sort?: RunSort };
   before: string | undefined;
@@ -23,7 +23,7 @@ type RunsShown = {
   now: number;
 };
 
-type Props = RunsShown & { viewer: Viewer; prompts: PromptItem[]; agents: string[]; total: number };
+type Props = RunsPartProps & { viewer: Viewer; prompts: PromptItem[]; agents: string[]; total: number };
 
 /** The runs of the organization, newest first. The first page updates live. */
 export function RunsPage(props: Props) {
@@ -79,7 +79,7 @@ const actionsOf = (viewer: Viewer): BulkAction[] => [
 ];
 
 /** The part of the page that updates live. */
-export function RunsPart({ site, filter, before, items, next, now }: RunsShown) {
+export function RunsPart({ site, filter, before, items, next, now }: RunsPartProps) {
   const here = `${site.base}/runs`;
   const { sort, ...conditions } = filter;
   const isFiltered = Object.values(conditions).some(Boolean);

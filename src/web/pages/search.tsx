@@ -41,10 +41,10 @@ export const Hits = ({ site: { base }, hits }: Props) =>
   );
 
 /** The search as a page of its own. With JavaScript it is a dialog on every page. */
-export const SearchPage = ({ viewer, text, ...found }: Props & { viewer: Viewer; text: string }) => (
-  <Layout site={found.site} viewer={viewer} path="/search" title="Search">
+export const SearchPage = ({ viewer, text, ...props }: Props & { viewer: Viewer; text: string }) => (
+  <Layout site={props.site} viewer={viewer} path="/search" title="Search">
     <h1>Search</h1>
-    <form method="get" action={`${found.site.base}/search`} class="toolbar filters">
+    <form method="get" action={`${props.site.base}/search`} class="toolbar filters">
       <input
         type="search"
         name="q"
@@ -55,6 +55,6 @@ export const SearchPage = ({ viewer, text, ...found }: Props & { viewer: Viewer;
       />
       <button type="submit">Search</button>
     </form>
-    <Hits {...found} />
+    <Hits {...props} />
   </Layout>
 );

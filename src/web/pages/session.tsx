@@ -3,7 +3,7 @@ import type { Report } from "../../reports/schema.ts";
 import type { Timeline } from "../../reports/timeline.ts";
 import type { Trace, TraceQuery } from "../../reports/trace-schema.ts";
 import { turnsOf } from "../../reports/turns.ts";
-import { inlineChars } from "../components/event-line.tsx";
+import { maxInlineEventChars } from "../components/event-line.tsx";
 import { toEventHref } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -28,20 +28,20 @@ type Props = {
 };
 
 /** Total characters of inline payloads on a page. */
-const maxInline = 24_000;
+const maxInlineChars = 24_000;
 
 /** The events of a session, paginated, under an overview of the whole session. */
 export function SessionPage(props: Props) {
   const { site, viewer, path, report, trace, hasEarlier, timeline, query } = props;
   const here = `${site.base}${path}/session`;
-  const names = frictionLabels(report);
+  const labels = frictionLabels(report);
   const marks = report.frictionPoints.map(({ id, title, events }) => ({
-    name: names.get(id) ?? "",
+    name: labels.get(id) ?? "",
     title,
     seq: events[0] ?? 0,
   }));
   const frictionBySeq = Map.groupBy(
-    report.frictionPoints.flatMap(({ id, events }) => events.map((seq) => ({ seq, name: names.get(id) ?? "" }))),
+    report.frictionPoints.flatMap(({ id, events }) => events.map((seq) => ({ seq, name: labels.get(id) ?? "" }))),
     ({ seq }) => seq,
   );
   const [first, last] = [trace.events[0]?.seq, trace.events.at(-1)?.seq];
@@ -49,7 +49,7 @@ export function SessionPage(props: Props) {
   const inlineSeqs = new Set<number>();
   for (const event of trace.events) {
     const chars = JSON.stringify(event).length;
-    if (chars > inlineChars || inlineTotal + chars > maxInline) continue;
+    if (chars > maxInlineEventChars || inlineTotal + chars > maxInlineChars) continue;
     inlineTotal += chars;
     inlineSeqs.add(event.seq);
   }
@@ -74,7 +74,7 @@ export function SessionPage(props: Props) {
           <>
             <SessionStrip
               {...{ timeline, marks }}
-              shown={first === undefined || last === undefined ? null : [first, last]}
+              firstAndLast={first === undefined || last === undefined ? null : [first, last]}
             />
             <JumpLinks {...{ timeline, marks }} first={first} last={last} />
             <EventFilter {...{ here, timeline, query }} />
@@ -84,11 +84,11 @@ export function SessionPage(props: Props) {
         <Turns
           turns={turnsOf(trace.events)}
           here={here}
-          report={site.base + path}
-          files={viewer ? `${site.base}${path}/artifacts` : null}
+          reportUrl={site.base + path}
+          filesUrl={viewer ? `${site.base}${path}/artifacts` : null}
           isInline={({ seq }) => inlineSeqs.has(seq)}
           isFailed={({ seq }) => timeline.failedEvents.has(seq)}
-          namesOf={({ seq }) => [...new Set((frictionBySeq.get(seq) ?? []).map(({ name }) => name))]}
+          labelsOf={({ seq }) => [...new Set((frictionBySeq.get(seq) ?? []).map(({ name }) => name))]}
           tMsBefore={({ seq, tMs }) => (seq === 0 ? tMs : timeline.tMsOf(seq - 1))}
         />
         {trace.events.length === 0 && !trace.notice && <p class="empty">No matching events. Clear filters.</p>}
@@ -100,7 +100,7 @@ export function SessionPage(props: Props) {
   );
 }
 
-type JumpProps = Omit<Parameters<typeof SessionStrip>[0], "shown"> & { first?: number; last?: number };
+type JumpProps = Omit<Parameters<typeof SessionStrip>[0], "firstAndLast"> & { first?: number; last?: number };
 
 /** Links to the previous and next failure and to each friction point. */
 function JumpLinks({ timeline: { failures, costUsd }, marks, first = 0, last = 0 }: JumpProps) {

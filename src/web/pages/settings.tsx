@@ -25,7 +25,12 @@ const isShown = ([, path]: Tab, viewer: Viewer, current: string) =>
   path !== "/settings/workers" || path === current || viewer.hasWorkers;
 
 /** Messages of the last form of a settings page, and its values when they were rejected. */
-export type FormResult = { done?: string; errorMessage?: string; fault?: Fault; typed?: URLSearchParams };
+export type FormResult = {
+  successMessage?: string;
+  errorMessage?: string;
+  fault?: Fault;
+  typedValues?: URLSearchParams;
+};
 
 /** What every settings page knows. */
 export type SettingsProps = FormResult & { site: Site; viewer: Viewer; mayChange: boolean };
@@ -37,7 +42,7 @@ type FrameProps = Omit<SettingsProps, "mayChange"> & {
 };
 
 /** Frame of the settings pages: tabs and the message of the last form. */
-export function SettingsFrame({ site, viewer, path, done, errorMessage, children }: FrameProps) {
+export function SettingsFrame({ site, viewer, path, successMessage, errorMessage, children }: FrameProps) {
   const title = tabs.find(([, each]) => each === path)?.[0] ?? "Settings";
   return (
     <Layout site={site} viewer={viewer} path={path} title={`${title} · Settings`}>
@@ -53,23 +58,23 @@ export function SettingsFrame({ site, viewer, path, done, errorMessage, children
             </a>
           ))}
       </nav>
-      <Notices done={done} errorMessage={errorMessage} />
+      <Notices successMessage={successMessage} errorMessage={errorMessage} />
       <div class="settings">{children}</div>
     </Layout>
   );
 }
 
-const runs = Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 })));
-const usd = Type.Optional(Nullable(Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })));
+const RunLimit = Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 })));
+const UsdLimit = Type.Optional(Nullable(Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })));
 
 /** What the form of an organization sends. */
 export const OrgSettings = Type.Object({
   name: Type.String({ maxLength: 200 }),
   timeZone: Type.String(),
-  maxRunsAtOnce: runs,
-  maxRunsADay: runs,
-  maxUsdAMonth: usd,
-  maxUsdARun: usd,
+  maxRunsAtOnce: RunLimit,
+  maxRunsADay: RunLimit,
+  maxUsdAMonth: UsdLimit,
+  maxUsdARun: UsdLimit,
   judgeModels: Type.Optional(Nullable(Type.Array(Type.String()))),
   hasResultsPage: Type.Boolean(),
 });
@@ -84,12 +89,12 @@ type Props = SettingsProps & {
 
 /** Name, time zone and limits of an organization. */
 export function OrgPage({ org, spentUsd, defaults, ...frame }: Props) {
-  const { site, mayChange, typed, fault } = frame;
+  const { site, mayChange, typedValues, fault } = frame;
   const stored = { ...org, hasResultsPage: org.resultsPath !== null };
   return (
     <SettingsFrame {...frame} path="/settings">
       <SchemaForm
-        {...{ schema: OrgSettings, values: typed ?? toFields(OrgSettings, stored), fault, mayChange }}
+        {...{ schema: OrgSettings, values: typedValues ?? toFields(OrgSettings, stored), fault, mayChange }}
         action={`${site.base}/settings`}
       >
         <fieldset>

@@ -1,3 +1,4 @@
+import { count } from "../../grading/text.ts";
 import { TagSchedule, type TagScheduleResult } from "../../schedules/schema.ts";
 import { Notices, Submit } from "../components/form-parts.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -7,14 +8,12 @@ import type { PageProps } from "../viewer.ts";
 type Props = PageProps & {
   tags: string[];
   values: URLSearchParams;
-  done?: TagScheduleResult;
+  result?: TagScheduleResult;
   errorMessage?: string;
 };
 
-const count = (n: number) => `${n} ${n === 1 ? "prompt" : "prompts"}`;
-
 /** A form that sets the schedule of all prompts with a tag. */
-export const TagSchedulePage = ({ site, site: { base }, viewer, tags, values, done, errorMessage }: Props) => (
+export const TagSchedulePage = ({ site, site: { base }, viewer, tags, values, result, errorMessage }: Props) => (
   <Layout
     {...{ site, viewer }}
     path="/prompts/schedule"
@@ -22,15 +21,15 @@ export const TagSchedulePage = ({ site, site: { base }, viewer, tags, values, do
     crumbs={[{ name: "Prompts", path: "/prompts" }, { name: "Schedule by tag" }]}
   >
     <h1>Schedule prompts by tag</h1>
-    {done && (
+    {result && (
       <div class="notice good" role="status">
         <p>
-          Schedule of {count(done.scheduled)} saved.
-          {done.skipped > 0 && ` ${count(done.skipped)} skipped:`}
+          Schedule of {count(result.scheduled, "prompt")} saved.
+          {result.skipped > 0 && ` ${count(result.skipped, "prompt")} skipped:`}
         </p>
-        {done.problems.length > 0 && (
+        {result.problems.length > 0 && (
           <ul>
-            {done.problems.map(({ promptId, detail }) => (
+            {result.problems.map(({ promptId, detail }) => (
               <li key={promptId}>
                 <a href={`${base}/prompts/${promptId}`}>{promptId}</a>: {detail}
               </li>

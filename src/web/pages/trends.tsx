@@ -37,7 +37,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
   const { points, others, changes, agent, agentVersion, model, methodology, nextUntil } = trends;
   const here = `${base}/trends`;
   const dayOf = useDay();
-  const scored = points.filter(({ score }) => score !== null);
+  const scoredPoints = points.filter(({ score }) => score !== null);
   const prompt = prompts.find(({ id }) => id === query.promptId);
   const subject = prompt
     ? oneLine(prompt.title ?? prompt.id, 80)
@@ -61,15 +61,15 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
             {Object.entries(query.promptId === undefined ? intervalLabels : evalIntervalLabels)}
           </Choice>
           <label class="inline">
-            From <input type="date" name="since" value={toField(query.since, dayOf)} />
+            From <input type="date" name="since" value={toDateField(query.since, dayOf)} />
           </label>
           <label class="inline">
-            To <input type="date" name="until" value={toField(query.until, dayOf)} />
+            To <input type="date" name="until" value={toDateField(query.until, dayOf)} />
           </label>
         </Filter>
       )}
       <div id="trends">
-        {scored.length === 0 ? (
+        {scoredPoints.length === 0 ? (
           <div class="empty">
             <h2>No data yet</h2>
             <p>Run a prompt, or schedule one, to see its score over time.</p>
@@ -88,7 +88,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
               {others.length > 0 &&
                 " Dashed lines are other versions, contexts or methodologies, which are not comparable."}
             </p>
-            <TrendChart trends={trends} label={labelOf(subject, scored, dayOf)} />
+            <TrendChart trends={trends} label={chartLabel(subject, scoredPoints, dayOf)} />
             <Changes base={base} changes={changes} sides={sides} />
             <Points points={points} />
             {others.map((each) => (
@@ -105,7 +105,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
         )}
         {nextUntil && (
           <p>
-            <a class="button" href={`${here}?${new URLSearchParams({ ...filledFields(query), until: nextUntil })}`}>
+            <a class="button" href={`${here}?${new URLSearchParams({ ...earlierPageQuery(query), until: nextUntil })}`}>
               Earlier
             </a>
           </p>
@@ -116,15 +116,16 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
 }
 
 /** The date of a time in the filter, of which the field shows the last day before it. */
-const toField = (time: string | undefined, dayOf: (iso: string) => string) =>
+const toDateField = (time: string | undefined, dayOf: (iso: string) => string) =>
   time === undefined || time.length <= 10 || Number.isNaN(Date.parse(time))
     ? time
     : dayOf(new Date(Date.parse(time) - 1).toISOString());
 
-const filledFields = (query: TrendsQuery): Record<string, string> =>
+/** The query of the page with earlier data: `since` would exclude them. */
+const earlierPageQuery = (query: TrendsQuery): Record<string, string> =>
   Object.fromEntries(Object.entries(query).filter(([name, value]) => value !== undefined && name !== "since"));
 
-function labelOf(subject: string, scored: Trends["points"], dayOf: (iso: string) => string): string {
+function chartLabel(subject: string, scored: Trends["points"], dayOf: (iso: string) => string): string {
   const [first, last] = [scored[0], scored.at(-1)];
   return `Mean score of ${subject}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
 }

@@ -1,7 +1,7 @@
 import { scopes } from "../../http/operation.ts";
 import { defaultIssuers, defaultMinutes, type Trust, TrustInput } from "../../trusts/schema.ts";
 import { List } from "../components/figures.tsx";
-import { DangerZone, Submit } from "../components/form-parts.tsx";
+import { DangerButton, Submit } from "../components/form-parts.tsx";
 import { ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { toFields } from "../form-values.ts";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
@@ -45,9 +45,9 @@ export function TrustsPage({ trusts, ...frame }: Props) {
               <td>After {trust.minutes} min</td>
               {mayChange && (
                 <td class="number">
-                  <DangerZone action={`${base}/settings/ci/${trust.id}/remove`} label={`Remove ${trust.repository}`}>
+                  <DangerButton action={`${base}/settings/ci/${trust.id}/remove`} label={`Remove ${trust.repository}`}>
                     Remove
-                  </DangerZone>
+                  </DangerButton>
                 </td>
               )}
             </tr>
@@ -61,11 +61,11 @@ export function TrustsPage({ trusts, ...frame }: Props) {
 
 const issuers = Object.values(defaultIssuers).join(" or ");
 const scopeLabels = Object.fromEntries(scopes.map((scope) => [scope, <code key={scope}>{scope}</code>]));
-const newTrust = { provider: "github", scopes: ["read", "run"], minutes: defaultMinutes };
+const newTrustDefaults = { provider: "github", scopes: ["read", "run"], minutes: defaultMinutes };
 
-const TrustForm = ({ site, typed, fault }: SettingsProps) => (
+const TrustForm = ({ site, typedValues, fault }: SettingsProps) => (
   <SchemaForm
-    {...{ schema: TrustInput, values: typed ?? toFields(TrustInput, newTrust), fault }}
+    {...{ schema: TrustInput, values: typedValues ?? toFields(TrustInput, newTrustDefaults), fault }}
     action={`${site.base}/settings/ci`}
   >
     <h2>Trust a repository</h2>

@@ -6,36 +6,36 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { SettingsFrame } from "./settings.tsx";
 
-export type WorkersShown = {
+export type WorkersPartProps = {
   site: Site;
   workers: Worker[];
   /** false: agents run on the server itself. */
-  isUsed: boolean;
+  usesWorkers: boolean;
   mayChange: boolean;
   now: number;
 };
 
-type Props = WorkersShown & { viewer: Viewer; done?: string; errorMessage?: string };
+type Props = WorkersPartProps & { viewer: Viewer; successMessage?: string; errorMessage?: string };
 
 /** The machines that run agents. Updates live. */
-export function WorkersPage({ workers, isUsed, mayChange, now, ...frame }: Props) {
+export function WorkersPage({ workers, usesWorkers, mayChange, now, ...frame }: Props) {
   const { site, viewer } = frame;
-  const live = isUsed
+  const live = usesWorkers
     ? { "hx-sse:connect": `${site.base}/settings/workers/live?org=${viewer.org}`, "hx-swap": "innerMorph" }
     : {};
   return (
     <SettingsFrame {...frame} path="/settings/workers">
       <div {...live}>
-        <WorkersPart {...{ site, workers, isUsed, mayChange, now }} />
+        <WorkersPart {...{ site, workers, usesWorkers, mayChange, now }} />
       </div>
-      {isUsed && !mayChange && <p class="muted">Only owners can drain and remove workers.</p>}
+      {usesWorkers && !mayChange && <p class="muted">Only owners can drain and remove workers.</p>}
     </SettingsFrame>
   );
 }
 
 /** The part of the page that updates live. */
-export function WorkersPart({ site, workers, isUsed, mayChange, now }: WorkersShown) {
-  if (!isUsed) return <NoRedis base={site.base} />;
+export function WorkersPart({ site, workers, usesWorkers, mayChange, now }: WorkersPartProps) {
+  if (!usesWorkers) return <NoRedis base={site.base} />;
   if (workers.length === 0) return <NoWorkers site={site} />;
   return (
     <List

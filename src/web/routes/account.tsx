@@ -27,7 +27,7 @@ const messages = new Map(
 const accountPage = (
   ctx: Context,
   { signedIn, viewer, site }: AccountRequest,
-  message: { done?: string; errorMessage?: string },
+  message: { successMessage?: string; errorMessage?: string },
 ) => (
   <AccountPage
     {...{ site, viewer, ...message }}
@@ -61,7 +61,9 @@ export const accountPages = (ctx: Context) =>
   new Elysia({ name: "account pages" })
     .get("/account", ({ request }) =>
       showAccount(ctx, request, (account) =>
-        accountPage(ctx, account, { done: messages.get(new URL(request.url).searchParams.get("done") ?? "") }),
+        accountPage(ctx, account, {
+          successMessage: messages.get(new URL(request.url).searchParams.get("done") ?? ""),
+        }),
       ),
     )
     .post("/account/name", ({ request }) =>
@@ -93,15 +95,15 @@ export const accountPages = (ctx: Context) =>
     )
     .post("/account/leave", ({ request }) =>
       submitAccount(ctx, request, async (signedIn, form) => {
-        const org = listMemberships(ctx, signedIn.person.id).find((each) => each.org === form.get("org"));
-        if (!org) throw new AppError("not_found", "You are not a member of this organization.");
+        const membership = listMemberships(ctx, signedIn.person.id).find((each) => each.org === form.get("org"));
+        if (!membership) throw new AppError("not_found", "You are not a member of this organization.");
         requireConfirmation(form, {
-          title: `Leave ${org.orgName}?`,
-          loses: ["You lose access immediately. Only an owner can invite you back."],
-          act: "Leave organization",
+          title: `Leave ${membership.orgName}?`,
+          consequences: ["You lose access immediately. Only an owner can invite you back."],
+          buttonText: "Leave organization",
           back: "/account",
         });
-        await leaveOrg(ctx, org.org, signedIn, clientOf(request));
+        await leaveOrg(ctx, membership.org, signedIn, clientOf(request));
         return redirectAfter(ctx, "left");
       }),
     )

@@ -7,7 +7,7 @@ import { titleOf } from "../../reports/labels.ts";
 import { getReport } from "../../reports/reports.ts";
 import { getRun } from "../../runs/runs.ts";
 import { orgField } from "../components/layout.tsx";
-import { seeChanged, seeOther } from "../page-answers.ts";
+import { seeOther, seeOtherWithToast } from "../page-answers.ts";
 import { showPage } from "../page-requests.tsx";
 import { ComparePage } from "../pages/compare.tsx";
 
@@ -26,7 +26,7 @@ export const comparePages = (ctx: Context) =>
           const fields = Object.keys(selectedRows).filter((name) => name !== orgField);
           const selectedSlugs = fields.flatMap((name) => slugOf(ctx, viewer.org, name) ?? []).reverse();
           if (selectedSlugs.length < 2 || selectedSlugs.length > 10)
-            return seeChanged(ctx, "/reports", "reportsNotSelected");
+            return seeOtherWithToast(ctx, "/reports", "reportsNotSelected");
           return seeOther(ctx, `/compare?${new URLSearchParams({ slugs: selectedSlugs.join(",") })}`);
         }
         const slugList = slugs.split(",").filter((slug) => slug !== "");

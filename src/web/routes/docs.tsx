@@ -6,7 +6,7 @@ import { notFound } from "../../errors.ts";
 import { toEventSchema } from "../../notifications/event-schema.ts";
 import { prefersMarkdown, publicAnswer } from "../answer.ts";
 import { renderPage } from "../components/layout.tsx";
-import { bearsSignIn } from "../credential.ts";
+import { hasSessionCookie } from "../credential.ts";
 import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { searchDocs } from "../docs-search.ts";
 import { seeOther } from "../page-answers.ts";
@@ -24,9 +24,9 @@ function showDocs(
   request: Request,
   render: (reader: DocsProps) => JSX.Element,
 ): Response | Promise<Response> {
-  const asPublic = () => publicAnswer(request, "html", renderPage(render({ site: toSite(ctx, request) })), vary);
-  if (!bearsSignIn(request)) return asPublic();
-  return showPublic(ctx, request, ({ viewer }, site) => (viewer ? render({ site, viewer }) : asPublic()));
+  const publicPage = () => publicAnswer(request, "html", renderPage(render({ site: toSite(ctx, request) })), vary);
+  if (!hasSessionCookie(request)) return publicPage();
+  return showPublic(ctx, request, ({ viewer }, site) => (viewer ? render({ site, viewer }) : publicPage()));
 }
 
 /** The documentation. Pages are public and cacheable, except for people who are signed in. */

@@ -17,28 +17,26 @@ const isPreview = (ctx: Context, viewer: Viewer, { runs }: EvalRequest) =>
     viewer.org,
     runs.slice(0, 1).map(({ runId }) => runId),
   ).size > 0;
-const shownEval = (
-  ctx: Context,
-  viewer: Viewer,
-  site: Site,
-  id: string,
-  request = getEvalRequest(ctx, viewer.org, id),
-) => ({
-  site,
-  request,
-  isPreview: isPreview(ctx, viewer, request),
-  step: findStep(findLatest(ctx, viewer.org, request.prompt.id), id),
-  failures: failuresOfEval(ctx, viewer.org, id),
-  gateId: findGateOfEval(ctx, viewer.org, id),
-  now: ctx.now(),
-});
+
+function evalPartProps(ctx: Context, viewer: Viewer, site: Site, id: string) {
+  const request = getEvalRequest(ctx, viewer.org, id);
+  return {
+    site,
+    request,
+    isPreview: isPreview(ctx, viewer, request),
+    step: findStep(findLatest(ctx, viewer.org, request.prompt.id), id),
+    failures: failuresOfEval(ctx, viewer.org, id),
+    gateId: findGateOfEval(ctx, viewer.org, id),
+    now: ctx.now(),
+  };
+}
 
 /** Pages of evaluations. */
 export const evaluationPages = (ctx: Context) =>
   new Elysia({ name: "evaluation pages" })
     .get("/evals/:evalId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
-        const props = shownEval(ctx, viewer, site, params.evalId);
+        const props = evalPartProps(ctx, viewer, site, params.evalId);
         return <EvalPage {...{ viewer, ...props }} />;
       }),
     )
@@ -46,6 +44,6 @@ export const evaluationPages = (ctx: Context) =>
       streamPart(ctx, request, (viewer, site) => {
         // Not found is an error of the request, not of its stream.
         getEvalRequest(ctx, viewer.org, params.evalId);
-        return () => renderFragment(<EvalPart {...shownEval(ctx, viewer, site, params.evalId)} />, viewer);
+        return () => renderFragment(<EvalPart {...evalPartProps(ctx, viewer, site, params.evalId)} />, viewer);
       }),
     );

@@ -7,15 +7,15 @@ import { errorAnswer } from "../page-requests.tsx";
 import { toSite } from "../site.ts";
 
 /** Nobody should find the docs of a made-up product in a search engine. */
-const unlisted = { "x-robots-tag": "noindex, nofollow" };
+const noIndexHeaders = { "x-robots-tag": "noindex, nofollow" };
 
 function exampleAnswer(ctx: Context, request: Request, slug: string): Response {
   const site = toSite(ctx);
-  if (slug === "llms.txt") return publicAnswer(request, "text", exampleLlmsTxt(site), unlisted);
+  if (slug === "llms.txt") return publicAnswer(request, "text", exampleLlmsTxt(site), noIndexHeaders);
   const name = slug.replace(/\.md$/, "");
   const text = findExamplePage(name === "index" ? "" : name, site);
   if (text === null) return errorAnswer(ctx, request, notFound("The example docs have no such page."));
-  const headers = { ...unlisted, ...varyAccept };
+  const headers = { ...noIndexHeaders, ...varyAccept };
   return slug !== name || prefersMarkdown(request)
     ? publicAnswer(request, "markdown", text, headers)
     : publicAnswer(request, "html", toExampleHtml(text, site), headers);

@@ -10,7 +10,7 @@ import { showPage, submitForm } from "../page-requests.tsx";
 import { FieldFrictionDetailPage, FieldFrictionPage, fieldFrictionPerPage } from "../pages/field-friction.tsx";
 import { queryOf } from "../query.ts";
 
-const query = queryOf({
+const listQuery = queryOf({
   ...fieldFilter,
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
@@ -25,7 +25,7 @@ export const fieldFrictionPages = (ctx: Context) =>
           const friction = listFieldFriction(ctx, viewer.org, filter, { limit: fieldFrictionPerPage, offset });
           return <FieldFrictionPage {...{ site, viewer, friction, query }} />;
         }),
-      query,
+      listQuery,
     )
     .get("/friction/field/:fieldId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {

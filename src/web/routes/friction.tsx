@@ -11,7 +11,7 @@ import { FrictionPage, frictionPerPage } from "../pages/friction.tsx";
 import { FrictionPointPage } from "../pages/friction-point.tsx";
 import { agentChoices, queryOf } from "../query.ts";
 
-const query = queryOf({
+const listQuery = queryOf({
   ...frictionFilter,
   sort: sortBy(frictionColumns),
   of: Type.Optional(Type.String({ format: "uuid", description: "ID of a prompt or provider" })),
@@ -39,7 +39,7 @@ export const frictionPages = (ctx: Context) =>
             <FrictionPage {...{ site, viewer, friction, prompts, providers, agents }} query={{ ...filter, offset }} />
           );
         }),
-      query,
+      listQuery,
     )
     .get(
       "/friction/:fingerprint",

@@ -18,17 +18,17 @@ import { HomePage } from "../pages/home.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-const shownPrompts = 20;
-const shownScheduledPrompts = 6;
+const maxPrompts = 20;
+const maxScheduledPrompts = 6;
 const maxRuns = 100;
-const withinMs = 7 * 24 * 3600_000;
+const failedRunsWithinMs = 7 * 24 * 3600_000;
 
 const stepsCookie = "evald.steps=hidden";
 const hidesSteps = (request: Request): boolean =>
   (request.headers.get("cookie") ?? "").split(/; */).includes(stepsCookie);
 
 function overviewOf(ctx: Context, { org }: Viewer, site: Site): Overview {
-  const { items, total } = listPromptItems(ctx, org, {}, { limit: shownPrompts, offset: 0 });
+  const { items, total } = listPromptItems(ctx, org, {}, { limit: maxPrompts, offset: 0 });
   return {
     site,
     now: ctx.now(),
@@ -36,39 +36,39 @@ function overviewOf(ctx: Context, { org }: Viewer, site: Site): Overview {
     prompts: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })),
     promptCount: total,
     activeRuns: listUnfinishedRuns(ctx, org, maxRuns),
-    scheduledPrompts: listScheduledPrompts(ctx, org, shownScheduledPrompts),
-    failedRuns: listBrokenRuns(ctx, org, { limit: maxRuns, withinMs }),
+    scheduledPrompts: listScheduledPrompts(ctx, org, maxScheduledPrompts),
+    failedRuns: listBrokenRuns(ctx, org, { limit: maxRuns, withinMs: failedRunsWithinMs }),
     maxRuns,
   };
 }
 
 /** What an owner has left to set up; null if it is complete or hidden. */
-function stepsOf(ctx: Context, viewer: Viewer, request: Request): FirstSteps | null {
+function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSteps | null {
   if (!may(viewer, "members") || hidesSteps(request)) return null;
   const { org } = viewer;
-  const example = listProviders(ctx, org).filter(({ docsUrl }) => docsUrl === `${ctx.baseUrl()}/example`);
+  const exampleProviders = listProviders(ctx, org).filter(({ docsUrl }) => docsUrl === `${ctx.baseUrl()}/example`);
   const promptId = findFirstPrompt(
     ctx,
     org,
-    example.map(({ id }) => id),
+    exampleProviders.map(({ id }) => id),
   );
   const hasRuns = (status?: "completed") =>
     promptId !== null && listNewestRuns(ctx, org, { promptId, status }, { limit: 1 }).items.length > 0;
   const steps = {
     promptId,
-    runs: hasRuns(),
-    reports: hasRuns("completed"),
-    schedule: listScheduledPrompts(ctx, org, 1).length > 0,
-    keys: listKeys(ctx, org).some(({ lastUsedAt }) => lastUsedAt !== null),
-    people: listMembers(ctx, org).length > 1 || listInvitations(ctx, org).length > 0,
+    hasRuns: hasRuns(),
+    hasReports: hasRuns("completed"),
+    hasSchedule: listScheduledPrompts(ctx, org, 1).length > 0,
+    usesKeys: listKeys(ctx, org).some(({ lastUsedAt }) => lastUsedAt !== null),
+    hasTeam: listMembers(ctx, org).length > 1 || listInvitations(ctx, org).length > 0,
   };
   return isComplete(steps) ? null : steps;
 }
 
-const dashboard = (ctx: Context, request: Request, viewer: Viewer, site: Site) => (
+const dashboardPage = (ctx: Context, request: Request, viewer: Viewer, site: Site) => (
   <DashboardPage
     {...{ viewer, ...overviewOf(ctx, viewer, site) }}
-    steps={stepsOf(ctx, viewer, request)}
+    steps={findFirstSteps(ctx, viewer, request)}
     isRunFree={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).model === null}
   />
 );
@@ -81,7 +81,7 @@ export const homePages = (ctx: Context) =>
         signedIn && !viewer ? (
           seeOther(ctx, "/account")
         ) : viewer ? (
-          dashboard(ctx, request, viewer, site)
+          dashboardPage(ctx, request, viewer, site)
         ) : (
           <HomePage site={site} />
         ),

@@ -19,21 +19,21 @@ const dayMs = 24 * 3600_000;
 const keyColumns = ["name", "used", "expires"] as const;
 type KeySort = Sort<(typeof keyColumns)[number]>;
 
-const keyValues: Record<(typeof keyColumns)[number], (key: ApiKey) => string | null> = {
+const sortValues: Record<(typeof keyColumns)[number], (key: ApiKey) => string | null> = {
   name: ({ name }) => name.toLowerCase(),
   used: ({ lastUsedAt }) => lastUsedAt,
   expires: ({ expiresAt }) => expiresAt,
 };
 
-const inOrder = (keys: ApiKey[], sort: KeySort | undefined) =>
-  sort === undefined ? keys : sorted(keys, keyValues[columnOf(sort)], isDescending(sort));
+const sortKeys = (keys: ApiKey[], sort: KeySort | undefined) =>
+  sort === undefined ? keys : sorted(keys, sortValues[columnOf(sort)], isDescending(sort));
 
-type Result = FormResult & { created?: ReturnType<typeof createKey>; sort?: KeySort };
+type Result = FormResult & { newKey?: ReturnType<typeof createKey>; sort?: KeySort };
 
 const keysPage = (ctx: Context, viewer: Viewer, site: Site, result: Result = {}) => (
   <KeysPage
     {...{ site, viewer, ...result }}
-    keys={inOrder(listKeys(ctx, viewer.org), result.sort)}
+    keys={sortKeys(listKeys(ctx, viewer.org), result.sort)}
     nextId={ctx.newId(ctx.now())}
     now={ctx.now()}
     mayChange={may(viewer, "keys")}
@@ -52,7 +52,7 @@ export const keyPages = (ctx: Context) =>
       submitSettings(ctx, request, "keys", keysPage, (viewer, form, site) => {
         const { name, days, isCompatible, scopes: keyScopes } = readForm(NewKey, form);
         if (keyScopes.length === 0) throw badRequest("Select at least one scope.");
-        const created = createKey(ctx, viewer.org, name, {
+        const newKey = createKey(ctx, viewer.org, name, {
           scopes:
             scopes.every((scope) => keyScopes.includes(scope)) && keyScopes.length === scopes.length ? null : keyScopes,
           lifeMs: days ? days * dayMs : null,
@@ -60,7 +60,7 @@ export const keyPages = (ctx: Context) =>
           id: idIn(form),
           createdBy: viewer.person.id,
         });
-        return keysPage(ctx, viewer, site, { created });
+        return keysPage(ctx, viewer, site, { newKey });
       }),
     )
     .post("/settings/keys/:keyId/revoke", ({ request, params }) =>
@@ -69,13 +69,13 @@ export const keyPages = (ctx: Context) =>
         if (key)
           requireConfirmation(form, {
             title: `Revoke the API key “${key.name}”?`,
-            loses: ["Requests with this key will fail with status 401. A revoked key can’t be restored."],
-            act: "Revoke key",
+            consequences: ["Requests with this key will fail with status 401. A revoked key can’t be restored."],
+            buttonText: "Revoke key",
             back: "/settings/keys",
           });
         const { name } = revokeKey(ctx, viewer.org, params.keyId);
         return keysPage(ctx, viewer, site, {
-          done: `API key “${name}” revoked. It no longer works.`,
+          successMessage: `API key “${name}” revoked. It no longer works.`,
         });
       }),
     );

@@ -66,7 +66,11 @@ export const memberPages = (ctx: Context) =>
           const { sort } = query;
           const members = listMembers(ctx, viewer.org);
           const sortedMembers = sort ? sorted(members, sortValues[columnOf(sort)], isDescending(sort)) : members;
-          return membersPage(ctx, viewer, site, { members: sortedMembers, sort, done: messages.get(query.done ?? "") });
+          return membersPage(ctx, viewer, site, {
+            members: sortedMembers,
+            sort,
+            successMessage: messages.get(query.done ?? ""),
+          });
         }),
       queryOf({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
     )
@@ -87,8 +91,8 @@ export const memberPages = (ctx: Context) =>
         if (invitation)
           requireConfirmation(form, {
             title: `Revoke the invitation for ${invitation.email}?`,
-            loses: ["Its link stops working. You can invite them again later."],
-            act: "Revoke invitation",
+            consequences: ["Its link stops working. You can invite them again later."],
+            buttonText: "Revoke invitation",
             back: "/settings/members",
           });
         await revokeInvitation(ctx, org, form.get("invitation") ?? "", clientOf(request));
@@ -104,17 +108,18 @@ export const memberPages = (ctx: Context) =>
     .post("/settings/members/change", ({ request }) =>
       submitSettings(ctx, request, "members", membersPage, async (viewer, form, site) => {
         const memberId = form.get("member") ?? "";
+        // The other button of the row resets the password.
         if (form.get("do") !== "remove")
           return membersPage(ctx, viewer, site, { link: toResetPathFor(ctx, viewer.org, memberId, viewer.person) });
         const member = listMembers(ctx, viewer.org).find((each) => each.memberId === memberId);
         if (member)
           requireConfirmation(form, {
             title: `Remove ${member.name} from ${viewer.orgName}?`,
-            loses: [
+            consequences: [
               `${member.email} loses access immediately. You can invite them again later.`,
               "Prompts, runs, reports and API keys that they created are kept.",
             ],
-            act: "Remove member",
+            buttonText: "Remove member",
             back: "/settings/members",
           });
         await removeMember(ctx, viewer.org, memberId, clientOf(request));

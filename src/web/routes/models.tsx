@@ -15,7 +15,7 @@ const modelsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult
   <ModelsPage
     {...{ site, viewer, config: ctx.config, ...result }}
     models={listModels(ctx, viewer.org)}
-    judges={getOrg(ctx, viewer.org).judgeModels}
+    judgeModels={getOrg(ctx, viewer.org).judgeModels}
     mayChange={may(viewer, "models")}
   />
 );
@@ -27,20 +27,22 @@ export const modelPages = (ctx: Context) =>
     .post("/settings/models", ({ request }) =>
       submitSettings(ctx, request, "models", modelsPage, (viewer, form, site) => {
         const { provider, key, baseUrl } = readForm(ModelKey, form);
-        const set = setModelKey(ctx, viewer.org, provider, key, baseUrl);
-        return modelsPage(ctx, viewer, site, { done: `API key (${set.key}) saved. Requests go to ${set.baseUrl}.` });
+        const stored = setModelKey(ctx, viewer.org, provider, key, baseUrl);
+        return modelsPage(ctx, viewer, site, {
+          successMessage: `API key (${stored.key}) saved. Requests go to ${stored.baseUrl}.`,
+        });
       }),
     )
     .post("/settings/models/forget", ({ request }) =>
       submitSettings(ctx, request, "models", modelsPage, (viewer, form, site) => {
         removeModelKey(ctx, viewer.org, readForm(Type.Pick(ModelKey, ["provider"]), form).provider);
-        return modelsPage(ctx, viewer, site, { done: "API key removed." });
+        return modelsPage(ctx, viewer, site, { successMessage: "API key removed." });
       }),
     )
     .post("/settings/models/test", ({ request }) =>
       submitSettings(ctx, request, "models", modelsPage, async (viewer, form, site) => {
         const model = getModel(ctx, viewer.org, form.get("model") ?? "");
-        const done = `${describeTrial(await tryModel(model, ctx.now))}.`;
-        return modelsPage(ctx, viewer, site, { done, typed: form });
+        const successMessage = `${describeTrial(await tryModel(model, ctx.now))}.`;
+        return modelsPage(ctx, viewer, site, { successMessage, typedValues: form });
       }),
     );

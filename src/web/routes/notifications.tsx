@@ -21,7 +21,7 @@ import type { FormResult } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-const shownDeliveries = 50;
+const maxDeliveries = 50;
 
 type Result = FormResult & { secret?: string | null };
 
@@ -37,7 +37,7 @@ const destinationPage = (ctx: Context, viewer: Viewer, site: Site, id: string, r
   <DestinationPage
     {...{ site, viewer, ...result }}
     destination={getDestination(ctx, viewer.org, id)}
-    deliveries={listDeliveries(ctx, viewer.org, id, {}, { limit: shownDeliveries, offset: 0 })}
+    deliveries={listDeliveries(ctx, viewer.org, id, {}, { limit: maxDeliveries, offset: 0 })}
     mayChange={may(viewer, "notifications")}
   />
 );
@@ -82,7 +82,7 @@ export const notificationPages = (ctx: Context) =>
     .post("/settings/notifications", ({ request }) =>
       submitSettings(ctx, request, "notifications", listPage, (viewer, form, site) => {
         const { id, name, secret } = createDestination(ctx, viewer.org, toInput(form));
-        return destinationPage(ctx, viewer, site, id, { done: `“${name}” added.`, secret });
+        return destinationPage(ctx, viewer, site, id, { successMessage: `“${name}” added.`, secret });
       }),
     )
     .get("/settings/notifications/:destinationId", ({ request, params }) =>
@@ -93,7 +93,7 @@ export const notificationPages = (ctx: Context) =>
         const changes = readForm(DestinationSettings, form);
         checkEvents(changes.events);
         updateDestination(ctx, viewer.org, id, changes);
-        return destinationPage(ctx, viewer, site, id, { done: "Changes saved." });
+        return destinationPage(ctx, viewer, site, id, { successMessage: "Changes saved." });
       }),
     )
     .post("/settings/notifications/:destinationId/change", ({ request, params: { destinationId: id } }) =>
@@ -103,13 +103,13 @@ export const notificationPages = (ctx: Context) =>
         switch (form.get("do")) {
           case "test":
             testDestination(ctx, viewer.org, id);
-            return show({ done: "Test event sent. Reload the page to see the result." });
+            return show({ successMessage: "Test event sent. Reload the page to see the result." });
           case "enable":
             updateDestination(ctx, viewer.org, id, { status: "active" });
-            return show({ done: "Destination enabled. You can replay failed deliveries." });
+            return show({ successMessage: "Destination enabled. You can replay failed deliveries." });
           case "disable":
             updateDestination(ctx, viewer.org, id, { status: "disabled" });
-            return show({ done: "Destination disabled." });
+            return show({ successMessage: "Destination disabled." });
           case "rotate": {
             const { secret } = rotateDestinationSecret(ctx, viewer.org, id);
             return show({ secret });
@@ -117,12 +117,12 @@ export const notificationPages = (ctx: Context) =>
           case "delete": {
             requireConfirmation(form, {
               title: `Delete the destination “${name}”?`,
-              loses: ["Its log is deleted too, and nothing more is sent to it. This can’t be undone."],
-              act: "Delete",
+              consequences: ["Its log is deleted too, and nothing more is sent to it. This can’t be undone."],
+              buttonText: "Delete",
               back: `/settings/notifications/${id}`,
             });
             deleteDestination(ctx, viewer.org, id);
-            return listPage(ctx, viewer, site, { done: `“${name}” deleted.` });
+            return listPage(ctx, viewer, site, { successMessage: `“${name}” deleted.` });
           }
           default:
             throw badRequest("Select one of the listed actions.");
@@ -144,7 +144,7 @@ export const notificationPages = (ctx: Context) =>
           (_, viewer, site, result) => deliveryPage(ctx, viewer, site, destinationId, deliveryId, result),
           (viewer, _, site) => {
             replayDelivery(ctx, viewer.org, destinationId, deliveryId);
-            return destinationPage(ctx, viewer, site, destinationId, { done: "Event sent again." });
+            return destinationPage(ctx, viewer, site, destinationId, { successMessage: "Event sent again." });
           },
         ),
     );
@@ -159,7 +159,9 @@ function toInput(form: URLSearchParams): DestinationInput {
   if (header && field === undefined) throw invalidField("header", "must have the form Name: value");
   checkEvents(events);
   return {
-    ...{ kind, name, events },
+    kind,
+    name,
+    events,
     ...(kind !== "email" && { url }),
     ...(kind === "webhook" && field !== undefined && { headers: { [field]: value } }),
   };

@@ -8,7 +8,7 @@ import { showPublic, submitPublic } from "../page-requests.tsx";
 import { InvitePage } from "../pages/invite.tsx";
 import { SetupPage } from "../pages/setup.tsx";
 import { clientOf } from "../visitors.ts";
-import { Token } from "./sign-in.tsx";
+import { TokenParams } from "./sign-in.tsx";
 
 /** Setup of an organization without people, and invitations. */
 export const onboardingPages = (ctx: Context) =>
@@ -20,7 +20,7 @@ export const onboardingPages = (ctx: Context) =>
           const { orgName } = readSetup(ctx, params.token);
           return <SetupPage {...{ site, path: `/setup/${params.token}`, orgName }} />;
         }),
-      { params: Token },
+      { params: TokenParams },
     )
     .post(
       "/setup/:token",
@@ -39,7 +39,7 @@ export const onboardingPages = (ctx: Context) =>
             return formError(error, (errorMessage) => <SetupPage {...{ site, path, orgName, values, errorMessage }} />);
           }
         }),
-      { params: Token },
+      { params: TokenParams },
     )
     .get(
       "/invite/:token",
@@ -51,7 +51,7 @@ export const onboardingPages = (ctx: Context) =>
             <InvitePage {...{ site, path, invitation, person: signedIn?.person ?? null, ssoName: ssoNameOf(ctx) }} />
           );
         }),
-      { params: Token },
+      { params: TokenParams },
     )
     .post(
       "/invite/:token",
@@ -71,5 +71,5 @@ export const onboardingPages = (ctx: Context) =>
             ));
           }
         }),
-      { params: Token },
+      { params: TokenParams },
     );

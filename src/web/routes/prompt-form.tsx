@@ -20,7 +20,7 @@ import { privateAnswer, statusOf } from "../answer.ts";
 import { type Preview, PreviewPart } from "../components/prompt-fields.tsx";
 import { faultOf } from "../components/schema-form.tsx";
 import { formatZoned } from "../components/when.tsx";
-import { pageAnswer, seeChanged, seeOther } from "../page-answers.ts";
+import { pageAnswer, seeOther, seeOtherWithToast } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { PromptFormPage } from "../pages/prompt-form.tsx";
 import { checkRows, frequencyOf, promptFields, toPromptFields, toPromptInput, variablesIn } from "../prompt-form.ts";
@@ -30,13 +30,13 @@ import type { Site } from "../site.ts";
 import { may, minimumRoleFor, type Viewer } from "../viewer.ts";
 
 /** Fingerprint of the editable fields of a prompt, to detect a concurrent edit. */
-const markOf = (prompt: Prompt): string => Bun.hash(toPromptFields(prompt).toString()).toString(36);
-const changedMeanwhile =
+const fingerprintOf = (prompt: Prompt): string => Bun.hash(toPromptFields(prompt).toString()).toString(36);
+const concurrentEditMessage =
   "Someone changed this prompt after you opened it. Review their version; saving now overwrites it.";
 
 /** Fields of the workspace with an archive, which can be uploaded with the form. */
 const archiveFields = ["archive", "skills.archive"];
-const files = archiveFields.map((name) => `upload.${name}`);
+const fileFields = archiveFields.map((name) => `upload.${name}`);
 
 /** Errors shown next to the form. Any other error gets its own page. */
 export const isInputError = (error: unknown): error is AppError =>
@@ -47,8 +47,8 @@ async function storeFiles(ctx: Context, org: OrgId, form: URLSearchParams): Prom
   for (const name of archiveFields) {
     const file = form.get(`upload.${name}`);
     if (file === null) continue;
-    const checked = await checkArchive(Buffer.from(file, "base64"), `workspace.${name}`);
-    form.set(`workspace.${name}`, createArchive(ctx, org, checked).id);
+    const archive = await checkArchive(Buffer.from(file, "base64"), `workspace.${name}`);
+    form.set(`workspace.${name}`, createArchive(ctx, org, archive).id);
   }
 }
 
@@ -57,10 +57,10 @@ const newIdIn = (ctx: Context, form: URLSearchParams): string => idIn(form) ?? c
 
 /** Hint that lists the available models. */
 function modelsHint(ctx: Context, org: OrgId): string {
-  const callable = listModels(ctx, org).filter(({ source }) => source !== "none");
-  if (callable.length === 0) return "No model provider has an API key yet. Agents without a model don’t need one.";
+  const withKey = listModels(ctx, org).filter(({ source }) => source !== "none");
+  if (withKey.length === 0) return "No model provider has an API key yet. Agents without a model don’t need one.";
   const { agentModel } = ctx.config;
-  return `Only for agents that use a model. Providers with an API key: ${callable.map(({ provider }) => provider).join(", ")}.${agentModel ? ` Default: ${agentModel}.` : ""}`;
+  return `Only for agents that use a model. Providers with an API key: ${withKey.map(({ provider }) => provider).join(", ")}.${agentModel ? ` Default: ${agentModel}.` : ""}`;
 }
 
 /** The variables and the next scheduled runs of a form. */
@@ -104,7 +104,7 @@ function formPage(
       hasWorkers={ctx.config.workers.redisUrl !== null}
       defaultAgent={agentOfPrompt(ctx, viewer.org, { agent: null, model: null }).agent}
       modelHint={modelsHint(ctx, viewer.org)}
-      prompt={prompt && { id, title: titleOf(prompt), seen: seen ?? markOf(prompt) }}
+      prompt={prompt && { id, title: titleOf(prompt), seen: seen ?? fingerprintOf(prompt) }}
       query={uploadQuery(ctx, viewer.org, viewer.person.id)}
       fault={error ? faultOf(error, promptFields) : null}
     />
@@ -130,13 +130,13 @@ async function submitPrompt(
   prompt: Prompt | null,
   save: (input: PromptInput) => Response | Promise<Response>,
 ) {
-  const seen = prompt ? (form.get("seen") ?? markOf(prompt)) : undefined;
+  const seen = prompt ? (form.get("seen") ?? fingerprintOf(prompt)) : undefined;
   checkRows(form);
   try {
     await storeFiles(ctx, viewer.org, form);
     if (form.get("do") === "preview") return formPage(ctx, viewer, site, id, prompt, form, { seen });
-    if (prompt && seen !== markOf(prompt)) {
-      const error = conflict(changedMeanwhile);
+    if (prompt && seen !== fingerprintOf(prompt)) {
+      const error = conflict(concurrentEditMessage);
       return pageAnswer(formPage(ctx, viewer, site, id, prompt, form, { error }), statusOf(error));
     }
     const input = toPromptInput(form);
@@ -149,13 +149,13 @@ async function submitPrompt(
 }
 
 /** Creates a prompt and, if that was asked for, runs it. Then shows either. */
-async function savePrompt(ctx: Context, org: OrgId, input: PromptInput, id: string, isRun: boolean) {
+async function savePrompt(ctx: Context, org: OrgId, input: PromptInput, id: string, startsRun: boolean) {
   const prompt = createPrompt(ctx, org, input, id);
   // The page of the prompt asks for the values of variables, and for consent to the cost of a paid model.
-  if (!isRun || prompt.templateVars || agentOfPrompt(ctx, org, prompt).model !== null)
-    return seeChanged(ctx, `/prompts/${prompt.id}`, "promptCreated");
+  if (!startsRun || prompt.templateVars || agentOfPrompt(ctx, org, prompt).model !== null)
+    return seeOtherWithToast(ctx, `/prompts/${prompt.id}`, "promptCreated");
   const { runIds } = await requestEval(ctx, org, prompt.id, { urlMap: {}, trigger: "web" });
-  return seeChanged(ctx, `/runs/${runIds[0]}`, "runStarted");
+  return seeOtherWithToast(ctx, `/runs/${runIds[0]}`, "runStarted");
 }
 
 /** The fields of a copy of a prompt. */
@@ -198,7 +198,7 @@ export const promptFormPages = (ctx: Context) =>
             savePrompt(ctx, viewer.org, input, id, form.get("do") === "run"),
           );
         },
-        files,
+        fileFields,
       ),
     )
     .post("/prompts/preview", ({ request }) =>
@@ -223,9 +223,9 @@ export const promptFormPages = (ctx: Context) =>
           const prompt = getPrompt(ctx, viewer.org, params.promptId);
           return submitPrompt(ctx, viewer, site, form, prompt.id, prompt, (input) => {
             updatePrompt(ctx, viewer.org, prompt.id, input);
-            return seeChanged(ctx, `/prompts/${prompt.id}`, "promptSaved");
+            return seeOtherWithToast(ctx, `/prompts/${prompt.id}`, "promptSaved");
           });
         },
-        files,
+        fileFields,
       ),
     );

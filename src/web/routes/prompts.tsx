@@ -24,7 +24,7 @@ import { OneOf } from "../../schema.ts";
 import { statusOf } from "../answer.ts";
 import { mappedHostsIn, maxRuns } from "../components/run-form.tsx";
 import type { PromptScore } from "../components/score.tsx";
-import { pageAnswer, seeChanged } from "../page-answers.ts";
+import { pageAnswer, seeOtherWithToast } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
@@ -49,7 +49,7 @@ function changeRank({ latest }: PromptScore): number | null {
 
 const statuses = ["all", ...promptStatuses] as const;
 
-const shownRuns = 10;
+const maxRunsListed = 10;
 const maxScheduledEvaluations = 6;
 
 type ChosenAgent = { agent?: string; model?: string };
@@ -77,7 +77,7 @@ async function promptPage(
 ) {
   const { org } = viewer;
   const prompt = getPrompt(ctx, org, id);
-  const scheduled = { limit: maxScheduledEvaluations, offset: 0 };
+  const firstPage = { limit: maxScheduledEvaluations, offset: 0 };
   // The chosen agent or model may be the reason for the error.
   const chosenCost =
     rejected && (await costText(ctx, org, prompt, chosenAgentIn(rejected.values)).catch(() => undefined));
@@ -89,15 +89,15 @@ async function promptPage(
         .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
         .join(", ")}
       latest={findLatest(ctx, org, prompt.id)}
-      runs={listNewestRuns(ctx, org, { promptId: prompt.id }, { limit: shownRuns }).items}
+      runs={listNewestRuns(ctx, org, { promptId: prompt.id }, { limit: maxRunsListed }).items}
       runCount={countRuns(ctx, org, prompt.id)}
-      scheduledEvaluations={listScheduledEvaluations(ctx, org, prompt.id, scheduled).items}
+      scheduledEvaluations={listScheduledEvaluations(ctx, org, prompt.id, firstPage).items}
       timeZone={getOrg(ctx, org).timeZone}
       now={ctx.now()}
       runForm={{
         values: new URLSearchParams({ key: crypto.randomUUID() }),
         ...rejected,
-        cost: chosenCost === undefined ? await costText(ctx, org, prompt) : chosenCost,
+        costConsent: chosenCost === undefined ? await costText(ctx, org, prompt) : chosenCost,
         agents: listAgents(ctx).flatMap(({ id, objection }) => (objection === null ? [id] : [])),
       }}
     />
@@ -113,8 +113,8 @@ export function requireCostConsent(ctx: Context, org: OrgId, id: string, form: U
 
 /** The input of a run request. Throws bad_request if `runs` is not valid. */
 function toRunInput(form: URLSearchParams) {
-  const count = form.get("runs")?.trim() ?? "";
-  const runs = /^\d{1,3}$/.test(count) ? Number(count) : 0;
+  const runsText = form.get("runs")?.trim() ?? "";
+  const runs = /^\d{1,3}$/.test(runsText) ? Number(runsText) : 0;
   if (runs < 1 || runs > maxRuns) throw badRequest(`Runs must be a whole number from 1 to ${maxRuns}.`);
   const args = [...form].flatMap(([name, value]) => (name.startsWith("arg.") ? [[name.slice(4), value] as const] : []));
   const tooLong = args.find(([, value]) => value.length > 2000);
@@ -138,13 +138,13 @@ function listPromptScores(
   { sort, ...filter }: PromptFilter & { sort?: PromptSort | ChangeSort },
   offset: number,
 ) {
-  const listScored = (page: Page, sort?: PromptSort) => {
+  const listWithScores = (page: Page, sort?: PromptSort) => {
     const { items, total } = listPromptItems(ctx, org, { ...filter, sort }, page);
     return { items: items.map((prompt) => ({ prompt, latest: findLatest(ctx, org, prompt.id) })), total };
   };
-  if (sort !== "change" && sort !== "-change") return listScored({ limit: perPage, offset }, sort);
+  if (sort !== "change" && sort !== "-change") return listWithScores({ limit: perPage, offset }, sort);
   const { items, total } = cachedResult(ctx.db, ["changes", org, filter], () =>
-    listScored({ limit: maxPromptsByChange, offset: 0 }),
+    listWithScores({ limit: maxPromptsByChange, offset: 0 }),
   );
   const ordered = sorted(items, changeRank, isDescending(sort));
   return { items: ordered.slice(offset, offset + perPage), total };
@@ -183,7 +183,7 @@ export const promptPages = (ctx: Context) =>
         if (getPromptRow(ctx, viewer.org, params.promptId).status === "archived")
           throw badRequest("This prompt is archived. Ask an admin to unarchive it.");
         const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
-        return seeChanged(ctx, `/prompts/${id}`, status === "paused" ? "promptPaused" : "promptResumed", id);
+        return seeOtherWithToast(ctx, `/prompts/${id}`, status === "paused" ? "promptPaused" : "promptResumed", id);
       }),
     )
     .post("/prompts/:promptId/archive", ({ request, params }) =>
@@ -193,15 +193,20 @@ export const promptPages = (ctx: Context) =>
         if (status === "archived")
           requireConfirmation(form, {
             title: `Archive “${titleOf(prompt)}”?`,
-            loses: [
+            consequences: [
               "It can no longer be run, and its schedule stops. Its runs and reports are kept.",
               "You can unarchive it later.",
             ],
-            act: "Archive prompt",
+            buttonText: "Archive prompt",
             back: `/prompts/${prompt.id}`,
           });
         const { id } = updatePrompt(ctx, viewer.org, params.promptId, { status });
-        return seeChanged(ctx, `/prompts/${id}`, status === "archived" ? "promptArchived" : "promptUnarchived", id);
+        return seeOtherWithToast(
+          ctx,
+          `/prompts/${id}`,
+          status === "archived" ? "promptArchived" : "promptUnarchived",
+          id,
+        );
       }),
     )
     .post("/prompts/:promptId/run", ({ request, params }) =>
@@ -210,8 +215,8 @@ export const promptPages = (ctx: Context) =>
           requireCostConsent(ctx, viewer.org, params.promptId, form);
           const { evalRequestId, runIds } = await requestEval(ctx, viewer.org, params.promptId, toRunInput(form));
           return runIds.length === 1
-            ? seeChanged(ctx, `/runs/${runIds[0]}`, "runStarted")
-            : seeChanged(ctx, `/evals/${evalRequestId}`, "runsStarted");
+            ? seeOtherWithToast(ctx, `/runs/${runIds[0]}`, "runStarted")
+            : seeOtherWithToast(ctx, `/evals/${evalRequestId}`, "runsStarted");
         } catch (error) {
           if (!isInputError(error)) throw error;
           const rejected = { values: form, errorMessage: error.detail };

@@ -6,7 +6,7 @@ import { createProvider, getProvider, listProviders, updateProvider } from "../.
 import { type Provider, ProviderInput } from "../../providers/schema.ts";
 import { toIso } from "../../schema.ts";
 import { readForm } from "../form-values.ts";
-import { seeChanged } from "../page-answers.ts";
+import { seeOtherWithToast } from "../page-answers.ts";
 import { showPage, submitSettings } from "../page-requests.tsx";
 import { DocsMapPage } from "../pages/docs-map.tsx";
 import { ProvidersPage } from "../pages/providers.tsx";
@@ -17,7 +17,7 @@ import type { Viewer } from "../viewer.ts";
 
 const providerColumns = ["name", "docs", "product"] as const;
 type ProviderColumn = (typeof providerColumns)[number];
-const toValue: Record<ProviderColumn, (provider: Provider) => string | null> = {
+const sortValues: Record<ProviderColumn, (provider: Provider) => string | null> = {
   name: ({ name }) => name,
   docs: ({ docsUrl }) => docsUrl,
   product: ({ productUrl }) => productUrl,
@@ -26,15 +26,15 @@ const toValue: Record<ProviderColumn, (provider: Provider) => string | null> = {
 /** `rejected`: the submitted values and the error, when the form was rejected. */
 function listPage(ctx: Context, site: Site, viewer: Viewer, rejected?: FormResult, sort?: Sort<ProviderColumn>) {
   const all = listProviders(ctx, viewer.org);
-  const providers = sort ? sorted(all, toValue[columnOf(sort)], isDescending(sort)) : all;
+  const providers = sort ? sorted(all, sortValues[columnOf(sort)], isDescending(sort)) : all;
   return <ProvidersPage {...{ site, viewer, providers, sort, rejected }} />;
 }
 
 function docsMapPage(ctx: Context, site: Site, viewer: Viewer, id: string, query = {}, rejected?: FormResult) {
   const provider = getProvider(ctx, viewer.org, id);
-  const whole = getDocsMap(ctx, viewer.org, { providerId: id }, query);
+  const docsMap = getDocsMap(ctx, viewer.org, { providerId: id }, query);
   // The months are whole, so the last one may end in the future.
-  const map = { ...whole, until: toIso(Math.min(Date.parse(whole.until) - 1, ctx.now())) };
+  const map = { ...docsMap, until: toIso(Math.min(Date.parse(docsMap.until) - 1, ctx.now())) };
   return <DocsMapPage {...{ site, viewer, provider, map, rejected }} />;
 }
 
@@ -55,7 +55,7 @@ export const providerPages = (ctx: Context) =>
         (_, viewer, site, rejected) => listPage(ctx, site, viewer, rejected),
         (viewer, form) => {
           const { id } = createProvider(ctx, viewer.org, readForm(ProviderInput, form));
-          return seeChanged(ctx, `/providers/${id}`, "providerAdded");
+          return seeOtherWithToast(ctx, `/providers/${id}`, "providerAdded");
         },
       ),
     )
@@ -73,7 +73,7 @@ export const providerPages = (ctx: Context) =>
         (_, viewer, site, rejected) => docsMapPage(ctx, site, viewer, providerId, {}, rejected),
         (viewer, form) => {
           updateProvider(ctx, viewer.org, providerId, readForm(ProviderInput, form));
-          return seeChanged(ctx, `/providers/${providerId}`, "providerSaved");
+          return seeOtherWithToast(ctx, `/providers/${providerId}`, "providerSaved");
         },
       ),
     );

@@ -8,12 +8,12 @@ import { getReport, setReportStatus } from "../../reports/reports.ts";
 import { getSession } from "../../reports/trace.ts";
 import { revokeShare, sharesOfReport } from "../../shares/shares.ts";
 import { formatZoned } from "../components/when.tsx";
-import { seeChanged, seeOther } from "../page-answers.ts";
+import { seeOther, seeOtherWithToast } from "../page-answers.ts";
 import { submitForm } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 
 /** The effects of archiving reports. */
-export const archivedReports =
+export const archivingEffect =
   "Archived reports no longer count toward scores, trends, friction and baselines, and their share links stop working. You can publish them again.";
 
 /** Forms of a report that change it or its share links. */
@@ -28,12 +28,12 @@ export const reportForms = (ctx: Context) =>
         if (status === "archived" && before !== "archived")
           requireConfirmation(fields, {
             title: `Archive the report for “${titleOf(task)}”?`,
-            loses: [archivedReports],
-            act: "Archive report",
+            consequences: [archivingEffect],
+            buttonText: "Archive report",
             back: path,
           });
         setReportStatus(ctx, viewer.org, params.slug, status);
-        return status === "archived" ? seeChanged(ctx, path, "reportArchived") : seeOther(ctx, path);
+        return status === "archived" ? seeOtherWithToast(ctx, path, "reportArchived") : seeOther(ctx, path);
       }),
     )
     .post("/reports/:slug/grading", ({ request, params }) =>
@@ -50,14 +50,14 @@ export const reportForms = (ctx: Context) =>
         if (share)
           requireConfirmation(form, {
             title: "Revoke this share link?",
-            loses: [
+            consequences: [
               `Anyone with the link immediately loses access to ${share.withSession ? "the report and its session" : "the report"}. The link was created ${formatZoned(Date.parse(share.createdAt), viewer.timeZone)} and expires ${formatZoned(Date.parse(share.expiresAt), viewer.timeZone)} (${viewer.timeZone}).`,
               "A revoked link can’t be restored, but you can create a new one.",
             ],
-            act: "Revoke link",
+            buttonText: "Revoke link",
             back: path,
           });
         revokeShare(ctx, viewer.org, params.slug, params.shareId);
-        return seeChanged(ctx, path, "shareRevoked");
+        return seeOtherWithToast(ctx, path, "shareRevoked");
       }),
     );

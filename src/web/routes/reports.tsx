@@ -25,7 +25,7 @@ import { renderPage } from "../components/layout.tsx";
 import { seeOther } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { ReportPage } from "../pages/report.tsx";
-import { letters, ReportsPage, reportsPerPage } from "../pages/reports.tsx";
+import { gradeLetters, ReportsPage, reportsPerPage } from "../pages/reports.tsx";
 import { agentChoices, idIn, queryOf } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
@@ -35,19 +35,19 @@ const listQuery = Type.Object({
   status: Type.Optional(OneOf(reportStatuses)),
   outcome: Type.Optional(OneOf(outcomes)),
   agent: reportFilter.agent,
-  best: Type.Optional(OneOf(letters)),
-  worst: Type.Optional(OneOf(letters)),
+  best: Type.Optional(OneOf(gradeLetters)),
+  worst: Type.Optional(OneOf(gradeLetters)),
   sort: sortBy(reportColumns),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
 
 /** Lowest and highest score of each letter. Scores have one decimal. */
 const minScores = { A: 90, B: 80, C: 70, D: 60, F: 0 };
-const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
+const maxScores = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 
-function listPage(ctx: Context, viewer: Viewer, site: Site, query: Static<typeof listQuery>) {
+function reportListPage(ctx: Context, viewer: Viewer, site: Site, query: Static<typeof listQuery>) {
   const { best, worst, offset = 0, ...filter } = query;
-  const range = { minScore: worst && minScores[worst], maxScore: best && greatest[best] };
+  const range = { minScore: worst && minScores[worst], maxScore: best && maxScores[best] };
   const reports = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsPerPage, offset });
   const previews = previewsAmong(
     ctx,
@@ -65,23 +65,25 @@ async function reportPage(ctx: Context, viewer: Viewer, site: Site, slug: string
   const session = getSession(ctx, viewer.org, slug);
   const { notice } = session;
   const path = `/reports/${slug}`;
-  const trend = findLatest(ctx, viewer.org, report.prompt.id);
+  const latest = findLatest(ctx, viewer.org, report.prompt.id);
   const extras = {
     session: notice === null ? `${site.base}${path}/session` : null,
     notice,
     shares: may(viewer, "share") ? sharesOfReport(ctx, session.report) : [],
     newLink,
     nextId: ctx.newId(ctx.now()),
-    previous: findStep(trend, report.run.evalRequestId)?.[0] ?? null,
+    previous: findStep(latest, report.run.evalRequestId)?.[0] ?? null,
   };
   const pagesVisited = getPagesVisited(ctx, session);
-  const graded = { gradings: gradingsOfReport(ctx, session.report).gradings };
-  const { agents, result: first } = getEvalRequest(ctx, viewer.org, report.run.evalRequestId);
-  const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
-  const result = ofAgent?.result ?? first;
+  const { gradings } = gradingsOfReport(ctx, session.report);
+  const evaluation = getEvalRequest(ctx, viewer.org, report.run.evalRequestId);
+  const resultOfAgent = evaluation.agents.find(
+    ({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model,
+  );
+  const { result } = resultOfAgent ?? evaluation;
   const verifications = await verificationsOf(ctx, viewer, report);
-  const props = { site, viewer, path, report, result, pagesVisited, extras, verifications, ...graded };
-  const body = renderPage(<ReportPage {...props} latest={trend} />);
+  const props = { site, viewer, path, report, result, latest, pagesVisited, extras, gradings, verifications };
+  const body = renderPage(<ReportPage {...props} />);
   return privateAnswer("html", body, 200, varyAccept);
 }
 
@@ -93,11 +95,12 @@ async function verificationsOf(
 ): Promise<Map<string, Verification> | null> {
   if (!may(viewer, "run") || report.recommendations.length === 0) return null;
   const { model, costUsd } = getEstimate(ctx, viewer.org, report.prompt.id);
-  const prints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
+  const fingerprints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
   return new Map(
     report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {
-      const print = prints.get(frictionIds[0] ?? "");
-      const count = dismissed || !print ? null : countVerificationRuns(ctx, viewer.org, report.prompt.id, print);
+      const fingerprint = fingerprints.get(frictionIds[0] ?? "");
+      const count =
+        dismissed || !fingerprint ? null : countVerificationRuns(ctx, viewer.org, report.prompt.id, fingerprint);
       const maxUsd = model === null ? 0 : costUsd === null ? null : costUsd.high * (count ?? 0);
       return count === null ? [] : [[id, { runs: count, maxUsd }] as const];
     }),
@@ -109,18 +112,18 @@ export const reportPages = (ctx: Context) =>
   new Elysia({ name: "report pages" })
     .get(
       "/reports",
-      ({ request, query }) => showPage(ctx, request, (viewer, here) => listPage(ctx, viewer, here, query)),
+      ({ request, query }) => showPage(ctx, request, (viewer, site) => reportListPage(ctx, viewer, site, query)),
       queryOf(listQuery.properties),
     )
     .get("/reports/:slug", ({ request, params }) =>
-      showPage(ctx, request, (viewer, here) => {
+      showPage(ctx, request, (viewer, site) => {
         const slug = params.slug.replace(/\.(md|json)$/, "");
         const report = () => getReport(ctx, viewer.org, slug);
         if (params.slug.endsWith(".json"))
           return privateAnswer("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
         return slug !== params.slug || prefersMarkdown(request)
           ? privateAnswer("markdown", reportMarkdown(report()), 200, varyAccept)
-          : reportPage(ctx, viewer, here, slug);
+          : reportPage(ctx, viewer, site, slug);
       }),
     )
     // The form answers at its own address, which people reload.
@@ -128,9 +131,9 @@ export const reportPages = (ctx: Context) =>
       showPage(ctx, request, ({ org }) => seeOther(ctx, `/reports/${getReport(ctx, org, params.slug).slug}`)),
     )
     .post("/reports/:slug/shares", ({ request, params }) =>
-      submitForm(ctx, request, "share", (viewer, fields, here) => {
+      submitForm(ctx, request, "share", (viewer, fields, site) => {
         const share = { days: Number(fields.get("days")), withSession: fields.has("session"), id: idIn(fields) };
         const { url } = createShare(ctx, viewer.org, params.slug, share);
-        return reportPage(ctx, viewer, here, params.slug, url);
+        return reportPage(ctx, viewer, site, params.slug, url);
       }),
     );

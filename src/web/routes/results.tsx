@@ -14,15 +14,15 @@ import { type PublicResult, ResultsPage } from "../pages/results.tsx";
 import { toPublicScore } from "../public-score.ts";
 
 /** The color scheme depends on a cookie. */
-const caching = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
+const cacheHeaders = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
 
 function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[] {
   return listPromptsOnResultsPage(ctx, org).map(({ id, title }) => {
-    const newest = findLatest(ctx, org, id);
-    if (newest === null) return { title, result: null };
-    const { agent, methodology } = getReport(ctx, org, newest.slug);
-    const scores = newest.points.map(({ score }) => score);
-    const current = toPublicScore(newest, isRuleBased(agent.id), ctx.now(), timeZone);
+    const latest = findLatest(ctx, org, id);
+    if (latest === null) return { title, result: null };
+    const { agent, methodology } = getReport(ctx, org, latest.slug);
+    const scores = latest.points.map(({ score }) => score);
+    const current = toPublicScore(latest, isRuleBased(agent.id), ctx.now(), timeZone);
     return { title, result: { agent, methodology, scores, current } };
   });
 }
@@ -41,7 +41,7 @@ export const resultPages = (ctx: Context) =>
         request,
         "html",
         renderPage(<ResultsPage {...{ site, path, results }} orgName={org.name} />),
-        caching,
+        cacheHeaders,
       );
     }),
   );

@@ -16,7 +16,7 @@ import { listLimitUsage } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import { renderFragment } from "../components/layout.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
-import { seeChanged } from "../page-answers.ts";
+import { seeOtherWithToast } from "../page-answers.ts";
 import { showPage, streamPage, streamPart, submitForm } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { RunPage, RunState } from "../pages/run.tsx";
@@ -27,7 +27,7 @@ import type { Viewer } from "../viewer.ts";
 
 const perPage = 50;
 
-const Filter = Type.Object({
+const RunsQuery = Type.Object({
   promptId: Type.Optional(Id),
   status: Type.Optional(OneOf(runStatuses)),
   agent: Type.Optional(Type.String({ maxLength: 100 })),
@@ -36,7 +36,7 @@ const Filter = Type.Object({
   before: Type.Optional(Type.String({ format: "uuid", description: "ID of the last run on the previous page" })),
 });
 
-const runListProps = (ctx: Context, viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
+const runListProps = (ctx: Context, viewer: Viewer, site: Site, query: Static<typeof RunsQuery>) => {
   const { before, ...filter } = query;
   return {
     site,
@@ -50,7 +50,7 @@ const runListProps = (ctx: Context, viewer: Viewer, site: Site, query: Static<ty
 const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position }: Progress) => {
   const requested = getRunTask(ctx, viewer.org, run.runId);
   const failure = getRunFailure(ctx, viewer.org, run.runId);
-  const used = listLimitUsage(ctx, viewer.org, run, requested.task, position.attempt);
+  const limitUsage = listLimitUsage(ctx, viewer.org, run, requested.task, position.attempt);
   const attempts = listAttempts(ctx, viewer.org, run.runId);
   const isPreview = Object.keys(requested.urlMap).length > 0;
   return {
@@ -61,14 +61,14 @@ const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position
     requested,
     run,
     failure,
-    used,
+    limitUsage,
     attempts,
     now: ctx.now(),
   };
 };
 
 /** Server-sent page fragments of a run: its state and its new events. */
-async function* toPartials(
+async function* followRunPage(
   ctx: Context,
   viewer: Viewer,
   site: Site,
@@ -93,7 +93,7 @@ async function* toPartials(
   yield { event: "end", data: "" } satisfies Message;
 }
 
-/** Pages of runs and evaluations. */
+/** Pages of runs. */
 export const runPages = (ctx: Context) =>
   new Elysia({ name: "run pages" })
     .get(
@@ -105,7 +105,7 @@ export const runPages = (ctx: Context) =>
           const agents = listAgents(ctx).map(({ id }) => id);
           return <RunsPage {...{ viewer, prompts: listPromptChoices(ctx, viewer.org), agents, total, ...listProps }} />;
         }),
-      queryOf(Filter.properties),
+      queryOf(RunsQuery.properties),
     )
     .get(
       "/runs/live",
@@ -115,7 +115,7 @@ export const runPages = (ctx: Context) =>
           request,
           (viewer, site) => () => renderFragment(<RunsPart {...runListProps(ctx, viewer, site, query)} />, viewer),
         ),
-      queryOf(Filter.properties),
+      queryOf(RunsQuery.properties),
     )
     .get("/runs/:runId", ({ request, params }) =>
       showPage(ctx, request, (viewer, site) => {
@@ -130,7 +130,7 @@ export const runPages = (ctx: Context) =>
         streamPage(ctx, request, (viewer, site) => {
           const { runId } = getRun(ctx, viewer.org, params.runId);
           const after = request.headers.get("last-event-id") ?? query.after ?? null;
-          return (signal) => toPartials(ctx, viewer, site, runId, after, signal);
+          return (signal) => followRunPage(ctx, viewer, site, runId, after, signal);
         }),
       {
         query: Type.Object({ after: Type.Optional(Type.String({ description: "Place in the session: attempt.seq" })) }),
@@ -142,17 +142,17 @@ export const runPages = (ctx: Context) =>
         if (completedAt === null)
           requireConfirmation(form, {
             title: "Cancel this run?",
-            loses: ["It ends without a report. Events recorded so far are kept. Model costs are not refunded."],
-            act: "Cancel run",
+            consequences: ["It ends without a report. Events recorded so far are kept. Model costs are not refunded."],
+            buttonText: "Cancel run",
             back: `/runs/${params.runId}`,
           });
         await cancelRun(ctx, viewer.org, params.runId, viewer.person?.name ?? "a user in the web UI");
-        return seeChanged(ctx, `/runs/${params.runId}`, "runCancelled");
+        return seeOtherWithToast(ctx, `/runs/${params.runId}`, "runCancelled");
       }),
     )
     .post("/runs/:runId/rerun", ({ request, params }) =>
       submitForm(ctx, request, "run", async (viewer) => {
         const { runIds } = await requestRerun(ctx, viewer.org, params.runId, "web");
-        return seeChanged(ctx, `/runs/${runIds[0]}`, "runStarted");
+        return seeOtherWithToast(ctx, `/runs/${runIds[0]}`, "runStarted");
       }),
     );

@@ -28,7 +28,7 @@ const ownPages = [
 
 const workersPage = ["Workers", "/settings/workers"] as const;
 
-const actions: [title: string, path: string, act: Action][] = [
+const actions: [title: string, path: string, action: Action][] = [
   ["New prompt", "/prompts/new", "write"],
   ["Add a provider", "/providers", "providers"],
   ["Invite a member", "/settings/members", "members"],
@@ -79,7 +79,7 @@ function listHits(ctx: Context, viewer: Viewer, text: string): Hit[] {
       .filter(([title]) => matches(title))
       .map(([title, path]): Hit => ({ kind: "Page", title, path })),
     ...actions
-      .filter(([title, , act]) => may(viewer, act) && matches(title))
+      .filter(([title, , action]) => may(viewer, action) && matches(title))
       .map(([title, path]): Hit => ({ kind: "Action", title, path })),
     ...(text === ""
       ? []

@@ -11,45 +11,45 @@ import { requestEval, requestRerun } from "../../runs/requests.ts";
 import { getRun, getRunTask } from "../../runs/runs.ts";
 import { privateAnswer } from "../answer.ts";
 import { maxSelected } from "../components/selection.tsx";
-import { seeChanged } from "../page-answers.ts";
+import { seeOtherWithToast } from "../page-answers.ts";
 import { showPage, submitForm } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
-import { archivedReports } from "./report-forms.tsx";
+import { archivingEffect } from "./report-forms.tsx";
 
 /** Field with an idempotency key, so that a form that is sent twice starts its runs once. */
 const keyField = "key";
 /** How the names of rows end: slugs of reports, and IDs. */
-const rowName = /-[0-9a-f]{8,12}$/i;
+const rowNameEnd = /-[0-9a-f]{8,12}$/i;
 
 /** What is selected in a form: each row has a field named after it. Throws bad_request. */
-function selectedIn(fields: Iterable<string>): string[] {
-  const selected = [...new Set(fields)].filter((name) => rowName.test(name));
+function selectedRowsIn(fields: Iterable<string>): string[] {
+  const selected = [...new Set(fields)].filter((name) => rowNameEnd.test(name));
   if (selected.length === 0 || selected.length > maxSelected) throw badRequest(`Select 1 to ${maxSelected} rows.`);
   return selected;
 }
 
 /** Runs to start: what they repeat, how many, and what they cost. */
-type Planned = { title: string; runs: number; estimate: Estimate; start: (key: string) => Promise<unknown> };
+type Plan = { title: string; runs: number; estimate: Estimate; start: (key: string) => Promise<unknown> };
 
-const fieldsOf = (request: Request) => new URL(request.url).searchParams.keys();
+const queryFieldsOf = (request: Request) => new URL(request.url).searchParams.keys();
 
-const file = (name: string, rows: unknown[]) =>
+const jsonDownload = (name: string, rows: unknown[]) =>
   privateAnswer("json", `${JSON.stringify(rows, null, 2)}\n`, 200, {
     "content-disposition": `attachment; filename="evald-${name}.json"`,
   });
 
-async function planRun(ctx: Context, org: OrgId, runId: string): Promise<Planned> {
+async function planRun(ctx: Context, org: OrgId, runId: string): Promise<Plan> {
   const { prompt } = getRun(ctx, org, runId);
   const { task } = getRunTask(ctx, org, runId);
   if (prompt.status === "archived")
     throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect its runs.`);
   const estimate = getEstimate(ctx, org, prompt.id, task.chosen);
-  const agents = 1 + estimate.others.length;
+  const agentCount = 1 + estimate.others.length;
   const start = (key: string) => requestRerun(ctx, org, runId, "web", `${key}-${runId}`);
-  return { title: titleOf(task), runs: agents, estimate, start };
+  return { title: titleOf(task), runs: agentCount, estimate, start };
 }
 
-async function planPrompt(ctx: Context, org: OrgId, promptId: string): Promise<Planned> {
+async function planPrompt(ctx: Context, org: OrgId, promptId: string): Promise<Plan> {
   const prompt = getPrompt(ctx, org, promptId);
   if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables. Run it from its page.`);
   if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect it.`);
@@ -64,26 +64,26 @@ const startSelected = (
   ctx: Context,
   request: Request,
   back: string,
-  plan: (ctx: Context, org: OrgId, id: string) => Promise<Planned>,
+  plan: (ctx: Context, org: OrgId, id: string) => Promise<Plan>,
 ) =>
   submitForm(ctx, request, "run", async (viewer, form) => {
-    const planned = await Promise.all(selectedIn(form.keys()).map((id) => plan(ctx, viewer.org, id)));
+    const plans = await Promise.all(selectedRowsIn(form.keys()).map((id) => plan(ctx, viewer.org, id)));
     if (!form.has(keyField)) form.set(keyField, crypto.randomUUID());
-    const total = planned.reduce((sum, { runs }) => sum + runs, 0);
+    const total = plans.reduce((sum, { runs }) => sum + runs, 0);
     requireConfirmation(form, {
       title: `Start ${count(total, "run")}?`,
-      loses: [...new Set(planned.map(({ title }) => title))].map((title) =>
+      consequences: [...new Set(plans.map(({ title }) => title))].map((title) =>
         priceText(
           title,
-          planned.filter((each) => each.title === title),
+          plans.filter((each) => each.title === title),
         ),
       ),
-      act: `Start ${count(total, "run")}`,
+      buttonText: `Start ${count(total, "run")}`,
       back,
       isDestructive: false,
     });
-    for (const { start } of planned) await start(form.get(keyField) ?? "");
-    return seeChanged(ctx, "/runs", "runsStarted");
+    for (const { start } of plans) await start(form.get(keyField) ?? "");
+    return seeOtherWithToast(ctx, "/runs", "runsStarted");
   });
 
 /** Actions on the selected rows of a list. */
@@ -91,17 +91,17 @@ export const selectionPages = (ctx: Context) =>
   new Elysia({ name: "selection pages" })
     .get("/reports/selected/export", ({ request }) =>
       showPage(ctx, request, ({ org }) =>
-        file(
+        jsonDownload(
           "reports",
-          selectedIn(fieldsOf(request)).map((slug) => getReport(ctx, org, slug)),
+          selectedRowsIn(queryFieldsOf(request)).map((slug) => getReport(ctx, org, slug)),
         ),
       ),
     )
     .get("/runs/selected/export", ({ request }) =>
       showPage(ctx, request, ({ org }) =>
-        file(
+        jsonDownload(
           "runs",
-          selectedIn(fieldsOf(request)).map((runId) => getRun(ctx, org, runId)),
+          selectedRowsIn(queryFieldsOf(request)).map((runId) => getRun(ctx, org, runId)),
         ),
       ),
     )
@@ -114,45 +114,45 @@ export const selectionPages = (ctx: Context) =>
     .post("/prompts/selected/run", ({ request }) => startSelected(ctx, request, "/prompts", planPrompt))
     .post("/reports/selected/archive", ({ request }) =>
       submitForm(ctx, request, "publish", (viewer, form) => {
-        const selected = selectedIn(form.keys()).map((slug) => getReport(ctx, viewer.org, slug));
+        const selected = selectedRowsIn(form.keys()).map((slug) => getReport(ctx, viewer.org, slug));
         requireConfirmation(form, {
           title: `Archive ${count(selected.length, "report")}?`,
-          loses: [archivedReports, ...selected.map(({ task, slug }) => `${titleOf(task)} (${slug})`)],
-          act: "Archive reports",
+          consequences: [archivingEffect, ...selected.map(({ task, slug }) => `${titleOf(task)} (${slug})`)],
+          buttonText: "Archive reports",
           back: "/reports",
         });
         for (const { slug } of selected) setReportStatus(ctx, viewer.org, slug, "archived");
-        return seeChanged(ctx, "/reports", "reportsArchived");
+        return seeOtherWithToast(ctx, "/reports", "reportsArchived");
       }),
     )
     .post("/prompts/selected/archive", ({ request }) =>
       submitForm(ctx, request, "archive", (viewer, form) => {
-        const selected = selectedIn(form.keys()).map((id) => getPrompt(ctx, viewer.org, id));
+        const selected = selectedRowsIn(form.keys()).map((id) => getPrompt(ctx, viewer.org, id));
         requireConfirmation(form, {
           title: `Archive ${count(selected.length, "prompt")}?`,
-          loses: [
+          consequences: [
             "They can no longer be run, and their schedules stop. Their runs and reports are kept. You can unarchive them later.",
             ...selected.map(titleOf),
           ],
-          act: "Archive prompts",
+          buttonText: "Archive prompts",
           back: "/prompts",
         });
         for (const { id } of selected) updatePrompt(ctx, viewer.org, id, { status: "archived" });
-        return seeChanged(ctx, "/prompts", "promptsArchived");
+        return seeOtherWithToast(ctx, "/prompts", "promptsArchived");
       }),
     );
 
 /** "Upload a file: 3 runs with anthropic/x, at most $0.42". */
-function priceText(title: string, planned: Planned[]): string {
-  const runs = planned.reduce((sum, each) => sum + each.runs, 0);
-  const agents = planned.flatMap(({ estimate: { others, ...first }, runs }) =>
+function priceText(title: string, plans: Plan[]): string {
+  const runs = plans.reduce((sum, each) => sum + each.runs, 0);
+  const agents = plans.flatMap(({ estimate: { others, ...first }, runs }) =>
     [first, ...others].map((each) => ({ ...each, times: runs / (1 + others.length) })),
   );
-  const paid = agents.filter(({ model }) => model !== null);
-  const costs = paid.map(({ costUsd, times }) => (costUsd === null ? null : costUsd.high * times));
-  const models = [...new Set(paid.map(({ model }) => model))].join(" and ");
+  const paidAgents = agents.filter(({ model }) => model !== null);
+  const costs = paidAgents.map(({ costUsd, times }) => (costUsd === null ? null : costUsd.high * times));
+  const models = [...new Set(paidAgents.map(({ model }) => model))].join(" and ");
   const price =
-    paid.length === 0
+    paidAgents.length === 0
       ? "no model costs"
       : costs.includes(null)
         ? `with ${models}, at an unknown cost`

@@ -27,6 +27,6 @@ export const settingsPages = (ctx: Context) =>
       submitSettings(ctx, request, "organization", orgPage, (viewer, form, site) => {
         updateOrgAsPerson(ctx, viewer.org, readForm(OrgSettings, form));
         const { name, timeZone } = getOrg(ctx, viewer.org);
-        return orgPage(ctx, { ...viewer, orgName: name, timeZone }, site, { done: "Settings saved." });
+        return orgPage(ctx, { ...viewer, orgName: name, timeZone }, site, { successMessage: "Settings saved." });
       }),
     );

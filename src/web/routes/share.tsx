@@ -20,11 +20,11 @@ import type { Site } from "../site.ts";
 
 type SharedReport = { site: Site; path: string } & ReturnType<typeof getShared>;
 
-const showShared = (
+const showShare = (
   ctx: Context,
   request: Request,
   token: string,
-  render: (shared: SharedReport) => string | Promise<string>,
+  render: (share: SharedReport) => string | Promise<string>,
 ): Promise<Response> =>
   showByLink(ctx, request, async (site) => {
     const html = await render({ ...getShared(ctx, token), site, path: `/shared/${token}` });
@@ -32,7 +32,7 @@ const showShared = (
   });
 
 /** Throws not_found when the link shares the report without its session. */
-function sessionOf(ctx: Context, { withSession, org, slug }: SharedReport) {
+function getSharedSession(ctx: Context, { withSession, org, slug }: SharedReport) {
   if (!withSession) throw notFound("This link does not include the session. Ask the sender for one that does.");
   return getSession(ctx, org, slug);
 }
@@ -41,7 +41,7 @@ function sessionOf(ctx: Context, { withSession, org, slug }: SharedReport) {
 export const sharePages = (ctx: Context) =>
   new Elysia({ name: "share pages" })
     .get("/shared/:token", ({ request, params }) =>
-      showShared(ctx, request, params.token, ({ org, slug, site, path, withSession, orgName, timeZone, expiresAt }) => {
+      showShare(ctx, request, params.token, ({ org, slug, site, path, withSession, orgName, timeZone, expiresAt }) => {
         const report = getReport(ctx, org, slug);
         const session = getSession(ctx, org, slug);
         const hasSession = withSession && session.notice === null;
@@ -49,9 +49,9 @@ export const sharePages = (ctx: Context) =>
         const pagesVisited = getPagesVisited(ctx, session);
         const { result } = getEvalRequest(ctx, org, report.run.evalRequestId);
         const latest = findLatest(ctx, org, report.prompt.id);
-        const shared = { orgName, expiresAt };
+        const share = { orgName, expiresAt };
         return renderPage(
-          <ReportPage {...{ site, path, report, result, pagesVisited, extras, shared }} latest={latest} />,
+          <ReportPage {...{ site, path, report, result, pagesVisited, extras, share }} latest={latest} />,
           timeZone,
         );
       }),
@@ -59,9 +59,9 @@ export const sharePages = (ctx: Context) =>
     .get(
       "/shared/:token/session",
       ({ request, params, query }) =>
-        showShared(ctx, request, params.token, async (shared) => {
-          const session = sessionOf(ctx, shared);
-          const { org, slug, site, path } = shared;
+        showShare(ctx, request, params.token, async (share) => {
+          const session = getSharedSession(ctx, share);
+          const { org, slug, site, path } = share;
           const report = getReport(ctx, org, slug);
           const trace = await getTrace(ctx, session, query);
           const hasEarlierEvents = await hasEarlier(ctx, session, query, trace.events[0]?.seq ?? 0);
@@ -71,15 +71,15 @@ export const sharePages = (ctx: Context) =>
               timeline={await getTimeline(ctx, session)}
               hasEarlier={hasEarlierEvents}
             />,
-            shared.timeZone,
+            share.timeZone,
           );
         }),
       queryOf(traceQuery),
     )
     .get("/shared/:token/session/:seq", ({ request, params }) =>
-      showShared(ctx, request, params.token, (shared) => {
-        const { site, path, timeZone } = shared;
-        const event = getEvent(ctx, sessionOf(ctx, shared), Number(params.seq));
+      showShare(ctx, request, params.token, (share) => {
+        const { site, path, timeZone } = share;
+        const event = getEvent(ctx, getSharedSession(ctx, share), Number(params.seq));
         return request.headers.has("hx-request")
           ? renderPayload(event)
           : renderPage(<EventPage {...{ site, path, event }} />, timeZone);

@@ -7,14 +7,14 @@ import { countSignInAttempt } from "../../auth/sign-in-attempts.ts";
 import { beginSso, endSso, ssoNameOf } from "../../auth/sso.ts";
 import type { Context } from "../../context.ts";
 import { AppError } from "../../errors.ts";
-import { toNext } from "../credential.ts";
+import { toPathAfterSignIn } from "../credential.ts";
 import { formError, redirect, seeOther, withCookies } from "../page-answers.ts";
 import { showPublic, submitPublic } from "../page-requests.tsx";
 import { ResetPage } from "../pages/invite.tsx";
 import { ForgottenPage, SignInPage } from "../pages/sign-in.tsx";
 import { clientOf } from "../visitors.ts";
 
-export const Token = Type.Object({ token: Type.String({ maxLength: 500 }) });
+export const TokenParams = Type.Object({ token: Type.String({ maxLength: 500 }) });
 
 const ssoErrors = new Map(
   Object.entries({
@@ -23,9 +23,12 @@ const ssoErrors = new Map(
       "An account with this email address already exists, and the identity provider hasn’t verified the address. Sign in with your password.",
   }),
 );
-const ssoFailed = "Single sign-on failed. Try again, or sign in with your password.";
+const ssoFailedMessage = "Single sign-on failed. Try again, or sign in with your password.";
 
-const noMail = new AppError("not_found", "This server does not send email. Ask an owner for a password reset link.");
+const noMailError = new AppError(
+  "not_found",
+  "This server does not send email. Ask an owner for a password reset link.",
+);
 
 /** How people can sign in, besides with a password. */
 const signInOptions = (ctx: Context) => ({ ssoName: ssoNameOf(ctx), sendsMail: sendsMail(ctx) });
@@ -36,16 +39,16 @@ export const signInPages = (ctx: Context) =>
     .get("/sign-in", ({ request }) =>
       showPublic(ctx, request, ({ signedIn }, site) => {
         const { searchParams } = new URL(request.url);
-        const next = toNext(searchParams.get("next"));
+        const next = toPathAfterSignIn(searchParams.get("next"));
         const error = searchParams.get("error");
-        const errorMessage = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailed);
+        const errorMessage = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailedMessage);
         return signedIn ? seeOther(ctx, next) : <SignInPage {...{ site, next, errorMessage, ...signInOptions(ctx) }} />;
       }),
     )
     // GET, because the CSP forbids a form that redirects to another origin.
     .get("/sign-in/oidc", ({ request }) =>
       showPublic(ctx, request, async () => {
-        const next = toNext(new URL(request.url).searchParams.get("next"));
+        const next = toPathAfterSignIn(new URL(request.url).searchParams.get("next"));
         const { location, cookies } = await beginSso(ctx, next, clientOf(request));
         return withCookies(redirect(location), cookies);
       }),
@@ -59,13 +62,13 @@ export const signInPages = (ctx: Context) =>
     )
     .get("/sign-in/forgotten", ({ request }) =>
       showPublic(ctx, request, (_, site) => {
-        if (!sendsMail(ctx)) throw noMail;
+        if (!sendsMail(ctx)) throw noMailError;
         return <ForgottenPage site={site} />;
       }),
     )
     .post("/sign-in/forgotten", ({ request }) =>
       submitPublic(ctx, request, (_, form, site) => {
-        if (!sendsMail(ctx)) throw noMail;
+        if (!sendsMail(ctx)) throw noMailError;
         const email = (form.get("email") ?? "").trim().toLowerCase();
         try {
           countSignInAttempt(ctx, `forgotten ${email}`, clientOf(request).address);
@@ -80,7 +83,7 @@ export const signInPages = (ctx: Context) =>
     )
     .post("/sign-in", ({ request }) =>
       submitPublic(ctx, request, async (_, form, site) => {
-        const next = toNext(form.get("next"));
+        const next = toPathAfterSignIn(form.get("next"));
         const email = form.get("email") ?? "";
         try {
           const cookies = await signIn(ctx, email, form.get("password") ?? "", clientOf(request));
@@ -94,7 +97,7 @@ export const signInPages = (ctx: Context) =>
     )
     .post("/sign-out", ({ request }) =>
       submitPublic(ctx, request, async (_, form) => {
-        const next = toNext(form.get("next"));
+        const next = toPathAfterSignIn(form.get("next"));
         const cookies = await signOut(ctx, clientOf(request));
         return withCookies(seeOther(ctx, next === "/" ? "/sign-in" : next), cookies);
       }),
@@ -106,7 +109,7 @@ export const signInPages = (ctx: Context) =>
           const person = readReset(ctx, params.token);
           return <ResetPage {...{ site, path: `/reset/${params.token}`, person }} />;
         }),
-      { params: Token },
+      { params: TokenParams },
     )
     .post(
       "/reset/:token",
@@ -123,5 +126,5 @@ export const signInPages = (ctx: Context) =>
             ));
           }
         }),
-      { params: Token },
+      { params: TokenParams },
     );

@@ -37,16 +37,16 @@ export const tagSchedulePages = (ctx: Context) =>
           if (total > 0)
             requireConfirmation(form, {
               title: `Change the schedule of ${total} ${total === 1 ? "prompt" : "prompts"}?`,
-              loses: [
+              consequences: [
                 frequency === null
                   ? `Prompts with the tag ${tag} will only run manually.`
                   : `Prompts with the tag ${tag} will run ${frequency}, in place of their own schedules. Each run may cost money.`,
               ],
-              act: "Save schedules",
+              buttonText: "Save schedules",
               back: `/prompts?tag=${encodeURIComponent(tag)}`,
               isDestructive: false,
             });
-          return <TagSchedulePage {...props} done={await scheduleTag(ctx, viewer.org, schedule)} />;
+          return <TagSchedulePage {...props} result={await scheduleTag(ctx, viewer.org, schedule)} />;
         } catch (error) {
           return formError(error, (errorMessage) => <TagSchedulePage {...props} errorMessage={errorMessage} />);
         }

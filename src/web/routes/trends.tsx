@@ -12,9 +12,9 @@ import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
 import { agentChoices, queryOf } from "../query.ts";
 
-/** Changes whose reports are compared, the newest, and friction points listed for each side. */
-const shownSides = 4;
-const shownFriction = 5;
+/** Maximum number of changes whose reports are compared, the newest, and of friction points listed for each side. */
+const maxSides = 4;
+const maxFriction = 5;
 
 const dayMs = 86_400_000;
 
@@ -30,17 +30,20 @@ function sidesOf(
   { agent, changes }: Trends,
 ): Map<string, ChangeSides> {
   if (promptId === undefined || agent === null) return new Map();
-  const moves = changes.filter(({ what }) => what === "score");
-  const sides = moves.slice(-shownSides).flatMap(({ at }, i, all): [string, ChangeSides][] => {
-    const newest = (range: { since?: string; until?: string }) =>
+  const scoreChanges = changes.filter(({ what }) => what === "score");
+  const sides = scoreChanges.slice(-maxSides).flatMap(({ at }, i, newestChanges): [string, ChangeSides][] => {
+    const findNewestReport = (range: { since?: string; until?: string }) =>
       listReports(ctx, org, { promptId, agent, status: "published", ...range }, { limit: 1, offset: 0 }).items[0];
-    const [before, after] = [newest({ until: at }), newest({ since: at, until: all[i + 1]?.at })];
+    const [before, after] = [
+      findNewestReport({ until: at }),
+      findNewestReport({ since: at, until: newestChanges[i + 1]?.at }),
+    ];
     if (!before || !after) return [];
     const { only } = compareReports(ctx, org, [before.slug, after.slug]).friction;
     const titles = (slug: string) =>
       only
         .filter(({ slugs }) => slugs.includes(slug))
-        .slice(0, shownFriction)
+        .slice(0, maxFriction)
         .map(({ title }) => oneLine(title, 160));
     return [[at, { slugs: [before.slug, after.slug], gone: titles(before.slug), added: titles(after.slug) }]];
   });

@@ -11,12 +11,12 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 /** More than an organization can have. */
-const all = { limit: 1000, offset: 0 };
+const wholeList = { limit: 1000, offset: 0 };
 
 const trustsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => (
   <TrustsPage
     {...{ site, viewer, ...result }}
-    trusts={listTrusts(ctx, viewer.org, all).items}
+    trusts={listTrusts(ctx, viewer.org, wholeList).items}
     mayChange={may(viewer, "organization")}
   />
 );
@@ -28,20 +28,20 @@ export const trustPages = (ctx: Context) =>
     .post("/settings/ci", ({ request }) =>
       submitSettings(ctx, request, "organization", trustsPage, (viewer, form, site) => {
         const { repository } = createTrust(ctx, viewer.org, readForm(TrustInput, form), viewer.person.id);
-        return trustsPage(ctx, viewer, site, { done: `Jobs of ${repository} can now get API keys.` });
+        return trustsPage(ctx, viewer, site, { successMessage: `Jobs of ${repository} can now get API keys.` });
       }),
     )
     .post("/settings/ci/:trustId/remove", ({ request, params }) =>
       submitForm(ctx, request, "organization", (viewer, form, site) => {
-        const trust = listTrusts(ctx, viewer.org, all).items.find(({ id }) => id === params.trustId);
+        const trust = listTrusts(ctx, viewer.org, wholeList).items.find(({ id }) => id === params.trustId);
         if (trust)
           requireConfirmation(form, {
             title: `Stop trusting ${trust.repository}?`,
-            loses: ["Its jobs can’t get API keys, and keys that they have stop working."],
-            act: "Remove",
+            consequences: ["Its jobs can’t get API keys, and keys that they have stop working."],
+            buttonText: "Remove",
             back: "/settings/ci",
           });
         const { repository } = deleteTrust(ctx, viewer.org, params.trustId);
-        return trustsPage(ctx, viewer, site, { done: `${repository} is no longer trusted.` });
+        return trustsPage(ctx, viewer, site, { successMessage: `${repository} is no longer trusted.` });
       }),
     );

@@ -8,14 +8,14 @@ import { renderFragment } from "../components/layout.tsx";
 import { showPage, streamPage, submitSettings } from "../page-requests.tsx";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import type { FormResult } from "../pages/settings.tsx";
-import { effectsOf, WorkersPage, WorkersPart, type WorkersShown } from "../pages/workers.tsx";
+import { effectsOf, WorkersPage, WorkersPart, type WorkersPartProps } from "../pages/workers.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-const workersPart = (ctx: Context, workers: Workers, viewer: Viewer, site: Site): WorkersShown => ({
+const workersPartProps = (ctx: Context, workers: Workers, viewer: Viewer, site: Site): WorkersPartProps => ({
   site,
   workers: listWorkers(ctx, workers),
-  isUsed: workers !== null,
+  usesWorkers: workers !== null,
   mayChange: may(viewer, "organization"),
   now: ctx.now(),
 });
@@ -24,7 +24,7 @@ const workersPart = (ctx: Context, workers: Workers, viewer: Viewer, site: Site)
 async function* followWorkers(ctx: Context, workers: Workers, viewer: Viewer, site: Site, signal: AbortSignal) {
   let lastHtml = "";
   for await (const _ of watchClock(ctx, signal)) {
-    const data = renderFragment(<WorkersPart {...workersPart(ctx, workers, viewer, site)} />, viewer);
+    const data = renderFragment(<WorkersPart {...workersPartProps(ctx, workers, viewer, site)} />, viewer);
     if (data !== lastHtml) yield { data } satisfies Message;
     lastHtml = data;
   }
@@ -32,8 +32,8 @@ async function* followWorkers(ctx: Context, workers: Workers, viewer: Viewer, si
 
 /** Settings page of the workers. */
 export const workerPages = (ctx: Context, workers: Workers) => {
-  const workersPage = (ctx: Context, viewer: Viewer, site: Site, { done, errorMessage }: FormResult = {}) => (
-    <WorkersPage {...{ viewer, done, errorMessage, ...workersPart(ctx, workers, viewer, site) }} />
+  const workersPage = (ctx: Context, viewer: Viewer, site: Site, { successMessage, errorMessage }: FormResult = {}) => (
+    <WorkersPage {...{ viewer, successMessage, errorMessage, ...workersPartProps(ctx, workers, viewer, site) }} />
   );
   return new Elysia({ name: "worker pages" })
     .get("/settings/workers", ({ request }) => showPage(ctx, request, (viewer, site) => workersPage(ctx, viewer, site)))
@@ -46,20 +46,23 @@ export const workerPages = (ctx: Context, workers: Workers) => {
     )
     .post("/settings/workers/:workerId", ({ request, params: { workerId } }) =>
       submitSettings(ctx, request, "organization", workersPage, (viewer, form, site) => {
-        const action = form.get("do");
+        const sentAction = form.get("do");
+        const action = sentAction === "drain" ? "drain" : "remove";
         const worker = listWorkers(ctx, workers).find(({ id }) => id === workerId);
-        if (worker && action !== "drain" && action !== "remove") throw badRequest("Select one of the listed actions.");
+        if (worker && action !== sentAction) throw badRequest("Select one of the listed actions.");
         const isDrain = action === "drain";
         if (worker)
           requireConfirmation(form, {
             title: `${isDrain ? "Drain" : "Remove"} the worker ${worker.name}?`,
-            loses: effectsOf(worker, isDrain ? "drain" : "remove"),
-            act: `${isDrain ? "Drain" : "Remove"} worker`,
+            consequences: effectsOf(worker, action),
+            buttonText: `${isDrain ? "Drain" : "Remove"} worker`,
             back: "/settings/workers",
             isDestructive: !isDrain,
           });
-        const { name } = dismissWorker(ctx, workers, workerId, isDrain ? "drain" : "remove");
-        return workersPage(ctx, viewer, site, { done: isDrain ? `${name} is draining.` : `${name} was removed.` });
+        const { name } = dismissWorker(ctx, workers, workerId, action);
+        return workersPage(ctx, viewer, site, {
+          successMessage: isDrain ? `${name} is draining.` : `${name} was removed.`,
+        });
       }),
     );
 };
