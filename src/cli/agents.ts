@@ -11,8 +11,8 @@ type Env = Record<string, string | undefined>;
 
 /** Adds `agent list` and `agent try`. */
 export function addAgents(program: Command, configOf: () => Config, agents: Record<string, Agent>, env: Env): void {
-  const agent = program.command("agent").description("List and try coding agents");
-  agent
+  const command = program.command("agent").description("List and try coding agents");
+  command
     .command("list")
     .description("List coding agents with their versions and paths")
     .option("--json", "Print the list as JSON")
@@ -25,7 +25,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       );
       print(json ? JSON.stringify(all) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
     });
-  agent
+  command
     .command("try <id>")
     .description("Run a coding agent with a scripted model and show which events it reports; costs nothing")
     .option("--model <name>", "Name of the model, without its provider")
@@ -34,17 +34,17 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .action(async (id: string, { model, json }: { model?: string; json?: boolean }) => {
       const config = configOf();
       const preset = listPresets(env).find((each) => each.id === id);
-      const own = agents[id];
-      if (!preset || !own) {
+      const agent = agents[id];
+      if (!preset || !agent) {
         const ids = listPresets(env).map((each) => each.id);
         throw badRequest(`No coding agent has the ID ${id}. Use one of ${ids.join(", ")}.`);
       }
-      const here = findInstalled(preset, env.PATH ?? "");
-      if (!here.isHere) throw new AppError("conflict", `${here.name}: ${here.detail}.`);
+      const installedAgent = findInstalled(preset, env.PATH ?? "");
+      if (!installedAgent.isHere) throw new AppError("conflict", `${installedAgent.name}: ${installedAgent.detail}.`);
       say(
-        `${here.name} ${here.version}${here.isTried ? "" : " (not tested with this version of evald)"}, ${here.path}`,
+        `${installedAgent.name} ${installedAgent.version}${installedAgent.isTried ? "" : " (not tested with this version of evald)"}, ${installedAgent.path}`,
       );
-      const { steps, events, failureReason } = await tryAgent(config, { id, agent: own, preset, model });
+      const { steps, events, failureReason } = await tryAgent(config, { id, agent, preset, model });
       if (failureReason !== null) say(`The session failed: ${failureReason}`);
       for (const { name, detail } of steps)
         say(`${detail === null ? "missing" : "ok     "}  ${name}${detail ? `: ${detail}` : ""}`);

@@ -23,7 +23,7 @@ type Input<O extends Operation> = { idempotencyKey?: string } & ([PathName<O>] e
 type Arguments<O extends Operation> = Partial<Input<O>> extends Input<O> ? [input?: Input<O>] : [input: Input<O>];
 
 type AnyInput = { path?: Record<string, string>; query?: object; body?: unknown; idempotencyKey?: string };
-type Service = {
+type ServiceConnection = {
   base: string;
   key: string;
   send: (request: Request) => Promise<Response>;
@@ -42,8 +42,8 @@ export type Api = ReturnType<typeof createApi>;
  * process. Every function takes an operation such as `GET /runs/{runId}`, and throws the AppError that the service returned, what `send`
  * throws, and unavailable if the answer isn't the service's own.
  */
-export function createApi(base: string, key: string, send: Service["send"]) {
-  const service: Service = { base, key, send, wasReached: false };
+export function createApi(base: string, key: string, send: ServiceConnection["send"]) {
+  const service: ServiceConnection = { base, key, send, wasReached: false };
   return {
     base,
     /** The result of an operation. */
@@ -63,11 +63,15 @@ export function createApi(base: string, key: string, send: Service["send"]) {
   };
 }
 
-async function sendUntilAnswered(service: Service, operation: string, input: AnyInput = {}): Promise<Response> {
+async function sendUntilAnswered(
+  service: ServiceConnection,
+  operation: string,
+  input: AnyInput = {},
+): Promise<Response> {
   const mayRepeat = operation.startsWith("GET ") || input.idempotencyKey !== undefined;
   for (let failures = 1; ; failures++) {
     try {
-      const response = await reach(service.base, () => service.send(toRequest(service, operation, input)));
+      const response = await sendOrThrow(service.base, () => service.send(toRequest(service, operation, input)));
       service.wasReached = true;
       return response;
     } catch (error) {
@@ -79,7 +83,7 @@ async function sendUntilAnswered(service: Service, operation: string, input: Any
 }
 
 /** The request of an operation. A Blob is sent as it is, any other body as JSON. */
-function toRequest({ base, key }: Service, operation: string, input: AnyInput): Request {
+function toRequest({ base, key }: ServiceConnection, operation: string, input: AnyInput): Request {
   const { path = {}, query = {}, body, idempotencyKey } = input;
   const [method, template = ""] = operation.split(" ");
   const url = new URL(
@@ -109,12 +113,12 @@ export const overNetwork =
     }
   };
 
-/** Why a request to a URL failed, without a period. `answering`: the response had begun. */
-export const networkProblem = (error: unknown, url: string, answering = false): string =>
-  toGuardError(error, new URL(url), answering).message;
+/** Why a request to a URL failed, without a period. `isAnswering`: the response had begun. */
+export const networkProblem = (error: unknown, url: string, isAnswering = false): string =>
+  toGuardError(error, new URL(url), isAnswering).message;
 
 /** The successful response of a service. Throws the AppError that it returned. */
-async function reach(base: string, send: () => Promise<Response>): Promise<Response> {
+async function sendOrThrow(base: string, send: () => Promise<Response>): Promise<Response> {
   const response = await send();
   if (!response.ok) throw await toError(base, response);
   return response;
@@ -130,15 +134,16 @@ async function* piecesOf(base: string, { body }: Response): AsyncGenerator<Uint8
 
 /** The JSON of a successful response. Throws as the functions of Api do. */
 export async function readAnswer<T>(base: string, send: () => Promise<Response>): Promise<T> {
-  return await readJson(base, await reach(base, send));
+  return await readJson(base, await sendOrThrow(base, send));
 }
 
 /** The JSON of a response. Throws unavailable if it is something else, such as the page of a proxy. */
 async function readJson<T>(base: string, response: Response): Promise<T> {
-  return (await response.json().catch(() => null)) ?? Promise.reject(foreign(base, response));
+  return (await response.json().catch(() => null)) ?? Promise.reject(toForeignAnswerError(base, response));
 }
 
-const foreign = (base: string, { status }: Response) =>
+/** The answer is not of evald, such as the page of a proxy. */
+const toForeignAnswerError = (base: string, { status }: Response) =>
   unavailable(`${base} returned status ${status} without an evald response. Check the URL.`);
 
 async function toError(base: string, response: Response): Promise<AppError> {
@@ -146,7 +151,7 @@ async function toError(base: string, response: Response): Promise<AppError> {
     error?: string;
     detail?: string;
   };
-  if (!(error in errorStatus) || detail === undefined) return foreign(base, response);
+  if (!(error in errorStatus) || detail === undefined) return toForeignAnswerError(base, response);
   const retryAfterSeconds = Number(response.headers.get("retry-after")) || undefined;
   return new AppError(error as ErrorCode, detail, { retryAfterSeconds });
 }
@@ -163,18 +168,18 @@ const pageSize = 1000;
  */
 export async function findPromptId(api: Api, name: string, { archived = false } = {}): Promise<string> {
   if (isId(name)) return name.toLowerCase();
-  const titled: PromptSummary[] = [];
+  const promptsWithTitle: PromptSummary[] = [];
   for (let offset = 0, total = 1; offset < total; offset += pageSize) {
     const page = await api.list("GET /prompts", { query: { limit: pageSize, offset, includeArchived: "1" } });
-    titled.push(...page.items.filter(({ title }) => title === name));
+    promptsWithTitle.push(...page.items.filter(({ title }) => title === name));
     total = page.total;
   }
-  const ids = titled.filter(({ status }) => archived || status !== "archived").map(({ id }) => id);
+  const ids = promptsWithTitle.filter(({ status }) => archived || status !== "archived").map(({ id }) => id);
   if (ids.length > 1)
     throw badRequest(`${ids.length} prompts have the title ${JSON.stringify(name)}. Use an ID: ${ids.join(", ")}.`);
   const [id] = ids;
   if (id) return id;
-  const [archivedPrompt] = titled;
+  const [archivedPrompt] = promptsWithTitle;
   throw archivedPrompt
     ? conflict(
         `The prompt ${JSON.stringify(name)} is archived. Make it active again with: evald prompt unarchive ${archivedPrompt.id}`,

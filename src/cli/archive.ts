@@ -2,9 +2,10 @@ import { readFileSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import { create } from "tar";
 import { checkArchive } from "../archives/archive-check.ts";
+import { count } from "../grading/text.ts";
 import { addApiOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { toReadError } from "./files.ts";
-import { counted, print, say, table } from "./terminal.ts";
+import { print, say, table } from "./terminal.ts";
 
 type Options = ServiceAddress & { json?: boolean };
 
@@ -24,7 +25,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
         body: new Blob([content], { type: "application/gzip" }),
       });
       say(
-        `Uploaded ${counted(created.files, "file")} (${counted(created.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
+        `Uploaded ${count(created.files, "file")} (${count(created.bytes, "byte")}). Set the ID as workspace.archive of a prompt.`,
       );
       print(json ? JSON.stringify(created) : created.id);
     });

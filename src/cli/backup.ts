@@ -6,8 +6,9 @@ import type { Config } from "../config/config.ts";
 import { recordBackup } from "../db/backup-record.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
+import { count } from "../grading/text.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
-import { counted, print, say, toSize } from "./terminal.ts";
+import { print, say, toSize } from "./terminal.ts";
 
 type Options = { force?: boolean; json?: boolean };
 
@@ -22,7 +23,7 @@ export function addBackup(program: Command, configOf: () => Config): void {
     .action((file: string, { force, json }: Options) => {
       const { dataDir } = configOf();
       const result = backup(dataDir, file, force ?? false);
-      say(`Backed up ${counted(result.runs, "run")}, ${toSize(result.bytes)}.`);
+      say(`Backed up ${count(result.runs, "run")}, ${toSize(result.bytes)}.`);
       print(json ? JSON.stringify(result) : result.file);
     });
 }
@@ -43,17 +44,20 @@ function backup(dataDir: string, file: string, force: boolean) {
 }
 
 /** Size and number of runs of a database file. */
-export type Contents = { bytes: number; runs: number };
+export type CopySummary = { bytes: number; runs: number };
 
 /**
  * Copies a consistent snapshot of a database to a new file, checks and syncs it, and makes it readable for its owner only. Removes
  * the file on failure. Throws unavailable or bad_request with the path and the remedy.
  */
-export function copyDatabase(from: string, to: string): Contents {
+export function copyDatabase(from: string, to: string): CopySummary {
   try {
     closeSync(openSync(to, "wx", 0o600));
     readDatabase(from, (db) => db.run("vacuum into ?", [to]));
-    const runs = readDatabase(to, (db) => checkIntegrity(db, from));
+    const runs = readDatabase(to, (db) => {
+      checkIntegrity(db, from);
+      return db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0;
+    });
     syncPath(to);
     return { bytes: statSync(to).size, runs };
   } catch (error) {
@@ -63,7 +67,7 @@ export function copyDatabase(from: string, to: string): Contents {
   }
 }
 
-/** Opens an existing database read-only for the duration of `work`. Throws unavailable if the file is not a readable database. */
+/** Opens an existing database read-only for the duration of `work`. Throws bad_request if it is damaged or no database, and unavailable if this user may not read it. */
 export function readDatabase<T>(path: string, work: (db: Database) => T): T {
   let db: Database | undefined;
   try {
@@ -81,14 +85,13 @@ export function readDatabase<T>(path: string, work: (db: Database) => T): T {
   }
 }
 
-/** Checks the integrity of a database and returns its number of runs. Throws unavailable, which names `path`. */
-export function checkIntegrity(db: Database, path: string): number {
+/** Throws bad_request, which names `path`, for a damaged database. */
+export function checkIntegrity(db: Database, path: string): void {
   const damage =
     db.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check ?? "no answer";
-  const orphan = db.query("pragma foreign_key_check").get() !== null;
-  if (damage !== "ok" || orphan)
-    throw badRequest(`${path} is damaged (${orphan ? "foreign key violations" : damage}). Use an earlier backup.`);
-  return db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0;
+  const hasOrphans = db.query("pragma foreign_key_check").get() !== null;
+  if (damage !== "ok" || hasOrphans)
+    throw badRequest(`${path} is damaged (${hasOrphans ? "foreign key violations" : damage}). Use an earlier backup.`);
 }
 
 /** Syncs a file, or the entries of a directory, to disk. */

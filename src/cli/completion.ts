@@ -4,7 +4,7 @@ import { print } from "./terminal.ts";
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];
 
-const setUp: Record<Shell, string> = {
+const setupLines: Record<Shell, string> = {
   bash: "source <(evald completion bash)   # in ~/.bashrc",
   zsh: "source <(evald completion zsh)    # in ~/.zshrc, after compinit",
   fish: "evald completion fish > ~/.config/fish/completions/evald.fish",
@@ -18,7 +18,7 @@ export function addCompletion(program: Command): void {
     .description("Print a completion script for bash, zsh or fish")
     .addHelpText(
       "after",
-      `\nTo set it up:\n  ${Object.values(setUp).join("\n  ")}\n\nExample:\n  evald completion bash`,
+      `\nTo set it up:\n  ${Object.values(setupLines).join("\n  ")}\n\nExample:\n  evald completion bash`,
     )
     .action((shell: Shell) => print(scripts[shell](flattenCommands(program)).trimEnd()));
 }
@@ -32,11 +32,11 @@ type CommandNode = { path: string; commands: Word[]; options: Choice[]; choices:
 function flattenCommands(command: Command, path = "", inherited: readonly Option[] = []): CommandNode[] {
   const help = command.createHelp();
   const options = [...help.visibleOptions(command), ...inherited];
-  const below = command.commands.filter((each) => each.name() !== "help");
+  const subcommands = command.commands.filter((each) => each.name() !== "help");
   return [
     {
       path,
-      commands: below.map((each) => ({ word: each.name(), description: each.description() })),
+      commands: subcommands.map((each) => ({ word: each.name(), description: each.description() })),
       options: options.flatMap((each) =>
         each.long
           ? [
@@ -51,7 +51,7 @@ function flattenCommands(command: Command, path = "", inherited: readonly Option
       ),
       choices: command.registeredArguments.flatMap((each) => each.argChoices ?? []),
     },
-    ...below.flatMap((each) =>
+    ...subcommands.flatMap((each) =>
       flattenCommands(each, `${path} ${each.name()}`.trim(), path === "" ? command.options : inherited).map((node) => ({
         ...node,
         options: node.options.filter(({ word }, i, all) => all.findIndex((other) => other.word === word) === i),
@@ -75,7 +75,7 @@ const findCommand = (nodes: CommandNode[], words: string): string => `  local at
   done`;
 
 /** The values after an option, as branches of a case statement over the command and the option. */
-const values = (nodes: CommandNode[], answer: (choices: string[]) => string): string =>
+const valueBranches = (nodes: CommandNode[], answer: (choices: string[]) => string): string =>
   nodes
     .flatMap(({ path, options }) =>
       options
@@ -85,7 +85,7 @@ const values = (nodes: CommandNode[], answer: (choices: string[]) => string): st
     .join("\n");
 
 /** The names of options after a dash, otherwise of commands and values: a case statement over the command and the current word. */
-const names = (nodes: CommandNode[], toNames: (words: Word[]) => string): string => `  case "$at:$current" in
+const nameBranches = (nodes: CommandNode[], toNames: (words: Word[]) => string): string => `  case "$at:$current" in
 ${nodes
   .flatMap(({ path, commands, options, choices }) => {
     const others = [...commands, ...choices.map((word) => ({ word, description: "" }))];
@@ -103,9 +103,9 @@ _evald() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" names=""
 ${findCommand(nodes, `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
   case "$at $previous" in
-${values(nodes, (choices) => (choices.length === 0 ? "COMPREPLY=()" : `COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current"))`))}
+${valueBranches(nodes, (choices) => (choices.length === 0 ? "COMPREPLY=()" : `COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current"))`))}
   esac
-${names(nodes, (words) => quote(words.map(({ word }) => word).join(" ")))}
+${nameBranches(nodes, (words) => quote(words.map(({ word }) => word).join(" ")))}
   COMPREPLY=($(compgen -W "$names" -- "$current"))
 }
 complete -o default -F _evald evald
@@ -117,9 +117,9 @@ _evald() {
   local -a names
 ${findCommand(nodes, `"\${(@)words[2,CURRENT-1]}"`)}
   case "$at $previous" in
-${values(nodes, (choices) => (choices.length === 0 ? "_files" : `names=(${choices.map(quote).join(" ")}); _describe value names`))}
+${valueBranches(nodes, (choices) => (choices.length === 0 ? "_files" : `names=(${choices.map(quote).join(" ")}); _describe value names`))}
   esac
-${names(nodes, (words) => `(${words.map(described).join(" ")})`)}
+${nameBranches(nodes, (words) => `(${words.map(describeWord).join(" ")})`)}
   if (( \${#names} )); then _describe command names; else _files; fi
 }
 compdef _evald evald
@@ -147,8 +147,8 @@ ${nodes
 `,
 };
 
-/** A word with its description, as \`_describe\` reads it. */
-const described = ({ word, description }: Word): string =>
+/** A word with its description, as `_describe` reads it. */
+const describeWord = ({ word, description }: Word): string =>
   quote(description === "" ? word : `${word}:${description.replaceAll(":", "\\:")}`);
 
 const findCommandInFish = (nodes: CommandNode[]): string => `  set -l at ""

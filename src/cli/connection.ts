@@ -15,9 +15,9 @@ import { linkBase, lockToMigrate, orgOf, toAllowRule, upgradeProgress } from "./
 /** Where the service is: at a URL, or the data directory with an organization in it. */
 export type ServiceAddress = { url?: string; org?: string };
 /** `execute`: without a service, this process executes the runs, which may then also reach `allowUrls`. */
-type Use = { execute?: { allowUrls: string[] } };
+type UseOptions = { execute?: { allowUrls: string[] } };
 /** Does something with the API of the service that a command means. */
-export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, use?: Use) => Promise<T>;
+export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, options?: UseOptions) => Promise<T>;
 
 /** What a command needs to find the service. */
 export type Connection = {
@@ -46,19 +46,19 @@ export const addApiOptions = (command: Command, json: string, example: string): 
  * bad_request.
  */
 export function toServiceUrl({ url, org }: ServiceAddress, { env, hasData }: Connection): string | null {
-  if (url !== undefined) return toBase("--url", url);
-  return hasData() || org !== undefined || !env.EVALD_URL ? null : toBase("EVALD_URL", env.EVALD_URL);
+  if (url !== undefined) return toBaseUrl("--url", url);
+  return hasData() || org !== undefined || !env.EVALD_URL ? null : toBaseUrl("EVALD_URL", env.EVALD_URL);
 }
 
 export const createUseApi =
   (connection: Connection): UseApi =>
-  async (address, work, use = {}) => {
+  async (address, work, options = {}) => {
     const config = connection.configOf();
     const url = toServiceUrl(address, connection);
     if (url !== null && address.org !== undefined)
       throw badRequest("--org cannot be combined with --url: the API key determines the organization.");
     if (url !== null) return await work(createApi(url, await getKey(url, connection.env), overNetwork(url)));
-    const { api, close } = await openLocal(config, connection.agents, address.org, use);
+    const { api, close } = await openLocal(config, connection.agents, address.org, options);
     try {
       return await work(api);
     } finally {
@@ -66,7 +66,7 @@ export const createUseApi =
     }
   };
 
-function toBase(name: string, url: string): string {
+function toBaseUrl(name: string, url: string): string {
   if (!httpUrl(url)) throw badRequest(`Invalid ${name} ${JSON.stringify(url)}: must be an http or https URL.`);
   return url.replace(/\/+$/, "");
 }
@@ -74,12 +74,12 @@ function toBase(name: string, url: string): string {
 /** A data directory that was unlocked twice, this far apart, is abandoned: a service that restarts is back sooner. */
 const abandonedMs = 2_000;
 
-/** A data directory in use. `isWorking`: this process acts as its service, whose `lock` it holds. */
+/** A data directory in use. `actsAsService`: this process acts as its service, whose `lock` it holds. */
 type LocalService = {
   service: Service;
   config: Config;
   lock: DataLock | null;
-  isWorking: boolean;
+  actsAsService: boolean;
   /** Whether it was unlocked at the last check, by the monotonic clock. */
   wasUnlocked: boolean;
   checkedAt: number;
@@ -93,10 +93,10 @@ async function openLocal(
   config: Config,
   agents: Record<string, Agent>,
   name: string | undefined,
-  { execute }: Use,
+  { execute }: UseOptions,
 ): Promise<{ api: Api; close: () => Promise<void> }> {
-  let lock = execute ? findLock(config.dataDir) : null;
-  const isWorking = lock !== null;
+  let lock = execute ? tryLock(config.dataDir) : null;
+  const actsAsService = lock !== null;
   const db = openDb(config.dataDir, {
     beforeMigration() {
       lock ??= lockToMigrate(config.dataDir);
@@ -111,10 +111,10 @@ async function openLocal(
     baseUrl: () => linkBase(config),
     alsoAllow: () => execute?.allowUrls.filter((url) => httpUrl(url)).map(toAllowRule) ?? [],
   });
-  const local = { service, config, lock, isWorking, wasUnlocked: false, checkedAt: performance.now() };
+  const local = { service, config, lock, actsAsService, wasUnlocked: false, checkedAt: performance.now() };
   try {
     const org = orgOf(service, name);
-    if (isWorking) await startWork(local);
+    if (actsAsService) await startWork(local);
     const caller = { org, keyId: "", name: "evald", scopes: null, createdBy: null, trustId: null, isCompatible: false };
     // Access to the data directory is enough: no key is needed.
     const app = createApp(service, { authenticate: () => caller });
@@ -130,16 +130,16 @@ async function openLocal(
 }
 
 async function startWork(local: LocalService): Promise<void> {
-  local.isWorking = true;
+  local.actsAsService = true;
   await local.service.runner.start();
   local.service.gateLoop.start();
 }
 
 /** Takes over from a service that is gone: nobody else would finish the work. */
 async function takeOver(local: LocalService): Promise<void> {
-  if (local.isWorking || performance.now() - local.checkedAt < abandonedMs) return;
+  if (local.actsAsService || performance.now() - local.checkedAt < abandonedMs) return;
   local.checkedAt = performance.now();
-  const freeLock = local.lock ?? findLock(local.config.dataDir);
+  const freeLock = local.lock ?? tryLock(local.config.dataDir);
   if (freeLock && local.wasUnlocked) {
     local.lock = freeLock;
     await startWork(local);
@@ -147,14 +147,14 @@ async function takeOver(local: LocalService): Promise<void> {
   local.wasUnlocked = freeLock !== null;
 }
 
-async function closeLocal({ service, lock, isWorking }: LocalService): Promise<void> {
-  if (isWorking) await service.stop(0);
+async function closeLocal({ service, lock, actsAsService }: LocalService): Promise<void> {
+  if (actsAsService) await service.stop(0);
   closeDb(service.ctx.db);
   lock?.release();
 }
 
 /** Locks a data directory; null while a service holds the lock. */
-function findLock(dataDir: string): DataLock | null {
+function tryLock(dataDir: string): DataLock | null {
   try {
     return lockData(dataDir, { pid: process.pid, since: toIso(Date.now()) });
   } catch (error) {

@@ -6,8 +6,8 @@ import type { DestinationInput } from "../notifications/schema.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
 
-type Common = ServiceAddress & { json?: boolean };
-type CreateOptions = Common & {
+type CommonOptions = ServiceAddress & { json?: boolean };
+type CreateOptions = CommonOptions & {
   name?: string;
   endpoint?: string;
   events: string;
@@ -35,18 +35,18 @@ const example = (text: string) => `\nExample:\n  evald destination ${text}`;
 const exampleId = "0199f3a5-7a3e-7c11-8b2d-4f5e6d7c8b9a";
 const exampleDeliveryId = "0199f3a6-0b1c-7d22-9e3f-5a6b7c8d9e0f";
 
-const toMs = (ms: number | null): string => (ms === null ? "" : `${ms} ms`);
+const formatMs = (ms: number | null): string => (ms === null ? "" : `${ms} ms`);
 
 /** Adds the commands of webhooks, Slack channels and email digests. */
 export function addDestination(program: Command, useApi: UseApi): void {
   const destination = program.command("destination").description("Manage webhooks, Slack channels and email digests");
-  const json = (command: Command) => addServiceOptions(command.option("--json", "Print the result as JSON"));
+  const addOptions = (command: Command) => addServiceOptions(command.option("--json", "Print the result as JSON"));
   addCreate(destination, useApi);
 
-  json(destination.command("list"))
+  addOptions(destination.command("list"))
     .description("List destinations, newest first")
     .addHelpText("after", example("list --org Acme"))
-    .action(({ json, ...address }: Common) =>
+    .action(({ json, ...address }: CommonOptions) =>
       useApi(address, async (api) => {
         const { items } = await api.list("GET /destinations", { query: { limit: 1000 } });
         const rows = items.map(({ id, kind, name, disabledBecause, events }) => [
@@ -61,10 +61,10 @@ export function addDestination(program: Command, useApi: UseApi): void {
     );
 
   const addStatusCommand = (verb: string, description: string, status: "active" | "disabled") =>
-    json(destination.command(`${verb} <id>`))
+    addOptions(destination.command(`${verb} <id>`))
       .description(description)
       .addHelpText("after", example(`${verb} ${exampleId}`))
-      .action((destinationId: string, { json, ...address }: Common) =>
+      .action((destinationId: string, { json, ...address }: CommonOptions) =>
         useApi(address, async (api) => {
           const updated = await api.request("PATCH /destinations/{destinationId}", {
             path: { destinationId },
@@ -77,10 +77,10 @@ export function addDestination(program: Command, useApi: UseApi): void {
   addStatusCommand("enable", "Enable a destination", "active");
   addStatusCommand("disable", "Disable a destination", "disabled");
 
-  json(destination.command("delete <id>"))
+  addOptions(destination.command("delete <id>"))
     .description("Delete a destination with its deliveries")
     .addHelpText("after", example(`delete ${exampleId}`))
-    .action((destinationId: string, { json, ...address }: Common) =>
+    .action((destinationId: string, { json, ...address }: CommonOptions) =>
       useApi(address, async (api) => {
         const deleted = await api.request("DELETE /destinations/{destinationId}", { path: { destinationId } });
         say(`Deleted the destination ${deleted.name}.`);
@@ -88,10 +88,10 @@ export function addDestination(program: Command, useApi: UseApi): void {
       }),
     );
 
-  json(destination.command("rotate <id>"))
+  addOptions(destination.command("rotate <id>"))
     .description("Replace the signing secret of a webhook and print the new one; the old one also signs for 24 hours")
     .addHelpText("after", example(`rotate ${exampleId}`))
-    .action((destinationId: string, { json, ...address }: Common) =>
+    .action((destinationId: string, { json, ...address }: CommonOptions) =>
       useApi(address, async (api) => {
         const rotated = await api.request("POST /destinations/{destinationId}/rotate", { path: { destinationId } });
         say(
@@ -101,7 +101,7 @@ export function addDestination(program: Command, useApi: UseApi): void {
       }),
     );
 
-  addDeliveries(destination, json, useApi);
+  addDeliveries(destination, addOptions, useApi);
 }
 
 function addCreate(destination: Command, useApi: UseApi): void {
@@ -140,21 +140,21 @@ function addCreate(destination: Command, useApi: UseApi): void {
     );
 }
 
-type ListOptions = Common & { status?: (typeof deliveryStatuses)[number]; limit: number };
+type ListOptions = CommonOptions & { status?: (typeof deliveryStatuses)[number]; limit: number };
 
-/** Adds the commands of the log. */
-function addDeliveries(destination: Command, json: (command: Command) => Command, useApi: UseApi): void {
-  json(destination.command("test <id>"))
+/** Adds the commands about deliveries. */
+function addDeliveries(destination: Command, addOptions: (command: Command) => Command, useApi: UseApi): void {
+  addOptions(destination.command("test <id>"))
     .description("Queue a test event, which the service sends")
     .addHelpText("after", example(`test ${exampleId}`))
-    .action((destinationId: string, { json, ...address }: Common) =>
+    .action((destinationId: string, { json, ...address }: CommonOptions) =>
       useApi(address, async (api) => {
         const delivery = await api.request("POST /destinations/{destinationId}/test", { path: { destinationId } });
         say("Queued a test event.");
         print(json ? JSON.stringify(delivery) : delivery.id);
       }),
     );
-  json(destination.command("deliveries <id>"))
+  addOptions(destination.command("deliveries <id>"))
     .description("List deliveries to a destination, newest first")
     .addOption(new Option("--status <status>", "Only deliveries with this status").choices(deliveryStatuses))
     .option("--limit <count>", "Maximum number of deliveries", wholeNumber(1, 1000), 20)
@@ -171,7 +171,7 @@ function addDeliveries(destination: Command, json: (command: Command) => Command
           status,
           String(tries),
           String(lastStatus ?? ""),
-          toMs(lastMs),
+          formatMs(lastMs),
           createdAt,
         ]);
         const heads = ["ID", "EVENT", "STATUS", "TRIES", "RESPONSE", "TIME", "CREATED"];
@@ -179,10 +179,10 @@ function addDeliveries(destination: Command, json: (command: Command) => Command
         sayRest(deliveries);
       }),
     );
-  json(destination.command("delivery <id> <delivery>"))
+  addOptions(destination.command("delivery <id> <delivery>"))
     .description("Show the tries of a delivery, with status, duration and response")
     .addHelpText("after", example(`delivery ${exampleId} ${exampleDeliveryId}`))
-    .action((destinationId: string, deliveryId: string, { json, ...address }: Common) =>
+    .action((destinationId: string, deliveryId: string, { json, ...address }: CommonOptions) =>
       useApi(address, async (api) => {
         const delivery = await api.request("GET /destinations/{destinationId}/deliveries/{deliveryId}", {
           path: { destinationId, deliveryId },
@@ -191,7 +191,7 @@ function addDeliveries(destination: Command, json: (command: Command) => Command
           String(attempt),
           at,
           String(status ?? ""),
-          toMs(ms),
+          formatMs(ms),
           (error ?? body ?? "").replace(/\s+/g, " ").trim(),
         ]);
         print(
@@ -201,10 +201,10 @@ function addDeliveries(destination: Command, json: (command: Command) => Command
         );
       }),
     );
-  json(destination.command("replay <id> <delivery>"))
+  addOptions(destination.command("replay <id> <delivery>"))
     .description("Queue a delivery again, with the same webhook-id")
     .addHelpText("after", example(`replay ${exampleId} ${exampleDeliveryId}`))
-    .action((destinationId: string, deliveryId: string, { json, ...address }: Common) =>
+    .action((destinationId: string, deliveryId: string, { json, ...address }: CommonOptions) =>
       useApi(address, async (api) => {
         const delivery = await api.request("POST /destinations/{destinationId}/deliveries/{deliveryId}/replay", {
           path: { destinationId, deliveryId },

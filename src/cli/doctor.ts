@@ -40,7 +40,7 @@ export function addDoctor(
       const config = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis });
       const sandbox = await detectSandbox();
       const codingAgents = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
-      const findings = [
+      const checks = [
         checkDataFolder(config.dataDir),
         checkDisk(config.dataDir),
         ...checkDatabase(config),
@@ -60,8 +60,8 @@ export function addDoctor(
         checkModelKeys(env),
         ...(config.workers.redisUrl === null ? [] : await checkRedis(config.workers.redisUrl)),
       ] satisfies Check[];
-      print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
-      if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
+      print(json ? JSON.stringify(checks) : table(checks.map(({ what, state, detail }) => [state, what, detail])));
+      if (checks.some(({ state }) => state === "fault")) process.exitCode = 1;
     });
 }
 
@@ -218,15 +218,15 @@ function checkRedisVersion({ version, ms }: RedisState): Check {
 function checkRedisAccess(url: string, isOpen: boolean): Check {
   const what = "redis access";
   const { isLocal, hasTls, hasPassword } = describeRedisAccess(url);
-  const means = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
+  const protection = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
   if (isOpen && (hasPassword || !isLocal))
     return {
       what,
       state: "fault",
       detail: "the server needs no password, so its clients can run agents on your workers; set requirepass",
     };
-  if (means === "") return { what, state: "ok", detail: "loopback, without a password" };
-  if (hasTls || isLocal) return { what, state: "ok", detail: `${means}${isLocal ? ", on loopback" : ""}` };
+  if (protection === "") return { what, state: "ok", detail: "loopback, without a password" };
+  if (hasTls || isLocal) return { what, state: "ok", detail: `${protection}${isLocal ? ", on loopback" : ""}` };
   return { what, state: "ok", detail: "a password without TLS: use it only on a private network" };
 }
 

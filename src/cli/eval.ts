@@ -87,9 +87,9 @@ async function evaluate(
   const provider = createProvider(service.ctx, org, { name: new URL(url).hostname, docsUrl: url });
   const prompt = createPrompt(service.ctx, org, {
     title: goal.slice(0, 200),
-    text: literal(task ?? goal),
-    endGoal: literal(goal),
-    wordings: wording?.map(literal),
+    text: escapeTemplate(task ?? goal),
+    endGoal: escapeTemplate(goal),
+    wordings: wording?.map(escapeTemplate),
     targetProviderId: provider.id,
     agent,
     model,
@@ -147,4 +147,4 @@ function progressLine(event: AgentEvent): string | null {
 }
 
 /** Escapes template syntax: texts of the command line have no variables. */
-const literal = (text: string) => text.replaceAll("{{", "\\{{");
+const escapeTemplate = (text: string) => text.replaceAll("{{", "\\{{");

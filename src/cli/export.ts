@@ -5,7 +5,7 @@ import { type ExportFilter, exportFormats } from "../exchange/schema.ts";
 import { scopes } from "../grading/kinds.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { checkNewFile, removeUnfinished, toWriteError } from "./files.ts";
-import { print, say, score, toSize } from "./terminal.ts";
+import { parseScore, print, say, toSize } from "./terminal.ts";
 
 type Options = Omit<ExportFilter, "promptId"> & ServiceAddress & { prompt?: string; force?: boolean; json?: boolean };
 
@@ -22,7 +22,7 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
     .option("--since <date>", "Only runs requested at or after this time, such as 2026-11-01")
     .option("--until <date>", "Only runs requested before this time")
     .option("--prompt <id>", "Only runs of this prompt")
-    .option("--min-score <n>", "With --format junit: mark lower scores as failures", score)
+    .option("--min-score <n>", "With --format junit: mark lower scores as failures", parseScore)
     .addOption(
       new Option("--scope <scope>", "Scope of the scores that --min-score applies to (default: goal)").choices(scopes),
     )

@@ -17,9 +17,9 @@ function statOf(path: string): Stats | undefined {
 export function checkFileName(file: string): void {
   if (statOf(file)?.isDirectory()) throw badRequest(`${file} is a directory. Choose a file name.`);
   const folder = dirname(resolve(file));
-  const holder = statOf(folder);
-  if (!holder) throw badRequest(`The directory ${folder} does not exist. Create it, or choose another one.`);
-  if (!holder.isDirectory()) throw badRequest(`${folder} is not a directory. Choose another one.`);
+  const folderStats = statOf(folder);
+  if (!folderStats) throw badRequest(`The directory ${folder} does not exist. Create it, or choose another one.`);
+  if (!folderStats.isDirectory()) throw badRequest(`${folder} is not a directory. Choose another one.`);
 }
 
 /** Checks that a command may create a file, or replace it with `force`. Throws bad_request that names the path and the remedy. */
@@ -64,11 +64,13 @@ function namesIn(folder: string): string[] {
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Whether a process exists. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
+    // The process belongs to another user.
     return codeOf(error) === "EPERM";
   }
 }

@@ -8,7 +8,7 @@ import { scopes } from "../grading/kinds.ts";
 import { type Api, findPromptId } from "./api.ts";
 import { addServiceOptions, type UseApi } from "./connection.ts";
 import { checkFileName, toWriteError } from "./files.ts";
-import { exits, pair, print, say, score, wholeNumber } from "./terminal.ts";
+import { exits, parsePair, parseScore, print, say, wholeNumber } from "./terminal.ts";
 
 type GateOptions = {
   urlMap?: Record<string, string>;
@@ -26,7 +26,7 @@ type GateOptions = {
   junit?: string;
 };
 
-function dollars(value: string): number {
+function parseDollars(value: string): number {
   if (!/^\d{1,6}(\.\d+)?$/.test(value) || Number(value) === 0)
     throw new InvalidArgumentError("Must be an amount in USD above 0.");
   return Number(value);
@@ -42,20 +42,20 @@ export function addGate(program: Command, useApi: UseApi): void {
     .option(
       "--url-map <host=url>",
       "Host to replace with a preview URL (repeatable); without it, compare the live docs with the baseline",
-      pair,
+      parsePair,
     )
-    .option("--arg <name=value>", "Value of a template variable (repeatable)", pair)
+    .option("--arg <name=value>", "Value of a template variable (repeatable)", parsePair)
     .option(
       "--runs <n>",
       "Runs per prompt and side (default: 5; with --adaptive at most 12; always 1 for the explorer)",
       wholeNumber(1, 50),
     )
     .option("--adaptive", "Evaluate after 3, 5, 8 and 12 runs per side, and stop as soon as the verdict is clear")
-    .option("--min-score <n>", "Also fail if the mean score is lower", score)
+    .option("--min-score <n>", "Also fail if the mean score is lower", parseScore)
     .addOption(
       new Option("--scope <scope>", "Scope of the score that --min-score applies to (default: goal)").choices(scopes),
     )
-    .option("--budget-usd <n>", "Maximum total cost; runs that would exceed it are not started", dollars)
+    .option("--budget-usd <n>", "Maximum total cost; runs that would exceed it are not started", parseDollars)
     .option("--json", "Print the result as JSON instead of Markdown")
     .option("--markdown <file>", "Also write the Markdown to a file")
     .option("--junit <file>", "Also write JUnit XML to a file");
@@ -65,11 +65,11 @@ export function addGate(program: Command, useApi: UseApi): void {
       '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example',
     )
     .action(async (prompts: string[], options: GateOptions) => {
-      process.exitCode = await gate(useApi, { ...options, prompts });
+      process.exitCode = await runGate(useApi, { ...options, prompts });
     });
 }
 
-async function gate(useApi: UseApi, options: GateOptions & { prompts: string[] }): Promise<number> {
+async function runGate(useApi: UseApi, options: GateOptions & { prompts: string[] }): Promise<number> {
   const { prompts, tag, urlMap = {}, arg: templateArgs, url, org, json, markdown, junit } = options;
   const { runs, adaptive, minScore, scope, budgetUsd } = options;
   if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
@@ -79,13 +79,13 @@ async function gate(useApi: UseApi, options: GateOptions & { prompts: string[] }
     for (const name of prompts) promptIds.push(await findPromptId(api, name));
     const selection = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
     const body = { ...selection, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
-    const requested = await api.request("POST /gates", { body, idempotencyKey: crypto.randomUUID() });
-    const decided = await untilDecided(api, requested);
-    print(json ? JSON.stringify(decided, null, 2) : gateMarkdown(decided).trimEnd());
-    if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(decided));
-    if (junit !== undefined) writeFileSync(junit, gateJunit(decided));
-    say(`Gate ${statusLabels[decided.status]}: ${decided.reason}`);
-    return decided.status === "running" ? exits.error : exits[decided.status];
+    const requestedGate = await api.request("POST /gates", { body, idempotencyKey: crypto.randomUUID() });
+    const gate = await waitForGate(api, requestedGate);
+    print(json ? JSON.stringify(gate, null, 2) : gateMarkdown(gate).trimEnd());
+    if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(gate));
+    if (junit !== undefined) writeFileSync(junit, gateJunit(gate));
+    say(`Gate ${statusLabels[gate.status]}: ${gate.reason}`);
+    return gate.status === "running" ? exits.error : exits[gate.status];
   };
   return await useApi({ url, org }, work, { execute: { allowUrls: Object.values(urlMap) } });
 }
@@ -101,16 +101,16 @@ function checkWritable(file: string): void {
 }
 
 /** Waits for a gate to end and prints its progress. */
-async function untilDecided(api: Api, requested: Gate): Promise<Gate> {
-  for (const warning of requested.warnings) say(`Warning: ${warning}`);
-  say(`Gate ${requested.id}`);
+async function waitForGate(api: Api, requestedGate: Gate): Promise<Gate> {
+  for (const warning of requestedGate.warnings) say(`Warning: ${warning}`);
+  say(`Gate ${requestedGate.id}`);
   let previous = "";
-  for (let gate = requested; ; ) {
+  for (let gate = requestedGate; ; ) {
     const line = `${gate.progress.ended} of ${gate.progress.of} runs finished`;
     if (line !== previous) say(line);
     previous = line;
     if (gate.status !== "running") return gate;
     await Bun.sleep(500);
-    gate = await api.request("GET /gates/{gateId}", { path: { gateId: requested.id } });
+    gate = await api.request("GET /gates/{gateId}", { path: { gateId: requestedGate.id } });
   }
 }

@@ -2,9 +2,9 @@ const defaultEveryMs = 10_000;
 /** Share of a processor below which the process is idle. */
 const idleShare = 0.05;
 /** CPU time since memory was last released, in ms, that makes another time worthwhile. */
-const workMs = 500;
+const minWorkMs = 500;
 
-const usedMs = (): number => {
+const cpuTimeMs = (): number => {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
 };
@@ -14,17 +14,17 @@ const usedMs = (): number => {
  * again. Bun and SQLite keep all of it for the next work, which may come days later. `everyMs`: how often to look. Returns the timer.
  */
 export function releaseMemoryWhenIdle(releaseMore: () => void = () => {}, everyMs = defaultEveryMs): Timer {
-  let last = usedMs();
+  let lastCpuMs = cpuTimeMs();
   let releasedAt = 0;
   return setInterval(() => {
-    const now = usedMs();
-    const isIdle = now - last < idleShare * everyMs;
-    last = now;
-    if (!isIdle || now - releasedAt < workMs) return;
+    const cpuMs = cpuTimeMs();
+    const isIdle = cpuMs - lastCpuMs < idleShare * everyMs;
+    lastCpuMs = cpuMs;
+    if (!isIdle || cpuMs - releasedAt < minWorkMs) return;
     releaseMore();
     Bun.gc(true);
     Bun.shrink();
-    last = usedMs();
-    releasedAt = last;
+    lastCpuMs = cpuTimeMs();
+    releasedAt = lastCpuMs;
   }, everyMs).unref();
 }

@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { importFile } from "../exchange/import.ts";
-import { counted, orgOf, print, say, withData } from "./terminal.ts";
+import { count } from "../grading/text.ts";
+import { orgOf, print, say, withData } from "./terminal.ts";
 
 type Options = { org?: string; check?: boolean; json?: boolean };
 
@@ -19,7 +20,7 @@ export function addImport(program: Command, configOf: () => Config): void {
       const { run = 0, report = 0, prompt = 0 } = result.rows;
       const verb = check ? "Would import" : "Imported";
       say(
-        `${verb} ${counted(prompt, "prompt")}, ${counted(run, "run")} and ${counted(report, "report")}; skipped ${counted(result.there, "existing row")}.`,
+        `${verb} ${count(prompt, "prompt")}, ${count(run, "run")} and ${count(report, "report")}; skipped ${count(result.there, "existing row")}.`,
       );
       if (result.scheduled > 0)
         say(`Active schedules of imported prompts: ${result.scheduled}. Pause those that must not run twice.`);

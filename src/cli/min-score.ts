@@ -3,7 +3,7 @@ import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
 import { scoreSummary } from "../reports/labels.ts";
 import type { RunReport } from "../reports/schema.ts";
-import { exits, sayError, score } from "./terminal.ts";
+import { exits, parseScore, sayError } from "./terminal.ts";
 
 /** A minimum score, and the scope that it applies to. */
 export type MinScore = { minScore?: number; scope: Scope };
@@ -11,15 +11,15 @@ export type MinScore = { minScore?: number; scope: Scope };
 /** Adds the options of a minimum score. */
 export const addMinScore = (command: Command): Command =>
   command
-    .option("--min-score <n>", "Exit with 1 if the score is lower, and with 3 if it has another scope", score)
+    .option("--min-score <n>", "Exit with 1 if the score is lower, and with 3 if it has another scope", parseScore)
     .addOption(
       new Option("--scope <scope>", "Scope of the score that --min-score checks").choices(scopes).default("goal"),
     );
 
-type Scored = Pick<RunReport, "score" | "grade" | "scope" | "coverage" | "nullNotice">;
+type ScoredReport = Pick<RunReport, "score" | "grade" | "scope" | "coverage" | "nullNotice">;
 
 /** The exit code: passed from the minimum up or without one, failed below it, error if there is no score of this scope. */
-export function checkMinScore(report: Scored, { minScore, scope }: MinScore): number {
+export function checkMinScore(report: ScoredReport, { minScore, scope }: MinScore): number {
   if (minScore === undefined) return exits.passed;
   const { score, nullNotice } = report;
   if (score === null) {

@@ -21,14 +21,13 @@ export function addModel(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald model list --org Acme")
     .action(({ org, json }: Options) => {
       const config = configOf();
-      const { all, judges } = withData(config, (service) => {
-        const own = orgOf(service, org);
-        const ofOrg = getOrg(service.ctx, own).judgeModels;
-        return { all: listModels(service.ctx, own), judges: { models: ofOrg ?? config.judgeModels, ofOrg } };
+      const { all, judgeModels } = withData(config, (service) => {
+        const orgId = orgOf(service, org);
+        return { all: listModels(service.ctx, orgId), judgeModels: getOrg(service.ctx, orgId).judgeModels };
       });
       say(`Agent model: ${config.agentModel ?? "none, unless a prompt sets one"} (EVALD_AGENT_MODEL)`);
-      const setBy = judges.ofOrg ? "organization setting" : "EVALD_JUDGE_MODEL";
-      say(`Judge model: ${judges.models.join(", ") || "none"} (${setBy})`);
+      const setBy = judgeModels ? "organization setting" : "EVALD_JUDGE_MODEL";
+      say(`Judge model: ${(judgeModels ?? config.judgeModels).join(", ") || "none"} (${setBy})`);
       const rows = all.map((each) => [each.provider, each.source, each.key, each.baseUrl ?? ""]);
       print(json ? JSON.stringify(all) : table([["PROVIDER", "SOURCE", "KEY", "BASE URL"], ...rows]));
     });
@@ -44,9 +43,9 @@ export function addModel(program: Command, configOf: () => Config): void {
       const config = configOf();
       if (process.stdin.isTTY) say("Paste the key, press Enter, then Ctrl-D.");
       const key = await Bun.stdin.text();
-      const set = withData(config, (service) => setModelKey(service.ctx, orgOf(service, org), name, key, baseUrl));
-      say(`Stored the API key for ${name} (${set.key}). It is sent to ${set.baseUrl}.`);
-      print(json ? JSON.stringify(set) : name);
+      const stored = withData(config, (service) => setModelKey(service.ctx, orgOf(service, org), name, key, baseUrl));
+      say(`Stored the API key for ${name} (${stored.key}). It is sent to ${stored.baseUrl}.`);
+      print(json ? JSON.stringify(stored) : name);
     });
   model
     .command("remove-key")
@@ -73,11 +72,11 @@ export function addModel(program: Command, configOf: () => Config): void {
         throw badRequest(
           "No model given. Pass one, such as evald model test anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.",
         );
-      const figures = await tryModel(
+      const trial = await tryModel(
         withData(config, (service) => getModel(service.ctx, orgOf(service, org), id)),
         Date.now,
       );
-      say(`${describeTrial(figures)}.`);
-      print(json ? JSON.stringify(figures) : id);
+      say(`${describeTrial(trial)}.`);
+      print(json ? JSON.stringify(trial) : id);
     });
 }

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { AppError, unavailable } from "../errors.ts";
 import { type Api, findPromptId, isId } from "./api.ts";
 import { addServiceOptions, type Connection, type ServiceAddress, toServiceUrl, type UseApi } from "./connection.ts";
-import { findRunning } from "./running.ts";
+import { findRunningUrl } from "./running.ts";
 import { print, say } from "./terminal.ts";
 
 /** Adds `open`: opens a page of the service in the browser. */
@@ -17,13 +17,13 @@ export function addOpen(program: Command, connection: Connection, useApi: UseApi
     .action(async (target: string | undefined, options: ServiceAddress & { print?: boolean; json?: boolean }) => {
       const { print: printsOnly, json, ...address } = options;
       const config = connection.configOf();
-      const base = toServiceUrl(address, connection) ?? findRunning(config.dataDir);
+      const base = toServiceUrl(address, connection) ?? findRunningUrl(config.dataDir);
       if (base === null)
         throw unavailable("No service is running on the data directory. Start it with evald serve, or pass --url.");
       const path = target === undefined ? "/" : await useApi(address, (api) => findPath(api, target));
-      const page = base + path;
-      print(json ? JSON.stringify({ url: page }) : page);
-      if (!printsOnly && !show(page)) say("No browser was found. Open the URL yourself.");
+      const pageUrl = base + path;
+      print(json ? JSON.stringify({ url: pageUrl }) : pageUrl);
+      if (!printsOnly && !openInBrowser(pageUrl)) say("No browser was found. Open the URL yourself.");
     });
 }
 
@@ -51,7 +51,7 @@ async function exists(get: () => Promise<unknown>): Promise<boolean> {
 }
 
 /** Opens a URL in the default browser; false if there is no program for that. */
-function show(url: string): boolean {
+function openInBrowser(url: string): boolean {
   const program = process.platform === "darwin" ? "open" : "xdg-open";
   if (!Bun.which(program, { PATH: process.env.PATH ?? "" })) return false;
   Bun.spawn([program, url], { stdin: "ignore", stdout: "ignore", stderr: "ignore" }).unref();

@@ -45,7 +45,10 @@ const settingOptions = {
 };
 
 /** Every command with its options. */
-export function createProgram(env: Record<string, string | undefined>, parts: Partial<ServeOverrides> = {}): Command {
+export function createProgram(
+  env: Record<string, string | undefined>,
+  overrides: Partial<ServeOverrides> = {},
+): Command {
   const program = new Command("evald")
     .description("Measures how well AI agents can use a developer tool.")
     .version(version, "-V, --version", "Print the version")
@@ -60,20 +63,20 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
     const data = dataOf();
     // These belong to clients such as evald run and curl, not to the service.
     const { EVALD_URL: _, EVALD_KEY: __, EVALD_ID_TOKEN: ___, EVALD_ORG: ____, ...settings } = env;
-    const set = { ...optionSettings, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
+    const setByOptions = { ...optionSettings, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
     return readConfig(
-      { ...settings, ...set },
-      Object.fromEntries(Object.entries(settingOptions).filter(([name]) => name in set)),
+      { ...settings, ...setByOptions },
+      Object.fromEntries(Object.entries(settingOptions).filter(([name]) => name in setByOptions)),
     );
   };
   const standby = agentStandby(env);
-  const { agents = allAgents(env, standby), ...rest } = parts;
+  const { agents = allAgents(env, standby), ...otherOverrides } = overrides;
   const connection = { configOf, agents, env, hasData: () => dataOf() !== undefined };
   const useApi = createUseApi(connection);
-  const ready = parts.agents === undefined ? standby : undefined;
-  const ownParts = { agents, ...(ready && { standby: ready }), ...rest };
-  addServe(program, configOf, ownParts);
-  addWorker(program, configOf, ownParts);
+  // Standby processes have only the agents of evald.
+  const serveOverrides = { agents, ...(overrides.agents === undefined && { standby }), ...otherOverrides };
+  addServe(program, configOf, serveOverrides);
+  addWorker(program, configOf, serveOverrides);
   addWorkers(program, configOf);
   addEval(program, configOf, agents);
   addRun(program, useApi);
@@ -110,12 +113,12 @@ const services = new Set(["serve", "worker"]);
 export async function runProgram(
   argv: string[],
   env: Record<string, string | undefined>,
-  parts: Partial<ServeOverrides> = {},
+  overrides: Partial<ServeOverrides> = {},
 ): Promise<number> {
   let isService = false;
   endOnStdoutError(() => isService);
   const code = await runCommand(argv, () => {
-    const program = createProgram(env, parts);
+    const program = createProgram(env, overrides);
     return program.hook("preAction", (_, command) => {
       isService = services.has(command.name());
       // Any other command does its work in its own thread, because it would have to wait until an idle one ends.

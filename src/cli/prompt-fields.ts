@@ -27,7 +27,7 @@ export type FieldOptions = {
   resultsPage?: boolean;
 };
 
-const added = (value: string, previous: string[] = []): string[] => [...previous, value];
+const append = (value: string, previous: string[] = []): string[] => [...previous, value];
 
 /** Adds the options for the fields of a prompt. */
 export const addFields = (command: Command): Command =>
@@ -37,25 +37,25 @@ export const addFields = (command: Command): Command =>
     .option(
       "--wording <text>",
       "Another wording of the goal (repeatable). The explorer compares what each wording finds",
-      added,
+      append,
     )
     .option("--provider <id>", "ID of the provider under test; list IDs with evald provider list")
-    .option("--start-url <url>", "Start URL (repeatable)", added)
-    .option("--tag <tag>", "Tag to group prompts by (repeatable)", added)
-    .option("--worker-label <label>", "Label that workers must have to run it (repeatable)", added)
+    .option("--start-url <url>", "Start URL (repeatable)", append)
+    .option("--tag <tag>", "Tag to group prompts by (repeatable)", append)
+    .option("--worker-label <label>", "Label that workers must have to run it (repeatable)", append)
     .option(
       "--agent <id[=model]>",
       "Agent, such as codex or codex=openai/gpt-5; list coding agents with evald agent list. Repeat it to evaluate several",
-      toAgents,
+      parseAgent,
     )
     .option("--model <id>", "Model of the agent, such as openai/gpt-5; for several agents, use --agent ID=MODEL")
     .option("--frequency <when>", "Schedule: hourly, daily, weekly, monthly or a five-field cron expression")
     .option("--runs <n>", "Runs per evaluation", wholeNumber(1, 50))
-    .option("--limit <name=number>", `Run limit (repeatable): ${limitNames.join(", ")}`, toLimits)
+    .option("--limit <name=number>", `Run limit (repeatable): ${limitNames.join(", ")}`, parseLimit)
     .option(
       "--success-bar <scope=score>",
       `Score with which a run succeeds whose goal was not tested: ${untestedScopes.join(" or ")}, such as docs_only=80`,
-      toSuccessBar,
+      parseSuccessBar,
     )
     .option("--supersede", "Let a run over the API supersede unfinished runs of the same preview")
     .option("--no-supersede", "Let it supersede them only on request (default)")
@@ -69,7 +69,7 @@ export const toFields = (options: FieldOptions) => ({
   wordings: options.wording,
   targetProviderId: options.provider,
   additionalUrls: options.startUrl?.map((url) => ({ url })),
-  ...agentsOf(options.agent, options.model),
+  ...toAgentFields(options.agent, options.model),
   frequency: options.frequency,
   runsPerEval: options.runs,
   limits: options.limit,
@@ -81,13 +81,13 @@ export const toFields = (options: FieldOptions) => ({
 });
 
 /** Parses `codex=openai/gpt-5` and adds it to the agents given before. */
-function toAgents(text: string, previous: PromptAgent[] = []): PromptAgent[] {
+function parseAgent(text: string, previous: PromptAgent[] = []): PromptAgent[] {
   const [agent = "", ...model] = text.split("=");
   if (agent === "") throw new InvalidArgumentError("Must be ID or ID=MODEL, such as codex=openai/gpt-5.");
   return [...previous, { agent, model: model.join("=") || null }];
 }
 
-function agentsOf(agents: PromptAgent[] = [], model: string | undefined) {
+function toAgentFields(agents: PromptAgent[] = [], model: string | undefined) {
   const [first] = agents;
   if (agents.length < 2) return { agent: first?.agent, model: model ?? first?.model };
   if (model !== undefined) throw badRequest("--model applies to one agent. With several, use --agent ID=MODEL.");
@@ -95,7 +95,7 @@ function agentsOf(agents: PromptAgent[] = [], model: string | undefined) {
 }
 
 /** Parses `docs_only=80`. */
-function toSuccessBar(text: string): SuccessBar {
+function parseSuccessBar(text: string): SuccessBar {
   const [, name = "", score = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
   const scope = untestedScopes.find((each) => each === name);
   if (!scope || Number(score) > 100)
@@ -104,7 +104,7 @@ function toSuccessBar(text: string): SuccessBar {
 }
 
 /** Parses `toolCalls=80` and adds it to the limits given before. */
-function toLimits(text: string, previous: Limits = {}): Limits {
+function parseLimit(text: string, previous: Limits = {}): Limits {
   const [, name = "", number = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
   if (!limitNames.some((limitName) => limitName === name))
     throw new InvalidArgumentError(`Must be NAME=NUMBER, such as toolCalls=80. Limits: ${limitNames.join(", ")}.`);

@@ -105,7 +105,7 @@ function addBaseline(prompt: Command, useApi: UseApi): void {
           ? "Unpinned the baseline. The latest published runs are used instead."
           : "Pinned the baseline.",
       );
-      sayOutlook(updated);
+      sayWarningsAndNextRuns(updated);
       print(json ? JSON.stringify(updated) : id);
     }),
   );
@@ -139,7 +139,7 @@ function addUnarchive(prompt: Command, useApi: UseApi): void {
       if (status !== "archived") throw conflict(notArchived(id, status));
       const updated = await updatePrompt(api, id, { status: "active" });
       say(`Unarchived prompt ${id}.`);
-      sayOutlook(updated);
+      sayWarningsAndNextRuns(updated);
       print(json ? JSON.stringify(updated) : id);
     }),
   );
@@ -151,7 +151,7 @@ const notArchived = (id: string, status: Prompt["status"]): string =>
     : `The prompt ${id} is not archived.`;
 
 /** Says what to expect of a prompt that was changed. */
-function sayOutlook({ warnings, nextRunsAt }: Prompt): void {
+function sayWarningsAndNextRuns({ warnings, nextRunsAt }: Prompt): void {
   for (const warning of warnings) say(`Warning: ${warning}`);
   if (nextRunsAt) say(`Next scheduled runs: ${nextRunsAt.join(", ")}`);
 }
@@ -171,7 +171,7 @@ function addCreate(prompt: Command, useApi: UseApi): void {
       useApi({ org, url }, async (api) => {
         const created = await api.request("POST /prompts", { body: { text, ...toFields(fields) } });
         say(`Created prompt ${created.id}. Run it with: evald run ${created.id}`);
-        sayOutlook(created);
+        sayWarningsAndNextRuns(created);
         print(json ? JSON.stringify(created) : created.id);
       }),
     );
@@ -194,8 +194,8 @@ const clearable = {
   "worker-label": "workerLabels",
 } as const;
 type Clearable = keyof typeof clearable;
-/** Those that are never null. */
-const lists = new Set<Clearable>(["tag", "worker-label"]);
+/** Options of fields that are cleared to an empty list, because they are never null. */
+const listOptions = new Set<Clearable>(["tag", "worker-label"]);
 
 function addEdit(prompt: Command, useApi: UseApi): void {
   const command = prompt
@@ -222,7 +222,7 @@ function addEdit(prompt: Command, useApi: UseApi): void {
     .action(
       async (name: string, { org, url, json, clear = [], pause, resume, text, ...fields }: Options & EditOptions) => {
         if (pause && resume) throw badRequest("Pass either --pause or --resume.");
-        const cleared = Object.fromEntries(clear.map((each) => [clearable[each], lists.has(each) ? [] : null]));
+        const cleared = Object.fromEntries(clear.map((each) => [clearable[each], listOptions.has(each) ? [] : null]));
         const status = pause ? "paused" : resume ? "active" : undefined;
         const patch: PromptPatch = { text, status, ...toFields(fields), ...cleared };
         if (Object.values(patch).every((value) => value === undefined))
@@ -230,7 +230,7 @@ function addEdit(prompt: Command, useApi: UseApi): void {
         await useApi({ org, url }, async (api) => {
           const updated = await updatePrompt(api, await findPromptId(api, name), patch);
           say(`Changed prompt ${updated.id}.`);
-          sayOutlook(updated);
+          sayWarningsAndNextRuns(updated);
           print(json ? JSON.stringify(updated) : updated.id);
         });
       },

@@ -1,10 +1,11 @@
 import { Value } from "@sinclair/typebox/value";
 import type { Command } from "commander";
 import { listMethodologies } from "../grading/methodology.ts";
+import { count } from "../grading/text.ts";
 import { type Regrade, RegradeRequest } from "../regrades/schema.ts";
 import { invalidInput } from "../schema.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
-import { counted, print, say, wholeNumber } from "./terminal.ts";
+import { print, say, wholeNumber } from "./terminal.ts";
 
 type Options = ServiceAddress & {
   prompt?: string;
@@ -19,7 +20,7 @@ type Options = ServiceAddress & {
 };
 
 /** IDs of the methodologies that every service has. */
-const builtIn = listMethodologies(null)
+const builtInIds = listMethodologies(null)
   .map(({ id }) => id)
   .join(" or ");
 
@@ -33,7 +34,7 @@ export function addRegrade(program: Command, useApi: UseApi): void {
     .option("--prompt <id>", "Only reports of this prompt")
     .option(
       "--methodology <id>",
-      `Methodology ID: ${builtIn}, or the one in EVALD_METHODOLOGY (default: the one used for new reports)`,
+      `Methodology ID: ${builtInIds}, or the one in EVALD_METHODOLOGY (default: the one used for new reports)`,
     )
     .option("--judge <model>", "Judge the sessions again with this provider/model")
     .option(
@@ -49,11 +50,11 @@ export function addRegrade(program: Command, useApi: UseApi): void {
       "after",
       `
 Examples:
-  evald regrade --since 2026-11-01 --methodology ${builtIn}
+  evald regrade --since 2026-11-01 --methodology ${builtInIds}
   evald regrade --since 2026-11-01 --judge openai/gpt-5 --repeats 3 --max-usd 20 --dry-run`,
     )
     .action(async ({ org, url, prompt: promptId, json, ...options }: Options) => {
-      // As the API does.
+      // Validates it as the API does, before it needs a service.
       const problem = Value.Errors(RegradeRequest, { ...options, promptId }).First();
       if (problem) throw invalidInput(problem, "request");
       await useApi({ org, url }, async (api) => {
@@ -78,5 +79,5 @@ function toSummary({
     judge === null ? "" : estimatedUsd === null ? " Estimated cost: unknown." : ` Estimated cost: $${estimatedUsd}.`;
   return regradeId === null
     ? `Dry run with methodology ${methodology}: would regrade ${graded} of ${total} reports (${unchanged} up to date, ${withoutEvents} without a stored session).${cost}`
-    : `Queued a regrade of ${counted(total, "report")} with methodology ${methodology}.${cost} The service works on it now or after its next start. Check it with GET /api/v1/regrades/${regradeId}.`;
+    : `Queued a regrade of ${count(total, "report")} with methodology ${methodology}.${cost} The service works on it now or after its next start. Check it with GET /api/v1/regrades/${regradeId}.`;
 }

@@ -17,10 +17,11 @@ import type { Config } from "../config/config.ts";
 import { codeOf } from "../db/fault.ts";
 import { type AppliedMigration, lockData, originOf } from "../db/open.ts";
 import { badRequest, conflict } from "../errors.ts";
+import { count } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
-import { type Contents, checkIntegrity, copyDatabase, readDatabase, syncPath } from "./backup.ts";
+import { type CopySummary, checkIntegrity, copyDatabase, readDatabase, syncPath } from "./backup.ts";
 import { checkFile, refuseOwnFile } from "./files.ts";
-import { counted, print, say, toSize } from "./terminal.ts";
+import { print, say, toSize } from "./terminal.ts";
 
 /** Adds `restore`: replaces the database with a backup and keeps the previous one next to it. */
 export function addRestore(program: Command, configOf: () => Config): void {
@@ -32,14 +33,14 @@ export function addRestore(program: Command, configOf: () => Config): void {
     .action((file: string, { json }: { json?: boolean }) => {
       const { dataDir } = configOf();
       const result = restore(dataDir, file);
-      say(`Restored ${counted(result.runs, "run")} (${toSize(result.bytes)}) from ${file}.`);
+      say(`Restored ${count(result.runs, "run")} (${toSize(result.bytes)}) from ${file}.`);
       if (result.before !== null)
         say(`The previous database is kept at ${result.before}. Delete it once you no longer need it.`);
       print(json ? JSON.stringify(result) : result.database);
     });
 }
 
-function restore(dataDir: string, file: string): Contents & { database: string; before: string | null } {
+function restore(dataDir: string, file: string): CopySummary & { database: string; before: string | null } {
   checkFile(file);
   refuseOwnFile(dataDir, file);
   readDatabase(file, checkBackup);
@@ -50,11 +51,11 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
   const copy = join(dataDir, "evald.db.restoring");
   const before = existsSync(database) ? `${database}.before-restore-${time}` : null;
   try {
-    removeUnfinished(dataDir, file);
+    removeLeftovers(dataDir, file);
     const copyResult = copyDatabase(file, copy);
     const { uid, gid } = statSync(before === null ? dataDir : database);
     for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
-    keepAs(database, before ?? `${database}.lost-${time}`);
+    linkDatabaseTo(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
     // Deleting the signing key invalidates the sessions and links that were issued before.
     rmSync(join(dataDir, secretFile), { force: true });
@@ -72,19 +73,20 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
 
 /** Throws unless the database is an intact backup of this version of evald or an older one. */
 function checkBackup(db: Database): void {
-  const ofEvald = db.query("select 1 from sqlite_schema where name = '__drizzle_migrations'").get() !== null;
-  const applied = ofEvald
+  const hasMigrations = db.query("select 1 from sqlite_schema where name = '__drizzle_migrations'").get() !== null;
+  const appliedMigrations = hasMigrations
     ? db.query<AppliedMigration, []>("select hash, created_at createdAt from __drizzle_migrations").all()
     : [];
-  const origin = originOf(applied);
-  if (applied.length === 0 || origin === "unknown") throw badRequest(`${db.filename} is not an evald database.`);
+  const origin = originOf(appliedMigrations);
+  if (appliedMigrations.length === 0 || origin === "unknown")
+    throw badRequest(`${db.filename} is not an evald database.`);
   if (origin === "newer")
     throw badRequest(`${db.filename} was made by a newer version of evald. Restore it with that version.`);
   checkIntegrity(db, db.filename);
 }
 
 /** Removes leftovers of an earlier restore that was killed, but never the file to restore. */
-function removeUnfinished(dataDir: string, file: string): void {
+function removeLeftovers(dataDir: string, file: string): void {
   for (const name of readdirSync(dataDir)) {
     const path = join(dataDir, name);
     const isDuplicate =
@@ -96,7 +98,7 @@ function removeUnfinished(dataDir: string, file: string): void {
 }
 
 /** Links the database, as one file, to a second name, under which it is kept once a new file replaces it. */
-function keepAs(database: string, aside: string): void {
+function linkDatabaseTo(database: string, aside: string): void {
   mergeWal(database);
   // A remaining WAL belongs to a damaged or missing database. SQLite would replay it into the new one.
   for (const suffix of ["-wal", "-shm"]) {

@@ -4,7 +4,7 @@ import type { Run } from "../runs/schema.ts";
 import { type Api, findPromptId } from "./api.ts";
 import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
-import { exits, pair, print, say, sayError } from "./terminal.ts";
+import { exits, parsePair, print, say, sayError } from "./terminal.ts";
 
 type RunOptions = ServiceAddress &
   MinScore & {
@@ -22,8 +22,8 @@ export function addRun(program: Command, useApi: UseApi): void {
   const command = program
     .command("run <prompt>")
     .description("Run a prompt, by ID or title, and print the run ID to stdout; with --wait, print the report instead")
-    .option("--url-map <host=url>", "Host to replace with a preview URL (repeatable)", pair)
-    .option("--arg <name=value>", "Value of a template variable (repeatable)", pair)
+    .option("--url-map <host=url>", "Host to replace with a preview URL (repeatable)", parsePair)
+    .option("--arg <name=value>", "Value of a template variable (repeatable)", parsePair)
     .option("--agent <id>", "Agent to use instead of the prompt's")
     .option("--model <id>", "Model to use instead of the prompt's")
     .option("--supersede", "End unfinished runs of this prompt whose --url-map replaces the same hosts")
@@ -35,37 +35,37 @@ export function addRun(program: Command, useApi: UseApi): void {
       '\n--min-score implies --wait.\n\nExit codes: 0 accepted or passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or the server could not be reached).\n\nExamples:\n  evald run "First query"\n  evald run "First query" --url-map docs.acme.example=https://preview-42.acme.example --min-score 80 --url https://evals.acme.example',
     )
     .action(async (prompt: string, options: RunOptions) => {
-      process.exitCode = await run(useApi, prompt, options);
+      process.exitCode = await runPrompt(useApi, prompt, options);
     });
 }
 
-async function run(useApi: UseApi, prompt: string, options: RunOptions): Promise<number> {
+async function runPrompt(useApi: UseApi, prompt: string, options: RunOptions): Promise<number> {
   const { url, org, urlMap = {}, arg: templateArgs, agent, model, supersede, json, minScore } = options;
   const waits = options.wait || minScore !== undefined;
   const work = async (api: Api): Promise<number> => {
     const promptId = await findPromptId(api, prompt);
-    const accepted = await api.request("POST /prompts/{promptId}/run", {
+    const response = await api.request("POST /prompts/{promptId}/run", {
       path: { promptId },
       body: { urlMap, templateArgs, agent, model, supersede },
       idempotencyKey: crypto.randomUUID(),
     });
-    const runIds = accepted.runs?.map(({ runId }) => runId) ?? [accepted.runId];
+    const runIds = response.runs?.map(({ runId }) => runId) ?? [response.runId];
     const runs: Run[] = [];
     for (const runId of runIds) {
       const run = await api.request("GET /runs/{runId}", { path: { runId } });
       say(`Run ${runId}: ${run.runUrl}`);
       runs.push(run);
     }
-    if (waits) for (const [i, runId] of runIds.entries()) runs[i] = await untilEnded(api, runId);
+    if (waits) for (const [i, runId] of runIds.entries()) runs[i] = await waitForRun(api, runId);
     if (json) print(JSON.stringify({ runs }, null, 2));
     else for (const each of runs) print(waits ? await toText(api, each) : each.runId);
-    return waits ? worst(runs.map((each) => check(each, options))) : exits.passed;
+    return waits ? worstExitCode(runs.map((each) => exitCodeOf(each, options))) : exits.passed;
   };
   return await useApi({ url, org }, work, waits ? { execute: { allowUrls: Object.values(urlMap) } } : {});
 }
 
 /** Polls a run until it has ended, and says when its status changes. */
-async function untilEnded(api: Api, runId: string): Promise<Run> {
+async function waitForRun(api: Api, runId: string): Promise<Run> {
   let previous = "";
   for (;;) {
     const run = await api.request("GET /runs/{runId}", { path: { runId } });
@@ -80,13 +80,13 @@ async function untilEnded(api: Api, runId: string): Promise<Run> {
 const toText = async (api: Api, { runId, report }: Run): Promise<string> =>
   report === null ? runId : reportMarkdown(await api.request("GET /reports/{slug}", { path: { slug: report.slug } }));
 
-function check({ runId, status, report, failureReason }: Run, bar: MinScore): number {
+function exitCodeOf({ runId, status, report, failureReason }: Run, bar: MinScore): number {
   if (report !== null) return checkMinScore(report, bar);
   sayError(`Run ${runId}: ${failureReason ?? status}`);
   return exits.error;
 }
 
 /** One run below the minimum decides, then one without a result. */
-function worst(codes: number[]): number {
+function worstExitCode(codes: number[]): number {
   return codes.find((code) => code === exits.failed) ?? codes.find((code) => code !== exits.passed) ?? exits.passed;
 }

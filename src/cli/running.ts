@@ -1,11 +1,11 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { codeOf } from "../db/fault.ts";
+import { isAlive } from "./files.ts";
 
 const fileOf = (dataDir: string) => join(dataDir, "evald.url");
 
 /** Publishes the URL of the running service to commands on its data directory. Returns a function that removes it. */
-export function announce(dataDir: string, url: string): () => void {
+export function publishUrl(dataDir: string, url: string): () => void {
   const file = fileOf(dataDir);
   try {
     writeFileSync(file, `${process.pid} ${url}\n`, { mode: 0o600 });
@@ -16,7 +16,7 @@ export function announce(dataDir: string, url: string): () => void {
 }
 
 /** The URL of the service that is running on a data directory; null if there is none. */
-export function findRunning(dataDir: string): string | null {
+export function findRunningUrl(dataDir: string): string | null {
   let text: string;
   try {
     text = readFileSync(fileOf(dataDir), "utf8");
@@ -24,14 +24,5 @@ export function findRunning(dataDir: string): string | null {
     return null;
   }
   const [pid, url] = text.trim().split(" ");
-  return url && isRunning(Number(pid)) ? url : null;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // The process belongs to another user.
-    return codeOf(error) === "EPERM";
-  }
+  return url && isAlive(Number(pid)) ? url : null;
 }

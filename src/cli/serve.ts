@@ -18,7 +18,7 @@ import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
 import { answerScrape, type Metrics } from "../telemetry/metrics.ts";
 import { releaseMemoryWhenIdle } from "./idle-memory.ts";
-import { announce } from "./running.ts";
+import { publishUrl } from "./running.ts";
 import { say, toAllowRule, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
@@ -82,7 +82,7 @@ async function serve(config: Config, overrides: ServeOverrides): Promise<void> {
     service.telemetry.metrics &&
     config.telemetry.metrics &&
     listenForMetrics(service.telemetry.metrics, config.telemetry.metrics);
-  const withdraw = announce(config.dataDir, baseUrl());
+  const removePublishedUrl = publishUrl(config.dataDir, baseUrl());
 
   const storeLastUsed = (all: boolean) => {
     try {
@@ -92,24 +92,24 @@ async function serve(config: Config, overrides: ServeOverrides): Promise<void> {
       log.error({ err: error }, "could not store when API keys were last used");
     }
   };
-  const flush = setInterval(() => isLocked(db) || storeLastUsed(false), 60_000);
+  const lastUsedTimer = setInterval(() => isLocked(db) || storeLastUsed(false), 60_000);
   await service.start();
   service.upkeep.start();
   service.prepare();
-  const idle = releaseMemoryWhenIdle(() => releaseCache(db));
+  const idleTimer = releaseMemoryWhenIdle(() => releaseCache(db));
 
-  let stopping = false;
+  let isStopping = false;
   const stop = async (signal: string) => {
     // A second signal stops immediately.
-    if (stopping) process.exit(130);
-    stopping = true;
+    if (isStopping) process.exit(130);
+    isStopping = true;
     log.info({ signal, graceMs: config.drainMs }, "stopping");
-    clearInterval(flush);
-    clearInterval(idle);
+    clearInterval(lastUsedTimer);
+    clearInterval(idleTimer);
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
     await Promise.all([server.stop(true), metricsServer?.stop(true)]);
     storeLastUsed(true);
-    withdraw();
+    removePublishedUrl();
     closeDb(db);
     lock.release();
     await flushLog(log);
@@ -126,7 +126,7 @@ async function serve(config: Config, overrides: ServeOverrides): Promise<void> {
   if (config.welcome) await welcome(service, ownUrl);
 }
 
-/** null: agents run on this machine. Loaded only if needed. */
+/** null: agents run on this machine. The code for Redis is loaded only if needed. */
 async function connectWorkers(config: Config, log: Logger, { agents, goneMs }: ServeOverrides) {
   const { redisUrl: url, waitMs } = config.workers;
   if (url === null) return null;
@@ -139,24 +139,24 @@ type Handle = (request: Request, peer?: Peer) => Response | Promise<Response>;
 /** Maximum size of a model call. */
 const maxCallBytes = 32 * 1024 * 1024;
 
-/** `answerCall`: answers the model calls of workers. */
+/** `answerModelCall`: answers the model calls of workers. */
 function listen(
   handle: Handle,
   { host, port, basePath }: Config,
-  answerCall: ((request: Request) => Promise<Response>) | null,
+  answerModelCall: ((request: Request) => Promise<Response>) | null,
 ) {
   const gatewayPath = `${basePath}/gateway/`;
-  const isCall = ({ url }: Request) => url.startsWith(gatewayPath, url.indexOf("/", 8));
+  const isModelCall = ({ url }: Request) => url.startsWith(gatewayPath, url.indexOf("/", 8));
   const answer = (request: Request, server: Server) => {
-    if (!answerCall || !isCall(request)) return handle(request, () => server.requestIP(request)?.address);
+    if (!answerModelCall || !isModelCall(request)) return handle(request, () => server.requestIP(request)?.address);
     // A model may be silent for long.
     server.timeout(request, 0);
     const url = new URL(request.url);
     url.pathname = url.pathname.slice(gatewayPath.length - 1);
-    return answerCall(new Request(url, request));
+    return answerModelCall(new Request(url, request));
   };
   return startServer(
-    { hostname: host, port, fetch: answer, maxRequestBodySize: answerCall ? maxCallBytes : maxRequestBodySize },
+    { hostname: host, port, fetch: answer, maxRequestBodySize: answerModelCall ? maxCallBytes : maxRequestBodySize },
     [hostSetting, "--port or EVALD_PORT"],
   );
 }

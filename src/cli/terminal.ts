@@ -11,7 +11,7 @@ import { AppError, badRequest, ConfigError, conflict, errorStatus } from "../err
 import type { Paged } from "../http/paging.ts";
 import { toIso } from "../schema.ts";
 import { createService, type Service } from "../service.ts";
-import { findRunning } from "./running.ts";
+import { findRunningUrl } from "./running.ts";
 
 /** Control characters, which pages and commands could use to manipulate the terminal. */
 const controlCharacters = /(?![\n\t])\p{Cc}/gu;
@@ -94,7 +94,8 @@ export function toOwnUrl({ host, port }: { host: string; port: number }): string
 }
 
 /** The URL of the service in links that commands print: the configured one, that of the running service, or the default. */
-export const linkBase = (config: Config): string => config.baseUrl ?? findRunning(config.dataDir) ?? toOwnUrl(config);
+export const linkBase = (config: Config): string =>
+  config.baseUrl ?? findRunningUrl(config.dataDir) ?? toOwnUrl(config);
 
 /** A rule that lets runs reach exactly the host and port of a URL. */
 export function toAllowRule(url: string): AllowRule {
@@ -148,13 +149,13 @@ export function orgOf({ ctx }: Service, name: string | undefined): OrgId {
 }
 
 /** Parses `name=value` and adds it to the pairs given before. */
-export function pair(value: string, all: Record<string, string> = {}): Record<string, string> {
+export function parsePair(value: string, all: Record<string, string> = {}): Record<string, string> {
   const separator = value.indexOf("=");
   if (separator < 1) throw new InvalidArgumentError("Must be NAME=VALUE.");
   return { ...all, [value.slice(0, separator)]: value.slice(separator + 1) };
 }
 
-/** Parses a whole number. */
+/** A parser of whole numbers. */
 export const wholeNumber = (min: number, max: number) => (value: string) => {
   if (!/^\d{1,9}$/.test(value) || Number(value) < min || Number(value) > max)
     throw new InvalidArgumentError(`Must be a whole number from ${min} to ${max}.`);
@@ -162,14 +163,11 @@ export const wholeNumber = (min: number, max: number) => (value: string) => {
 };
 
 /** Parses a score. */
-export function score(value: string): number {
+export function parseScore(value: string): number {
   if (!/^\d{1,3}(\.\d+)?$/.test(value) || Number(value) > 100)
     throw new InvalidArgumentError("Must be a number from 0 to 100.");
   return Number(value);
 }
-
-/** A number with its noun, such as `1 run` or `2 runs`. */
-export const counted = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 /** Formats a number of bytes. */
 export function toSize(bytes: number): string {

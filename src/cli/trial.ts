@@ -5,16 +5,18 @@ import { createOrg } from "../auth/orgs.ts";
 import type { Config } from "../config/config.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
+import { count } from "../grading/text.ts";
 import { createCommandLog } from "../log.ts";
 import { createPrompt } from "../prompts/prompts.ts";
 import { readSession } from "../reports/session-events.ts";
 import { requestEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
 import { createService } from "../service.ts";
-import { counted, toAllowRule } from "./terminal.ts";
+import { toAllowRule } from "./terminal.ts";
 
 type Subject = { id: string; agent: Agent; preset: Preset; model?: string };
-type Step = { name: string /** null: not seen. */; detail: string | null };
+/** What an agent was asked to do. `detail` null: its events don't show it. */
+type Step = { name: string; detail: string | null };
 
 /** Models that the agents know, so that they offer their usual tools. */
 const models: Record<ModelProvider, string> = {
@@ -36,11 +38,11 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
     fetch: () => new Response(page, { headers: { "content-type": "text/html" } }),
   });
   const siteUrl = site.url.origin;
-  const scripted = serveScriptedModel(`https://${host}/guide`);
-  const base = `${scripted.url}/${provider === "google" ? "v1beta" : "v1"}`;
-  const name = `${provider}/${model ?? models[provider]}`;
-  const modelEndpoints = { ...config.modelEndpoints, [provider]: { key, baseUrl: base } };
-  const modelPrices = { ...config.modelPrices, [name]: { in: 0, out: 0, cached: 0 } };
+  const scriptedModel = serveScriptedModel(`https://${host}/guide`);
+  const modelBaseUrl = `${scriptedModel.url}/${provider === "google" ? "v1beta" : "v1"}`;
+  const modelName = `${provider}/${model ?? models[provider]}`;
+  const modelEndpoints = { ...config.modelEndpoints, [provider]: { key, baseUrl: modelBaseUrl } };
+  const modelPrices = { ...config.modelPrices, [modelName]: { in: 0, out: 0, cached: 0 } };
   const db = openDb(":memory:");
   const service = createService({
     db,
@@ -54,7 +56,7 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
   try {
     const org = createOrg(service.ctx, "Trial").id;
     const text = `Read https://${host}/guide, run a command, and write a file.`;
-    const prompt = createPrompt(service.ctx, org, { text, agent: id, model: name });
+    const prompt = createPrompt(service.ctx, org, { text, agent: id, model: modelName });
     const urlMap = { [host]: siteUrl };
     const { runIds } = await requestEval(service.ctx, org, prompt.id, { urlMap, trigger: "cli" });
     const runId = runIds[0] as string;
@@ -63,31 +65,35 @@ export async function tryAgent(config: Config, { id, agent, preset, model }: Sub
     await service.stop(0);
     const { failureReason, attempt } = getRun(service.ctx, org, runId);
     const events = readSession(db, { orgId: org, runId, attempt });
-    return { failureReason, steps: stepsIn(events), events: events.map(describe) };
+    return { failureReason, steps: stepsIn(events), events: events.map(describeEvent) };
   } finally {
     closeDb(db);
-    scripted.stop();
+    scriptedModel.stop();
     await site.stop(true);
   }
 }
 
 function stepsIn(events: SessionEvent[]): Step[] {
-  const resultOf = (matches: (call: Extract<AgentEvent, { type: "tool_call" }>) => boolean) => {
+  const findResult = (matches: (call: Extract<AgentEvent, { type: "tool_call" }>) => boolean) => {
     const call = events.find((event) => event.type === "tool_call" && matches(event));
     if (call?.type !== "tool_call") return null;
     const result = events.find((event) => event.type === "tool_result" && event.id === call.id);
     if (result?.type !== "tool_result") return null;
     const { exitCode } = result.output;
-    return { ok: result.ok, as: call.ownName ?? call.tool, exitCode: typeof exitCode === "number" ? exitCode : null };
+    return {
+      ok: result.ok,
+      toolName: call.ownName ?? call.tool,
+      exitCode: typeof exitCode === "number" ? exitCode : null,
+    };
   };
-  const command = resultOf(({ input }) => String(input.command).includes("echo hello"));
-  const failing = resultOf(({ input }) => String(input.command).includes("exit 3"));
-  const file = resultOf(({ tool, input }) => tool === "write_file" || String(input.command).includes("hello.txt"));
+  const command = findResult(({ input }) => String(input.command).includes("echo hello"));
+  const failing = findResult(({ input }) => String(input.command).includes("exit 3"));
+  const file = findResult(({ tool, input }) => tool === "write_file" || String(input.command).includes("hello.txt"));
   const request = events.find((event) => event.type === "http" && new URL(event.url).hostname === host);
   const answer = events.findLast((event) => event.type === "message");
   const usages = events.filter((event) => event.type === "usage");
-  const describeCommand = (result: ReturnType<typeof resultOf>) =>
-    result && `${result.as}, exit code ${result.exitCode ?? "unknown"}`;
+  const describeCommand = (result: ReturnType<typeof findResult>) =>
+    result && `${result.toolName}, exit code ${result.exitCode ?? "unknown"}`;
   return [
     { name: "command", detail: command?.ok ? describeCommand(command) : null },
     { name: "failing command", detail: failing?.exitCode === 3 ? describeCommand(failing) : null },
@@ -95,14 +101,14 @@ function stepsIn(events: SessionEvent[]): Step[] {
       name: "page",
       detail: request?.type === "http" && request.status ? `${request.url}, status ${request.status}` : null,
     },
-    { name: "file", detail: file?.ok ? file.as : null },
+    { name: "file", detail: file?.ok ? file.toolName : null },
     { name: "answer", detail: answer?.type === "message" ? answer.text.slice(0, 80) : null },
-    { name: "usage", detail: usages.length > 0 ? counted(usages.length, "model call") : null },
+    { name: "usage", detail: usages.length > 0 ? count(usages.length, "model call") : null },
   ];
 }
 
 /** An event in one line. */
-function describe(event: SessionEvent): { type: string; what: string } {
+function describeEvent(event: SessionEvent): { type: string; what: string } {
   const what =
     event.type === "tool_call"
       ? `${event.tool}${event.ownName ? ` (${event.ownName})` : ""} ${JSON.stringify(event.input)}`

@@ -15,7 +15,7 @@ type Options = { redis?: string; gateway?: string; slots?: string; labels?: stri
 export function addWorker(
   program: Command,
   configOf: (settings: Record<string, string>) => Config,
-  parts: ServeOverrides,
+  overrides: ServeOverrides,
 ): void {
   program
     .command("worker")
@@ -36,7 +36,7 @@ export function addWorker(
           ...(slots !== undefined && { EVALD_CONCURRENCY: slots }),
           ...(labels !== undefined && { EVALD_WORKER_LABELS: labels }),
         }),
-        parts,
+        overrides,
       ),
     );
 }
@@ -49,20 +49,20 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverr
     throw new ConfigError(
       "No model gateway is given. Set EVALD_GATEWAY_URL, or use --gateway, to the public URL of the service with /gateway.",
     );
-  // Loaded only here: no other command needs Redis.
+  // Loaded only here: most commands need no Redis.
   const { openWorker } = await import("../places/worker.ts");
   const log = createLog(config, redisSecrets(config.workers));
   const executor = createLocalExecutor(agents, Date.now, null, operatorHosts);
   await sweepWorkspaces(null);
-  // What the first session would wait for.
+  // Prepares what the first session would otherwise wait for.
   standby?.start(executor, slots);
   executor.prepare();
   const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, executor, log, goneMs });
-  let stopping = false;
+  let isStopping = false;
   const stop = async (drainMs: number, code: number) => {
     // A second signal stops immediately.
-    if (stopping) process.exit(130);
-    stopping = true;
+    if (isStopping) process.exit(130);
+    isStopping = true;
     await worker.stop(drainMs);
     await standby?.stop();
     await executor.close();
@@ -74,11 +74,11 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverr
   worker.drained.then(async () => {
     say("drained by the service: finishing the active sessions");
     await worker.drain();
-    if (!stopping) await stop(0, 0);
+    if (!isStopping) await stop(0, 0);
   });
   worker.removed.then(() => {
     say("removed by the service");
-    if (!stopping) stop(0, 0);
+    if (!isStopping) stop(0, 0);
   });
   worker.refused.catch((error: Error) => {
     say(`error: ${error.message}`);

@@ -9,7 +9,7 @@ type Options = { redis?: string; json?: boolean };
 /** Adds `workers list`, `drain` and `remove`. They need access to Redis, as workers do, and no API key. */
 export function addWorkers(program: Command, configOf: (settings: Record<string, string>) => Config): void {
   const workers = program.command("workers").description("Manage the workers of a service");
-  const add = (command: Command) =>
+  const addOptions = (command: Command) =>
     command
       .option("--redis <url>", "Redis of the service (default: EVALD_REDIS_URL)")
       .option("--json", "Print the result as JSON");
@@ -19,7 +19,7 @@ export function addWorkers(program: Command, configOf: (settings: Record<string,
     return url;
   };
 
-  add(workers.command("list").description("List connected workers"))
+  addOptions(workers.command("list").description("List connected workers"))
     .addHelpText("after", "\nExample:\n  evald workers list")
     .action((options: Options) => printWorkers(urlOf(options), options.json === true));
 
@@ -27,7 +27,7 @@ export function addWorkers(program: Command, configOf: (settings: Record<string,
     ["drain", "Drain a worker: it finishes its sessions and exits"],
     ["remove", "Take back the sessions of a worker and stop it"],
   ] as const)
-    add(workers.command(`${action} <worker>`).description(`${description}; by ID or host name`))
+    addOptions(workers.command(`${action} <worker>`).description(`${description}; by ID or host name`))
       .addHelpText("after", `\nExample:\n  evald workers ${action} worker-1`)
       .action((idOrName: string, options: Options) => dismiss(urlOf(options), action, idOrName, options.json === true));
 }

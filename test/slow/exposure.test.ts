@@ -7,7 +7,7 @@ import { createKey } from "../../src/auth/keys.ts";
 import { findPerson } from "../../src/auth/people.ts";
 import { toResetPath } from "../../src/auth/resets.ts";
 import { setupPath } from "../../src/auth/setup.ts";
-import { announce } from "../../src/cli/running.ts";
+import { publishUrl } from "../../src/cli/running.ts";
 import { recordBackup } from "../../src/db/backup-record.ts";
 import { closeDb, lockData } from "../../src/db/open.ts";
 import { createPrompt } from "../../src/prompts/prompts.ts";
@@ -67,7 +67,7 @@ test("the files of the data directory are accessible only to their owner, even i
       const app = testApp({ dataDir: folder });
       await signedIn(app);
       recordBackup(folder);
-      const unannounce = announce(folder, app.baseUrl);
+      const unpublishUrl = publishUrl(folder, app.baseUrl);
       const names = readdirSync(folder).sort();
       expect(names.filter((name) => statSync(join(folder, name)).mode & 0o77)).toEqual([]);
       expect(names).toEqual(expect.arrayContaining(["evald.db", "evald.lock", "evald.secret", "evald.url"]));
@@ -75,7 +75,7 @@ test("the files of the data directory are accessible only to their owner, even i
       expect(lockIn(folder)).toBe("conflict");
       lock.release();
       expect(lockIn(folder)).toBe("locked");
-      unannounce();
+      unpublishUrl();
       closeDb(app.db);
       for (const name of readdirSync(folder)) rmSync(join(folder, name));
     }
