@@ -429,7 +429,7 @@ describe("the runner", () => {
     const time = 1_790_000_000_000;
     const line = { type: "failure", cause: "infrastructure", detail: "busy", retryable: true, retryAfterMs: 90_000 };
     const agent = createChildAgent(instantAgent, {
-      start: () => startProcess(["sh", "-c", `echo '${JSON.stringify(line)}'`], {}),
+      startAgentProcess: () => startProcess(["sh", "-c", `echo '${JSON.stringify(line)}'`], {}),
     });
     const { trigger, service, jobOf } = await setUp(agent, { now: () => time });
     const runId = await trigger();

@@ -200,7 +200,7 @@ describe("the prompt form", () => {
   test("offers only available agents, and says why others are unavailable", async () => {
     const absent: Agent = {
       ...instantAgent,
-      preflight: () => [{ what: "sandbox", isHere: false, detail: "bubblewrap is not installed" }],
+      preflight: () => [{ what: "sandbox", isMet: false, detail: "bubblewrap is not installed" }],
     };
     const app = testApp({ agents: { llm: absent } });
     const { body } = await (await signedIn(app)).get("/prompts/new");

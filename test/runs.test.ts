@@ -246,7 +246,7 @@ test("a prompt with review creates drafts, which can be found by their filter", 
 describe("the agent of a run", () => {
   const other = (providers?: "openai"[], missing?: string): Agent => ({
     describe: () => ({ id: "other", version: "7", model: null, kind: "model", providers }),
-    preflight: () => (missing === undefined ? [] : [{ what: "Other", isHere: false, detail: missing }]),
+    preflight: () => (missing === undefined ? [] : [{ what: "Other", isMet: false, detail: missing }]),
     async *run() {
       yield { type: "tool_call", id: "t1", tool: "look", input: {} };
       yield { type: "tool_result", id: "t1", tool: "look", ok: true, output: {} };

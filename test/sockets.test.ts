@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { makeSocketFolder } from "../src/agents/sockets.ts";
+import { createTemporaryFolder } from "../src/agents/sockets.ts";
 import { testApp } from "./support/app.ts";
 
 // A temporary folder of its own, because every service that starts meanwhile sweeps the common one.
@@ -25,7 +25,7 @@ afterEach(() => {
 
 /** A process of another service that listens on a socket. */
 async function listener() {
-  const { folder, socketPath } = makeSocketFolder("egress");
+  const { folder, socketPath } = createTemporaryFolder("egress");
   const code = "require('net').createServer().listen(process.argv[1], () => console.log('up'))";
   const child = Bun.spawn([process.execPath, "-e", code, socketPath], { stdout: "pipe" });
   children.push(child);
@@ -35,7 +35,7 @@ async function listener() {
 
 test("sockets of a killed service are removed at the next start, and the sockets of a running one stay", async () => {
   const [killed, alive] = await Promise.all([listener(), listener()]);
-  const { folder: young } = makeSocketFolder("gateway");
+  const { folder: young } = createTemporaryFolder("gateway");
   killed.child.kill("SIGKILL");
   await killed.child.exited;
   expect(existsSync(killed.folder)).toBe(true);

@@ -155,7 +155,7 @@ export type SandboxMeans = {
   /** Path of the archive with its skills. */
   skillsArchive: string | null;
   /** Network access while the workspace is set up; its requests are no part of the session. */
-  setup: EgressSocket | null;
+  setupEgress: EgressSocket | null;
 };
 
 /** What the service provides to one run of an agent with a model. The tokens expire with the run. */
@@ -190,7 +190,7 @@ export const optionalParts = ["skills", "mcpServers"] as const;
 export type OptionalPart = (typeof optionalParts)[number];
 
 /** A requirement of an agent, and whether this machine or the settings meet it. `detail` says where it was found, or what to do. */
-type Need = { what: string; isHere: boolean; detail: string };
+type Need = { what: string; isMet: boolean; detail: string };
 
 export type AgentDescription = {
   id: string;

@@ -9,7 +9,7 @@ import { createCodingAgent } from "./coding/coding.ts";
 import { type Preset, toPreset } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
 import { type ProgramFiles, programFilesOf } from "./coding/program.ts";
-import { ownCommand } from "./process.ts";
+import { ownAgentCommand } from "./process.ts";
 import { type Access, agentCommand, testAgentSandbox } from "./sandbox/agent-command.ts";
 import { createStandby } from "./standby.ts";
 
@@ -46,45 +46,45 @@ export const inProcessAgents = (env: Env): Record<string, Agent> => ({
 /** Variables that the processes of agents get: the program path and the operator's trusted certificates. */
 const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-export type AgentStandby = ReturnType<typeof agentStandby>;
+export type AgentStandby = ReturnType<typeof createAgentStandby>;
 
-/** What runs need, made ahead: the socket of the network proxy, and the folders of a run. */
-type RunResources = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
+/** What is opened for runs before they start: the socket of the network proxy, and the folders of a run. */
+type RunFiles = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
 
 /** `programs`: what the process starts in further sandboxes; null if it starts none. */
 type ProcessNeeds = Access & { programs: ProgramFiles | null };
 
-/** One process waits for so many runs at once. */
+/** One process is kept waiting for this many concurrent runs. */
 const runsPerStandby = 3;
 
 /** Starts the processes of agents, in sandboxes where that is possible. `env`: the service's environment, from which they get what they need. */
-export function agentStandby(env: Env) {
+export function createAgentStandby(env: Env) {
   const passedEnv = {
     ...Object.fromEntries(passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
     // Not the path of a file: the processes have another working directory and don't see the data directory.
     ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(readCustomAgents(env)) }),
   };
-  const createCommand = (kind: "rules" | "model") => {
+  const createCommandFinder = (kind: "rules" | "model") => {
     const findProblem = once(
       () => testAgentSandbox(kind, passedEnv),
       (problem) => problem === null,
     );
     return async ({ programs, ...access }: ProcessNeeds) => {
-      const sandboxed = (await findProblem()) === null ? agentCommand(passedEnv, programs, access) : null;
-      return sandboxed ?? { argv: ownCommand(), group: null };
+      const sandboxCommand = (await findProblem()) === null ? agentCommand(passedEnv, programs, access) : null;
+      return sandboxCommand ?? { argv: ownAgentCommand(), group: null };
     };
   };
   // Looked up each time: agents are installed and updated while the service runs.
   const listPrograms = () => programFilesOf(listPresets(env), env.PATH ?? "");
-  const rulesStandby = createStandby(createCommand("rules"), passedEnv, "rules");
-  const modelStandby = createStandby(createCommand("model"), passedEnv, "model");
+  const rulesStandby = createStandby(createCommandFinder("rules"), passedEnv, "rules");
+  const modelStandby = createStandby(createCommandFinder("model"), passedEnv, "model");
   return {
     take: (kind: "rules" | "model", access: Access) =>
       kind === "rules"
         ? rulesStandby.take({ ...access, programs: null })
         : modelStandby.take({ ...access, programs: listPrograms() }),
     /** Keeps processes waiting for the next runs, of which `concurrency` run at once. */
-    start({ openSocket, openFolders }: RunResources, concurrency: number) {
+    start({ openSocket, openFolders }: RunFiles, concurrency: number) {
       const size = Math.max(1, Math.floor(concurrency / runsPerStandby));
       rulesStandby.start(size, async () => ({ sockets: [await openSocket()], folders: [], programs: null }));
       modelStandby.start(size, async (lastNeeds) => {
@@ -103,11 +103,11 @@ export function agentStandby(env: Env) {
 }
 
 /** The same agents, each run in its own process. */
-export const allAgents = (env: Env, { take }: AgentStandby): Record<string, Agent> =>
+export const createChildAgents = (env: Env, { take }: AgentStandby): Record<string, Agent> =>
   Object.fromEntries(
     Object.entries(inProcessAgents(env)).map(([id, agent]) => [
       id,
-      createChildAgent(agent, { start: (access) => take(agent.describe().kind, access) }),
+      createChildAgent(agent, { startAgentProcess: (access) => take(agent.describe().kind, access) }),
     ]),
   );
 

@@ -12,9 +12,9 @@ import {
   runInfrastructureStep,
 } from "./agent.ts";
 import { readMilestone } from "./milestones.ts";
-import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
+import type { Answer, Order } from "./order.ts";
+import { type AgentProcess, ownAgentCommand, startProcess } from "./process.ts";
 import type { Access } from "./sandbox/agent-command.ts";
-import type { Answer, Order } from "./worker.ts";
 
 const mib = 1024 * 1024;
 const maxLineBytes = mib;
@@ -30,8 +30,8 @@ const maxStartMs = 1_000;
 const maxSilentCpuMs = 30_000;
 
 type Options = {
-  /** Starts a process that works as `work` does. Default: the worker of this executable. */
-  start?: (access: Access) => AgentProcess | Promise<AgentProcess>;
+  /** Starts a process that calls `executeOrder`. Default: one of this executable. */
+  startAgentProcess?: (access: Access) => AgentProcess | Promise<AgentProcess>;
   /** CPU time between two events, in ms, after which the process is killed. */
   silentCpuMs?: number;
 };
@@ -49,7 +49,7 @@ const startSlots = createSlots(2 * availableParallelism());
  */
 export function createChildAgent(
   agent: Agent,
-  { start = () => startProcess(ownCommand(), {}), silentCpuMs = maxSilentCpuMs }: Options = {},
+  { startAgentProcess = () => startProcess(ownAgentCommand(), {}), silentCpuMs = maxSilentCpuMs }: Options = {},
 ): Agent {
   return {
     describe: () => agent.describe(),
@@ -71,7 +71,9 @@ export function createChildAgent(
         signal.throwIfAborted();
         egress = await openEgress?.();
         const access = accessOf(egress ?? null, rest.means);
-        child = await runInfrastructureStep("the agent's process could not be started", () => start(access));
+        child = await runInfrastructureStep("the agent's process could not be started", () =>
+          startAgentProcess(access),
+        );
         const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
         yield* runOrder(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, endStart });
       } finally {
@@ -120,10 +122,10 @@ async function* runOrder(
   try {
     child.write(`${JSON.stringify(order)}\n`);
     let hasEnded = false;
-    for await (const line of linesOf(reader)) {
+    for await (const line of readLines(reader)) {
       endStart();
       stopController.signal.throwIfAborted();
-      const answer = parse(line);
+      const answer = parseAnswer(line);
       if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer);
       yield answer;
       cpuMs = child.cpuMs() ?? cpuMs;
@@ -143,7 +145,7 @@ async function* runOrder(
 }
 
 /** Yields the complete lines of a stream; an unterminated last line is dropped. */
-async function* linesOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<string, void> {
+async function* readLines(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<string, void> {
   let partial: Uint8Array[] = [];
   let total = 0;
   let lines = 0;
@@ -167,7 +169,7 @@ async function* linesOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncG
   }
 }
 
-function parse(line: string): Answer {
+function parseAnswer(line: string): Answer {
   try {
     const answer = JSON.parse(line);
     if (isAnswer(answer)) return answer.type === "milestone" ? readMilestone(answer) : answer;

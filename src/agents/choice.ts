@@ -34,11 +34,11 @@ export function listAgentChoices(agents: Record<string, Agent>): AgentChoice[] {
 const toChoice = (id: string, agent: Agent): AgentChoice => {
   const { version, kind, providers = null, lacks = [], firstRequestTokens = null } = agent.describe();
   const hasModel = kind === "model";
-  return { id, version, hasModel, providers, lacks, firstRequestTokens, objection: objectionTo(agent) };
+  return { id, version, hasModel, providers, lacks, firstRequestTokens, objection: objectionToAgent(agent) };
 };
 
 /** Why an agent cannot be used on this server, in words; null if it can. */
-export function objectionTo(agent: Agent): string | null {
-  const missing = agent.preflight().filter(({ isHere }) => !isHere);
+export function objectionToAgent(agent: Agent): string | null {
+  const missing = agent.preflight().filter(({ isMet }) => !isMet);
   return missing.length === 0 ? null : missing.map(({ what, detail }) => `${what}: ${detail}`).join("; ");
 }

@@ -5,7 +5,7 @@ import { decodeEntities } from "./entities.ts";
  * attributes. `isWrong`: its class marks the code as intentionally wrong. `isPlain`: nothing marks it as code, as in a
  * synopsis.
  */
-export type Preformatted = { language: string | null; code: string; isWrong?: true; isPlain?: true };
+export type CodeBlock = { language: string | null; code: string; isWrong?: true; isPlain?: true };
 
 /** Classes of a block, and words of an info string, that mark code as intentionally wrong. */
 export const wrongMark =
@@ -15,38 +15,38 @@ const codeMark = /code|highlight|listing|snippet|brush|source|language-|lang-/i;
 type Element = HTMLRewriterTypes.Element;
 
 /** Runs one function when an element opens and another when it closes; neither for an element without content. */
-export function during(element: Element, enter: () => void, leave: () => void): void {
+export function onContent(element: Element, enter: () => void, leave: () => void): void {
   if (element.selfClosing || !element.canHaveContent) return;
   enter();
   element.onEndTag(leave);
 }
 
 type State = {
-  blocks: Preformatted[];
+  blocks: CodeBlock[];
   open: { language: string | null; code: string; isWrong: boolean; isPlain: boolean } | null;
   /** Open elements whose text isn't copied: line numbers and buttons. */
-  silent: number;
+  silentDepth: number;
   /** The surrounding elements, outermost first: the languages that they name, and their classes. */
-  wrappers: { language: string | null; names: string }[];
+  wrappers: { language: string | null; classes: string }[];
 };
 
 /** Adds the code blocks of a page to `blocks` while it is parsed. */
-export function onCodeBlocks(rewriter: HTMLRewriter, blocks: Preformatted[]): void {
-  const state: State = { blocks, open: null, silent: 0, wrappers: [] };
-  for (const [selector, enter] of Object.entries(elements))
+export function onCodeBlocks(rewriter: HTMLRewriter, blocks: CodeBlock[]): void {
+  const state: State = { blocks, open: null, silentDepth: 0, wrappers: [] };
+  for (const [selector, enter] of Object.entries(elementHandlers))
     rewriter.on(selector, { element: (element) => enter(state, element) });
   rewriter.on("pre", {
     text(chunk) {
-      if (state.open && state.silent === 0) state.open.code += chunk.text;
+      if (state.open && state.silentDepth === 0) state.open.code += chunk.text;
     },
   });
 }
 
 /** What each element says about code, by selector. Selectors never refer to a parent, because nested elements would take quadratic time. */
-const elements: Record<string, (state: State, element: Element) => void> = {
+const elementHandlers: Record<string, (state: State, element: Element) => void> = {
   "div[class], figure[class], div[data-language], figure[data-language]": ({ wrappers }, element) => {
-    const wrapper = { language: languageOf(element, true), names: element.getAttribute("class") ?? "" };
-    during(
+    const wrapper = { language: languageOf(element, true), classes: element.getAttribute("class") ?? "" };
+    onContent(
       element,
       () => wrappers.push(wrapper),
       () => void wrappers.pop(),
@@ -64,16 +64,16 @@ const elements: Record<string, (state: State, element: Element) => void> = {
   },
   "button, .lineno, .linenos, .line-number, .linenumber, .hljs-ln-n, a.anchor": (state, element) => {
     if (!state.open || element.tagName === "td") return;
-    during(
+    onContent(
       element,
-      () => state.silent++,
-      () => state.silent--,
+      () => state.silentDepth++,
+      () => state.silentDepth--,
     );
   },
 };
 
 /** `language-js`, `lang-js`, `highlight-source-js`, `highlight-python`, `sourceCode python`, `brush: js`, `data-lang="js"`. */
-function languageOf(element: Element, wrapper: boolean): string | null {
+function languageOf(element: Element, isWrapper: boolean): string | null {
   for (const name of ["data-language", "data-lang"]) {
     const value = element.getAttribute(name)?.trim().toLowerCase();
     if (value) return value;
@@ -83,19 +83,21 @@ function languageOf(element: Element, wrapper: boolean): string | null {
     /(?:^|\s)(?:language|lang|highlight-source|highlight)-([\w+#.-]+)/.exec(name)?.[1] ??
     /(?:^|\s)brush:\s*([\w+#-]+)/.exec(name)?.[1] ??
     /(?:^|\s)sourceCode\s+([\w+#-]+)/.exec(name)?.[1] ??
-    (wrapper ? undefined : /^(?:rust|programlisting\s+(\w+))\b/.exec(name)?.[0]?.split(/\s+/).at(-1));
+    (isWrapper ? undefined : /^(?:rust|programlisting\s+(\w+))\b/.exec(name)?.[0]?.split(/\s+/).at(-1));
   return match && !/^(text-wrap|default|wrapper|container|notranslate|none)$/.test(match) ? match.toLowerCase() : null;
 }
 
 function startBlock(state: State, element: Element): void {
   const { wrappers } = state;
   if (state.open) return;
-  const own = element.getAttribute("class") ?? "";
+  const ownClasses = element.getAttribute("class") ?? "";
   state.open = {
     language: languageOf(element, false) ?? wrappers.findLast(({ language }) => language !== null)?.language ?? null,
     code: "",
-    isWrong: [own, wrappers.at(-1)?.names ?? ""].some((names) => wrongMark.test(names)),
-    isPlain: ![own, ...wrappers.slice(-2).map(({ names }) => names)].some((names) => codeMark.test(names)),
+    isWrong: [ownClasses, wrappers.at(-1)?.classes ?? ""].some((classes) => wrongMark.test(classes)),
+    isPlain: ![ownClasses, ...wrappers.slice(-2).map(({ classes }) => classes)].some((classes) =>
+      codeMark.test(classes),
+    ),
   };
   element.onEndTag(() => endBlock(state));
 }
@@ -103,7 +105,7 @@ function startBlock(state: State, element: Element): void {
 function endBlock(state: State): void {
   const { blocks, open } = state;
   state.open = null;
-  state.silent = 0;
+  state.silentDepth = 0;
   const code = decodeEntities(open?.code ?? "")
     .replace(/^\n/, "")
     .trimEnd();

@@ -8,7 +8,7 @@ const folderOf = ({ pathname }: URL) => pathname.replace(/[^/]*$/, "");
  * Tells which URLs belong to the docs and which to the product. If docs and product share a host, URLs below the product URL belong to the
  * product. If no product is known, every host that isn't one of the docs belongs to it.
  */
-export function createUrlGroups(starts: string[], product: string | null) {
+export function createUrlClassifier(starts: string[], product: string | null) {
   const docs = starts.flatMap((start) => URL.parse(start) ?? []);
   const productUrl = product === null ? null : URL.parse(product);
   const isDocsHost = (url: URL) =>

@@ -9,7 +9,7 @@ export type LinkSource = { url: string; title: string; markdown: string };
 export type DeadLink = { url: string; foundOn: string };
 
 /** A longer line is not shown as a diff. */
-const maxLine = 1000;
+const maxLineChars = 1000;
 /** Maximum number of edits of one session. */
 const maxEdits = 50;
 /** Words that name no page. */
@@ -26,14 +26,14 @@ export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], lis
   const links = pages.flatMap(({ markdown, url }) => markdownLinks(markdown, new Set(), [], url));
   const byKey = new Map(pages.map((page) => [pageKey(page.url), page]));
   const edits = deadLinks.slice(0, maxEdits * 4).flatMap(({ url, foundOn }): LinkEdit[] => {
-    const from = [...pages, ...listings].find((source) => pageKey(source.url) === pageKey(foundOn));
-    const rawLink = from && rawLinkTo(url, from);
+    const source = [...pages, ...listings].find((each) => pageKey(each.url) === pageKey(foundOn));
+    const rawLink = source && findRawLink(url, source);
     if (!rawLink) return [];
-    const names = markdownLinks(from.markdown, new Set(), [], from.url).filter((link) => isSame(link.url, url));
-    const page = findIntendedPage(url, new Set(names.map(({ text }) => nameOf(text))), byKey, links);
+    const linkTexts = markdownLinks(source.markdown, new Set(), [], source.url).filter((link) => isSame(link.url, url));
+    const page = findIntendedPage(url, new Set(linkTexts.map(({ text }) => normalizeText(text))), byKey, links);
     return page === null
       ? []
-      : [{ ...rawLink, url: from.url, target: url, expected: toFormOf(page, rawLink.found, from.url) }];
+      : [{ ...rawLink, url: source.url, target: url, expected: toLinkForm(page, rawLink.found, source.url) }];
   });
   return edits.filter(({ found, expected }) => found !== expected).slice(0, maxEdits);
 }
@@ -41,9 +41,9 @@ export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], lis
 const isSame = (a: string, b: string) => pageKey(a.replace(/#.*$/s, "")) === pageKey(b.replace(/#.*$/s, ""));
 
 /** The line that links to a URL, and the target as written there without its fragment. */
-function rawLinkTo(url: string, { markdown, url: base }: LinkSource) {
+function findRawLink(url: string, { markdown, url: base }: LinkSource) {
   for (const [index, line] of markdown.split("\n").entries()) {
-    if (line.length > maxLine) continue;
+    if (line.length > maxLineChars) continue;
     for (const [, raw = ""] of line.matchAll(rawTarget)) {
       const found = raw.replace(/#.*$/s, "");
       const target = found && URL.parse(found.replaceAll("&amp;", "&"), base)?.href;
@@ -59,18 +59,19 @@ function rawLinkTo(url: string, { markdown, url: base }: LinkSource) {
  */
 function findIntendedPage(
   deadUrl: string,
-  names: Set<string>,
+  linkTexts: Set<string>,
   pages: Map<string, LinkSource>,
   links: { url: string; text: string }[],
 ): string | null {
   const [origin, folder, name] = partsOf(deadUrl);
-  const isNamed = (text: string) => names.has(nameOf(text)) && !vagueText.test(nameOf(text)) && nameOf(text).length > 2;
+  const hasLinkText = (text: string) =>
+    linkTexts.has(normalizeText(text)) && !vagueText.test(normalizeText(text)) && normalizeText(text).length > 2;
   const pageParts = [...pages.values()].map(({ url, title }) => ({ url, title, parts: partsOf(url) }));
   const similarPages = pageParts.filter(({ parts }) => parts[0] === origin && name.length > 3);
   const candidateUrls = [
-    links.filter(({ url, text }) => isNamed(text) && !isSame(url, deadUrl)).map(({ url }) => url),
+    links.filter(({ url, text }) => hasLinkText(text) && !isSame(url, deadUrl)).map(({ url }) => url),
     pageParts
-      .filter(({ title }) => isNamed(title) || isNamed(title.split(/\s+[|–—·-]\s+/)[0] ?? ""))
+      .filter(({ title }) => hasLinkText(title) || hasLinkText(title.split(/\s+[|–—·-]\s+/)[0] ?? ""))
       .map(({ url }) => url),
     similarPages.filter(({ parts }) => parts[2] === name).map(({ url }) => url),
     similarPages
@@ -79,13 +80,13 @@ function findIntendedPage(
   ];
   for (const urls of candidateUrls) {
     const candidates = new Set(urls.flatMap((url) => pages.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []));
-    const [only] = candidates;
-    if (only !== undefined && candidates.size === 1 && !isSame(only, deadUrl)) return only;
+    const [onlyUrl] = candidates;
+    if (onlyUrl !== undefined && candidates.size === 1 && !isSame(onlyUrl, deadUrl)) return onlyUrl;
   }
   return null;
 }
 
-const nameOf = (text: string) => text.replace(/\s+/g, " ").trim().toLowerCase();
+const normalizeText = (text: string) => text.replace(/\s+/g, " ").trim().toLowerCase();
 
 /** Origin, folder and name of a page, without its extension. */
 function partsOf(address: string): [origin: string, folder: string, name: string] {
@@ -116,7 +117,7 @@ function isSimilar(a: string, b: string, maxDifferences: number): boolean {
 }
 
 /** A URL in the form of the link that it replaces: absolute, from the root, or relative to the page. */
-function toFormOf(url: string, found: string, page: string): string {
+function toLinkForm(url: string, found: string, page: string): string {
   const { origin, pathname, search } = new URL(url);
   const path = pathname + search;
   if (/^[a-z][\w+.-]*:/i.test(found) || origin !== new URL(page).origin) return url;

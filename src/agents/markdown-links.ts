@@ -26,25 +26,25 @@ export function markdownLinks(
 ): DocLink[] {
   const lines = markdown.split("\n").map((line, index) => (inCode.has(index + 1) ? "" : line));
   const links: DocLink[] = [];
-  let above = 0;
+  let headingCount = 0;
   const add = (target: string, text: string, index: number, context: string) => {
     const address = decodeEntities(target.replace(/^<|>$/g, ""));
     if (!address || !URL.canParse(address, url)) return;
-    while (above < headings.length && headings[above]!.line <= index + 1) above++;
-    const heading = headings[above - 1]?.text ?? "";
+    while (headingCount < headings.length && headings[headingCount]!.line <= index + 1) headingCount++;
+    const heading = headings[headingCount - 1]?.text ?? "";
     links.push({ url: new URL(address, url).href, text: plainText(text), context: plainText(context), heading });
   };
-  const cards = Map.groupBy(componentLinks(lines), ({ index }) => index);
+  const componentsByLine = Map.groupBy(componentLinks(lines), ({ index }) => index);
   for (const [index, raw] of lines.entries()) {
     if (links.length >= maxLinks) break;
     const line = raw.slice(0, maxLine).replace(/(`{1,3})[^`]{1,500}\1/g, (code) => code.replace(/[[\]()<>]/g, " "));
-    const around = (at: number) => contextOf(lines, index, at);
-    for (const { text, target, at } of inlineLinks(line)) add(target, text, index, around(at));
+    const contextAt = (at: number) => contextOf(lines, index, at);
+    for (const { text, target, at } of inlineLinks(line)) add(target, text, index, contextAt(at));
     for (const match of line.matchAll(/<a\s[^<>]{0,300}?href="([^"]{1,2000})"[^<>]{0,300}>([^<]{0,300})/gi))
-      add(match[1]!, match[2]!, index, around(match.index));
-    for (const { target, text, context } of cards.get(index) ?? []) add(target, text, index, context);
+      add(match[1]!, match[2]!, index, contextAt(match.index));
+    for (const { target, text, context } of componentsByLine.get(index) ?? []) add(target, text, index, context);
     for (const match of line.matchAll(/<(https?:\/\/[^\s<>]{1,2000})>/g))
-      add(match[1]!, "", index, around(match.index));
+      add(match[1]!, "", index, contextAt(match.index));
     const reference = /^ {0,3}\[([^\]^]{1,300})\]:\s*(\S{1,2000})/.exec(line);
     if (reference) add(reference[2]!, reference[1]!, index, "");
   }
@@ -55,10 +55,10 @@ export function markdownLinks(
 function componentLinks(lines: string[]): { index: number; target: string; text: string; context: string }[] {
   const text = lines.map((line) => line.slice(0, maxLine)).join("\n");
   let index = 0;
-  let counted = 0;
+  let scannedChars = 0;
   return [...text.matchAll(/<([A-Z]\w{0,40})\s[^<>]{0,500}?href="([^"{\n]{1,2000})"/g)].map(
     ({ 0: tag, 1: name, 2: target, ...match }) => {
-      for (; counted < match.index; counted++) if (text[counted] === "\n") index++;
+      for (; scannedChars < match.index; scannedChars++) if (text[scannedChars] === "\n") index++;
       const rest = text.slice(match.index, match.index + 1000);
       const closing = /^[^<>]*\/>/.test(rest.slice(tag.length)) ? -1 : rest.indexOf(`</${name}>`);
       const inside = rest.slice(tag.length, Math.max(tag.length, closing)).replace(/^[^<>]*>/, "");
@@ -68,16 +68,16 @@ function componentLinks(lines: string[]): { index: number; target: string; text:
 }
 
 /** Lines that start a block. */
-const fresh = /^\s*([-*+|]|\d+[.)]|#|<\/?[A-Z]|$)/;
+const blockStart = /^\s*([-*+|]|\d+[.)]|#|<\/?[A-Z]|$)/;
 const contextReach = 200;
 
 /** The context of a position: its line and, in a wrapped paragraph, the adjacent lines. */
 function contextOf(lines: string[], index: number, at: number): string {
   const line = lines[index]!;
   if (line.length > 2 * contextReach) return line.slice(Math.max(0, at - contextReach), at + contextReach);
-  const above = lines[index - 1] ?? "";
-  const before = fresh.test(line) || /^\s*[#<|]/.test(above) ? "" : above;
-  const after = /^\s*\|/.test(line) || fresh.test(lines[index + 1] ?? "") ? "" : lines[index + 1]!;
+  const lineAbove = lines[index - 1] ?? "";
+  const before = blockStart.test(line) || /^\s*[#<|]/.test(lineAbove) ? "" : lineAbove;
+  const after = /^\s*\|/.test(line) || blockStart.test(lines[index + 1] ?? "") ? "" : lines[index + 1]!;
   return `${before.slice(-contextReach)} ${line} ${after.slice(0, contextReach)}`;
 }
 

@@ -1,4 +1,4 @@
-import { during, onCodeBlocks, type Preformatted } from "./code-blocks.ts";
+import { type CodeBlock, onCodeBlocks, onContent } from "./code-blocks.ts";
 import { decodeEntities, oneLine } from "./entities.ts";
 
 /**
@@ -13,7 +13,7 @@ export type Markup = {
   description: string;
   language: string | null;
   links: DocLink[];
-  preformatted: Preformatted[];
+  preformatted: CodeBlock[];
   /** Values of `id`, and of `name` on anchors. */
   anchors: Set<string>;
   /** Whether the HTML itself names a heading or section, so that not all names are created by scripts. */
@@ -95,7 +95,7 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
   },
   "script, style, noscript, template, svg, head": (state, element) => {
     if (element.tagName === "script") state.page.scriptCount++;
-    during(
+    onContent(
       element,
       () => state.hidden++,
       () => state.hidden--,

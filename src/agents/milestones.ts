@@ -204,8 +204,8 @@ export function readMilestone<T extends Fields>(fields: T): (T & Milestone) | Un
 const maxListed = { urls: 300, chars: 20_000 };
 
 /** The URLs listed in an llms.txt or a sitemap, used to find pages that nobody read. */
-export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string[]): Milestone<"pages_listed"> {
-  const first = [...new Set(urls.map((url) => url.replace(/#.*$/s, "")))].slice(0, maxListed.urls);
-  while (first.join("").length > maxListed.chars) first.splice(first.length / 2);
-  return { type: "milestone", name: "pages_listed", detail: { by, at, urls: first } };
+export function toPagesListedEvent(by: "llms.txt" | "sitemap", at: string, urls: string[]): Milestone<"pages_listed"> {
+  const firstUrls = [...new Set(urls.map((url) => url.replace(/#.*$/s, "")))].slice(0, maxListed.urls);
+  while (firstUrls.join("").length > maxListed.chars) firstUrls.splice(firstUrls.length / 2);
+  return { type: "milestone", name: "pages_listed", detail: { by, at, urls: firstUrls } };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { htmlToMarkdownResult, initSync } from "mdream/wasm";
 import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
-import { type Preformatted, wrongMark } from "./code-blocks.ts";
+import { type CodeBlock, wrongMark } from "./code-blocks.ts";
 import { decodeEntities } from "./entities.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
@@ -13,7 +13,7 @@ type Heading = { level: number; text: string; line: number };
  * A code block. `language` is the page's name for it in lower case, null if missing; `isClosed` is false for an
  * unterminated fence.
  */
-export type CodeSample = Preformatted & { line: number; isClosed: boolean };
+export type CodeSample = CodeBlock & { line: number; isClosed: boolean };
 
 /** A page as an agent reads it. All line numbers refer to `markdown`. */
 export type Page = {
@@ -125,7 +125,7 @@ function readHtml(url: string, html: string): Page {
 }
 
 /** The preformatted blocks of a page, with their lines in its Markdown. */
-function locateSamples(blocks: Preformatted[], markdown: string): CodeSample[] {
+function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
   // A block may be in a quote, and the prompt of an interactive session looks like one.
   const stripQuote = (line: string) => line.replace(/^[\s>]+/, "").trim();
   const lines = markdown.split("\n").map(stripQuote);

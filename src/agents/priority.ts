@@ -3,7 +3,7 @@ import { constants, setPriority } from "node:os";
 
 const { PRIORITY_BELOW_NORMAL } = constants.priority;
 
-/** Of sessions in progress: with 50 of them, Linux still gives the service and sessions that start most of two processors. */
+/** The niceness of sessions in progress: beside 50 of them, Linux still gives the service and starting sessions most of two processors. */
 const sessionNiceness = 19;
 
 /**

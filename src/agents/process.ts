@@ -33,8 +33,8 @@ export type AgentProcess = {
   end(method: "wait" | "ask"): Promise<string | null>;
 };
 
-/** The command that runs this executable, even after its file was replaced by a newer version. */
-export function ownCommand(): string[] {
+/** The command that runs this executable as the process of an agent, even after its file was replaced by a newer version. */
+export function ownAgentCommand(): string[] {
   const program = existsSync("/proc/self/exe") ? "/proc/self/exe" : process.execPath;
   const isCompiled = import.meta.dir.startsWith("/$bunfs/");
   return [program, ...(isCompiled ? [] : [join(import.meta.dir, "..", "main.ts")]), "__agent"];
@@ -67,7 +67,7 @@ export function startProcess(
       // Already exited.
     }
   };
-  async function finish(method: "wait" | "ask"): Promise<string | null> {
+  async function endOnce(method: "wait" | "ask"): Promise<string | null> {
     if (method === "ask") signalGroup("SIGTERM");
     const isInTime = await settlesWithin(graceMs, child.exited);
     signalGroup("SIGKILL");
@@ -87,7 +87,7 @@ export function startProcess(
     return pid;
   }
   let ending: Promise<string | null> | undefined;
-  const end = (method: "wait" | "ask") => (ending ??= finish(method));
+  const end = (method: "wait" | "ask") => (ending ??= endOnce(method));
   // A surviving child may keep stdout open forever.
   child.exited.then(() => end("wait"));
 
@@ -177,7 +177,8 @@ const marksToKill = new Set<string>();
 let nextScan: Promise<Set<string>> | null = null;
 let lastScan: Promise<unknown> = Promise.resolve();
 /** Processes without an environment at the last scan. */
-let withoutEnvironment = new Set<number>();
+let pidsWithoutEnvironment = new Set<number>();
+/** Time in which a process starts to execute another program. */
 const execMs = 2;
 
 /** Kills every process with the mark in its environment, including those that left the group. Rescans until none is left. */
@@ -198,12 +199,12 @@ async function killMarked(mark: string): Promise<void> {
 async function scanAndKill(): Promise<Set<string>> {
   nextScan = null;
   const foundMarks = new Set<string>();
-  const nowWithoutEnvironment = new Set<number>();
+  const currentPidsWithoutEnvironment = new Set<number>();
   for (const [index, pid] of listProcesses().entries()) {
     // Takes microseconds per process, too little to yield, but a machine may have thousands.
     if (index % 25 === 24) await nextTurn();
     const environment = environmentOf(pid);
-    if (environment.length === 1 && environment[0] === "" && isProgram(pid)) nowWithoutEnvironment.add(pid);
+    if (environment.length === 1 && environment[0] === "" && isProgram(pid)) currentPidsWithoutEnvironment.add(pid);
     const mark = environment.find((entry) => marksToKill.has(entry));
     if (mark === undefined) continue;
     foundMarks.add(mark);
@@ -214,11 +215,11 @@ async function scanAndKill(): Promise<Set<string>> {
     }
   }
   // A process that is executing another program has no environment for a moment: it may be one of those to kill.
-  if ([...nowWithoutEnvironment].some((pid) => !withoutEnvironment.has(pid))) {
+  if ([...currentPidsWithoutEnvironment].some((pid) => !pidsWithoutEnvironment.has(pid))) {
     for (const mark of marksToKill) foundMarks.add(mark);
     await Bun.sleep(execMs);
   }
-  withoutEnvironment = nowWithoutEnvironment;
+  pidsWithoutEnvironment = currentPidsWithoutEnvironment;
   return foundMarks;
 }
 

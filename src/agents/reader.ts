@@ -1,6 +1,6 @@
 import type { AgentEvent, Provenance } from "./agent.ts";
 import { addPage, findPageWith, type Library } from "./library.ts";
-import { pagesListed } from "./milestones.ts";
+import { toPagesListedEvent } from "./milestones.ts";
 import { isReadable, type Page, readPage } from "./page.ts";
 import type { Task } from "./task.ts";
 
@@ -18,7 +18,7 @@ export type PageResponse = {
 
 export type Reader = ReturnType<typeof createReader>;
 
-const plain = (url: string) => url.replace(/#.*$/s, "");
+const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
 const isText = (contentType: string | null) =>
   isReadable(contentType) ||
   /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(contentType ?? "");
@@ -28,7 +28,7 @@ export function createReader({ startUrls, productUrl }: Task) {
   const library: Library = { pages: new Map(), listedUrls: new Set(), index: null };
   const sources = new Map<string, Source>();
   const learn = (url: string, source: Source) => {
-    if (!sources.has(plain(url))) sources.set(plain(url), source);
+    if (!sources.has(withoutFragment(url))) sources.set(withoutFragment(url), source);
   };
   for (const url of [...startUrls, ...(productUrl ? [productUrl] : [])])
     learn(url, { provenance: "given", foundOn: null });
@@ -38,7 +38,7 @@ export function createReader({ startUrls, productUrl }: Task) {
     learn,
     /** URLs that appear in the text of a page, such as API paths, count as found there. */
     sourceOf(url: string): Source {
-      const source = sources.get(plain(url));
+      const source = sources.get(withoutFragment(url));
       if (source) return source;
       const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
       const foundOn = path.length > 3 ? findPageWith(library, path) : null;
@@ -50,9 +50,9 @@ export function createReader({ startUrls, productUrl }: Task) {
       const isOk = status >= 200 && status <= 299;
       const path = new URL(answeredBy).pathname;
       if (isOk && /sitemap[^/]*\.xml$/i.test(path)) {
-        const addresses = [...text.matchAll(/<loc>\s*(\S+?)\s*<\/loc>/g)].map(([, address = ""]) => address);
-        for (const address of addresses) learn(address, { provenance: "sitemap", foundOn: answeredBy });
-        events.push(pagesListed("sitemap", url, addresses));
+        const urls = [...text.matchAll(/<loc>\s*(\S+?)\s*<\/loc>/g)].map(([, address = ""]) => address);
+        for (const address of urls) learn(address, { provenance: "sitemap", foundOn: answeredBy });
+        events.push(toPagesListedEvent("sitemap", url, urls));
       }
       if (!isText(contentType)) return { page: null, events };
       const page = readPage(answeredBy, contentType, text);
@@ -60,8 +60,8 @@ export function createReader({ startUrls, productUrl }: Task) {
       const provenance = /\/llms(-full)?\.txt$/i.test(path) ? "llms.txt" : "link";
       for (const link of page.links) learn(link.url, { provenance, foundOn: answeredBy });
       if (provenance === "llms.txt") {
-        const addresses = page.links.map((link) => link.url);
-        events.push(pagesListed(provenance, url, addresses));
+        const urls = page.links.map((link) => link.url);
+        events.push(toPagesListedEvent(provenance, url, urls));
       }
       addPage(library, page);
       return { page, events };
@@ -70,7 +70,7 @@ export function createReader({ startUrls, productUrl }: Task) {
 }
 
 /** The event for a page that was read as a document. */
-export const pageRead = (url: string, { markdown, form, title }: Page): AgentEvent => ({
+export const toPageReadEvent = (url: string, { markdown, form, title }: Page): AgentEvent => ({
   type: "milestone",
   name: "page_read",
   detail: { url, chars: markdown.length, form, title: title.slice(0, 200) },

@@ -3,28 +3,28 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const name = /^evald-(gateway|egress|program)-/;
+const folderPattern = /^evald-(gateway|egress|program)-/;
 /** The socket in a newer folder may not be open yet. */
-const youngMs = 60_000;
+const minAgeMs = 60_000;
 
 /**
- * Creates a folder for one socket. It is in the temporary folder rather than the data folder, because a socket path has
+ * Creates a folder for one socket, or for a copy of the program. It is in the temporary folder rather than the data folder, because a socket path has
  * at most 107 characters.
  */
-export function makeSocketFolder(of: "gateway" | "egress" | "program"): { folder: string; socketPath: string } {
-  const folder = mkdtempSync(join(tmpdir(), `evald-${of}-`));
+export function createTemporaryFolder(kind: "gateway" | "egress" | "program"): { folder: string; socketPath: string } {
+  const folder = mkdtempSync(join(tmpdir(), `evald-${kind}-`));
   return { folder, socketPath: join(folder, "socket") };
 }
 
 /** Removes the folders of sockets that nobody listens on, and of old copies of the program, because their service was killed. */
-export async function sweepSockets(): Promise<void> {
+export async function removeUnusedSockets(): Promise<void> {
   // Times of files are compared with the clock of the machine.
   const now = performance.timeOrigin + performance.now();
-  for (const entry of readdirSync(tmpdir()).filter((each) => name.test(each))) {
+  for (const entry of readdirSync(tmpdir()).filter((each) => folderPattern.test(each))) {
     const folder = join(tmpdir(), entry);
-    const isLeft = await isDead(join(folder, "socket"));
+    const isUnused = await isDead(join(folder, "socket"));
     try {
-      if (isLeft === true || (isLeft === null && now - statSync(folder).mtimeMs > youngMs))
+      if (isUnused === true || (isUnused === null && now - statSync(folder).mtimeMs > minAgeMs))
         rmSync(folder, { recursive: true, force: true });
     } catch {
       // Owned by another user, or already removed.

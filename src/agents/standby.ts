@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { type AgentProcess, startProcess } from "./process.ts";
 import type { Access, AgentCommand } from "./sandbox/agent-command.ts";
 
-/** Time without a new run until the next process is started, so that it takes nothing from the runs that start. */
-const restMs = 500;
+/** How long no run may have started before the next process is started, so that it takes nothing from runs that start. */
+const quietMs = 500;
 
 /** Starts the processes of agents, some of them ahead of the next runs. */
 export type Standby<Needs> = {
@@ -13,7 +13,7 @@ export type Standby<Needs> = {
    * Keeps up to `size` processes waiting from now on. `needsOf` returns what the next run will need, from what the last one needed; null:
    * unknown yet.
    */
-  start(size: number, needsOf: (lastNeeds: Needs | null) => Promise<Needs | null>): void;
+  start(size: number, findNextNeeds: (lastNeeds: Needs | null) => Promise<Needs | null>): void;
   /** Ends the waiting processes, and resolves when nothing of them is left. */
   stop(): Promise<void>;
 };
@@ -31,7 +31,7 @@ export function createStandby<Needs extends Access>(
   let standbys: { child: AgentProcess; needs: Needs }[] = [];
   let size = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let nextNeeds: (lastNeeds: Needs | null) => Promise<Needs | null> = async () => null;
+  let findNextNeeds: (lastNeeds: Needs | null) => Promise<Needs | null> = async () => null;
   let lastNeeds: Needs | null = null;
   let takeCount = 0;
   const isFull = () => standbys.filter(({ child }) => child.isRunning()).length >= size;
@@ -39,12 +39,12 @@ export function createStandby<Needs extends Access>(
   async function fill(): Promise<void> {
     const previousCount = takeCount;
     try {
-      const needs = isFull() ? null : await nextNeeds(lastNeeds);
+      const needs = isFull() ? null : await findNextNeeds(lastNeeds);
       if (needs === null) return;
       const { argv, group } = await commandOf(needs);
       // A run that started meanwhile may have got the same.
       if (takeCount !== previousCount || isFull()) return void (await group?.remove());
-      // With normal priority until its run has begun, which waits for nothing but this process.
+      // Its priority stays normal until its run has begun: that run waits for nothing but this process.
       standbys.push({ child: startProcess([...argv, "wait", kind], env, group), needs });
       fillLater();
     } catch {
@@ -54,13 +54,13 @@ export function createStandby<Needs extends Access>(
 
   function fillLater(): void {
     clearTimeout(timer);
-    if (size > 0) timer = setTimeout(fill, restMs).unref();
+    if (size > 0) timer = setTimeout(fill, quietMs).unref();
   }
 
   /** Whether a waiting process can serve one of the next runs: not if an agent was installed meanwhile, or its run was cancelled. */
   function isUsable({ child, needs }: (typeof standbys)[number], nextRunNeeds: Needs): boolean {
-    const needsSame = Bun.deepEquals({ ...needs, folders: [] }, { ...nextRunNeeds, folders: [] });
-    return child.isRunning() && needsSame && needs.folders.every((path) => existsSync(path));
+    const hasSameNeeds = Bun.deepEquals({ ...needs, folders: [] }, { ...nextRunNeeds, folders: [] });
+    return child.isRunning() && hasSameNeeds && needs.folders.every((path) => existsSync(path));
   }
 
   return {
@@ -68,17 +68,17 @@ export function createStandby<Needs extends Access>(
       takeCount++;
       lastNeeds = needs;
       fillLater();
-      const usable = Map.groupBy(standbys, (each) => isUsable(each, needs));
-      for (const { child } of usable.get(false) ?? []) child.kill();
-      const standby = usable.get(true)?.find((each) => Bun.deepEquals(each.needs.folders, needs.folders));
-      standbys = (usable.get(true) ?? []).filter((each) => each !== standby);
+      const standbysByUse = Map.groupBy(standbys, (each) => isUsable(each, needs));
+      for (const { child } of standbysByUse.get(false) ?? []) child.kill();
+      const standby = standbysByUse.get(true)?.find((each) => Bun.deepEquals(each.needs.folders, needs.folders));
+      standbys = (standbysByUse.get(true) ?? []).filter((each) => each !== standby);
       if (standby) return standby.child;
       const { argv, group } = await commandOf(needs);
       return startProcess(argv, env, group);
     },
-    start(newSize, needsOf) {
+    start(newSize, newFindNextNeeds) {
       size = newSize;
-      nextNeeds = needsOf;
+      findNextNeeds = newFindNextNeeds;
       fillLater();
     },
     async stop() {

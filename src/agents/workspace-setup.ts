@@ -46,7 +46,7 @@ export async function setUpWorkspace(
 }
 
 /** Network access of the setup: the hosts of the run and of the repository. */
-function proxyOf({ setup }: SandboxMeans, task: Task): SandboxProxy | null {
+function proxyOf({ setupEgress: setup }: SandboxMeans, task: Task): SandboxProxy | null {
   if (setup === null) return null;
   const { repository } = task.workspace ?? {};
   const { names, routes } = runHostsOf({

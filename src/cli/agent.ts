@@ -1,5 +1,5 @@
 import { inProcessAgents, loadAgents } from "../agents/all.ts";
-import { work } from "../agents/worker.ts";
+import { executeOrder } from "../agents/order.ts";
 
 /** The hidden command `__agent`: the agent process that the service starts for each run. Ends the process. `early`: no run waits for it yet, so it loads the code of these agents first. */
 export async function runAgent({ early }: { early: "rules" | "model" | null }): Promise<never> {
@@ -12,7 +12,12 @@ export async function runAgent({ early }: { early: "rules" | "model" | null }): 
   };
   try {
     if (early) await loadAgents(early);
-    await work(inProcessAgents(process.env), { input: Bun.stdin.stream(), write, signal: stop.signal, now: Date.now });
+    await executeOrder(inProcessAgents(process.env), {
+      input: Bun.stdin.stream(),
+      write,
+      signal: stop.signal,
+      now: Date.now,
+    });
     process.exit(0);
   } catch (error) {
     await Bun.write(Bun.stderr, `${(error instanceof Error && error.stack) || error}\n`);

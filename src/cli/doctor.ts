@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { max } from "drizzle-orm";
 import type { Agent } from "../agents/agent.ts";
 import { inProcessAgents, listPresets } from "../agents/all.ts";
-import { objectionTo } from "../agents/choice.ts";
+import { objectionToAgent } from "../agents/choice.ts";
 import { findInstalled, type InstalledAgent } from "../agents/coding/program.ts";
 import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
 import { isVisibleInSandboxes } from "../agents/sandbox/bubblewrap.ts";
@@ -66,7 +66,7 @@ export function addDoctor(
 }
 
 function describeAgent([id, agent]: [string, Agent], model: string | null): string {
-  const objection = objectionTo(agent);
+  const objection = objectionToAgent(agent);
   const modelNote =
     agent.describe().kind === "model"
       ? ` (${model ?? "no model; set EVALD_AGENT_MODEL or choose one per prompt"})`

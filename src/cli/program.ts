@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
-import { agentStandby, allAgents } from "../agents/all.ts";
+import { createAgentStandby, createChildAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
 import { enableThreads } from "../jobs/thread.ts";
@@ -69,8 +69,8 @@ export function createProgram(
       Object.fromEntries(Object.entries(settingOptions).filter(([name]) => name in setByOptions)),
     );
   };
-  const standby = agentStandby(env);
-  const { agents = allAgents(env, standby), ...otherOverrides } = overrides;
+  const standby = createAgentStandby(env);
+  const { agents = createChildAgents(env, standby), ...otherOverrides } = overrides;
   const connection = { configOf, agents, env, hasData: () => dataOf() !== undefined };
   const useApi = createUseApi(connection);
   // Standby processes have only the agents of evald.

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import pino from "pino";
-import { agentStandby, allAgents } from "../agents/all.ts";
+import { createAgentStandby, createChildAgents } from "../agents/all.ts";
 import { getOrgByName, listOrgs } from "../auth/orgs.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
@@ -115,7 +115,7 @@ export function withData<T>(config: Config, work: (service: Service) => T): T {
     });
     try {
       const baseUrl = () => linkBase(config);
-      const agents = allAgents(process.env, agentStandby(process.env));
+      const agents = createChildAgents(process.env, createAgentStandby(process.env));
       return work(createService({ db, config, log: pino({ level: "silent" }), agents, baseUrl }));
     } finally {
       closeDb(db);

@@ -1,4 +1,4 @@
-import { createUrlGroups } from "../agents/docs-urls.ts";
+import { createUrlClassifier } from "../agents/docs-urls.ts";
 import type { Http } from "./events.ts";
 
 /** Whether a request is to the product, or reads its docs. */
@@ -10,7 +10,7 @@ export type Hosts = { isProduct(request: { method: string; url: string }): boole
  * OPTIONS) and URLs below them do.
  */
 export function hostsOf(starts: string[], product: string | null, taskRequests: Http[]): Hosts {
-  const groupOf = createUrlGroups(starts, product);
+  const groupOf = createUrlClassifier(starts, product);
   const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
   const writtenUrls = taskRequests
     .filter((http) => isWrite(http) && http.status !== null && http.status >= 200 && http.status < 300)

@@ -5,7 +5,7 @@ import { type Agent, type AgentEvent, AgentFailure, type Means } from "../agents
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../agents/egress/egress.ts";
 import { type BrowserStatus, detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox } from "../agents/sandbox/sandbox.ts";
-import { makeSocketFolder, sweepSockets } from "../agents/sockets.ts";
+import { createTemporaryFolder, removeUnusedSockets } from "../agents/sockets.ts";
 import { hostUrlsOf, mcpUrlsOf } from "../agents/task.ts";
 import { maxRedirects } from "../net/guarded.ts";
 import { once } from "../once.ts";
@@ -75,11 +75,11 @@ export function createLocalExecutor(...options: Parameters<typeof openMachine>) 
 export async function sweepWorkspaces(folder: string | null): Promise<void> {
   // The folder itself may be mounted in the sandbox of a process that waits for a run.
   if (folder && existsSync(folder)) await Promise.all(readdirSync(folder).map((name) => remove(join(folder, name))));
-  await sweepSockets();
+  await removeUnusedSockets();
 }
 
 async function startProxy(now: () => number, operatorHosts: readonly string[]): Promise<Proxy> {
-  const { folder, socketPath } = makeSocketFolder("egress");
+  const { folder, socketPath } = createTemporaryFolder("egress");
   try {
     return { egress: await startEgress({ socketPath, operatorHosts, now }), folder };
   } catch (error) {
@@ -187,7 +187,7 @@ async function openSandbox(
       archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
       skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),
       // Requests of the setup are not the agent's.
-      setup: task.workspace ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} }) : null,
+      setupEgress: task.workspace ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} }) : null,
     },
     browser:
       "missing" in browser

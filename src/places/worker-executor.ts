@@ -153,7 +153,7 @@ function onWorkers(fleet: Fleet, id: string, agent: Agent): Agent {
     preflight: () => [
       {
         what: "worker",
-        isHere: fleet.waitMs > 0 || listSuitable(fleet, needs).length > 0,
+        isMet: fleet.waitMs > 0 || listSuitable(fleet, needs).length > 0,
         detail: objectionTo(fleet, needs),
       },
     ],

@@ -3,10 +3,10 @@ import { availableParallelism, freemem, hostname, loadavg, totalmem } from "node
 import { Worker } from "bullmq";
 import type { Logger } from "pino";
 import { type Agent, AgentFailure } from "../agents/agent.ts";
-import { objectionTo } from "../agents/choice.ts";
+import { objectionToAgent } from "../agents/choice.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
-import { makeSocketFolder } from "../agents/sockets.ts";
+import { createTemporaryFolder } from "../agents/sockets.ts";
 import { ConfigError } from "../errors.ts";
 import { fetchFile, forwardSocket } from "../net/forwarder.ts";
 import type { Executor, SessionOrder } from "./executor.ts";
@@ -70,7 +70,7 @@ type WorkerState = Awaited<ReturnType<typeof connectWorker>>;
 async function connectWorker({ url, slots, labels = [], goneMs = usualGoneMs, ...options }: Options) {
   const sandbox = await detectSandbox();
   const browser = await detectBrowser(sandbox);
-  const { folder, socketPath } = makeSocketFolder("gateway");
+  const { folder, socketPath } = createTemporaryFolder("gateway");
   const gateway = await forwardSocket(socketPath, options.gatewayUrl);
   const id: string = crypto.randomUUID();
   return {
@@ -297,7 +297,7 @@ async function localizeOrder(
 const describeAgents = (agents: Record<string, Agent>, { level }: Sandbox): WorkerInfo["agents"] =>
   Object.fromEntries(
     Object.entries(agents)
-      .filter(([id, agent]) => objectionTo(agent) === null && (level !== "none" || sandboxlessAgents.has(id)))
+      .filter(([id, agent]) => objectionToAgent(agent) === null && (level !== "none" || sandboxlessAgents.has(id)))
       .map(([id, agent]) => [id, agent.describe()]),
   );
 

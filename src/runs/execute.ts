@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import type { Agent, Failure } from "../agents/agent.ts";
-import { objectionTo } from "../agents/choice.ts";
+import { objectionToAgent } from "../agents/choice.ts";
 import { type Context, perContext } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
@@ -99,7 +99,7 @@ function getRowOfJob({ db }: Context, runId: string): RunRow {
 /** The agent of a run. Throws a JobFailure if it is not available. */
 function getAgent(ctx: Context, { agent: id }: RunRow): Agent {
   const agent = ctx.agents[id];
-  const objection = agent ? objectionTo(agent) : null;
+  const objection = agent ? objectionToAgent(agent) : null;
   if (agent && objection === null) return agent;
   throw toFinalFailure(`the agent ${id} is not available on this server${objection === null ? "" : `: ${objection}`}`);
 }

@@ -28,7 +28,7 @@ async function runOf(command: string[], env: Record<string, string> = {}, silent
 
 async function appWithRun(command: string[], env: Record<string, string> = {}, silentCpuMs?: number) {
   const { send, runJobs } = testApp({
-    agent: createChildAgent(instantAgent, { start: () => startProcess(command, {}), silentCpuMs }),
+    agent: createChildAgent(instantAgent, { startAgentProcess: () => startProcess(command, {}), silentCpuMs }),
     env,
   });
   const prompt = await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
@@ -149,7 +149,7 @@ describe("a process", () => {
   test("that floods the service with events waits, and is stopped", async () => {
     const text = "x".repeat(4000);
     const agent = createChildAgent(instantAgent, {
-      start: () => startProcess(["yes", JSON.stringify({ type: "message", text })], {}),
+      startAgentProcess: () => startProcess(["yes", JSON.stringify({ type: "message", text })], {}),
     });
     const { signal } = new AbortController();
     // Memory in use, without uncollected garbage.
@@ -419,7 +419,7 @@ describe("the explorer in the executable", () => {
 });
 
 test("an unavailable agent is not offered, and a run that waits for it says why", async () => {
-  const agent = { ...instantAgent, preflight: () => [{ what: "model key", isHere: false, detail: "none is set" }] };
+  const agent = { ...instantAgent, preflight: () => [{ what: "model key", isMet: false, detail: "none is set" }] };
   const { send, runJobs } = testApp({ agent });
   const body = { text: "See https://docs.test/" };
   const named = await send("POST", "/api/v1/prompts", { body: { ...body, agent: "explorer" } });

@@ -87,7 +87,7 @@ describe.each([
   /** The service, and a run whose agent is the process of a shell script. */
   async function start(script: string, env: Record<string, string> = {}) {
     const agent = createChildAgent(instantAgent, {
-      start: () => startProcess(["sh", "-c", script], { PATH: process.env.PATH ?? "" }),
+      startAgentProcess: () => startProcess(["sh", "-c", script], { PATH: process.env.PATH ?? "" }),
     });
     const app = testApp({ agent, env, ...(workers && { workers }) });
     const prompt = await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });

@@ -108,7 +108,7 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     }
     const modelRequest = await readScriptedRequest(request);
     if (!modelRequest) return new Response("nothing is here", { status: 404 });
-    const { model, body, isStream, offersTools, toolResults, encode, toError } = modelRequest;
+    const { model, body, isStream, offersTools, toolResultCount: toolResults, encode, toError } = modelRequest;
     requests.push({ at: Date.now(), path: pathname, model, headers: Object.fromEntries(request.headers), body });
     const error = (status: number, message: string, headers = {}) =>
       Response.json(toError(status, message), { status, headers });

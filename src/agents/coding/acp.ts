@@ -27,7 +27,7 @@ import {
 } from "./streams/stream.ts";
 
 /** evald's names for the protocol's kinds of tools; other tools keep their own names. */
-const tools: Record<string, string> = {
+const toolNamesByKind: Record<string, string> = {
   execute: "run_command",
   fetch: "fetch_page",
   edit: "write_file",
@@ -45,13 +45,13 @@ export async function converse(
   fillGaps: (event: AgentEvent) => Promise<AgentEvent>,
 ): Promise<StreamResult> {
   const state: UpdateState = { calls: new Map(), partial: null, lastMessage: null, costUsd: null, unknown: new Set() };
-  let reporting: Promise<void> = Promise.resolve();
+  let lastReport: Promise<void> = Promise.resolve();
   const reportAll = (events: AgentEvent[]) => {
-    reporting = reporting.then(async () => {
+    lastReport = lastReport.then(async () => {
       for (const event of events) report(reporter, await fillGaps(event));
     });
   };
-  const { readable, writable, ended } = toStream(agentProcess, reporter);
+  const { readable, writable, ended } = openMessageStreams(agentProcess, reporter);
   const app = client({ name: "evald" })
     .onRequest(methods.client.session.requestPermission, object, ({ params }) => {
       const call = { ...object(params.toolCall), sessionUpdate: "tool_call_update", status: "in_progress" };
@@ -72,12 +72,12 @@ export async function converse(
 
   try {
     const outcome = await Promise.race([prompt(), ended.then(() => null)]);
-    await reporting;
+    await lastReport;
     for (const kind of state.unknown) reporter.unknownKinds.add(kind);
     return outcome ?? unfinishedResult;
   } catch (error) {
     // A connection that ends during a request fails it; how the process exited is the better reason.
-    await reporting;
+    await lastReport;
     if (error instanceof AgentFailure) throw error;
     if (!(error instanceof RequestError)) return unfinishedResult;
     const reasons = [error.message, text(object(error.data).message) || text(object(error.data).details)];
@@ -102,12 +102,12 @@ async function sendPrompt(agent: ClientContext, task: Task): Promise<string> {
       "infrastructure",
       `the agent does not support remote MCP servers (workspace.mcpServers.${remote.name}); use one with a command`,
     );
-  const open = () => agent.request(methods.agent.session.new, { cwd: "/workspace", mcpServers });
-  const session = await open().catch(async (error: unknown) => {
+  const openSession = () => agent.request(methods.agent.session.new, { cwd: "/workspace", mcpServers });
+  const session = await openSession().catch(async (error: unknown) => {
     const [method] = authMethods ?? [];
     if (!(error instanceof RequestError) || error.code !== authRequired || !method) throw error;
     await agent.request(methods.agent.authenticate, { methodId: method.id });
-    return await open();
+    return await openSession();
   });
   const { sessionId } = session;
   const mode = session.modes?.availableModes.find(({ id, name }) => freeModes.test(`${id} ${name}`));
@@ -130,7 +130,7 @@ function grantPermission(params: Fields) {
 }
 
 /** Messages over stdio; invalid ones are skipped and reported. */
-function toStream(agentProcess: SandboxProcess, reporter: SessionReporter) {
+function openMessageStreams(agentProcess: SandboxProcess, reporter: SessionReporter) {
   const end = Promise.withResolvers<void>();
   const lines = linesOf(agentProcess.stdout);
   const readable = new ReadableStream<AnyMessage>({
@@ -210,7 +210,7 @@ function parseCall(update: Fields, state: UpdateState): AgentEvent[] {
   state.calls.set(id, call);
   const name = text(update.name) || text(object(object(update._meta).claudeCode).toolName) || text(update.title);
   call.name ||= name.slice(0, 100) || "unknown";
-  call.tool ||= tools[text(update.kind)] ?? "";
+  call.tool ||= toolNamesByKind[text(update.kind)] ?? "";
   if (Object.keys(object(update.rawInput)).length > 0) call.input = object(update.rawInput);
   const path = object(list(update.locations)[0]).path;
   if (path !== undefined && call.tool !== "run_command") call.input = { path, ...call.input };
@@ -223,11 +223,15 @@ function parseCall(update: Fields, state: UpdateState): AgentEvent[] {
   }
   if (!isOver || call.isDone) return events;
   call.isDone = true;
-  const raw = object(update.rawOutput);
+  const rawOutput = object(update.rawOutput);
   const blocks = list(update.content).map((block) => text(object(object(block).content).text));
-  const output = blocks.join("") || text(update.rawOutput) || text(raw.output) || text(raw.formatted_output);
+  const output =
+    blocks.join("") || text(update.rawOutput) || text(rawOutput.output) || text(rawOutput.formatted_output);
   const exitCode =
-    number(raw.exit_code) ?? number(raw.exitCode) ?? number(object(raw.metadata).exit) ?? exitCodeIn(output);
+    number(rawOutput.exit_code) ??
+    number(rawOutput.exitCode) ??
+    number(object(rawOutput.metadata).exit) ??
+    exitCodeIn(output);
   const result = { id, name: call.name, ok: update.status === "completed", output };
   return [...events, toResult(result, call.tool === "run_command" ? exitCode : null, call.tool || undefined)];
 }

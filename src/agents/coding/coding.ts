@@ -26,8 +26,8 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
       const program = findProgram(preset, path);
       return [
         "missing" in program
-          ? { what: name, isHere: false, detail: program.missing }
-          : { what: name, isHere: true, detail: program.path },
+          ? { what: name, isMet: false, detail: program.missing }
+          : { what: name, isMet: true, detail: program.path },
       ];
     },
     async *run(task, context) {

@@ -17,11 +17,11 @@ export function createContextDetector(
 ) {
   const servers = Object.keys(mcpServers);
   const probes = new Map<string, (text: string) => boolean>();
-  const start = instructions.trim().slice(0, probeChars);
-  if (start !== "") probes.set("instructions", (text) => text.includes(start));
+  const instructionsStart = instructions.trim().slice(0, probeChars);
+  if (instructionsStart !== "") probes.set("instructions", (text) => text.includes(instructionsStart));
   for (const { name, description } of skills) {
-    const part = description.split("\n")[0]?.slice(0, probeChars) || `${name}/SKILL.md`;
-    probes.set(`skill ${name}`, (text) => text.includes(name) && text.includes(part));
+    const descriptionStart = description.split("\n")[0]?.slice(0, probeChars) || `${name}/SKILL.md`;
+    probes.set(`skill ${name}`, (text) => text.includes(name) && text.includes(descriptionStart));
   }
   // Tools that a model may search for are listed by their server only.
   for (const name of servers)

@@ -8,23 +8,23 @@ export type ModelResult = { id: string; name: string | null; output: string };
 /** The answer of a model in one turn. */
 export type ModelAnswer = { text: string; calls: ModelCall[] };
 
-type Reader = {
+type ConversationReader = {
   /** All tool results in a request, oldest first. */
   resultsOf(body: Fields): ModelResult[];
   /** Reads an event of a stream, or a complete answer. */
-  take(event: Fields, answer: PartialAnswer): void;
+  readEvent(event: Fields, answer: PartialAnswer): void;
 };
 
 /** An incomplete answer; inputs arrive as pieces of JSON. */
 type PartialAnswer = { text: string; calls: { id: string; name: string; input: string }[] };
 
-const chat: Reader = {
+const chat: ConversationReader = {
   resultsOf: (body) =>
     list(body.messages)
       .map(object)
       .filter(({ role }) => role === "tool")
       .map((each) => ({ id: text(each.tool_call_id), name: null, output: textOf(each.content) })),
-  take(event, answer) {
+  readEvent(event, answer) {
     const choice = object(list(event.choices)[0]);
     const message = object(choice.delta ?? choice.message);
     answer.text += textOf(message.content);
@@ -40,13 +40,13 @@ const chat: Reader = {
   },
 };
 
-const responses: Reader = {
+const responses: ConversationReader = {
   resultsOf: (body) =>
     list(body.input)
       .map(object)
       .filter(({ type }) => type === "function_call_output" || type === "custom_tool_call_output")
       .map((each) => ({ id: text(each.call_id), name: null, output: textOf(each.output) })),
-  take(event, answer) {
+  readEvent(event, answer) {
     const items = event.type === "response.output_item.done" ? [event.item] : list(event.output);
     for (const item of items.map(object)) {
       if (item.type === "message") answer.text += textOf(item.content);
@@ -56,18 +56,18 @@ const responses: Reader = {
   },
 };
 
-const messages: Reader = {
+const messages: ConversationReader = {
   resultsOf: (body) =>
     list(body.messages)
       .flatMap((each) => list(object(each).content))
       .map(object)
       .filter(({ type }) => type === "tool_result")
       .map((each) => ({ id: text(each.tool_use_id), name: null, output: textOf(each.content) })),
-  take(event, answer) {
+  readEvent(event, answer) {
     if (event.type === "content_block_start") addBlock(object(event.content_block), answer);
     else if (event.type === "content_block_delta") {
-      const { text: more, partial_json: json } = object(event.delta);
-      answer.text += text(more);
+      const { text: textDelta, partial_json: json } = object(event.delta);
+      answer.text += text(textDelta);
       const call = answer.calls.at(-1);
       if (call) call.input += text(json);
     } else for (const block of list(event.content)) addBlock(object(block), answer);
@@ -81,14 +81,14 @@ function addBlock(block: Fields, answer: PartialAnswer): void {
   answer.calls.push({ id: text(block.id), name: text(block.name), input });
 }
 
-const gemini: Reader = {
+const gemini: ConversationReader = {
   resultsOf: (body) =>
     list(body.contents)
       .flatMap((each) => list(object(each).parts))
       .map((part) => object(object(part).functionResponse))
       .filter(({ name }) => typeof name === "string")
       .map(({ id, name, response }) => ({ id: text(id), name: text(name), output: outputOf(object(response)) })),
-  take(event, answer) {
+  readEvent(event, answer) {
     for (const part of list(object(object(list(event.candidates)[0]).content).parts).map(object)) {
       if (part.thought !== true) answer.text += text(part.text);
       const { id, name, args } = object(part.functionCall);
@@ -101,7 +101,7 @@ const outputOf = (response: Fields): string =>
   text(response.output) || text(response.error) || JSON.stringify(response);
 
 /** The reader of a model's protocol by the path of a request; null for any other path. */
-export function findReader(path: string): Reader | null {
+export function findReader(path: string): ConversationReader | null {
   if (/\/chat\/completions$/.test(path)) return chat;
   if (/\/responses$/.test(path)) return responses;
   if (/\/messages$/.test(path)) return messages;
@@ -109,15 +109,15 @@ export function findReader(path: string): Reader | null {
 }
 
 /** Reads a model's answer from its bytes as they pass, as a stream of events or one object. */
-export function createAnswerReader(reader: Reader, isStream: boolean) {
+export function createAnswerReader(reader: ConversationReader, isStream: boolean) {
   const decoder = new TextDecoder();
   const answer: PartialAnswer = { text: "", calls: [] };
-  let unread = "";
+  let buffer = "";
 
-  function take(json: string): void {
+  function readJson(json: string): void {
     try {
       const value: unknown = JSON.parse(json);
-      for (const event of Array.isArray(value) ? value : [value]) reader.take(object(event), answer);
+      for (const event of Array.isArray(value) ? value : [value]) reader.readEvent(object(event), answer);
     } catch {
       // The end marker, or an incomplete answer.
     }
@@ -125,14 +125,14 @@ export function createAnswerReader(reader: Reader, isStream: boolean) {
 
   return {
     push(bytes: Uint8Array): void {
-      unread += decoder.decode(bytes, { stream: true });
+      buffer += decoder.decode(bytes, { stream: true });
       if (!isStream) return;
-      const lines = unread.split(/\r?\n/);
-      unread = lines.pop() ?? "";
-      for (const line of lines) if (line.startsWith("data:")) take(line.slice(5));
+      const lines = buffer.split(/\r?\n/);
+      buffer = lines.pop() ?? "";
+      for (const line of lines) if (line.startsWith("data:")) readJson(line.slice(5));
     },
     end(): ModelAnswer {
-      take(isStream ? unread.replace(/^data:/, "") : unread);
+      readJson(isStream ? buffer.replace(/^data:/, "") : buffer);
       const calls = answer.calls.filter(Boolean).map(({ input, ...call }) => ({ ...call, input: inputOf(input) }));
       return { text: answer.text, calls };
     },

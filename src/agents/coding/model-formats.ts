@@ -9,7 +9,7 @@ export type ScriptedAnswer = {
 };
 
 /** An answer in both forms: the blocks of its stream, and one object. */
-type EncodedAnswer = { stream: string[]; whole: object };
+type EncodedAnswer = { stream: string[]; wholeAnswer: object };
 
 // biome-ignore lint/suspicious/noExplicitAny: the body of a request, read where a protocol has it
 type Body = any;
@@ -19,7 +19,7 @@ type Format = {
   model: (body: Body, path: string) => string;
   isStream: (body: Body, path: string) => boolean;
   /** Number of tool results in the request: the progress of the conversation. */
-  toolResults: (body: Body) => number;
+  toolResultCount: (body: Body) => number;
   offersTools: (body: Body) => boolean;
   encode: (answer: ScriptedAnswer, body: Body) => EncodedAnswer;
   error: (status: number, message: string) => object;
@@ -37,16 +37,16 @@ const bodyReaders = {
   offersTools,
 };
 
-const data = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
-const namedEvent = (value: { type: string }) => `event: ${value.type}\n${data(value)}`;
+const toDataBlock = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
+const namedEvent = (value: { type: string }) => `event: ${value.type}\n${toDataBlock(value)}`;
 /** A text in two pieces, as in streams. */
-const pieces = (text: string) =>
+const splitText = (text: string) =>
   [text.slice(0, text.length / 2), text.slice(text.length / 2)].filter((each) => each !== "");
 
 const chat: Format = {
   ...bodyReaders,
   path: /\/chat\/completions$/,
-  toolResults: (body) => body.messages.filter((each: Body) => each.role === "tool").length,
+  toolResultCount: (body) => body.messages.filter((each: Body) => each.role === "tool").length,
   error: (status, message) => ({ error: { message, type: "error", param: null, code: String(status) } }),
   encode({ model, reasoning, text, toolCalls = [], usage }, body) {
     const id = `chatcmpl-${++answerCount}`;
@@ -64,7 +64,7 @@ const chat: Format = {
       function: { name: call.name, arguments: JSON.stringify(call.input) },
     }));
     const chunk = (delta: object, finish_reason: string | null = null) =>
-      data({
+      toDataBlock({
         id,
         object: "chat.completion.chunk",
         created: 1,
@@ -74,17 +74,17 @@ const chat: Format = {
       });
     const stream = [
       chunk({ role: "assistant", content: "" }),
-      ...pieces(reasoning ?? "").map((each) => chunk({ reasoning_content: each })),
-      ...pieces(text ?? "").map((each) => chunk({ content: each })),
+      ...splitText(reasoning ?? "").map((each) => chunk({ reasoning_content: each })),
+      ...splitText(text ?? "").map((each) => chunk({ content: each })),
       ...calls.flatMap((call, index) => [
         chunk({ tool_calls: [{ index, ...call, function: { name: call.function.name, arguments: "" } }] }),
-        ...pieces(call.function.arguments).map((each) =>
+        ...splitText(call.function.arguments).map((each) =>
           chunk({ tool_calls: [{ index, function: { arguments: each } }] }),
         ),
       ]),
       chunk({}, finish),
       ...(counts && body.stream_options?.include_usage
-        ? [data({ id, object: "chat.completion.chunk", created: 1, model, choices: [], usage: counts })]
+        ? [toDataBlock({ id, object: "chat.completion.chunk", created: 1, model, choices: [], usage: counts })]
         : []),
       "data: [DONE]\n\n",
     ];
@@ -97,7 +97,7 @@ const chat: Format = {
     const choices = [{ index: 0, message, logprobs: null, finish_reason: finish }];
     return {
       stream,
-      whole: { id, object: "chat.completion", created: 1, model, choices, ...(counts ? { usage: counts } : {}) },
+      wholeAnswer: { id, object: "chat.completion", created: 1, model, choices, ...(counts ? { usage: counts } : {}) },
     };
   },
 };
@@ -108,7 +108,7 @@ const responses: Format = {
     offersTools(body) ||
     (Array.isArray(body.input) && body.input.some((each: Body) => each.type === "additional_tools")),
   path: /\/responses$/,
-  toolResults: (body) =>
+  toolResultCount: (body) =>
     Array.isArray(body.input)
       ? body.input.filter((each: Body) => /^(function|custom_tool)_call_output$/.test(each.type)).length
       : 0,
@@ -126,7 +126,7 @@ const responses: Format = {
     let sequence = 0;
     const answerNumber = ++answerCount;
     const add = (type: string, fields: object) =>
-      stream.push(`event: ${type}\n${data({ type, sequence_number: sequence++, ...fields })}`);
+      stream.push(`event: ${type}\n${toDataBlock({ type, sequence_number: sequence++, ...fields })}`);
     const response = (status: string) => ({
       id: `resp_${answerNumber}`,
       object: "response",
@@ -155,7 +155,7 @@ const responses: Format = {
         (position) => {
           const itemPosition = { ...position, item_id: base.id, summary_index: 0 };
           add("response.reasoning_summary_part.added", { ...itemPosition, part: { type: "summary_text", text: "" } });
-          for (const delta of pieces(reasoning))
+          for (const delta of splitText(reasoning))
             add("response.reasoning_summary_text.delta", { ...itemPosition, delta });
           add("response.reasoning_summary_text.done", { ...itemPosition, text: reasoning });
           add("response.reasoning_summary_part.done", {
@@ -171,7 +171,8 @@ const responses: Format = {
       addItem({ ...base, content: [] }, { ...base, content: [part] }, (position) => {
         const itemPosition = { ...position, item_id: base.id, content_index: 0 };
         add("response.content_part.added", { ...itemPosition, part: { ...part, text: "" } });
-        for (const delta of pieces(text)) add("response.output_text.delta", { ...itemPosition, delta, logprobs: [] });
+        for (const delta of splitText(text))
+          add("response.output_text.delta", { ...itemPosition, delta, logprobs: [] });
         add("response.output_text.done", { ...itemPosition, text, logprobs: [] });
         add("response.content_part.done", { ...itemPosition, part });
       });
@@ -188,19 +189,19 @@ const responses: Format = {
       const input = JSON.stringify(call.input);
       addItem({ ...base, arguments: "" }, { ...base, arguments: input }, (position) => {
         const itemPosition = { ...position, item_id: base.id };
-        for (const delta of pieces(input)) add("response.function_call_arguments.delta", { ...itemPosition, delta });
+        for (const delta of splitText(input)) add("response.function_call_arguments.delta", { ...itemPosition, delta });
         add("response.function_call_arguments.done", { ...itemPosition, arguments: input });
       });
     }
     add("response.completed", { response: response("completed") });
-    return { stream, whole: response("completed") };
+    return { stream, wholeAnswer: response("completed") };
   },
 };
 
 const messages: Format = {
   ...bodyReaders,
   path: /\/messages$/,
-  toolResults: (body) =>
+  toolResultCount: (body) =>
     body.messages.flatMap((each: Body) => each.content).filter((each: Body) => each.type === "tool_result").length,
   error: (status, message) => ({
     type: "error",
@@ -211,7 +212,7 @@ const messages: Format = {
   }),
   encode({ model, reasoning, text, toolCalls = [], usage }) {
     const { input = 0, cached = 0, cacheWritten = 0, output = 0 } = usage ?? {};
-    const start = {
+    const startUsage = {
       input_tokens: input - cached - cacheWritten,
       cache_creation_input_tokens: cacheWritten,
       cache_read_input_tokens: cached,
@@ -225,7 +226,7 @@ const messages: Format = {
         full: { type: "thinking", thinking: reasoning, signature: "c2lnbmVk" },
         empty: { type: "thinking", thinking: "", signature: "" },
         deltas: [
-          ...pieces(reasoning).map((thinking) => ({ type: "thinking_delta", thinking })),
+          ...splitText(reasoning).map((thinking) => ({ type: "thinking_delta", thinking })),
           { type: "signature_delta", signature: "c2lnbmVk" },
         ],
       });
@@ -233,18 +234,18 @@ const messages: Format = {
       blocks.push({
         full: { type: "text", text },
         empty: { type: "text", text: "" },
-        deltas: pieces(text).map((each) => ({ type: "text_delta", text: each })),
+        deltas: splitText(text).map((each) => ({ type: "text_delta", text: each })),
       });
     for (const { id, name, input } of toolCalls)
       blocks.push({
         full: { type: "tool_use", id, name, input },
         empty: { type: "tool_use", id, name, input: {} },
-        deltas: pieces(JSON.stringify(input)).map((partial_json) => ({ type: "input_json_delta", partial_json })),
+        deltas: splitText(JSON.stringify(input)).map((partial_json) => ({ type: "input_json_delta", partial_json })),
       });
     const events: { type: string; [key: string]: unknown }[] = [
       {
         type: "message_start",
-        message: { ...messageFields, content: [], stop_reason: null, stop_sequence: null, usage: start },
+        message: { ...messageFields, content: [], stop_reason: null, stop_sequence: null, usage: startUsage },
       },
       { type: "ping" },
       ...blocks.flatMap(({ empty, deltas }, index) => [
@@ -258,7 +259,7 @@ const messages: Format = {
     const content = blocks.map(({ full }) => full);
     return {
       stream: events.map(namedEvent),
-      whole: { ...messageFields, content, ...stop, usage: { ...start, output_tokens: output } },
+      wholeAnswer: { ...messageFields, content, ...stop, usage: { ...startUsage, output_tokens: output } },
     };
   },
 };
@@ -268,7 +269,7 @@ const gemini: Format = {
   path: /\/models\/[^/]+:(streamGenerateContent|generateContent)$/,
   model: (_, path) => /\/models\/([^/:]+):/.exec(path)?.[1] ?? "",
   isStream: (_, path) => path.endsWith(":streamGenerateContent"),
-  toolResults: (body) =>
+  toolResultCount: (body) =>
     body.contents.flatMap((each: Body) => each.parts).filter((each: Body) => each.functionResponse).length,
   error: (code, message) => ({ error: { code, message, status: code === 429 ? "RESOURCE_EXHAUSTED" : "INTERNAL" } }),
   encode({ model, reasoning, text, toolCalls = [], usage }) {
@@ -287,12 +288,16 @@ const gemini: Format = {
       modelVersion: model,
       responseId: `r${answerNumber}`,
     });
-    const thoughts = pieces(reasoning ?? "").map((each) => ({ text: each, thought: true }));
-    const texts = pieces(text ?? "").map((each) => ({ text: each }));
+    const thoughts = splitText(reasoning ?? "").map((each) => ({ text: each, thought: true }));
+    const texts = splitText(text ?? "").map((each) => ({ text: each }));
     const parts = [...thoughts, ...texts, ...calls];
-    const stream = [...parts.map((part) => data(chunk([part]))), data(chunk([{ text: "" }], true))];
-    const whole = [...(reasoning ? [{ text: reasoning, thought: true }] : []), ...(text ? [{ text }] : []), ...calls];
-    return { stream, whole: chunk(whole, true) };
+    const stream = [...parts.map((part) => toDataBlock(chunk([part]))), toDataBlock(chunk([{ text: "" }], true))];
+    const wholeAnswer = [
+      ...(reasoning ? [{ text: reasoning, thought: true }] : []),
+      ...(text ? [{ text }] : []),
+      ...calls,
+    ];
+    return { stream, wholeAnswer: chunk(wholeAnswer, true) };
   },
 };
 
@@ -307,7 +312,7 @@ export type ScriptedRequest = {
   isStream: boolean;
   offersTools: boolean;
   /** The number of tool results in the conversation. */
-  toolResults: number;
+  toolResultCount: number;
   /** An answer in the protocol of the request: the blocks of its stream, or one block of JSON. */
   encode: (answer: Omit<ScriptedAnswer, "model">) => string[];
   /** An error in the protocol of the request. */
@@ -328,10 +333,10 @@ export async function readScriptedRequest(request: Request): Promise<ScriptedReq
     body,
     isStream,
     offersTools: format.offersTools(body),
-    toolResults: format.toolResults(body),
+    toolResultCount: format.toolResultCount(body),
     encode(answer) {
-      const { stream, whole } = format.encode({ model, ...answer }, body);
-      return isStream ? stream : [JSON.stringify(whole)];
+      const { stream, wholeAnswer } = format.encode({ model, ...answer }, body);
+      return isStream ? stream : [JSON.stringify(wholeAnswer)];
     },
     toError: format.error,
   };

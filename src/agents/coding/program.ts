@@ -10,7 +10,7 @@ export type InstalledProgram = { version: string; path: string; argv: string[]; 
 /** Files, and links to them at other paths. */
 export type ProgramFiles = { files: string[]; links: { path: string; target: string }[] };
 
-/** Path of the program inside the sandbox. */
+/** Folder of the program inside the sandbox. */
 const programFolder = "/opt/agent";
 export const programBinFolder = `${programFolder}/bin`;
 const systemFolder = /^\/(usr|bin|sbin|lib\w*)\//;
@@ -26,14 +26,14 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
   }
   const realPath = realpathSync(entry);
   const modulesFolder = /^(.*?\/node_modules)\//.exec(realPath)?.[1] ?? null;
-  const manifest = modulesFolder === null ? null : manifestOf(dirname(realPath), modulesFolder);
+  const manifest = modulesFolder === null ? null : findManifest(dirname(realPath), modulesFolder);
   if (preset.packageName !== null && modulesFolder !== null && manifest?.name !== preset.packageName) {
     const other = manifest?.name ?? realPath;
     return { missing: `${preset.command} on PATH belongs to ${other}, not to ${preset.packageName}` };
   }
   const folder = manifest?.folder ?? null;
   const program =
-    (preset.native && modulesFolder && folder && nativeOf(preset.native, [modulesFolder, folder])) || realPath;
+    (preset.native && modulesFolder && folder && findNativeProgram(preset.native, [modulesFolder, folder])) || realPath;
   const mount =
     modulesFolder === null
       ? { from: program, to: `${programBinFolder}/${basename(program)}` }
@@ -41,22 +41,25 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
   const isVisible = systemFolder.test(program);
   const pathInSandbox = isVisible ? program : program.replace(mount.from, mount.to);
   const binds = isVisible ? [] : [mount];
-  const version = manifest?.version ?? semver.exec(realPath)?.[0] ?? versionOf(program, path) ?? "unknown";
-  const installed = (argv: string[], moreBinds: Bind[] = []) => ({
+  const version = manifest?.version ?? semver.exec(realPath)?.[0] ?? findVersion(program, path) ?? "unknown";
+  const toInstalledProgram = (argv: string[], moreBinds: Bind[] = []) => ({
     version,
     path: entry,
     argv,
     binds: [...binds, ...moreBinds],
   });
-  if (!isNodeScript(program)) return installed([pathInSandbox]);
+  if (!isNodeScript(program)) return toInstalledProgram([pathInSandbox]);
   const node = which("node", path);
   if (node === null) return { missing: `${preset.command} needs Node.js, which is not on PATH` };
   const nodePath = realpathSync(node);
-  const major = Number(/\d+/.exec(versionOf(nodePath, path) ?? "")?.[0] ?? 0);
+  const major = Number(/\d+/.exec(findVersion(nodePath, path) ?? "")?.[0] ?? 0);
   if (major < (preset.minNode ?? 0))
     return { missing: `${preset.command} needs Node.js ${preset.minNode} or later; node on PATH is version ${major}` };
-  if (systemFolder.test(nodePath)) return installed([nodePath, pathInSandbox]);
-  return installed([`${programBinFolder}/node`, pathInSandbox], [{ from: nodePath, to: `${programBinFolder}/node` }]);
+  if (systemFolder.test(nodePath)) return toInstalledProgram([nodePath, pathInSandbox]);
+  return toInstalledProgram(
+    [`${programBinFolder}/node`, pathInSandbox],
+    [{ from: nodePath, to: `${programBinFolder}/node` }],
+  );
 }
 
 /** A coding agent on this machine. `detail` says why it is missing, and how to install it. */
@@ -78,13 +81,13 @@ export function findInstalled(preset: Preset, path: string): InstalledAgent {
 export function programFilesOf(presets: Preset[], path: string): ProgramFiles {
   const programs = presets.map((preset) => findProgram(preset, path)).filter((program) => "argv" in program);
   const files = [...new Set(programs.flatMap(({ binds }) => binds.map(({ from }) => from)))];
-  const isIn = (file: string) => files.some((folder) => file === folder || file.startsWith(`${folder}/`));
+  const isMounted = (file: string) => files.some((folder) => file === folder || file.startsWith(`${folder}/`));
   const node = which("node", path);
   const entries = new Set([...programs.map((program) => program.path), ...(node === null ? [] : [node])]);
   const links = [...entries]
-    .filter((entry) => !systemFolder.test(entry) && !isIn(entry))
+    .filter((entry) => !systemFolder.test(entry) && !isMounted(entry))
     .map((entry) => ({ path: entry, target: realpathSync(entry) }));
-  return { files, links: links.filter(({ target }) => systemFolder.test(target) || isIn(target)) };
+  return { files, links: links.filter(({ target }) => systemFolder.test(target) || isMounted(target)) };
 }
 
 const which = (command: string, path: string): string | null => Bun.which(command, { PATH: path });
@@ -92,7 +95,7 @@ const which = (command: string, path: string): string | null => Bun.which(comman
 type Manifest = { folder: string; name: string; version: string };
 
 /** The package that contains a folder below `node_modules`. */
-function manifestOf(folder: string, modulesFolder: string): Manifest | null {
+function findManifest(folder: string, modulesFolder: string): Manifest | null {
   for (let current = folder; current.length > modulesFolder.length; current = dirname(current)) {
     try {
       const { name, version } = JSON.parse(readFileSync(join(current, "package.json"), "utf8"));
@@ -104,7 +107,7 @@ function manifestOf(folder: string, modulesFolder: string): Manifest | null {
   return null;
 }
 
-function nativeOf(glob: string, folders: string[]): string | null {
+function findNativeProgram(glob: string, folders: string[]): string | null {
   for (const folder of folders)
     for (const cwd of [folder, join(folder, "node_modules")])
       if (existsSync(cwd))
@@ -127,7 +130,7 @@ function isNodeScript(path: string): boolean {
 const versions = new Map<string, string | null>();
 
 /** The version that a program reports; queried once per path. */
-function versionOf(program: string, path: string): string | null {
+function findVersion(program: string, path: string): string | null {
   const cached = versions.get(program);
   if (cached !== undefined) return cached;
   const { stdout } = Bun.spawnSync([program, "--version"], {

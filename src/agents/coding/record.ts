@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { viaSocket } from "../../net/upstream.ts";
 import { type Fields, list, object, parseObject, text } from "../fields.ts";
-import { makeSocketFolder } from "../sockets.ts";
+import { createTemporaryFolder } from "../sockets.ts";
 import { createAnswerReader, findReader, type ModelAnswer, type ModelCall, type ModelResult } from "./conversation.ts";
 
 /** The session according to its model calls, to fill gaps in the agent's own stream. */
@@ -35,7 +35,7 @@ const maxErrorChars = 64 * 1024;
 /** Starts a proxy in front of the gateway, on a socket of its own. It forwards everything unchanged and records the main conversation. */
 export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
   const send = viaSocket(gatewaySocket);
-  const { folder, socketPath } = makeSocketFolder("gateway");
+  const { folder, socketPath } = createTemporaryFolder("gateway");
   const toClosedResponse = () => new Response("the model gateway was closed", { status: 502 });
   const server = Bun.serve({
     unix: socketPath,

@@ -43,13 +43,13 @@ export function serveScriptedModel(pageUrl: string, steps: readonly TrialStep[] 
 
 /** The call for the next step of the conversation, or its end. */
 function toAnswer(
-  { body, offersTools, toolResults }: ScriptedRequest,
+  { body, offersTools, toolResultCount }: ScriptedRequest,
   steps: readonly TrialStep[],
   pageUrl: string,
   id: string,
 ): Omit<ScriptedAnswer, "model"> {
   if (!offersTools) return { text: titleAnswer, usage };
-  const step = steps[toolResults];
+  const step = steps[toolResultCount];
   if (!step) return { text: "Done: all steps of the trial were made.", usage };
   const toolCalls = [{ id, ...toCall(step, listTools(body), pageUrl) }];
   return { reasoning: `The next step is a ${step}.`, text: `Next: ${step}.`, toolCalls, usage };
@@ -95,8 +95,8 @@ function toCall(step: TrialStep, tools: Tool[], pageUrl: string): Omit<ToolCall,
     const toolCaller = tools.find((each) => each.name === "tool_call");
     if (toolCaller)
       return { name: toolCaller.name, input: { name: `mcp__acme-${server}__lookup`, arguments: { name: "acme" } } };
-    const script = tools.find(isScript);
-    if (script) return toScript(script, `await tools.mcp__acme_${server}__lookup({name: "acme"})`);
+    const script = tools.find(isScriptTool);
+    if (script) return toScriptCall(script, `await tools.mcp__acme_${server}__lookup({name: "acme"})`);
     return toCommand("echo no such tool", tools);
   }
   if (step === "page") {
@@ -117,8 +117,8 @@ function toCall(step: TrialStep, tools: Tool[], pageUrl: string): Omit<ToolCall,
   const patcher = tools.find(({ name }) => name === "apply_patch");
   if (patcher?.isCustom) return { name: patcher.name, input: {}, custom: patch };
   if (patcher) return fillCall(patcher, [[/^(input|patch)$/, patch]]);
-  const script = tools.find(isScript);
-  if (script) return toScript(script, `await tools.apply_patch(${JSON.stringify(patch)})`);
+  const script = tools.find(isScriptTool);
+  if (script) return toScriptCall(script, `await tools.apply_patch(${JSON.stringify(patch)})`);
   return toCommand(`echo '${file.content}' > hello.txt`, tools);
 }
 
@@ -129,14 +129,14 @@ function toCommand(command: string, tools: Tool[]): Omit<ToolCall, "id"> {
       hasProperty(schema, /^(command|cmd)$/),
   );
   if (shell) return fillCall(shell, [[/^(command|cmd)$/, command]]);
-  const script = tools.find(isScript);
-  if (script) return toScript(script, `await tools.exec_command({cmd: ${JSON.stringify(command)}})`);
+  const script = tools.find(isScriptTool);
+  if (script) return toScriptCall(script, `await tools.exec_command({cmd: ${JSON.stringify(command)}})`);
   return { name: tools[0]?.name ?? "bash", input: { command } };
 }
 
 /** Codex lets some models call its tools only in JavaScript. */
-const isScript = ({ name, isCustom }: Tool) => isCustom && name === "exec";
-const toScript = ({ name }: Tool, call: string) => ({
+const isScriptTool = ({ name, isCustom }: Tool) => isCustom && name === "exec";
+const toScriptCall = ({ name }: Tool, call: string) => ({
   name,
   input: {},
   custom: `text(JSON.stringify(${call}))`,

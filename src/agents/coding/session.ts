@@ -21,7 +21,7 @@ const stderrChars = 4096;
 const callReportMs = 500;
 
 /** Writes the files of a preset as the agent's own user, then becomes the agent. */
-const launcher =
+const launchScript =
   'mkdir -p "$HOME"; while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOME/$1"; shift 2; done; shift; exec "$@"';
 
 /** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. `path`: where its program is looked for. */
@@ -41,10 +41,10 @@ export async function runSession(
       "infrastructure",
       `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`,
     );
-  const installed = findProgram(preset, path);
-  if ("missing" in installed) throw new AgentFailure("infrastructure", `${preset.name}: ${installed.missing}`);
-  const values = valuesOf(preset, model);
-  send(startEvent(preset, version, installed, task, means));
+  const program = findProgram(preset, path);
+  if ("missing" in program) throw new AgentFailure("infrastructure", `${preset.name}: ${program.missing}`);
+  const values = toTemplateValues(preset, model);
+  send(toStartedEvent(preset, version, program, task, means));
   let ids = 0;
   const session = { task, context, nextId: () => `check${++ids}`, report: send };
   const prepared = await setUpWorkspace(session, sandbox, preset);
@@ -56,12 +56,12 @@ export async function runSession(
   const reporter = startReporter(preset, mcpPrefixes, send);
   const record = startRecord(model.socketPath, { ...reportModelCalls(reporter), onRequest });
   try {
-    const openCall = async () => {
+    const findCurrentCallId = async () => {
       const { openCalls } = reporter;
       // A command may fetch a page before the agent has reported its call.
-      if (onlyOf(openCalls) === null && onlyOf(record.pending.keys()) !== null && preset.stream !== "none")
+      if (findOnly(openCalls) === null && findOnly(record.pending.keys()) !== null && preset.stream !== "none")
         await Promise.race([reporter.nextCall.promise, Bun.sleep(callReportMs)]);
-      return onlyOf(openCalls) ?? onlyOf(record.pending.keys());
+      return findOnly(openCalls) ?? findOnly(record.pending.keys());
     };
     const { openRelay } = await import("../relay/relay.ts");
     await using relay = await openRelay({
@@ -70,9 +70,9 @@ export async function runSession(
       reader: createReader(task),
       report: send,
       now: context.now,
-      openCall,
+      findCurrentCallId,
     });
-    const run = toSandboxRun(preset, installed, values, task);
+    const run = toSandboxRun(preset, program, values, task);
     const agentProcess = await runInfrastructureStep(`${preset.name} could not be started`, () =>
       runSandboxed({
         ...run,
@@ -96,13 +96,16 @@ export async function runSession(
 }
 
 /** The only item; null if there are none or several. */
-function onlyOf(items: Iterable<string>): string | null {
+function findOnly(items: Iterable<string>): string | null {
   const [first, second] = items;
   return second === undefined ? (first ?? null) : null;
 }
 
 /** The values for the templates of a preset. Throws an AgentFailure if the agent can't use the model. */
-function valuesOf({ name, providers }: Preset, { id, provider, name: model, token }: Means["model"]): TemplateValues {
+function toTemplateValues(
+  { name, providers }: Preset,
+  { id, provider, name: model, token }: Means["model"],
+): TemplateValues {
   const providerValues = providers[provider];
   if (!providerValues) {
     const supported = Object.keys(providers).join(" or ");
@@ -111,10 +114,10 @@ function valuesOf({ name, providers }: Preset, { id, provider, name: model, toke
   return { ...providerValues, gateway: `http://127.0.0.1:${bridgePorts.gateway}`, token, model, provider, home };
 }
 
-function startEvent(
+function toStartedEvent(
   preset: Preset,
   version: string,
-  installed: InstalledProgram,
+  program: InstalledProgram,
   task: Task,
   { model }: Means,
 ): AgentEvent {
@@ -128,7 +131,7 @@ function startEvent(
     starts: task.startUrls,
     product: task.productUrl,
     preset: preset.revision,
-    isTried: isTried(preset, installed.version),
+    isTried: isTried(preset, program.version),
   };
   return { type: "milestone", name: "started", detail };
 }
@@ -148,7 +151,7 @@ function toSandboxRun(
     Object.entries(settings.env).map(([name, value]) => [name, fillAsText(value, values)]),
   );
   return {
-    argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
+    argv: ["sh", "-c", launchScript, "sh", ...files, "--", ...argv, ...args],
     env: { PATH: `${programBinFolder}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...variables, ...env },
     binds,
   };

@@ -103,7 +103,7 @@ export async function startEgress(options: Options): Promise<Egress> {
     const sender = policy
       ? { policy, callId: user === "" || user === noCallUser ? null : user }
       : senderByConnection.get(request.socket);
-    if (!sender || sender.policy.end.signal.aborted) return null;
+    if (!sender || sender.policy.endController.signal.aborted) return null;
     senderByConnection.set(request.socket, sender);
     return sender;
   }
@@ -130,12 +130,12 @@ export async function startEgress(options: Options): Promise<Egress> {
         token: policy.token,
         close() {
           policies.delete(policy.token);
-          policy.end.abort();
+          policy.endController.abort();
         },
       };
     },
     async close() {
-      for (const { end } of policies.values()) end.abort();
+      for (const { endController: end } of policies.values()) end.abort();
       await server.close();
     },
   };
@@ -166,7 +166,7 @@ function toPolicy(run: EgressRun, { operatorHosts, lookup, now }: Options): Egre
     slots: createSlots(limits.concurrent),
     lookup: lookup ?? ((hostname) => dns.lookup(hostname, { all: true })),
     now,
-    end: new AbortController(),
+    endController: new AbortController(),
     purpose: run.purpose ?? "task",
     isProduct: productHostMatcher(run),
     isMcp: mcpUrlMatcher(run),

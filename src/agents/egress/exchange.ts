@@ -31,7 +31,7 @@ export type EgressPolicy = {
   lookup: Lookup;
   now: () => number;
   /** Aborts when the run ends. */
-  end: AbortController;
+  endController: AbortController;
   purpose: "task" | "page";
   /** Whether a URL belongs to an MCP server of the run. */
   isMcp(url: URL): boolean;
@@ -41,12 +41,12 @@ export type EgressPolicy = {
   usage: Record<LimitName, number>;
 };
 
-const limitNames = {
+const limitTexts = {
   requests: { limit: "egress_requests", unit: "requests", text: "requests" },
   bytesOut: { limit: "egress_bytes_out", unit: "bytes", text: "bytes out" },
   bytesIn: { limit: "egress_bytes_in", unit: "bytes", text: "bytes in" },
 };
-type LimitName = keyof typeof limitNames;
+type LimitName = keyof typeof limitTexts;
 
 /** A request or tunnel in progress, and what its `http` event will say. */
 export type Exchange = {
@@ -77,7 +77,7 @@ type ExchangeRequest = {
 /** Maximum time to connect. */
 export const connectMs = 10_000;
 
-const statuses: Partial<Record<GuardErrorKind, number>> = { refused: 403, too_large: 429, timeout: 504 };
+const statusByFailure: Partial<Record<GuardErrorKind, number>> = { refused: 403, too_large: 429, timeout: 504 };
 
 /** Runs `work` within the limits of the run, answers the client if it fails, and emits the `http` event of the request. */
 export async function runExchange(
@@ -89,7 +89,7 @@ export async function runExchange(
   const { requestMs } = policy.limits;
   const exchange = createExchange(policy, url);
   const onEnd = () => exchange.stop(new GuardError("aborted", url.href, "The run has ended"));
-  policy.end.signal.addEventListener("abort", onEnd);
+  policy.endController.signal.addEventListener("abort", onEnd);
   const timer = setTimeout(() => {
     exchange.stop(new GuardError("timeout", url.href, `${url.host} did not finish within ${requestMs / 1000} s`));
   }, requestMs);
@@ -101,7 +101,7 @@ export async function runExchange(
   let failure: GuardError | null = null;
   let release = () => {};
   try {
-    count(policy, "requests", 1, url);
+    addUsage(policy, "requests", 1, url);
     release = await policy.slots.take("", exchange.signal);
     await work(exchange);
   } catch (error) {
@@ -109,7 +109,7 @@ export async function runExchange(
   } finally {
     release();
     clearTimeout(timer);
-    policy.end.signal.removeEventListener("abort", onEnd);
+    policy.endController.signal.removeEventListener("abort", onEnd);
   }
   const ms = policy.now() - startedAt;
   policy.onEvent({
@@ -132,7 +132,7 @@ function createExchange(policy: EgressPolicy, url: URL): Exchange {
     onChunk(chunk, direction) {
       if (direction === "out") exchange.bytesOut += chunk.length;
       try {
-        count(policy, direction === "in" ? "bytesIn" : "bytesOut", chunk.length, url);
+        addUsage(policy, direction === "in" ? "bytesIn" : "bytesOut", chunk.length, url);
         if (direction === "in") exchange.bytes += chunk.length;
       } catch (error) {
         exchange.stop(error as GuardError);
@@ -143,11 +143,11 @@ function createExchange(policy: EgressPolicy, url: URL): Exchange {
 }
 
 /** Adds to the usage of the run. Throws GuardError over a limit, and reports it the first time. */
-function count({ usage, limits, onEvent }: EgressPolicy, name: LimitName, amount: number, url: URL): void {
+function addUsage({ usage, limits, onEvent }: EgressPolicy, name: LimitName, amount: number, url: URL): void {
   const before = usage[name];
   usage[name] += amount;
   if (usage[name] <= limits[name]) return;
-  const { limit, unit, text } = limitNames[name];
+  const { limit, unit, text } = limitTexts[name];
   if (before <= limits[name]) onEvent({ type: "limit", limit, value: limits[name], unit });
   const reason = `the run has used its limit of ${limits[name]} ${text}, so the request to ${url.host} was blocked`;
   throw new GuardError("too_large", url.href, reason);
@@ -168,7 +168,7 @@ const toError = (failure: GuardError | null) => failure && { kind: failure.kind,
 function answerFailure(client: Output, { status }: Exchange, { kind, message }: GuardError): void {
   if (status !== null) disconnect(client);
   else
-    refuse(client, statuses[kind] ?? 502, `evald: ${message}`, {
+    refuse(client, statusByFailure[kind] ?? 502, `evald: ${message}`, {
       [failureHeader]: kind,
       [failureMessageHeader]: encodeURIComponent(message.toWellFormed()),
     });

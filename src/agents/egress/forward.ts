@@ -21,15 +21,15 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
   if (headers[schemeHeader] === "https") url.protocol = "https:";
   const source = toSource(headers[sourceHeader]);
   await runExchange(policy, { method, url, callId, source, client }, async (exchange) => {
-    const mapped = policy.mapping.toMappedUrl(url);
+    const mappedUrl = policy.mapping.toMappedUrl(url);
     exchange.mappedUrl = policy.mapping.toMappedUrlWithoutTokens(url)?.href ?? null;
-    if (!mapped) requirePermission(policy, url);
-    const target = mapped ?? url;
+    if (!mappedUrl) requirePermission(policy, url);
+    const target = mappedUrl ?? url;
     const addresses = await resolve(target, policy.addressPolicy, policy.lookup, exchange.signal);
     exchange.signal.throwIfAborted();
     const agent = httpAgents[target.protocol as keyof typeof httpAgents];
-    const sent = { ...toRequestHeaders(headers, policy.token), ...framingHeaders(client) };
-    const upstream = openRequest({ url: target, method, headers: sent, addresses, agent, connectMs });
+    const requestHeaders = { ...toRequestHeaders(headers, policy.token), ...framingHeaders(client) };
+    const upstream = openRequest({ url: target, method, headers: requestHeaders, addresses, agent, connectMs });
     const sample = createTextSample();
     await forward(client, upstream, {
       signal: exchange.signal,
@@ -37,7 +37,7 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
         // Must come first: the client's side fails as a consequence, and would be reported as the cause.
         response.on("error", (error) => exchange.stop(toGuardError(error, url, true)));
         if (policy.isProduct(url.hostname)) sample.start(response.headers);
-        return toResponseHeaders(policy, exchange, response, target);
+        return recordResponse(policy, exchange, response, target);
       },
       onChunk(chunk, direction) {
         exchange.onChunk(chunk, direction);
@@ -50,17 +50,17 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
 
 /** The headers to send, without any that contain the token. */
 function toRequestHeaders(headers: http.IncomingHttpHeaders, token: string): Record<string, string> {
-  const encodes = (text: string) =>
+  const encodesToken = (text: string) =>
     text.split(/\s+/).some((word) => Buffer.from(word, "base64").toString("latin1").includes(token));
   return Object.fromEntries(
     Object.entries(withoutOwnHeaders(headers))
       .map(([name, value]) => [name, String(value)] as const)
-      .filter(([, value]) => !value.includes(token) && !encodes(value)),
+      .filter(([, value]) => !value.includes(token) && !encodesToken(value)),
   );
 }
 
 /** Notes the response in the exchange, and returns the headers for the client. */
-function toResponseHeaders(
+function recordResponse(
   { mapping }: EgressPolicy,
   exchange: Exchange,
   response: http.IncomingMessage,

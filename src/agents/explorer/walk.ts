@@ -1,5 +1,5 @@
 import { AgentFailure } from "../agent.ts";
-import { pagesListed } from "../milestones.ts";
+import { toPagesListedEvent } from "../milestones.ts";
 import { findAnswer, minReportedShare } from "./answer.ts";
 import { describeSection, wordsOf } from "./conclusion.ts";
 import { findLimit } from "./fetching.ts";
@@ -105,7 +105,7 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
           addToGraph(session.graph, start, [{ url }]);
           addToGraph(session.graph, url, links);
         }
-        yield pagesListed(
+        yield toPagesListedEvent(
           by,
           url,
           links.map((link) => link.url),

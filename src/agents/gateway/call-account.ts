@@ -1,7 +1,7 @@
 import { providerVariables } from "../../config/model-settings.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import { type AgentEvent, AgentFailure } from "../agent.ts";
-import type { Outcome } from "./forward.ts";
+import type { CallOutcome } from "./forward.ts";
 import { hasPrice, type ModelAccess, priceOf } from "./prices.ts";
 
 /** Model limits of a run. `costUsd` null: no spending limit. */
@@ -19,18 +19,18 @@ export type ModelRun = {
 };
 
 /** Usage of a run. `costUsd` is the known cost; calls without a price are counted in `unpriced`. */
-export type Spent = { calls: number; tokens: number; costUsd: number; unpriced: number };
+export type ModelSpending = { calls: number; tokens: number; costUsd: number; unpriced: number };
 
 /** The cost and failures of a run's model calls. */
 export type CallAccount = {
   run: ModelRun;
-  spent: Spent;
+  spent: ModelSpending;
   /** Limits of the run that are nearly reached, for the agent: those of its model, and others that `warn` adds. */
-  near: Set<string>;
+  nearLimits: Set<string>;
   /** Limits of the model that an event has reported as nearly reached. */
-  reportedNear: Set<string>;
+  reportedNearLimits: Set<string>;
   /** Limits of the model that an event has reported as reached. */
-  reached: Set<string>;
+  reportedReachedLimits: Set<string>;
   /** Provider failures in a row, and how many of them end the run. */
   failures: number;
   maxFailures: number;
@@ -53,9 +53,9 @@ export function openAccount(run: ModelRun, now: () => number, maxFailures: numbe
   const account: CallAccount = {
     ...{ run, now, maxFailures, spent: { calls: 0, tokens: 0, costUsd: 0, unpriced: 0 } },
     ...{
-      near: new Set(),
-      reportedNear: new Set(),
-      reached: new Set(),
+      nearLimits: new Set(),
+      reportedNearLimits: new Set(),
+      reportedReachedLimits: new Set(),
       failures: 0,
       failure: null,
       isPriceReported: false,
@@ -66,23 +66,23 @@ export function openAccount(run: ModelRun, now: () => number, maxFailures: numbe
 }
 
 /** The remaining budget in USD; Infinity without a limit. */
-export const leftUsd = ({ run, spent }: CallAccount): number =>
+export const remainingUsd = ({ run, spent }: CallAccount): number =>
   Math.max(0, (run.limits.costUsd ?? Number.POSITIVE_INFINITY) - spent.costUsd);
 
 /** Counts a new call; returns an error message if it is over budget. */
 export function countCall(account: CallAccount): string | null {
-  const { run, spent, reached } = account;
-  const over = limitKinds.find((kind) => shareOf(account, kind) >= 1);
-  if (over === undefined) {
+  const { run, spent, reportedReachedLimits } = account;
+  const exceededLimit = limitKinds.find((kind) => shareOf(account, kind) >= 1);
+  if (exceededLimit === undefined) {
     spent.calls++;
     reportNearLimits(account);
     return null;
   }
-  const value = run.limits[over] as number;
-  const { limit, unit } = limitNames[over];
-  if (!reached.has(limit)) run.onEvent({ type: "limit", limit, unit, value });
-  reached.add(limit);
-  return `the run has used its model budget of ${over === "costUsd" ? `$${value}` : `${value} ${over}`}`;
+  const value = run.limits[exceededLimit] as number;
+  const { limit, unit } = limitNames[exceededLimit];
+  if (!reportedReachedLimits.has(limit)) run.onEvent({ type: "limit", limit, unit, value });
+  reportedReachedLimits.add(limit);
+  return `the run has used its model budget of ${exceededLimit === "costUsd" ? `$${value}` : `${value} ${exceededLimit}`}`;
 }
 
 const shareOf = ({ run: { limits }, spent }: CallAccount, kind: keyof ModelLimits): number =>
@@ -90,45 +90,45 @@ const shareOf = ({ run: { limits }, spent }: CallAccount, kind: keyof ModelLimit
 
 /** Reports each limit once, at 80 %. */
 function reportNearLimits(account: CallAccount): void {
-  const { run, near, reportedNear } = account;
+  const { run, nearLimits, reportedNearLimits } = account;
   for (const kind of limitKinds) {
     const { limit, unit } = limitNames[kind];
-    if (shareOf(account, kind) < nearShare || reportedNear.has(limit)) continue;
-    near.add(limit);
-    reportedNear.add(limit);
+    if (shareOf(account, kind) < nearShare || reportedNearLimits.has(limit)) continue;
+    nearLimits.add(limit);
+    reportedNearLimits.add(limit);
     run.onEvent({ type: "limit", limit, unit, value: run.limits[kind] as number, near: true });
   }
 }
 
 /** Records a finished call, and ends the run if it cannot continue. */
-export function settleCall(account: CallAccount, outcome: Outcome): void {
+export function settleCall(account: CallAccount, outcome: CallOutcome): void {
   if (outcome.kind === "refused") settleRefusal(account, outcome);
   else settleAnswer(account, outcome);
 }
 
 function settleRefusal(
   account: CallAccount,
-  { status, detail, retryAfter }: Extract<Outcome, { kind: "refused" }>,
+  { status, detail, retryAfter }: Extract<CallOutcome, { kind: "refused" }>,
 ): void {
   const { model } = account.run;
   if (status === null) countFailure(account, `did not respond: ${detail}`, null);
   else if (status === 402) {
-    const why = `${model.provider} requires payment (402): ${detail}; top up the account, or use another key`;
-    endRun(account, new AgentFailure("credentials", why));
+    const reason = `${model.provider} requires payment (402): ${detail}; top up the account, or use another key`;
+    endRun(account, new AgentFailure("credentials", reason));
   } else if (status === 404) {
-    const why = `${model.provider} returned 404: ${detail}; check that ${model.baseUrl} serves the model ${model.name} and includes the API version in its path, if the provider uses one`;
-    endRun(account, new AgentFailure("infrastructure", why));
-  } else if (isRefusedKey(model, status, detail)) {
+    const reason = `${model.provider} returned 404: ${detail}; check that ${model.baseUrl} serves the model ${model.name} and includes the API version in its path, if the provider uses one`;
+    endRun(account, new AgentFailure("infrastructure", reason));
+  } else if (rejectsKey(model, status, detail)) {
     const remedy = `set a valid key in ${providerVariables[model.provider].key}, or for the organization with evald model set-key ${model.provider}`;
-    const why = `${model.provider} rejected the API key (${status}): ${detail}; ${remedy}`;
-    endRun(account, new AgentFailure("credentials", why));
+    const reason = `${model.provider} rejected the API key (${status}): ${detail}; ${remedy}`;
+    endRun(account, new AgentFailure("credentials", reason));
   } else if (status < 400 || status === 429 || status >= 500)
     countFailure(account, `returned ${status}: ${detail}`, retryAfter);
 }
 
 function settleAnswer(
   account: CallAccount,
-  { summary, cutReason, clientLeft }: Exclude<Outcome, { kind: "refused" }>,
+  { summary, cutReason, clientLeft }: Exclude<CallOutcome, { kind: "refused" }>,
 ): void {
   const { run, spent } = account;
   const { model, onEvent } = run;
@@ -148,11 +148,11 @@ function settleAnswer(
   } else if (costUsd === null) reportUnknownPrice(account, name);
   if (!usage && isComplete)
     failWithoutPrice(account, `${name} does not report token usage`, "use a server that reports it");
-  const unread =
+  const incompleteReason =
     !usage && summary.model === null
       ? `the response is not from a model API; check the base URL ${model.baseUrl}`
       : "the response ended early";
-  const problem = error ?? cutReason ?? (isComplete ? null : unread);
+  const problem = error ?? cutReason ?? (isComplete ? null : incompleteReason);
   if (problem === null) account.failures = 0;
   else if (error !== null || !clientLeft)
     countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null);
@@ -189,11 +189,11 @@ function reportUnknownPrice(account: CallAccount, name: string): void {
   account.isPriceReported = true;
   if (failWithoutPrice(account, `the price of ${name} is unknown`, "set it in EVALD_MODEL_PRICES")) return;
   const { limits, onEvent } = account.run;
-  const cannot = limits.costUsd === null ? "" : `, so its budget of $${limits.costUsd} cannot be enforced`;
-  const text = `The price of ${name} is unknown${cannot}. Tokens are limited to ${limits.tokens}. Set prices in EVALD_MODEL_PRICES.`;
+  const consequence = limits.costUsd === null ? "" : `, so its budget of $${limits.costUsd} cannot be enforced`;
+  const text = `The price of ${name} is unknown${consequence}. Tokens are limited to ${limits.tokens}. Set prices in EVALD_MODEL_PRICES.`;
   onEvent({ type: "message", text });
 }
 
 /** Google returns 400 where others return 401. */
-const isRefusedKey = ({ provider }: ModelAccess, status: number, detail: string): boolean =>
+const rejectsKey = ({ provider }: ModelAccess, status: number, detail: string): boolean =>
   status === 401 || status === 403 || (provider === "google" && status === 400 && /api key/i.test(detail));

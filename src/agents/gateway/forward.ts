@@ -3,8 +3,8 @@ import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
 import { createMeter, keyHeader, type ModelRequest, type ResponseSummary } from "./wire.ts";
 
-/** Result of a call: a response (complete, or `cut` with a reason), or none. `clientLeft`: the client disconnected. */
-export type Outcome =
+/** Result of a call: a response, cut off if it has a `cutReason`, or none. `clientLeft`: the client disconnected. */
+export type CallOutcome =
   | { kind: "answered"; summary: ResponseSummary; cutReason: string | null; clientLeft: boolean }
   | { kind: "refused"; status: number | null; detail: string; retryAfter: string | null };
 
@@ -17,7 +17,7 @@ type CallOptions = {
   silenceMs: number;
   /** How long an abandoned response is still read, because its usage comes last. */
   drainMs: number;
-  onEnd: (outcome: Outcome) => void;
+  onEnd: (outcome: CallOutcome) => void;
 };
 
 const emptySummary: ResponseSummary = { model: null, usage: null, isComplete: false, error: null };
@@ -70,7 +70,10 @@ export async function forward(request: ModelRequest, access: ModelAccess, option
         cutReason: describeError(call, error),
         clientLeft: call.clientLeft,
       });
-    return refusal(502, `${access.provider} did not respond: ${endRefused(call, null, describeError(call, error))}`);
+    return refusalResponse(
+      502,
+      `${access.provider} did not respond: ${endRefused(call, null, describeError(call, error))}`,
+    );
   }
   call.silenceTimer.refresh();
   const headers = new Headers({ "cache-control": "no-store" });
@@ -104,7 +107,7 @@ function startCall(access: ModelAccess, options: CallOptions): Call {
   return call;
 }
 
-function endCall(call: Call, outcome: Outcome): void {
+function endCall(call: Call, outcome: CallOutcome): void {
   if (call.hasEnded) return;
   call.hasEnded = true;
   clearTimeout(call.silenceTimer);
@@ -113,7 +116,7 @@ function endCall(call: Call, outcome: Outcome): void {
   call.options.onEnd(outcome);
 }
 
-/** Ends a call that got no answer; returns the reason without the key. */
+/** Ends a call that got no answer, unless it has ended already; returns the reason without the key. */
 function endRefused(call: Call, status: number | null, text: string, retryAfter: string | null = null): string {
   const detail = withoutKey(call, text);
   endCall(call, { kind: "refused", status, detail, retryAfter });
@@ -133,9 +136,10 @@ async function forwardError(call: Call, upstream: Response, headers: Headers): P
   const { status } = upstream;
   const text = await readStart(upstream).catch((error) => describeError(call, error));
   const detail = endRefused(call, status, describeError(call, toMessage(text)), toRetryAfter(upstream.headers));
-  if (status < 400) return refusal(502, `${call.access.provider} responded with a redirect, which is not followed`);
+  if (status < 400)
+    return refusalResponse(502, `${call.access.provider} responded with a redirect, which is not followed`);
   return text.length > maxErrorBytes
-    ? refusal(status, detail)
+    ? refusalResponse(status, detail)
     : new Response(withoutKey(call, text), { status, headers });
 }
 
@@ -200,7 +204,7 @@ function abortStream(stream: ReadableStreamDefaultController): void {
 }
 
 /** An error of the gateway itself, in a format that every provider's client understands. */
-export function refusal(status: number, message: string, code = "gateway"): Response {
+export function refusalResponse(status: number, message: string, code = "gateway"): Response {
   return Response.json({ type: "error", error: { type: code, code: status, status: code, message } }, { status });
 }
 

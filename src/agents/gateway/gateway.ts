@@ -1,8 +1,8 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { rmSync } from "node:fs";
-import { makeSocketFolder } from "../sockets.ts";
-import { type ModelRun, openAccount, type Spent } from "./call-account.ts";
-import { refusal } from "./forward.ts";
+import { createTemporaryFolder } from "../sockets.ts";
+import { type ModelRun, type ModelSpending, openAccount } from "./call-account.ts";
+import { refusalResponse } from "./forward.ts";
 import { answerCall, closeSession, type ModelSession } from "./model-session.ts";
 
 /** Files that a run may fetch from `/files/<name>`, for an agent on another machine. */
@@ -12,7 +12,7 @@ type Files = Record<string, Uint8Array | null>;
 export type GatewaySession = {
   token: string;
   socketPath: string;
-  spent(): Spent;
+  spent(): ModelSpending;
   /** Warns the caller of the model, in every response from now on, that a limit is near. */
   warn(limit: string): void;
   /** Revokes the token. Resolves when all calls of the run have finished. */
@@ -37,20 +37,20 @@ export function createGateway({
   maxFailures?: number;
 }) {
   const sessions = new Map<string, ModelSession & { digest: Buffer; files: Files }>();
-  let listening: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
+  let listener: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
 
   /** Answers a request of a run. */
   async function answer(request: Request): Promise<Response> {
     const token = tokenOf(request.headers);
     const session = sessions.get(token.split(".", 1)[0] ?? "");
     if (!session || !timingSafeEqual(session.digest, digestOf(token)))
-      return refusal(401, "the token does not belong to a run in progress", "unauthorized");
+      return refusalResponse(401, "the token does not belong to a run in progress", "unauthorized");
     const file = request.method === "GET" && session.files[/\/files\/(\w+)$/.exec(request.url)?.[1] ?? ""];
     return file ? new Response(file as Uint8Array<ArrayBuffer>) : answerCall(session, request);
   }
 
   function listen() {
-    const { folder, socketPath } = makeSocketFolder("gateway");
+    const { folder, socketPath } = createTemporaryFolder("gateway");
     try {
       const server = Bun.serve({
         unix: socketPath,
@@ -68,7 +68,7 @@ export function createGateway({
 
   /** Lets one run call one model, within its limits. */
   function openSession(run: ModelRun & { files?: Files; silenceMs?: number; drainMs?: number }): GatewaySession {
-    listening ??= listen();
+    listener ??= listen();
     const id = randomBytes(9).toString("base64url");
     const token = `${id}.${randomBytes(32).toString("base64url")}`;
     const account = openAccount(run, now, maxFailures);
@@ -80,9 +80,9 @@ export function createGateway({
     sessions.set(id, session);
     return {
       token,
-      socketPath: listening.socketPath,
+      socketPath: listener.socketPath,
       spent: () => ({ ...account.spent }),
-      warn: (limit) => void account.near.add(limit),
+      warn: (limit) => void account.nearLimits.add(limit),
       close() {
         sessions.delete(id);
         return closeSession(session);
@@ -95,9 +95,9 @@ export function createGateway({
     openSession,
     /** Closes every connection. Close the sessions first. */
     async close(): Promise<void> {
-      await listening?.server.stop(true);
-      if (listening) rmSync(listening.folder, { recursive: true, force: true });
-      listening = undefined;
+      await listener?.server.stop(true);
+      if (listener) rmSync(listener.folder, { recursive: true, force: true });
+      listener = undefined;
     },
   };
 }

@@ -1,8 +1,8 @@
 import { parseObject } from "../fields.ts";
-import { type CallAccount, countCall, leftUsd, settleCall } from "./call-account.ts";
-import { forward, refusal } from "./forward.ts";
+import { type CallAccount, countCall, remainingUsd, settleCall } from "./call-account.ts";
+import { forward, refusalResponse } from "./forward.ts";
 import { affordableOutput } from "./prices.ts";
-import { boundOutput, findEndpoint, findProviderTool, nearLimitHeader, toModelRequest } from "./wire.ts";
+import { findEndpoint, findProviderTool, limitOutput, nearLimitHeader, toModelRequest } from "./wire.ts";
 
 /** The calls of one run to its one model. */
 export type ModelSession = {
@@ -26,20 +26,22 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   const { account, closing, activeCalls, silenceMs, drainMs } = session;
   const { model } = account.run;
   const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
-  if (!endpoint) return refusal(404, `this is not a supported ${model.provider} endpoint`, "not_found");
+  if (!endpoint) return refusalResponse(404, `this is not a supported ${model.provider} endpoint`, "not_found");
   // The server itself rejects bodies that are too large with 413.
   const body = parseObject(await request.text().catch(() => ""));
-  if (!body) return refusal(400, "the request must be a JSON object", "bad_request");
+  if (!body) return refusalResponse(400, "the request must be a JSON object", "bad_request");
   const call = toModelRequest(endpoint, body);
-  if (call.model !== model.name) return refusal(403, `this run may only call the model ${model.name}`, "forbidden");
+  if (call.model !== model.name)
+    return refusalResponse(403, `this run may only call the model ${model.name}`, "forbidden");
   const providerTool = findProviderTool(call);
-  if (providerTool) return refusal(403, `tools that run at the provider are not allowed: ${providerTool}`, "forbidden");
-  if (account.failure) return refusal(403, `the run has ended: ${account.failure.detail}`, "run_ended");
-  if (closing.signal.aborted) return refusal(401, "the run has ended", "unauthorized");
+  if (providerTool)
+    return refusalResponse(403, `tools that run at the provider are not allowed: ${providerTool}`, "forbidden");
+  if (account.failure) return refusalResponse(403, `the run has ended: ${account.failure.detail}`, "run_ended");
+  if (closing.signal.aborted) return refusalResponse(401, "the run has ended", "unauthorized");
   if (activeCalls.size >= maxCallsAtOnce)
-    return refusal(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
+    return refusalResponse(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
   const objection = countCall(account);
-  if (objection) return refusal(402, objection, "budget_exhausted");
+  if (objection) return refusalResponse(402, objection, "budget_exhausted");
 
   const headers: Record<string, string> = {};
   for (const header of forwardedHeaders) {
@@ -49,8 +51,8 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   const end = Promise.withResolvers<void>();
   activeCalls.add(end.promise);
   // Input can't be limited beforehand; output is limited by the remaining budget.
-  const bounded = boundOutput(call, Math.max(minOutputTokens, affordableOutput(leftUsd(account), model)));
-  const response = await forward(bounded, model, {
+  const limitedCall = limitOutput(call, Math.max(minOutputTokens, affordableOutput(remainingUsd(account), model)));
+  const response = await forward(limitedCall, model, {
     headers,
     clientSignal: AbortSignal.any([request.signal, closing.signal]),
     silenceMs,
@@ -61,7 +63,7 @@ export async function answerCall(session: ModelSession, request: Request): Promi
       settleCall(account, outcome);
     },
   });
-  if (account.near.size > 0) response.headers.set(nearLimitHeader, [...account.near].join(","));
+  if (account.nearLimits.size > 0) response.headers.set(nearLimitHeader, [...account.nearLimits].join(","));
   return response;
 }
 

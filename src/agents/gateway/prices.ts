@@ -24,12 +24,14 @@ const priceList = (): typeof import("@pydantic/genai-prices") => require("@pydan
  * model that answered or the one requested.
  */
 export function priceOf(usage: Usage, answeringModel: string | null, access: ModelAccess): number | null {
-  const configured = access.prices[`${access.provider}/${answeringModel}`] ?? access.prices[access.id];
-  if (configured) {
+  const configuredPrices = access.prices[`${access.provider}/${answeringModel}`] ?? access.prices[access.id];
+  if (configuredPrices) {
     const { input, cached, output } = usage;
-    return ((input - cached) * configured.in + cached * configured.cached + output * configured.out) / 1e6;
+    return (
+      ((input - cached) * configuredPrices.in + cached * configuredPrices.cached + output * configuredPrices.out) / 1e6
+    );
   }
-  const provider = pricedProvider(access);
+  const provider = findPricedProvider(access);
   if (!provider) return null;
   try {
     const price = priceList().calcPrice(
@@ -66,7 +68,7 @@ export function affordableOutput(usd: number, access: ModelAccess): number {
  * A compatible server has known prices only if it is a known provider's. Model names prove nothing, because anyone can
  * serve a llama3.
  */
-function pricedProvider({ provider, baseUrl }: ModelAccess) {
+function findPricedProvider({ provider, baseUrl }: ModelAccess) {
   if (provider === "openai-compatible") return priceList().findProvider({ providerApiUrl: baseUrl });
   return priceList().findProvider({ providerId: provider });
 }

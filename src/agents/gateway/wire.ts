@@ -45,7 +45,7 @@ export function toModelRequest(
 }
 
 /** Where each protocol sets the maximum output; the first is used if a request sets none. */
-const outputBounds: Record<Format, string[]> = {
+const outputLimitFields: Record<Format, string[]> = {
   chat: ["max_tokens", "max_completion_tokens"],
   responses: ["max_output_tokens"],
   messages: ["max_tokens"],
@@ -58,14 +58,14 @@ const universalMaxOutput = 8_192;
  * The request with an output limit of at most this many tokens. Lowers an existing limit, and adds one if any model
  * accepts it.
  */
-export function boundOutput(request: ModelRequest, maxTokens: number): ModelRequest {
+export function limitOutput(request: ModelRequest, maxTokens: number): ModelRequest {
   const { format, body } = request;
   const fields = format === "gemini" ? object(body.generationConfig) : body;
-  const names = outputBounds[format];
+  const names = outputLimitFields[format];
   const name = names.find((each) => fields[each] != null) ?? names[0]!;
   if (maxTokens >= (typeof fields[name] === "number" ? fields[name] : universalMaxOutput)) return request;
-  const boundedFields = { ...fields, [name]: maxTokens };
-  return { ...request, body: format === "gemini" ? { ...body, generationConfig: boundedFields } : boundedFields };
+  const limitedFields = { ...fields, [name]: maxTokens };
+  return { ...request, body: format === "gemini" ? { ...body, generationConfig: limitedFields } : limitedFields };
 }
 
 /** Kinds of tools that run on the client; all others run at the provider. */
@@ -137,7 +137,7 @@ export function createMeter(format: Format, isStream: boolean) {
     } catch {
       return;
     }
-    for (const part of Array.isArray(value) ? value : [value]) readers[format](object(part), summary);
+    for (const part of Array.isArray(value) ? value : [value]) readerByFormat[format](object(part), summary);
   }
 
   function readLines(): void {
@@ -167,7 +167,7 @@ export function createMeter(format: Format, isStream: boolean) {
 }
 
 /** One function per format: reads an event of a stream, or a complete response. */
-const readers: Record<Format, (event: Fields, summary: ResponseSummary) => void> = {
+const readerByFormat: Record<Format, (event: Fields, summary: ResponseSummary) => void> = {
   chat(event, summary) {
     setModel(event.model, summary);
     setError(event.error, summary);
@@ -211,7 +211,7 @@ const readers: Record<Format, (event: Fields, summary: ResponseSummary) => void>
     const cacheWritten = usage.cache_creation_input_tokens ?? previous?.cacheWritten;
     const uncached = usage.input_tokens ?? (previous ? previous.input - previous.cached - previous.cacheWritten : 0);
     summary.usage = toUsage({
-      input: number(uncached) + number(cached) + number(cacheWritten),
+      input: toCount(uncached) + toCount(cached) + toCount(cacheWritten),
       cached,
       cacheWritten,
       cacheWrittenForHour: creation.ephemeral_1h_input_tokens ?? previous?.cacheWrittenForHour,
@@ -227,9 +227,9 @@ const readers: Record<Format, (event: Fields, summary: ResponseSummary) => void>
     if (!event.usageMetadata) return;
     const usage = object(event.usageMetadata);
     summary.usage = toUsage({
-      input: number(usage.promptTokenCount) + number(usage.toolUsePromptTokenCount),
+      input: toCount(usage.promptTokenCount) + toCount(usage.toolUsePromptTokenCount),
       cached: usage.cachedContentTokenCount,
-      output: number(usage.candidatesTokenCount) + number(usage.thoughtsTokenCount),
+      output: toCount(usage.candidatesTokenCount) + toCount(usage.thoughtsTokenCount),
       reasoning: usage.thoughtsTokenCount,
     });
   },
@@ -248,18 +248,18 @@ function setError(value: unknown, summary: ResponseSummary): void {
 /** null if a count isn't a non-negative integer. */
 function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
   const usage = {
-    input: number(counts.input),
-    cached: number(counts.cached),
-    cacheWritten: number(counts.cacheWritten),
-    cacheWrittenForHour: number(counts.cacheWrittenForHour),
-    output: number(counts.output),
-    reasoning: number(counts.reasoning),
+    input: toCount(counts.input),
+    cached: toCount(counts.cached),
+    cacheWritten: toCount(counts.cacheWritten),
+    cacheWrittenForHour: toCount(counts.cacheWrittenForHour),
+    output: toCount(counts.output),
+    reasoning: toCount(counts.reasoning),
   };
   return Object.values(usage).every(Number.isFinite) ? usage : null;
 }
 
 /** A missing count is 0; an invalid one is NaN. */
-const number = (value: unknown): number =>
+const toCount = (value: unknown): number =>
   value == null ? 0 : Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
 
 /** The response header that names a limit of the run that is near. */

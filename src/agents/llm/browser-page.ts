@@ -28,9 +28,9 @@ const settleMs = 4_000;
 export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDriverOptions) {
   const mapping = createMapping(urlMap);
   const isMapped = (url: string) => URL.canParse(url) && mapping.toMappedUrl(new URL(url)) !== null;
-  let openTab: ReturnType<typeof open> | null = null;
+  let openTab: ReturnType<typeof startBrowser> | null = null;
   const watch: Watch = { effects: noEffects(), pending: new Set() };
-  const mapsAnything = Object.keys(urlMap).length > 0;
+  const hasUrlMap = Object.keys(urlMap).length > 0;
 
   return {
     isMapped,
@@ -47,8 +47,8 @@ export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDrive
      * the signal's reason.
      */
     async act<T>(work: (page: Page) => Promise<T>): Promise<{ value: T; effects: PageEffects }> {
-      openTab ??= open({ ...options, signal }, watch, mapsAnything ? isMapped : undefined);
-      let tab: Awaited<ReturnType<typeof open>> | null = null;
+      openTab ??= startBrowser({ ...options, signal }, watch, hasUrlMap ? isMapped : undefined);
+      let tab: Awaited<ReturnType<typeof startBrowser>> | null = null;
       let timer: ReturnType<typeof setTimeout> | undefined;
       try {
         tab = await openTab;
@@ -63,7 +63,7 @@ export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDrive
         signal.throwIfAborted();
         if (isUnanswered(error))
           tab?.lose("the page does not respond, possibly because of an endless script, so the browser was closed");
-        const isLost = error instanceof BrowserLost || isUnanswered(error) || isCut(error);
+        const isLost = error instanceof BrowserLost || isUnanswered(error) || isDisconnected(error);
         if (!isLost) throw error;
         openTab = null;
         tab?.lose("the action was cancelled");
@@ -82,31 +82,36 @@ export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDrive
 }
 
 /** Starts a browser. `isMapped`: whether the urlMap maps a URL, if there is one. */
-async function open(options: ChromiumOptions, watch: Watch, isMapped?: (url: string) => boolean) {
+async function startBrowser(options: ChromiumOptions, watch: Watch, isMapped?: (url: string) => boolean) {
   const chromium = startChromium(options);
-  const loss = Promise.withResolvers<never>();
-  loss.promise.catch(() => {});
-  let why: string | null = null;
-  const lose = (reason: string) => {
-    why ??= reason;
+  const browserLoss = Promise.withResolvers<never>();
+  browserLoss.promise.catch(() => {});
+  let closeReason: string | null = null;
+  const closeBrowser = (reason: string) => {
+    closeReason ??= reason;
     chromium.kill();
   };
   const closed = chromium.ended.then(({ reason: end, limit }) => {
-    loss.reject(new BrowserLost(why ?? `the browser exited: ${end}`, limit));
+    browserLoss.reject(new BrowserLost(closeReason ?? `the browser exited: ${end}`, limit));
   });
-  const starting = setTimeout(lose, actionMs, "the browser did not start");
+  const startTimer = setTimeout(closeBrowser, actionMs, "the browser did not start");
   try {
-    const prepared = preparePage(await connect(chromium, messageMs), lose, watch, isMapped);
-    return { page: await Promise.race([prepared, loss.promise]), lose, closed, loss: loss.promise };
+    const pageReady = preparePage(await connect(chromium, messageMs), closeBrowser, watch, isMapped);
+    return {
+      page: await Promise.race([pageReady, browserLoss.promise]),
+      lose: closeBrowser,
+      closed,
+      loss: browserLoss.promise,
+    };
   } catch (error) {
-    lose(`the browser did not start: ${error instanceof Error ? error.message : error}`);
-    return await loss.promise;
+    closeBrowser(`the browser did not start: ${error instanceof Error ? error.message : error}`);
+    return await browserLoss.promise;
   } finally {
-    clearTimeout(starting);
+    clearTimeout(startTimer);
   }
 }
 
 const isUnanswered = (error: unknown) => error instanceof Error && /timed out.*protocolTimeout/i.test(error.message);
-const isCut = (error: unknown) =>
+const isDisconnected = (error: unknown) =>
   error instanceof Error &&
   /(Target|Session|Connection) closed|ConnectionClosed|TargetClose/i.test(`${error.name} ${error.message}`);

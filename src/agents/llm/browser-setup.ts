@@ -13,7 +13,7 @@ export type PageEffects = {
   windows: string[];
   downloads: { url: string; name: string }[];
   navigation: Navigation | null;
-  navigations: number;
+  navigationCount: number;
 };
 
 /** What is observed on a page. `effects` is reset by each action, `pending` by each navigation. */
@@ -29,7 +29,7 @@ export const noEffects = (): PageEffects => ({
   windows: [],
   downloads: [],
   navigation: null,
-  navigations: 0,
+  navigationCount: 0,
 });
 
 /** Connects to a browser over its pipe. `messageMs`: timeout of one message. */
@@ -84,7 +84,7 @@ export async function preparePage(
     if (/^http/.test(request.url()) && !longLivedTypes.has(request.resourceType())) pending.add(request);
     if (!isPageNavigation) return;
     watch.effects.navigation = { url: request.url(), response: null, failure: null };
-    if (++watch.effects.navigations > maxPerKind)
+    if (++watch.effects.navigationCount > maxPerKind)
       closeBrowser("the page navigated in an endless loop, so the browser was closed");
   });
   page.on("response", (response) => {

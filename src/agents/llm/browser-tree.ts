@@ -3,20 +3,20 @@ import type { SerializedAXNode } from "puppeteer-core/internal/puppeteer-core-br
 /** A page as its accessibility tree: one line per element, and `[e12]` to refer to it. */
 export type PageText = { text: string; find(ref: string): SerializedAXNode | null };
 
-const controls = new Set(
+const controlRoles = new Set(
   "link button textbox searchbox combobox listbox option checkbox radio switch slider spinbutton tab menuitem menuitemcheckbox menuitemradio treeitem DisclosureTriangle Date DateTime InputTime ColorWell".split(
     " ",
   ),
 );
 /** Roles that are named by their text content. */
-const namedByText = new Set([...controls, "heading", "cell", "gridcell", "columnheader", "rowheader"]);
+const rolesNamedByText = new Set([...controlRoles, "heading", "cell", "gridcell", "columnheader", "rowheader"]);
 /** Roles that add nothing to their children. */
-const transparent = new Set(
+const transparentRoles = new Set(
   "none generic paragraph LabelText MenuListPopup rowgroup RootWebArea strong emphasis Section DescriptionListDetail time superscript subscript".split(
     " ",
   ),
 );
-const unseen = new Set(["InlineTextBox", "ListMarker", "LineBreak"]);
+const ignoredRoles = new Set(["InlineTextBox", "ListMarker", "LineBreak"]);
 const states = "checked pressed disabled expanded selected required readonly invalid".split(
   " ",
 ) as (keyof SerializedAXNode)[];
@@ -32,8 +32,8 @@ type State = {
 };
 
 /** The tree as text. Strings of the page are quoted as JSON. Refs stay the same as long as the element exists. */
-export function toPageText(root: SerializedAXNode, address: string): PageText {
-  const state: State = { origin: URL.parse(address)?.origin, lines: [], nodes: new Map() };
+export function toPageText(root: SerializedAXNode, pageUrl: string): PageText {
+  const state: State = { origin: URL.parse(pageUrl)?.origin, lines: [], nodes: new Map() };
   addNode(state, root, 0, false);
   return { text: state.lines.join("\n"), find: (ref) => state.nodes.get(ref) ?? null };
 }
@@ -41,23 +41,23 @@ export function toPageText(root: SerializedAXNode, address: string): PageText {
 /** `isNamed`: the text of the node is already the name of an element around it. */
 function addNode(state: State, node: SerializedAXNode, depth: number, isNamed: boolean): void {
   const { role, children = [] } = node;
-  if (unseen.has(role)) return;
+  if (ignoredRoles.has(role)) return;
   const name = (node.name ?? "").trim().slice(0, maxNameChars);
-  if (transparent.has(role) || (role === "image" && name === "")) {
+  if (transparentRoles.has(role) || (role === "image" && name === "")) {
     addChildren(state, children, depth, isNamed);
     return;
   }
   const parts = [
     role,
     name && role !== "row" ? ` ${JSON.stringify(name)}` : "",
-    controls.has(role) ? addRef(state, node) : "",
+    controlRoles.has(role) ? addRef(state, node) : "",
     role !== "heading" || node.level === undefined ? "" : ` level ${node.level}`,
     node.value === undefined || node.value === "" ? "" : ` value ${JSON.stringify(node.value)}`,
     ...states.map((name) => (node[name] ? ` ${node[name] === true ? name : `${name} ${node[name]}`}` : "")),
     role === "link" && typeof node.url === "string" ? ` → ${shortUrl(node.url, state.origin)}` : "",
   ];
   addLine(state, depth, parts.join(""));
-  addChildren(state, children, depth + 1, isNamed || (name !== "" && namedByText.has(role)));
+  addChildren(state, children, depth + 1, isNamed || (name !== "" && rolesNamedByText.has(role)));
 }
 
 /** Consecutive texts are merged. */
@@ -81,8 +81,8 @@ function addText(state: State, texts: SerializedAXNode[], depth: number): void {
     .join("")
     .trim();
   if (text === "") return;
-  const [only] = texts;
-  const ref = texts.length === 1 && only && text.length <= labelChars ? addRef(state, only) : "";
+  const [onlyNode] = texts;
+  const ref = texts.length === 1 && onlyNode && text.length <= labelChars ? addRef(state, onlyNode) : "";
   addLine(state, depth, `text ${JSON.stringify(text)}${ref}`);
 }
 

@@ -2,31 +2,31 @@
  * A queue from many producers to one reader: items in the order in which they were pushed, then the end or the failure.
  */
 export function createChannel<T>() {
-  const waiting: T[] = [];
-  let over: { error: unknown } | null = null;
-  let wake = () => {};
+  const items: T[] = [];
+  let ending: { error: unknown } | null = null;
+  let wakeReader = () => {};
 
-  async function* take(): AsyncGenerator<T, void> {
+  async function* readItems(): AsyncGenerator<T, void> {
     for (;;) {
-      while (waiting.length > 0) yield waiting.shift() as T;
-      if (over) {
-        if (over.error !== undefined) throw over.error;
+      while (items.length > 0) yield items.shift() as T;
+      if (ending) {
+        if (ending.error !== undefined) throw ending.error;
         return;
       }
-      await new Promise<void>((resolve) => (wake = resolve));
+      await new Promise<void>((resolve) => (wakeReader = resolve));
     }
   }
   const finish = (error?: unknown) => {
-    over ??= { error };
-    wake();
+    ending ??= { error };
+    wakeReader();
   };
   return {
     push(item: T): void {
-      if (!over) waiting.push(item);
-      wake();
+      if (!ending) items.push(item);
+      wakeReader();
     },
     end: () => finish(),
     fail: finish,
-    items: take(),
+    items: readItems(),
   };
 }

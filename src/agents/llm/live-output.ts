@@ -11,13 +11,13 @@ const maxReports = 50;
 export function createLiveOutput(onText: (text: string) => void) {
   const decoder = new TextDecoder();
   let pending = "";
-  let reports = 0;
+  let reportCount = 0;
   const timer = setInterval(() => {
     const end = pending.lastIndexOf("\n") + 1;
-    const openKey = /-----BEGIN [^-]*-----(?![\s\S]*-----END )/.exec(pending.slice(0, end))?.index ?? end;
-    const text = pending.slice(0, openKey);
-    pending = pending.slice(openKey);
-    if (text.trim() === "" || reports++ >= maxReports) return;
+    const openKeyIndex = /-----BEGIN [^-]*-----(?![\s\S]*-----END )/.exec(pending.slice(0, end))?.index ?? end;
+    const text = pending.slice(0, openKeyIndex);
+    pending = pending.slice(openKeyIndex);
+    if (text.trim() === "" || reportCount++ >= maxReports) return;
     const from = text.length > maxChars ? text.indexOf("\n", text.length - maxChars) + 1 : 0;
     if (from < text.length) onText(text.slice(from).trimEnd());
   }, reportMs);

@@ -11,7 +11,7 @@ import { createChannel } from "./channel.ts";
 import { defaultMaxChars, findSmallerLimit, removeOldResults } from "./context-window.ts";
 import { skillsFolder, toFirstMessage, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
-import { selfTools } from "./self-tools.ts";
+import { createReportTools } from "./self-tools.ts";
 import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
 import { createToolbox, type ToolSpec } from "./tool.ts";
 import { webTools } from "./web.ts";
@@ -73,12 +73,13 @@ async function runSession(
   const reader = createReader(task);
   const relayRun = { task, reader, report, now: baseContext.now };
   await using relay = "workspace" in means.sandbox ? createRelayOpener(means.sandbox, relayRun) : null;
-  await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
+  await using browserTool = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
+  // `mounted` is assigned before the first tool is called.
   const specs: Record<string, ToolSpec> = {
     ...webTools(task, means, baseContext, reader),
     ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxMeans).workspace, relay.open, task) : {}),
-    ...browsing?.tools,
-    ...selfTools((ending) => {
+    ...browserTool?.tools,
+    ...createReportTools((ending) => {
       finishEnding = ending;
     }),
   };
@@ -144,8 +145,10 @@ async function runSession(
         maxChars = smallerLimit;
         continue;
       }
-      if (step.final || ++failures >= maxFailures)
-        throw new AgentFailure(step.cause, step.message, { retryable: step.cause === "infrastructure" && !step.final });
+      if (step.isFinal || ++failures >= maxFailures)
+        throw new AgentFailure(step.cause, step.message, {
+          retryable: step.cause === "infrastructure" && !step.isFinal,
+        });
       await pauseAfter(failures, step, signal);
     } else {
       failures = 0;

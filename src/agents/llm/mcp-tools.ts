@@ -75,7 +75,7 @@ export async function openMcpTools(options: Options): Promise<McpTools> {
 
 type Tool = { name: string; description?: string | undefined; inputSchema: object };
 
-/** Without the checks of results that the library's own method makes: agents show a model what a server returns. */
+/** The tools of a server. The library's own method would also check results, but agents show a model what a server returns. */
 async function listTools(client: Client): Promise<Tool[]> {
   const tools: Tool[] = [];
   let cursor: string | undefined;
@@ -148,14 +148,14 @@ const createRemoteTransport = (
           ...(signal && { signal }),
         });
         request.on("error", reject);
-        request.on("response", (answer) => {
-          const status = answer.statusCode ?? 502;
+        request.on("response", (response) => {
+          const status = response.statusCode ?? 502;
           const responseHeaders = new Headers(
-            Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as [string, string]),
+            Object.entries(response.headers).map(([name, value]) => [name, String(value)] as [string, string]),
           );
           const isEmpty = [204, 205, 304].includes(status);
           resolve(
-            new Response(isEmpty ? null : (Readable.toWeb(answer) as unknown as ReadableStream<Uint8Array>), {
+            new Response(isEmpty ? null : (Readable.toWeb(response) as unknown as ReadableStream<Uint8Array>), {
               status,
               headers: responseHeaders,
             }),
@@ -181,11 +181,11 @@ async function startLocalServer({ command = "", args = [], env = {} }: McpServer
 
 /** Messages over the stdio of a command. Servers may also print other lines, which are reported as errors. */
 function createStdioTransport(serverProcess: SandboxProcess): Transport {
-  const lines = new ReadBuffer();
+  const buffer = new ReadBuffer();
   const read = async () => {
     for await (const bytes of serverProcess.stdout) {
-      lines.append(Buffer.from(bytes));
-      for (let message = nextMessage(lines, transport); message !== null; message = nextMessage(lines, transport))
+      buffer.append(Buffer.from(bytes));
+      for (let message = nextMessage(buffer, transport); message !== null; message = nextMessage(buffer, transport))
         transport.onmessage?.(message);
     }
   };
@@ -208,10 +208,10 @@ function createStdioTransport(serverProcess: SandboxProcess): Transport {
 }
 
 /** The next complete message; null if there is none yet. */
-function nextMessage(lines: ReadBuffer, transport: Transport) {
+function nextMessage(buffer: ReadBuffer, transport: Transport) {
   for (;;)
     try {
-      return lines.readMessage();
+      return buffer.readMessage();
     } catch (error) {
       transport.onerror?.(toError(error));
     }

@@ -3,10 +3,10 @@ import type { Outcome } from "../agent.ts";
 import { defineTool, type ToolResult } from "./tool.ts";
 
 /** Models also send null or a list for such a field, which must not fail the call. */
-const extra = z.string().optional().catch(undefined);
+const optionalText = z.string().optional().catch(undefined);
 
 /** Tools with which the agent reports questions, friction and its result, which is passed to `onFinish`. */
-export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string }) => void) {
+export function createReportTools(onFinish: (ending: { outcome: Outcome; reason: string }) => void) {
   return {
     ask_human: defineTool({
       description: "Ask a person a question. Nobody is available, so use it only when you would otherwise give up.",
@@ -21,8 +21,8 @@ export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string 
       input: z.object({
         title: z.string(),
         severity: z.enum(["low", "medium", "high", "critical"]),
-        quote: extra,
-        url: extra,
+        quote: optionalText,
+        url: optionalText,
       }),
       run: async (): Promise<ToolResult> => ({ ok: true, output: { noted: true } }),
     }),
@@ -31,7 +31,7 @@ export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string 
       input: z.object({
         outcome: z.enum(["succeeded", "goal_not_met"]),
         summary: z.string(),
-        evidence: extra,
+        evidence: optionalText,
       }),
       async run({ outcome, summary }): Promise<ToolResult> {
         onFinish({ outcome, reason: summary.slice(0, 2000) });

@@ -17,14 +17,14 @@ export type StepEnd =
       kind: "failed";
       cause: FailureCause;
       message: string;
-      final: boolean;
+      isFinal: boolean;
       retryAfterMs: number | null;
       isBusy: boolean;
       /** The conversation is too long for the model. */
       isTooLong: boolean;
     };
 
-type Terms = { toolbox: Toolbox; report: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
+type StepOptions = { toolbox: Toolbox; report: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
 
 type PartOf<Role> = Extract<LanguageModelV4Message, { role: Role }>["content"][number];
 /** A part of a response, as it stays in the conversation. Its calls have not been run. */
@@ -38,7 +38,7 @@ type TextPart = Extract<Part, { type: "text" | "reasoning" }>;
 export async function takeStep(
   model: LanguageModelV4,
   prompt: LanguageModelV4Message[],
-  { toolbox, report, signal, maxTextChars }: Terms,
+  { toolbox, report, signal, maxTextChars }: StepOptions,
 ): Promise<StepEnd> {
   let parts: Part[];
   try {
@@ -137,20 +137,22 @@ const tooLongMessage =
 
 function toFailure(error: unknown): StepEnd {
   const message = reasonOf(error).slice(0, 500);
-  const call = APICallError.isInstance(error) ? error : null;
-  const status = call?.statusCode;
+  const apiError = APICallError.isInstance(error) ? error : null;
+  const status = apiError?.statusCode;
   if (status === 402) return { kind: "over_budget", message };
-  const ms = Number(call?.responseHeaders?.["retry-after-ms"] ?? Number(call?.responseHeaders?.["retry-after"]) * 1000);
+  const ms = Number(
+    apiError?.responseHeaders?.["retry-after-ms"] ?? Number(apiError?.responseHeaders?.["retry-after"]) * 1000,
+  );
   const retryAfterMs = Number.isFinite(ms) ? ms : null;
   const cause = status === 401 || status === 403 ? "credentials" : "infrastructure";
-  const final = status !== undefined && status >= 400 && status < 500 && ![408, 409, 429].includes(status);
+  const isFinal = status !== undefined && status >= 400 && status < 500 && ![408, 409, 429].includes(status);
   const isBusy = status !== undefined && status >= 400;
   const isTooLong = status === 413 || (status === 400 && tooLongMessage.test(message));
   return {
     kind: "failed",
     cause,
     message: `the model call failed: ${message}`,
-    final,
+    isFinal,
     retryAfterMs,
     isBusy,
     isTooLong,

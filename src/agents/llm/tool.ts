@@ -54,21 +54,24 @@ export async function createToolbox(
       const tool = toolName.slice(0, 200);
       const fields = typeof input === "object" && input !== null ? { ...input } : { input };
       report({ type: "tool_call", id, tool, input: boundFields(fields) });
-      const part = { toolCallId, toolName, ...(providerOptions && { providerOptions }) };
-      const call = { ...part, type: "tool-call" as const, input: fields };
+      const commonFields = { toolCallId, toolName, ...(providerOptions && { providerOptions }) };
+      const call = { ...commonFields, type: "tool-call" as const, input: fields };
       if (!spec || problem !== null) {
         const message = (problem ?? `there is no tool ${tool}; the tools are ${Object.keys(specs).join(", ")}`).slice(
           0,
           1000,
         );
         report({ type: "tool_result", id, tool, ok: false, output: { message } });
-        return { call, result: { ...part, type: "tool-result", output: { type: "error-text", value: message } } };
+        return {
+          call,
+          result: { ...commonFields, type: "tool-result", output: { type: "error-text", value: message } },
+        };
       }
       const { ok, output: fullOutput, artifact } = await spec.run(input, { id, signal, report });
       const output = boundFields(fullOutput);
       report({ type: "tool_result", id, tool, ok, output, ...(artifact && { artifact }) });
       const value = JSON.parse(JSON.stringify(ok ? output : { failed: true, ...output }));
-      return { call, result: { ...part, type: "tool-result", output: { type: "json", value } } };
+      return { call, result: { ...commonFields, type: "tool-result", output: { type: "json", value } } };
     },
   };
 }
@@ -103,11 +106,11 @@ const maxEventChars = 120_000;
 export function boundFields(fields: Record<string, unknown>): Record<string, unknown> {
   const json = JSON.stringify(fields);
   if (json.length <= maxEventChars) return fields;
-  const shortFields = Object.entries(fields).map(([name, value]) => [
+  const shortEntries = Object.entries(fields).map(([name, value]) => [
     name,
     typeof value === "string" ? shorten(value, 20_000) : value,
   ]);
-  const shortenedFields = Object.fromEntries(shortFields);
+  const shortenedFields = Object.fromEntries(shortEntries);
   return JSON.stringify(shortenedFields).length <= maxEventChars ? shortenedFields : { cut: shorten(json, 20_000) };
 }
 

@@ -5,7 +5,7 @@ import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import type { AgentContext, Means } from "../agent.ts";
 import { addListedUrl, searchLibrary } from "../library.ts";
-import { pageRead, type Reader } from "../reader.ts";
+import { type Reader, toPageReadEvent } from "../reader.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 import { defineTool, maxUrlChars, shorten, type ToolCall, type ToolResult } from "./tool.ts";
 
@@ -20,12 +20,12 @@ type RequestOptions = {
   body?: string;
   followRedirects?: boolean;
 };
-type Outcome =
+type RequestOutcome =
   | { ok: true; response: GuardedResponse; type: string | null }
   | { ok: false; kind: string; message: string };
 
 /** Why headers cannot be sent; null if they can. */
-function objectionTo(headers: Record<string, string>): string | null {
+function objectionToHeaders(headers: Record<string, string>): string | null {
   try {
     for (const [name, value] of Object.entries(headers)) {
       validateHeaderName(name);
@@ -37,7 +37,7 @@ function objectionTo(headers: Record<string, string>): string | null {
   }
 }
 
-const plain = (url: string) => url.replace(/#.*$/s, "");
+const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
 
 /** The network tools. All requests go through the guard, to allowed hosts only. */
 export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egress }: AgentContext, reader: Reader) {
@@ -46,12 +46,20 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
   const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });
   const { library, learn, sourceOf } = reader;
   /** The llms.txt files that a search has requested. */
-  const requested = new Set<string>();
+  const requestedLlmsTxts = new Set<string>();
 
-  async function send(url: string, options: RequestOptions, { id, signal, report }: ToolCall): Promise<Outcome> {
+  async function send(url: string, options: RequestOptions, { id, signal, report }: ToolCall): Promise<RequestOutcome> {
     const { provenance, foundOn } = sourceOf(url);
     const method = options.method ?? "GET";
-    const event = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "task" as const };
+    const event = {
+      type: "http" as const,
+      id,
+      method,
+      url: withoutFragment(url),
+      provenance,
+      foundOn,
+      purpose: "task" as const,
+    };
     const upload = options.body ? { bytesOut: Buffer.byteLength(options.body) } : {};
     const startedAt = now();
     if (url.length > maxUrlChars)
@@ -82,20 +90,20 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
   }
 
   /** Reads a page, adds its sections to the library and records its links. */
-  async function open(url: string, call: ToolCall) {
+  async function openPage(url: string, call: ToolCall) {
     const outcome = await send(url, { headers: { accept: readerAccept } }, call);
-    if (!outcome.ok) return { miss: { url, error: outcome.kind, message: outcome.message } };
+    if (!outcome.ok) return { failure: { url, error: outcome.kind, message: outcome.message } };
     const { status, url: finalUrl } = outcome.response;
     const text = guard.text(outcome.response);
-    const response = { url: plain(url), answeredBy: finalUrl, status, contentType: outcome.type, text };
+    const response = { url: withoutFragment(url), answeredBy: finalUrl, status, contentType: outcome.type, text };
     const { page, events } = reader.read(response);
     for (const event of events) call.report(event);
     if (!page) {
       const message = `${url} has the content type ${outcome.type}, which is not text`;
-      return { miss: { url, status, contentType: outcome.type, message } };
+      return { failure: { url, status, contentType: outcome.type, message } };
     }
-    const miss = { url, status, message: `${url} returned status ${status}`, text: shorten(page.markdown, 2000) };
-    if (status < 200 || status > 299) return { miss };
+    const failure = { url, status, message: `${url} returned status ${status}`, text: shorten(page.markdown, 2000) };
+    if (status < 200 || status > 299) return { failure };
     return { page, status };
   }
 
@@ -104,15 +112,15 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       description: `Read a page of the docs as Markdown, at most ${pageChars} characters per call; set from to continue in a longer page.`,
       input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
       async run({ url, from = 0 }, call): Promise<ToolResult> {
-        const earlier = from > 0 ? library.pages.get(plain(url)) : null;
-        const result = earlier ? { page: earlier, status: 200 } : await open(url, call);
-        if (!result.page) return { ok: false, output: result.miss };
+        const knownPage = from > 0 ? library.pages.get(withoutFragment(url)) : null;
+        const result = knownPage ? { page: knownPage, status: 200 } : await openPage(url, call);
+        if (!result.page) return { ok: false, output: result.failure };
         const { page } = result;
         const chars = page.markdown.length;
         const next = from + pageChars < chars ? { next: from + pageChars } : {};
-        const answeredBy = page.url === plain(url) ? {} : { answeredBy: page.url };
+        const answeredBy = page.url === withoutFragment(url) ? {} : { answeredBy: page.url };
         const text = page.markdown.slice(from, from + pageChars);
-        if (!earlier && page.problem === null) call.report(pageRead(plain(url), page));
+        if (!knownPage && page.problem === null) call.report(toPageReadEvent(withoutFragment(url), page));
         const problem = page.problem ? { problem: page.problem } : {};
         return {
           ok: page.problem === null,
@@ -127,9 +135,9 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
       async run({ query }, call): Promise<ToolResult> {
         for (const origin of new Set(task.startUrls.map((url) => new URL(url).origin))) {
           const url = `${origin}/llms.txt`;
-          if (requested.has(url)) continue;
-          requested.add(url);
-          const { page } = await open(url, call);
+          if (requestedLlmsTxts.has(url)) continue;
+          requestedLlmsTxts.add(url);
+          const { page } = await openPage(url, call);
           for (const { url: address, text } of page?.links ?? []) addListedUrl(library, address, text);
         }
         const sections = searchLibrary(library, query);
@@ -146,7 +154,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, now, egr
         body: z.string().optional(),
       }),
       async run({ url, method, headers = {}, body }, call): Promise<ToolResult> {
-        const objection = objectionTo(headers);
+        const objection = objectionToHeaders(headers);
         if (objection !== null) return { ok: false, output: { url, message: objection } };
         const outcome = await send(url, { method, headers, body, followRedirects: false }, call);
         if (!outcome.ok) return { ok: false, output: { url, error: outcome.kind, message: outcome.message } };

@@ -11,7 +11,7 @@ const fileChars = 20_000;
 const defaultSeconds = 120;
 const maxSeconds = 240;
 
-type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isStreamed?: boolean };
+type Job = { argv: string[]; stdin?: string; seconds?: number; hasNetwork?: boolean; isStreamed?: boolean };
 /** `stopCause`: why it was stopped. */
 type JobResult = { exitCode: number; stdout: string; stderr: string; stopCause: string | null };
 
@@ -27,14 +27,14 @@ function toWorkspacePath(path: string): string | null {
   return path.startsWith("/") && !/^\/workspace(\/|$)/.test(path) ? null : ["/workspace", ...parts].join("/");
 }
 
-/** Rejects symbolic links that lead out of the workspace; `$1` is the path, `$2` the part of it that must exist. */
+/** Rejects symbolic links that lead out of the workspace. In the command, `$1` is the path and `$real` what it leads to. */
 const withPathCheck = (command: string) =>
   `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a symbolic link points outside /workspace" >&2; exit 9;; esac; ${command}`;
 
 /** Linux rejects arguments of 128 KiB or more, and ones with a null byte. */
 const maxCommandBytes = 120_000;
 
-function objectionTo(command: string): string | null {
+function objectionToCommand(command: string): string | null {
   if (command.includes("\0")) return "the command must not contain NUL characters";
   const bytes = Buffer.byteLength(command);
   if (bytes <= maxCommandBytes) return null;
@@ -63,12 +63,12 @@ export function workspaceTools(workspace: () => Workspace, openRelay: () => Prom
       description: `Run a command with sh in /workspace. Returns its exit code and output. Commands are stopped after ${defaultSeconds} seconds unless you set a longer timeout (at most ${maxSeconds}).`,
       input: z.object({ command: z.string(), seconds: z.number().int().min(1).max(maxSeconds).optional() }),
       async run({ command, seconds = defaultSeconds }, call): Promise<ToolResult> {
-        const objection = objectionTo(command);
+        const objection = objectionToCommand(command);
         if (objection !== null) return { ok: false, output: { message: objection } };
         const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
         const { exitCode, stdout, stderr, stopCause } = await runJob(
           execution,
-          { argv: ["sh", "-c", script, "sh", command], seconds, online: true, isStreamed: true },
+          { argv: ["sh", "-c", script, "sh", command], seconds, hasNetwork: true, isStreamed: true },
           call,
         );
         const message = stopCause ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
@@ -135,7 +135,7 @@ const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300)
 
 async function runJob(
   execution: Execution,
-  { argv, stdin = "", seconds = 30, online = false, isStreamed = false }: Job,
+  { argv, stdin = "", seconds = 30, hasNetwork = false, isStreamed = false }: Job,
   { id, signal, report }: ToolCall,
 ): Promise<JobResult> {
   const { limits, workspace: setup } = execution.task;
@@ -148,7 +148,7 @@ async function runJob(
       workspace: execution.workspace(),
       env: setup?.env ?? {},
       seconds,
-      sockets: online ? { egress: (await execution.openRelay()).toProxy(id) } : {},
+      sockets: hasNetwork ? { egress: (await execution.openRelay()).toProxy(id) } : {},
       limits,
       onOutput: (bytes, stream) => live?.[stream].push(bytes),
       onNear(limit) {

@@ -4,7 +4,7 @@ import { sourceHeader, toSourceHeader } from "../egress/headers.ts";
 import type { Source } from "../reader.ts";
 
 /** Where a request goes, and the credentials of the run with the ID of the tool call that made it. */
-export type Call = { url: string; credentials: string | undefined };
+export type Destination = { url: string; credentials: string | undefined };
 
 type Options = {
   egressPath: string;
@@ -14,17 +14,21 @@ type Options = {
   onResponse: (method: string, url: string, response: http.IncomingMessage) => void;
 };
 
-/** Sends a request to the egress proxy with its absolute URL, and the response back. `call` null: the request has no URL. */
-export function forwardToEgress(call: Call | null, client: Client, options: Options): void {
-  if (!call) refuse(client, 400, "This is the evald proxy. Send an absolute http or https URL.");
+/** Sends a request to the egress proxy with its absolute URL, and the response back. `destination` null: the request has no URL. */
+export function forwardToEgress(destination: Destination | null, client: Client, options: Options): void {
+  if (!destination) refuse(client, 400, "This is the evald proxy. Send an absolute http or https URL.");
   else
-    forwardToOwnServer(client, requestOf(call, client, options), {
-      onResponse: (response) => options.onResponse(client.request.method ?? "GET", call.url, response),
+    forwardToOwnServer(client, openEgressRequest(destination, client, options), {
+      onResponse: (response) => options.onResponse(client.request.method ?? "GET", destination.url, response),
       onFailure: () => refuse(client, 502, "evald: the proxy of this run has closed"),
     });
 }
 
-function requestOf({ url, credentials }: Call, client: Client, { egressPath, sourceOf }: Options): http.ClientRequest {
+function openEgressRequest(
+  { url, credentials }: Destination,
+  client: Client,
+  { egressPath, sourceOf }: Options,
+): http.ClientRequest {
   return http.request({
     socketPath: egressPath,
     method: client.request.method ?? "GET",

@@ -3,8 +3,8 @@ import { promisify } from "node:util";
 import zlib from "node:zlib";
 import { decodeText } from "../../net/charset.ts";
 import type { AgentEvent } from "../agent.ts";
-import { createUrlGroups } from "../docs-urls.ts";
-import { pageRead, type Reader } from "../reader.ts";
+import { createUrlClassifier } from "../docs-urls.ts";
+import { type Reader, toPageReadEvent } from "../reader.ts";
 import type { Task } from "../task.ts";
 
 /** Larger pages are passed on without being read, like those of the fetch_page tool. */
@@ -21,7 +21,7 @@ const decoders: Record<string, (raw: Buffer) => Promise<Buffer>> = {
 
 /** Reads the docs pages among the responses that pass through the relay, as the agent's own tools read pages. */
 export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader, report: (event: AgentEvent) => void) {
-  const groupOf = createUrlGroups(startUrls, productUrl);
+  const groupOf = createUrlClassifier(startUrls, productUrl);
 
   return (method: string, url: string, response: http.IncomingMessage): void => {
     const status = response.statusCode ?? 0;
@@ -41,7 +41,7 @@ export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader,
         const text = decodeText(await decode(Buffer.concat(chunks)), contentType);
         const { page, events } = reader.read({ url, answeredBy: url, status, contentType, text });
         for (const event of events) report(event);
-        if (page && page.problem === null) report(pageRead(url, page));
+        if (page && page.problem === null) report(toPageReadEvent(url, page));
       } catch {
         // The program gets the damaged body and reports it itself.
       }

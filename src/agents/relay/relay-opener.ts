@@ -2,11 +2,11 @@ import { runInfrastructureStep, type SandboxMeans } from "../agent.ts";
 import type { Relay, RelayRun } from "./relay.ts";
 
 /** The relay of a run, which is opened when it is first needed, because many runs need none. */
-export function createRelayOpener(sandbox: SandboxMeans, terms: RelayRun) {
+export function createRelayOpener(sandbox: SandboxMeans, relayRun: RelayRun) {
   let relay: Promise<Relay> | undefined;
   const start = async () => {
     const { openRelay } = await import("./relay.ts");
-    return await openRelay({ ...sandbox, ...terms });
+    return await openRelay({ ...sandbox, ...relayRun });
   };
   return {
     /** Throws AgentFailure. */

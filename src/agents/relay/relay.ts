@@ -11,7 +11,7 @@ import { writeCertificates } from "./certificates.ts";
 import { forwardToEgress } from "./forward.ts";
 import { createPageWatch } from "./page-watch.ts";
 import { runHostsOf } from "./run-hosts.ts";
-import { callOf, openTunnel, type Tunnels } from "./tunnels.ts";
+import { destinationOf, openTunnel, type Tunnels } from "./tunnels.ts";
 
 /** Data of the run for its relay. */
 export type RelayRun = {
@@ -29,7 +29,7 @@ type Options = RelayRun & {
   /** The run's session at the egress proxy. */
   egress: { path: string; token: string };
   /** ID of the tool call in progress, if one sandbox runs for many calls; null: unknown. */
-  openCall?: () => Promise<string | null>;
+  findCurrentCallId?: () => Promise<string | null>;
 };
 
 export type Relay = {
@@ -49,7 +49,7 @@ export type Relay = {
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
 export async function openRelay(options: Options): Promise<Relay> {
-  const { folder, egress, task, reader, report, now, openCall = async () => null } = options;
+  const { folder, egress, task, reader, report, now, findCurrentCallId = async () => null } = options;
   const relayFolder = mkdtempSync(join(folder, "relay-"));
   const socketPath = join(relayFolder, "socket");
   const authority = await createAuthority(now);
@@ -62,16 +62,16 @@ export async function openRelay(options: Options): Promise<Relay> {
   };
   const tunnels: Tunnels = {
     ...{ egressPath: egress.path, authority, hosts, accept: (socket) => server.accept(socket) },
-    ...{ open: new WeakMap(), authenticated: new WeakMap(), sockets: new Set() },
+    ...{ tunnelByConnection: new WeakMap(), credentialsByConnection: new WeakMap(), sockets: new Set() },
   };
-  const identify = async (request: http.IncomingMessage) => {
-    const call = callOf(tunnels, request);
-    const id = await openCall();
-    if (call === null || id === null) return call;
-    return { ...call, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
+  const toDestination = async (request: http.IncomingMessage) => {
+    const destination = destinationOf(tunnels, request);
+    const id = await findCurrentCallId();
+    if (destination === null || id === null) return destination;
+    return { ...destination, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
   };
   const server = await serveProxy(socketPath, {
-    onRequest: async (client) => forwardToEgress(await identify(client.request), client, forwardOptions),
+    onRequest: async (client) => forwardToEgress(await toDestination(client.request), client, forwardOptions),
     onTunnel: (request, socket, head) => openTunnel(tunnels, request, socket, head),
   });
 

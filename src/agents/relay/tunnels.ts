@@ -3,7 +3,7 @@ import net from "node:net";
 import tls from "node:tls";
 import { splice, tunnelRequest } from "../../net/tunnel.ts";
 import type { Authority } from "./authority.ts";
-import type { Call } from "./forward.ts";
+import type { Destination } from "./forward.ts";
 import { isLoopback, portOf, type RunHosts } from "./run-hosts.ts";
 
 /** The tunnels (CONNECT) of programs: those to the run's own hosts end here, the others at the egress proxy. */
@@ -14,9 +14,9 @@ export type Tunnels = {
   /** Accepts a decrypted connection, on which HTTP requests arrive. */
   accept: (socket: net.Socket) => void;
   /** The tunnel that a connection is the inside of. */
-  open: WeakMap<object, Tunnel>;
+  tunnelByConnection: WeakMap<object, Tunnel>;
   /** The bridge authenticates each connection in its first request only. */
-  authenticated: WeakMap<object, string>;
+  credentialsByConnection: WeakMap<object, string>;
   /** The connections to destroy at the end. */
   sockets: Set<net.Socket>;
 };
@@ -52,10 +52,10 @@ export function openTunnel(tunnels: Tunnels, request: http.IncomingMessage, sock
   });
 }
 
-/** The URL of a request; null if it has none. */
-export function callOf(tunnels: Tunnels, request: http.IncomingMessage): Call | null {
+/** The URL of a request and the credentials of its sender; null if it has no URL. */
+export function destinationOf(tunnels: Tunnels, request: http.IncomingMessage): Destination | null {
   const address = request.url ?? "";
-  const tunnel = tunnels.open.get(request.socket);
+  const tunnel = tunnels.tunnelByConnection.get(request.socket);
   if (!tunnel) {
     const url = /^https?:\/\//i.test(address) ? URL.parse(address) : null;
     return url && { url: url.href, credentials: credentialsOf(tunnels, request) };
@@ -70,9 +70,12 @@ function track({ sockets }: Tunnels, socket: net.Socket): void {
   socket.on("close", () => sockets.delete(socket));
 }
 
-function credentialsOf({ authenticated }: Tunnels, { headers, socket }: http.IncomingMessage): string | undefined {
-  const credentials = headers["proxy-authorization"] ?? authenticated.get(socket);
-  if (credentials !== undefined) authenticated.set(socket, credentials);
+function credentialsOf(
+  { credentialsByConnection }: Tunnels,
+  { headers, socket }: http.IncomingMessage,
+): string | undefined {
+  const credentials = headers["proxy-authorization"] ?? credentialsByConnection.get(socket);
+  if (credentials !== undefined) credentialsByConnection.set(socket, credentials);
   return credentials;
 }
 
@@ -80,7 +83,7 @@ function credentialsOf({ authenticated }: Tunnels, { headers, socket }: http.Inc
 async function acceptInside(tunnels: Tunnels, socket: net.Socket, tunnel: Tunnel): Promise<void> {
   const inner = tunnel.scheme === "https" ? await decrypt(socket, tunnel.host, tunnels.authority) : socket;
   if (inner !== socket) track(tunnels, inner);
-  tunnels.open.set(inner, tunnel);
+  tunnels.tunnelByConnection.set(inner, tunnel);
   tunnels.accept(inner);
 }
 
@@ -93,7 +96,7 @@ async function decrypt(socket: net.Socket, host: URL, authority: Authority): Pro
 
 /** The origin of a tunnel. On loopback it is the one that the client names, because one port has several names there. */
 function originOf({ host, scheme }: Tunnel, hostHeader = ""): string {
-  const named = isLoopback(host.hostname) ? URL.parse(`${scheme}://${hostHeader}/`) : null;
-  if (named && isLoopback(named.hostname) && named.port === host.port) return named.origin;
+  const namedUrl = isLoopback(host.hostname) ? URL.parse(`${scheme}://${hostHeader}/`) : null;
+  if (namedUrl && isLoopback(namedUrl.hostname) && namedUrl.port === host.port) return namedUrl.origin;
   return new URL(`${scheme}://${host.hostname}:${portOf(host)}`).origin;
 }

@@ -1,5 +1,5 @@
 import { copyFileSync, existsSync, realpathSync, rmSync, statSync } from "node:fs";
-import { makeSocketFolder } from "../sockets.ts";
+import { createTemporaryFolder } from "../sockets.ts";
 
 const selfPath = "/proc/self/exe";
 let copy: string | null = null;
@@ -11,7 +11,7 @@ let copy: string | null = null;
 export function ownExecutable(): string {
   if (isRunning(process.execPath)) return realpathSync(process.execPath);
   if (copy === null || !existsSync(copy)) {
-    const { folder } = makeSocketFolder("program");
+    const { folder } = createTemporaryFolder("program");
     copy = `${folder}/evald`;
     copyFileSync(selfPath, copy);
     // The next start of the service removes what a killed process leaves.

@@ -8,7 +8,7 @@ export type Order = { agent: string; task: Task; context: Omit<AgentContext, "si
 export type Answer = AgentEvent | FailureLine;
 type FailureLine = { type: "failure"; cause: FailureCause; detail: string; retryable: boolean; retryAfterMs?: number };
 
-type Ends = {
+type ServiceConnection = {
   /** Yields the order, and ends when the service does. */
   input: ReadableStream<Uint8Array>;
   /** Resolves when there is room for more. */
@@ -21,13 +21,16 @@ type Ends = {
  * Runs in an agent's process: reads one order and writes its events. Throws errors of the agent that aren't an
  * AgentFailure.
  */
-export async function work(agents: Record<string, Agent>, { input, write, signal, now }: Ends): Promise<void> {
+export async function executeOrder(
+  agents: Record<string, Agent>,
+  { input, write, signal, now }: ServiceConnection,
+): Promise<void> {
   const service = input.getReader();
   const { agent: id, task, context } = await readOrder(service);
   const agent = agents[id];
   if (!agent) throw new Error(`This executable has no agent named ${JSON.stringify(id)}.`);
   const answer = (line: Answer) => write(`${JSON.stringify(line)}\n`);
-  const carryOut = async () => {
+  const runAgent = async () => {
     try {
       for await (const event of agent.run(task, { ...context, signal, now })) await answer(event);
     } catch (error) {
@@ -36,7 +39,7 @@ export async function work(agents: Record<string, Agent>, { input, write, signal
       await answer({ type: "failure", cause, detail, ...options });
     }
   };
-  await Promise.race([carryOut(), endOf(service)]);
+  await Promise.race([runAgent(), rejectAtEnd(service)]);
 }
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
@@ -52,7 +55,7 @@ async function readOrder(input: Reader): Promise<Order> {
   return JSON.parse(text);
 }
 
-async function endOf(input: Reader): Promise<never> {
+async function rejectAtEnd(input: Reader): Promise<never> {
   while (!(await input.read()).done);
   throw new Error("the service has exited");
 }
