@@ -33,5 +33,5 @@ async function program(): Promise<number> {
   // Output that a full or closed stderr rejects is dropped; the work goes on.
   process.stderr.on("error", () => {});
   const { runProgram } = await import("./cli/program.ts");
-  return await runProgram(process.argv.slice(2), process.env);
+  return await runProgram(process.argv.slice(2), process.env, { threadFile: Bun.main });
 }

@@ -3,7 +3,6 @@ import { version } from "../../package.json" with { type: "json" };
 import { createAgentStandby, createChildAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
-import { enableThreads } from "../jobs/thread.ts";
 import { addAgents } from "./agents.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
@@ -121,8 +120,6 @@ export async function runProgram(
     const program = createProgram(env, overrides);
     return program.hook("preAction", (_, command) => {
       isService = services.has(command.name());
-      // Any other command does its work in its own thread, because it would have to wait until an idle one ends.
-      if (command.name() === "serve") enableThreads(Bun.main);
     });
   });
   if (code !== exits.passed) await closeStdout();

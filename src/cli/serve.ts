@@ -13,6 +13,7 @@ import { closeDb, lockData, openDb, releaseCache } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { ConfigError } from "../errors.ts";
 import { maxRequestBodySize } from "../http/body.ts";
+import { enableThreads } from "../jobs/thread.ts";
 import { createLog, flushLog } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
@@ -50,9 +51,13 @@ const exitBrokenDisk = 74;
 export type ServeOverrides = Pick<Parameters<typeof createService>[0], "agents" | "standby" | "leaseMs"> & {
   /** Silence in ms after which a worker, or the service of a worker, counts as gone. */
   goneMs?: number;
+  /** The program that threads run; without it, their work is done by the service's own thread. */
+  threadFile?: string | null;
 };
 
-async function serve(config: Config, overrides: ServeOverrides): Promise<void> {
+async function serve(config: Config, { threadFile = null, ...overrides }: ServeOverrides): Promise<void> {
+  // No other command starts threads, because it would have to wait until they are idle.
+  enableThreads(threadFile);
   await checkHost(config.host, hostSetting);
   if (config.telemetry.metrics) await checkHost(config.telemetry.metrics.host, metricsSetting);
   const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
