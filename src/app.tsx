@@ -16,7 +16,7 @@ import type { Authenticate } from "./http/caller.ts";
 import { addHeaders, routedAsGet, statusOf } from "./http/elysia.ts";
 import { toOpenApi } from "./http/openapi.ts";
 import { readQueryNumbers } from "./http/paging.ts";
-import { answerRequest, pathBelow } from "./http/responses.ts";
+import { answerRequest, pathBelow, pathOf } from "./http/responses.ts";
 import { healthRoutes, openApiRoutes } from "./http/system-routes.ts";
 import type { Surface } from "./mcp/endpoint.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
@@ -81,7 +81,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
 
   function handle(incoming: Request, peer: Peer = () => undefined): Response | Promise<Response> {
     const request = routedAsGet(withUnambiguousPath(incoming));
-    const path = pathBelow(request, basePath);
+    const path = pathBelow(pathOf(request), basePath);
     if (!path.startsWith("/api/")) trackClient(request, peer, ctx.config.trustsProxy);
     const route = mayWrite(request, path)
       ? (each: Request) => whenUnlocked(service, each, app.fetch)

@@ -28,7 +28,8 @@ import { findErrorPage } from "./web/routes.tsx";
  */
 export function admitRequest({ ctx }: Service, request: Request, reply: Reply, authenticate: Authenticate) {
   reply.headers["x-request-id"] = trackRequest(request).id;
-  const path = pathBelow(request, ctx.config.basePath);
+  const fullPath = pathOf(request);
+  const path = pathBelow(fullPath, ctx.config.basePath);
   const isApi = path.startsWith("/api/");
   if (isCompressible(request, path)) reply.headers.vary = "Accept-Encoding";
   if (isApi) reply.headers["cache-control"] = "private, no-store";
@@ -39,7 +40,7 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
     if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
   }
   // The router would pass null to the route in place of a parameter that can't be decoded.
-  if (decoded(pathOf(request)) === null) throw unknownUrl();
+  if (decoded(fullPath) === null) throw unknownUrl();
   if (!isApi) return undefined;
   refuseLargeBody(request, isUpload(request, path) ? maxArchiveBytes : undefined);
   return request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
@@ -78,8 +79,7 @@ export function recordResponse(
   const method = sentMethod(request);
   const { metrics } = telemetry;
   if (metrics) countResponse(metrics, method, route.slice(ctx.config.basePath.length), status, ms);
-  const isQuiet =
-    (isRead(request) || isMcp(path.slice(ctx.config.basePath.length))) && (status < 400 || status === 404);
+  const isQuiet = (isRead(request) || isMcp(pathBelow(path, ctx.config.basePath))) && (status < 400 || status === 404);
   const level = isQuiet ? "debug" : "info";
   if (!ctx.log.isLevelEnabled(level)) return;
   ctx.log[level](

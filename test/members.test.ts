@@ -58,6 +58,11 @@ describe("an invitation", () => {
         .map(([email]) => email)
         .sort(),
     ).toEqual([owner.email, bea.email, cy.email].sort());
+    const invalid = await owner.post("/settings/members/invite", { email: "no address", role: "member" });
+    expect([invalid.status, /role="alert">([^<]*)/.exec(invalid.body)?.[1]]).toEqual([
+      400,
+      expect.stringContaining("no address"),
+    ]);
     const known = await owner.post("/settings/members/invite", { email: bea.email, role: "owner" });
     expect(known.status).toBe(409);
   });

@@ -60,11 +60,9 @@ export function pathOf({ url }: Request): string {
   return end < 0 ? url.slice(start) : url.slice(start, end);
 }
 
-/** The path of a request without the base path; empty for any path outside it. */
-export function pathBelow(request: Request, basePath: string): string {
-  const path = pathOf(request);
-  return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : "";
-}
+/** A path without the base path; empty for any path outside it. */
+export const pathBelow = (path: string, basePath: string): string =>
+  path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : "";
 
 /** Whether responses at a path, without the base path, depend on Accept-Encoding. */
 export const isCompressible = (request: Request, path: string): boolean =>
@@ -79,7 +77,7 @@ export function answerRequest(
   request: Request,
   next: (request: Request) => Response | Promise<Response>,
 ): Response | Promise<Response> {
-  const path = pathBelow(request, basePath);
+  const path = pathBelow(pathOf(request), basePath);
   const isDescription = path === openApiJsonPath;
   if (!isDescription && !path.startsWith("/api/")) return next(request);
   const isGet = request.method === "GET";

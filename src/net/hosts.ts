@@ -28,7 +28,7 @@ export type HostList = {
 export const everyHost: HostList = { permits: () => true, isOwn: () => false, objection: () => "" };
 
 /**
- * Compiles the hosts that a run may reach: those of its own URLs (of `docsUrls` with all subdomains), the package registries and
+ * Compiles the hosts that a run may reach: the hosts of its own URLs (for `docsUrls`, with all subdomains), the package registries and
  * the operator's list of host names, or `*.example.com` for all subdomains.
  */
 export function createHostList({

@@ -1,4 +1,4 @@
-/** What stands in place of a secret. */
+/** Replaces a secret. */
 export const redactedText = "[redacted]";
 const keyLabel = "[A-Z0-9 ]{0,40}PRIVATE KEY";
 const keyBlock = new RegExp(`-----BEGIN ${keyLabel}-----[\\s\\S]*?(?:-----END ${keyLabel}-----|$)`, "g");

@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { AppError } from "../errors.ts";
 import { privateAnswer, statusOf } from "./answer.ts";
 import { renderPage } from "./components/layout.tsx";
-import { type Fault, faultOf, fieldErrorMessage } from "./components/schema-form.tsx";
+import { type Fault, faultOf } from "./components/schema-form.tsx";
 import { toSentence } from "./pages/error.tsx";
 import { type ToastCode, toastCookie } from "./toasts.ts";
 
@@ -16,16 +16,10 @@ export const toResponse = (answer: Answer): Response => (answer instanceof Respo
 export const pageAnswer = (page: JSX.Element, status = 200, headers?: Record<string, string>): Response =>
   privateAnswer("html", renderPage(page), status, headers);
 
-/** Renders a form again with its error. `form`: what was submitted; the fault names one of its fields, or none. Rethrows unexpected errors. */
-export function formError(
-  error: unknown,
-  show: (errorMessage: string, fault: Fault) => JSX.Element,
-  form?: URLSearchParams,
-): Response {
+/** Renders a form again with its error. Rethrows unexpected errors. */
+export function formError(error: unknown, show: (errorMessage: string, fault: Fault) => JSX.Element): Response {
   if (!(error instanceof AppError)) throw error;
-  const fault = faultOf(error, form && [...form.keys()]);
-  const errorMessage = form && fault.field !== "" ? fieldErrorMessage : toSentence(error.detail);
-  return pageAnswer(show(errorMessage, fault), statusOf(error), retryHeaders(error));
+  return pageAnswer(show(toSentence(error.detail), faultOf(error)), statusOf(error), retryHeaders(error));
 }
 
 /** When a client may try again, for a rate limit. */

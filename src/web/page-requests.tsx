@@ -123,10 +123,8 @@ export const submitSettings = (
     try {
       return await handle(viewer, form, site);
     } catch (error) {
-      return formError(
-        error,
-        (errorMessage, fault) => show(ctx, viewer, site, { errorMessage, fault, typedValues: form }),
-        form,
+      return formError(error, (errorMessage, fault) =>
+        show(ctx, viewer, site, { errorMessage, fault, typedValues: form }),
       );
     }
   });

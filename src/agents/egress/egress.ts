@@ -19,7 +19,7 @@ export type EgressRun = {
   urls: string[];
   /** Docs URLs: their hosts and all subdomains are allowed. */
   docsUrls: string[];
-  /** URLs of MCP servers, whose hosts are those of `urls`. */
+  /** URLs of MCP servers. Their hosts are also in `urls`. */
   mcpUrls?: string[];
   urlMap: Record<string, string>;
   /** Private addresses that the operator allowed. All others are blocked. */
@@ -135,7 +135,7 @@ export async function startEgress(options: Options): Promise<Egress> {
       };
     },
     async close() {
-      for (const { endController: end } of policies.values()) end.abort();
+      for (const { endController } of policies.values()) endController.abort();
       await server.close();
     },
   };

@@ -102,7 +102,7 @@ async function* checkPages(session: Session, pages: ReadPage[], testedKeys: Set<
   yield* checkLinks(session, pages, testedKeys);
 }
 
-/** Marks events as those of the survey, which comes after the search for the answer. */
+/** Marks events of the survey, which comes after the search for the answer. */
 async function* markAsSurvey(steps: Steps): Steps {
   for await (const event of steps) yield { ...event, phase: "survey" };
 }

@@ -55,9 +55,9 @@ function countUnparsable(samples: CodeSample[]): Record<string, number> {
 }
 
 /** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading; null: it can't be judged. */
-export async function judgeSample({ language, code, isClosed: closed, isWrong }: CodeSample): Promise<ParseResult> {
+export async function judgeSample({ language, code, isClosed, isWrong }: CodeSample): Promise<ParseResult> {
   const family = language === null ? undefined : familyOf.get(language);
-  if (!family || !closed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
+  if (!family || !isClosed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
     return null;
   const input = family === "python" ? withoutPrompts(code) : code;
   const result = await parse(family, input);

@@ -25,7 +25,7 @@ export type ModelSpending = { calls: number; tokens: number; costUsd: number; un
 export type CallAccount = {
   run: ModelRun;
   spent: ModelSpending;
-  /** Limits of the run that are nearly reached, for the agent: those of its model, and others that `warn` adds. */
+  /** Limits that the agent is warned of: of its model, and others that `warn` adds. */
   nearLimits: Set<string>;
   /** Limits of the model that an event has reported as nearly reached. */
   reportedNearLimits: Set<string>;

@@ -96,7 +96,9 @@ export function findProviderTool({ format, body }: ModelRequest): string | null 
     (each) => Array.isArray(each) || !clientTools[format](object(each)),
   );
   if (tool === undefined) return null;
-  return String(object(tool).type ?? Object.keys(object(tool)).join(", ")) || "a list in place of a tool";
+  if (Array.isArray(tool)) return "a list in place of a tool";
+  const { type, ...fields } = object(tool);
+  return String(type ?? Object.keys(fields).join(", "));
 }
 
 /** The header for a provider's API key. */

@@ -41,8 +41,8 @@ export function mappedHostsIn(form: URLSearchParams): { from: string; to: string
 /** The form that runs the prompt now. */
 export function RunForm({ site, prompt, agents, values, errorMessage, costConsent }: RunFormProps) {
   if (prompt.status === "archived") return <p class="notice">This prompt is archived. Unarchive it to run it.</p>;
-  const runs = values.get("runs") || String(prompt.runsPerEval ?? 1);
-  const shownValues = new URLSearchParams([...[...values].filter(([name]) => name !== "runs"), ["runs", runs]]);
+  const shownValues = new URLSearchParams(values);
+  if (!values.get("runs")) shownValues.set("runs", String(prompt.runsPerEval ?? 1));
   const hosts = mappedHostsIn(values);
   return (
     <SchemaForm

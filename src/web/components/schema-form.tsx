@@ -9,9 +9,6 @@ import { controlProps, Field } from "./field.tsx";
 /** Which field of a form is wrong, and what to show there. `field` empty: the whole form. */
 export type Fault = { field: string; message: string };
 
-/** What a form says at its top when the error is shown at a field. */
-export const fieldErrorMessage = "Couldn’t save. Fix the highlighted field.";
-
 /** The fault of an error. An error of a part of a field, such as a row, starts with its place. `fields`: of the form; by default, all. */
 export function faultOf({ field: path = "", detail, problem }: AppError, fields?: readonly string[]): Fault {
   const [field = "", ...place] = path.split(".");

@@ -15,14 +15,7 @@ import {
   Urls,
   WorkspaceFields,
 } from "../components/prompt-fields.tsx";
-import {
-  CheckField,
-  type Fault,
-  FieldError,
-  fieldErrorMessage,
-  SchemaField,
-  SchemaForm,
-} from "../components/schema-form.tsx";
+import { CheckField, type Fault, FieldError, SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { frequencyPresets, PromptForm } from "../prompt-form.ts";
 import type { PageProps } from "../viewer.ts";
 
@@ -73,7 +66,9 @@ export function PromptFormPage(props: Props) {
       ]}
     >
       <h1>{prompt ? "Edit prompt" : "New prompt"}</h1>
-      {fault && <Notices errorMessage={fault.field === "" ? fault.message : fieldErrorMessage} />}
+      {fault && (
+        <Notices errorMessage={fault.field === "" ? fault.message : "Couldn’t save. Fix the highlighted field."} />
+      )}
       <SchemaForm {...{ schema: PromptForm, values, fault, action }} enctype="multipart/form-data" class="prompt-form">
         <input type="hidden" name="id" value={id} />
         {prompt && <input type="hidden" name="seen" value={prompt.seen} />}

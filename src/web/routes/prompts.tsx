@@ -131,7 +131,7 @@ function toRunInput(form: URLSearchParams) {
   };
 }
 
-/** A page of prompts with their scores. Changes are not stored, so to sort by them, those of all prompts are computed. */
+/** A page of prompts with their scores. Changes are not stored, so sorting by them computes the change of every prompt. */
 function listPromptScores(
   ctx: Context,
   org: OrgId,
