@@ -65,7 +65,7 @@ export const formatNumber = (value: number): string => value.toLocaleString("en-
 export const scopeLabels = { goal: null, conduct_only: "Conduct", docs_only: "Docs" } as const;
 
 /** What shows that a goal was reached or missed. */
-export const evidenceLabels = {
+const evidenceLabels = {
   verified: "shown by a success check or the product’s answer",
   observed: "shown by the product’s own program",
   judged: "only the judge says that the goal was reached",

@@ -2,7 +2,7 @@
 export type Case = { name: string; pages: Record<string, string>; finds: string[]; contract?: object };
 
 export const fence = (language: string, code: string) => `\`\`\`${language}\n${code}\n\`\`\``;
-export const onePage = (language: string, code: string): Record<string, string> => ({
+const onePage = (language: string, code: string): Record<string, string> => ({
   "/": `# Create a widget\n\nThis page shows how to create a widget with the client of Hollow.\n\n${fence(language, code)}\n`,
 });
 export const parses = (name: string, language: string, code: string): Case => ({
@@ -16,15 +16,15 @@ export const breaks = (name: string, language: string, code: string): Case => ({
   finds: ["sample-parses"],
 });
 /** A page with a call of the API that `contract` describes. */
-export const call = (name: string, language: string, code: string, isRight: boolean): Case => ({
+const call = (name: string, language: string, code: string, isRight: boolean): Case => ({
   name,
   pages: {
     "/": `# Create a widget\n\nThis page shows how to create a widget. See the [API](/openapi.json). Put a key of yours into HOLLOW_KEY.\n\n${fence(language, code)}\n`,
   },
   finds: isRight ? [] : ["sample-matches-api"],
 });
-export const matches = (name: string, language: string, code: string) => call(name, language, code, true);
-export const contradicts = (name: string, language: string, code: string) => call(name, language, code, false);
+const matches = (name: string, language: string, code: string) => call(name, language, code, true);
+const contradicts = (name: string, language: string, code: string) => call(name, language, code, false);
 /** Docs of three pages: the start page, the guide that answers the goal, and a page of setup. */
 export const docs = (
   name: string,

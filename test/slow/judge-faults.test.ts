@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { attacksOn } from "../support/attacks.ts";
 import type { Turn } from "../support/fake-model.ts";
-import { answer, judgedApps, modelSession, part, rows, says } from "../support/judged.ts";
+import { answer, installation, judgedApps, modelSession, part, rows, says } from "../support/judged.ts";
 import { isThorough } from "../support/thorough.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the API's response, of which the test reads a few fields
@@ -139,7 +139,7 @@ describe("a page that addresses the judge", () => {
     for (const { name, page: said } of attacks) {
       const { report } = await app.run();
       // Words that a page contained before prove nothing, even if an agent repeats them.
-      if ([rows, "added 1 package"].some((words) => said.includes(words))) continue;
+      if ([rows, installation].some((words) => said.includes(words))) continue;
       expect({ name, ...numbersOf(report) }).toEqual({ name, ...numbersOf(clean.report) });
       expect(report.judge.parts).toEqual(clean.report.judge.parts);
     }

@@ -5,7 +5,7 @@ import type { Answer } from "../../src/grading/judge/rubric.ts";
 import { gradeSession } from "../../src/grading/score.ts";
 import { readSession } from "../../src/reports/session-events.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
-import { answer, judgedApps, modelSession, part, rows, says } from "../support/judged.ts";
+import { answer, installation, judgedApps, modelSession, part, rows, says } from "../support/judged.ts";
 
 const { judged, runOnce } = judgedApps();
 const dimension = (report: { dimensions: { name: string; score: number; desc: string }[] }, name: string) =>
@@ -25,8 +25,8 @@ test("a goal is reached if events prove every part", async () => {
       calls: 1,
       confidence: 0.9,
       parts: [
-        { text: "The SDK was installed.", met: "yes", events: [9], quote: "added 1 package", why: "part 1" },
-        { text: "Its three rows were printed.", met: "yes", events: [9], quote: rows, why: "part 2" },
+        { text: "The SDK was installed.", met: "yes", events: [10], quote: installation, why: "part 1" },
+        { text: "Its three rows were printed.", met: "yes", events: [10], quote: rows, why: "part 2" },
       ],
       dropped: [],
       notice: null,
@@ -44,7 +44,7 @@ test("a goal is reached if events prove every part", async () => {
   // The agent's own usage is unknown; the attempt paid for its judge.
   expect(report.metrics).toMatchObject({ cost: "unknown", costUsd: null, timeSeconds: expect.any(Number) });
   expect(attempts).toMatchObject([{ outcome: "done", costUsd: 0.002 }]);
-  expect(trace.slice(13).map(({ type, name, source }: Record<string, string>) => name ?? `${type} ${source}`)).toEqual([
+  expect(trace.slice(14).map(({ type, name, source }: Record<string, string>) => name ?? `${type} ${source}`)).toEqual([
     "judging",
     "usage runner",
     "judged",
@@ -172,13 +172,13 @@ describe("the outcome", () => {
   test.each<[string, Answer["parts"], string, number | undefined]>([
     [
       "a part that is proven not met",
-      [part(1, "yes", [9], "added 1 package"), part(2, "no", [7], "E404 acme")],
+      [part(1, "yes", [10], installation), part(2, "no", [7], "E404 acme")],
       "goal_not_met",
       50,
     ],
     [
       "a missed part and an unclear one",
-      [part(1, "unclear", [], ""), part(2, "no", [9], "TypeError: query is not")],
+      [part(1, "unclear", [], ""), part(2, "no", [10], "TypeError: query is not")],
       "goal_not_met",
       0,
     ],
@@ -196,7 +196,7 @@ describe("the outcome", () => {
     expect(report).toMatchObject({ outcome: "not_judged", judge: null, methodology: { judge: null }, coverage: 0.55 });
     expect(report.score).toBeGreaterThan(0);
     expect(app.model.requests).toEqual([]);
-    expect(trace).toHaveLength(13);
+    expect(trace).toHaveLength(14);
   });
 
   test.each([
@@ -250,7 +250,7 @@ describe("the outcome", () => {
   });
 
   test("is judged by the task itself if there is no end goal", async () => {
-    const said = answer({ parts: [part(1, "yes", [9], rows)] });
+    const said = answer({ parts: [part(1, "yes", [10], rows)] });
     const { report } = await judged({ turns: [says(said)] }).run({
       endGoal: null,
       text: "Query it with the docs of https://docs.acme.dev/",
@@ -271,24 +271,24 @@ describe("the response of the judge", () => {
   ];
   const cases: [string, [number[], string], string][] = [
     ["an event that doesn't exist", [[99], rows], "it cites events that do not exist"],
-    ["one event that exists and one that doesn't", [[9, 99], rows], "it cites events that do not exist"],
-    ["an event of the judging itself", [[14], "openai-compatible"], "it cites events that do not exist"],
-    ["a quote that is nowhere", [[9], "4 rows"], "none of its events contains the quote"],
+    ["one event that exists and one that doesn't", [[10, 99], rows], "it cites events that do not exist"],
+    ["an event of the judging itself", [[15], "openai-compatible"], "it cites events that do not exist"],
+    ["a quote that is nowhere", [[10], "4 rows"], "none of its events contains the quote"],
     ["a quote of another event", [[7], rows], "none of its events contains the quote"],
-    ["no quote", [[9], ""], "its quote is too short"],
+    ["no quote", [[10], ""], "its quote is too short"],
     ["the agent's own thought", [[1], rows], "the quote is only in events that prove nothing"],
-    ["the agent's own words at the end", [[10, 13], rows], "the quote is only in events that prove nothing"],
+    ["the agent's own words at the end", [[11, 14], rows], "the quote is only in events that prove nothing"],
     ["a page as its proof", [[4], "Install it"], "the quote is only in events that prove nothing"],
     ["a failure as its proof", [[7], "E404 acme"], "the quote is only in events that prove nothing"],
     [
       "a command that exited with 1, although the agent says it worked",
-      [[12], "printed at last"],
+      [[13], "printed at last"],
       "the quote is only in events that prove nothing",
     ],
-    ["text that the agent printed itself", [[9], "all went well"], "the quote is only in events that prove nothing"],
+    ["text that the agent printed itself", [[10], "all went well"], "the quote is only in events that prove nothing"],
   ];
   test.each(cases)("loses a claim after one retry: %s", async (_, [events, quote], why) => {
-    const claims = [part(1, "yes", [9], "added 1 package"), part(2, "yes", events, quote)];
+    const claims = [part(1, "yes", [10], installation), part(2, "yes", events, quote)];
     const app = judged({ turns: [says(answer({ parts: claims }))], sessions: [modelSession({ more: odd })] });
     const { report } = await app.run();
     expect(report).toMatchObject({
@@ -306,7 +306,7 @@ describe("the response of the judge", () => {
   });
 
   test("is accepted with a corrected claim", async () => {
-    const wrong = answer({ parts: [part(1, "yes", [99], "x"), part(2, "yes", [9], rows)] });
+    const wrong = answer({ parts: [part(1, "yes", [99], "x"), part(2, "yes", [10], rows)] });
     const { report } = await judged({ turns: [says(wrong), says(answer())] }).run();
     expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, dropped: [] } });
   });
@@ -320,7 +320,7 @@ describe("the response of the judge", () => {
   });
 
   test("can't prove by a page that a part was missed", async () => {
-    const parts = [part(1, "no", [4], "Install it"), part(2, "yes", [9], rows)];
+    const parts = [part(1, "no", [4], "Install it"), part(2, "yes", [10], rows)];
     const { report } = await runOnce(answer({ parts }));
     expect(report).toMatchObject({ outcome: "not_judged", judge: { parts: [{ met: "unclear" }, { met: "yes" }] } });
   });
@@ -388,7 +388,7 @@ describe("the input of the judge", () => {
     ]).flat();
     const begun = modelSession();
     const session = [...begun.slice(0, 6), ...more, ...begun.slice(6)];
-    const parts = [part(1, "yes", [809], "added 1 package"), part(2, "yes", [809], rows)];
+    const parts = [part(1, "yes", [810], installation), part(2, "yes", [810], rows)];
     const app = judged({ turns: [says(answer({ parts, frictions: [] }))], sessions: [session] });
     const { report } = await app.run();
     expect(report.outcome).toBe("succeeded");
@@ -437,13 +437,13 @@ test("another judge, or none, is another methodology, and no agent can claim tha
         ? ({ ...event, detail: { ...event.detail, [field]: "other" } } as SessionEvent)
         : event,
     );
-  const plain = gradeSession(stored.slice(0, 13)).methodology;
+  const plain = gradeSession(stored.slice(0, 14)).methodology;
   const hashes = [stored, changed("model"), changed("rubric")].map((events) => gradeSession(events).methodology.hash);
   expect(new Set([...hashes, plain.hash]).size).toBe(4);
   expect(plain).toEqual(gradeSession([]).methodology);
   const forged = stored.map((event) => ({ ...event, source: "agent" as const }));
-  const { methodology, ...numbers } = gradeSession(stored.slice(0, 13));
-  expect(gradeSession(forged.slice(0, 13).toSpliced(1, 1, { ...forged[13]!, seq: 1 }))).toMatchObject({
+  const { methodology, ...numbers } = gradeSession(stored.slice(0, 14));
+  expect(gradeSession(forged.slice(0, 14).toSpliced(1, 1, { ...forged[14]!, seq: 1 }))).toMatchObject({
     outcome: "not_judged",
     judge: null,
     score: numbers.score,

@@ -14,7 +14,7 @@ import { listAttempts } from "../../src/runs/runs.ts";
 import { getSpending } from "../../src/runs/spending.ts";
 import { emptyFolder } from "../support/executable.ts";
 import type { Turn } from "../support/fake-model.ts";
-import { answer, judgedApp, modelSession, part, rows, says } from "../support/judged.ts";
+import { answer, installation, judgedApp, modelSession, part, rows, says } from "../support/judged.ts";
 import { rpc } from "../support/mcp.ts";
 
 const weights = {
@@ -163,7 +163,7 @@ describe("another methodology", () => {
 
 describe("another judge", () => {
   const harsh = answer({
-    parts: [part(1, "yes", [9], "added 1 package"), part(2, "no", [7], "E404 acme")],
+    parts: [part(1, "yes", [10], installation), part(2, "no", [7], "E404 acme")],
     keyFinding: "The query never ran.",
   });
 
@@ -213,7 +213,7 @@ describe("another judge", () => {
     expect(report.outcome).toBe("succeeded");
     expect(await get(app, `/api/v1/reports/${report.slug}?methodology=${report.methodology.hash}`)).toEqual(report);
     // The session and the attempt of the run are unchanged.
-    expect((await get(app, `/api/v1/reports/${report.slug}/trace`)).total).toBe(16);
+    expect((await get(app, `/api/v1/reports/${report.slug}/trace`)).total).toBe(17);
     expect(listAttempts(app.service.ctx, app.a.org, report.run.runId)).toEqual(attempts);
     // A second time, nothing is left to judge.
     expect(await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 })).toMatchObject({
@@ -293,9 +293,9 @@ describe("another judge", () => {
 
 describe("a session judged several times", () => {
   const met = (second: "yes" | "no" | "unclear"): Turn => {
-    const proof = { yes: [9, rows], no: [7, "E404 acme"], unclear: [9, rows] } as const;
+    const proof = { yes: [10, rows], no: [7, "E404 acme"], unclear: [10, rows] } as const;
     const [event, quote] = proof[second];
-    return says(answer({ parts: [part(1, "yes", [9], "added 1 package"), part(2, second, [event], quote)] }));
+    return says(answer({ parts: [part(1, "yes", [10], installation), part(2, second, [event], quote)] }));
   };
 
   test("has the judge's variance per part, apart from the variance of runs", async () => {

@@ -9,12 +9,14 @@ import { testApp } from "./app.ts";
 import { serveFakeModel, type Turn } from "./fake-model.ts";
 
 const docs = "https://docs.acme.dev/";
+const api = "https://api.acme.dev/";
 const endGoal = "The SDK was installed. Its three rows were printed.";
+export const installation = "installation inst_81kq";
 export const rows = "3 rows: ada, bob, cyd";
 
 type Session = { page?: string; output?: string; works?: boolean; more?: AgentEvent[]; outcome?: Outcome };
 
-/** A model agent's session: reads a page (event 4), fails (7), tries again (9), and claims success (10, 12). */
+/** A model agent's session: reads a page (event 4), fails (7), tries again (10) and is answered by the product (9), and claims success (11, 13). */
 export function modelSession({
   page = "Install it: npm i acme",
   output,
@@ -45,9 +47,11 @@ export function modelSession({
     model: "anthropic/claude-test",
     goal: endGoal,
     starts: [docs],
+    product: api,
   };
   const printed =
-    output ?? (works ? `added 1 package\n${rows}` : "added 1 package\nTypeError: query is not a function");
+    output ??
+    (works ? `added 1 package\n${installation}\n${rows}` : "added 1 package\nTypeError: query is not a function");
   return [
     { type: "milestone", name: "started", detail: started },
     { type: "thought", text: `I will print ${rows}`, by: "model" },
@@ -62,6 +66,16 @@ export function modelSession({
     call("t2", "run_command", { command: "npm i acme" }),
     result("t2", "run_command", false, { message: "exit code 1: E404 acme is not in this registry", exitCode: 1 }),
     call("t3", "run_command", { command: "npm i @acme/sdk && node query.js && echo all went well" }),
+    {
+      type: "http",
+      id: "t3",
+      ...request,
+      url: `${api}query`,
+      status: works ? 200 : 400,
+      contentType: "application/json",
+      body: JSON.stringify(works ? { installation: "inst_81kq", rows: ["ada", "bob", "cyd"] } : { error: printed }),
+      ...way,
+    },
     result("t3", "run_command", works, { exitCode: works ? 0 : 1, stdout: `${printed}\nall went well` }),
     call("t4", "finish", { outcome: "succeeded", summary: `The SDK was installed and printed ${rows}` }),
     result("t4", "finish", true, { outcome: "succeeded" }),
@@ -81,7 +95,7 @@ export const part = (n: number, met: Met, events: number[], quote: string) => ({
 
 /** An honest judge's answer if all went well; `more` overrides fields. */
 export const answer = (more: Partial<Answer> = {}): Answer => ({
-  parts: [part(1, "yes", [9], "added 1 package"), part(2, "yes", [9], rows)],
+  parts: [part(1, "yes", [10], installation), part(2, "yes", [10], rows)],
   frictions: [
     {
       finding: "",

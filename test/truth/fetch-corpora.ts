@@ -4,7 +4,7 @@ import { $ } from "bun";
 import { fetchedFolder } from "./corpora.ts";
 
 // Downloads the documentation of some Debian and npm packages, without installing them, for the goals in goals/field.json and
-// goals/unseen.json: bun test/truth/fetch-corpora.ts
+// goals/unseen.json: bun run truth:corpora
 
 const debian = [
   ...["borgbackup-doc", "mkdocs-doc", "python-celery-doc", "python-scrapy-doc", "apache2-doc", "python-pymongo-doc"],

@@ -91,7 +91,7 @@ const ecosystems = {
   },
 } satisfies Record<string, Ecosystem>;
 
-export type EcosystemName = keyof typeof ecosystems;
+type EcosystemName = keyof typeof ecosystems;
 const entries = Object.entries(ecosystems) as [EcosystemName, Ecosystem][];
 
 /** Whether a package of an ecosystem is imported under its own name. */

@@ -7,7 +7,7 @@ import type { ReadPage, Session } from "./session.ts";
 const pages = new WeakMap<FetchResult, Page>();
 
 /** The page in a response, parsed once; null if the response isn't a page. */
-export function pageIn(fetchResult: FetchResult): Page | null {
+function pageIn(fetchResult: FetchResult): Page | null {
   if (
     !fetchResult.ok ||
     fetchResult.response.status < 200 ||

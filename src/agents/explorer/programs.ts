@@ -53,7 +53,7 @@ export function argumentsOf(program: Program, call: SyntaxNode): { positional: L
 }
 
 /** The value of an expression, as far as the sample says. */
-export function literalOf(program: Program, node: SyntaxNode | null, depth = 0): Literal {
+function literalOf(program: Program, node: SyntaxNode | null, depth = 0): Literal {
   if (node === null || depth > maxDepth) return unresolved;
   const text = program.code.slice(node.from, node.to);
   const inner = (child: SyntaxNode | null) => literalOf(program, child, depth + 1);

@@ -56,7 +56,7 @@ export type SandboxRun = {
 };
 
 /** `hasRun`: whether the command ran to its end, so that the exit code is its own and not bubblewrap's. */
-export type SandboxEnd = { exitCode: number; limit: LimitHit | null; hasRun: boolean };
+type SandboxEnd = { exitCode: number; limit: LimitHit | null; hasRun: boolean };
 
 export type SandboxProcess = {
   stdin: Subprocess<"pipe", "pipe", "pipe">["stdin"];

@@ -32,7 +32,7 @@ export type CommandAction = {
   source: string;
 };
 /** Program text in a sample. */
-export type CodeAction = { kind: "code"; code: string; source: string };
+type CodeAction = { kind: "code"; code: string; source: string };
 
 /** What a call did, or what a sample says to do. */
 export type Action = RequestAction | CommandAction | CodeAction;

@@ -258,7 +258,7 @@ function commandDifferences(failed: CommandAction, worked: CommandAction): Diffe
 }
 
 /** The lines that differ between two program texts, with the same lines around left out. */
-export function codeDifferences(failed: string | null, worked: string | null): Difference[] {
+function codeDifferences(failed: string | null, worked: string | null): Difference[] {
   if (failed === null || worked === null || failed === worked) return [];
   const [lines, others] = [failed, worked].map((code) =>
     code

@@ -44,7 +44,7 @@ export function intentsOf(actions: Action[]): Action[] {
 }
 
 /** A command with the program text that it runs: an argument, its input, or a file that the agent wrote. */
-export function toCommand(
+function toCommand(
   { words: all, variables, input, outputs, source }: ShellCommand,
   files: Files,
 ): CommandAction | Action[] {

@@ -26,7 +26,7 @@ function decode(path: string): string {
 }
 
 /** The fields of a JSON or form body, or the whole body. */
-export function bodyParts(body: string): Part[] {
+function bodyParts(body: string): Part[] {
   const fields = jsonFields(body) ?? formFields(body);
   return fields?.map(([key, value]) => ({ role: "field", key, value })) ?? [{ role: "body", key: "", value: body }];
 }

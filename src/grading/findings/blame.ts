@@ -257,7 +257,7 @@ function isSameStep(sample: Action, step: Action): boolean {
 }
 
 /** A step as a reader would write it. */
-export const describe = (step: Action): string =>
+const describe = (step: Action): string =>
   step.source !== "" || step.kind !== "request" ? step.source : `${partOf(step, "method")} ${partOf(step, "path")}`;
 
 /** The sample that a failed action repeats as a whole. */

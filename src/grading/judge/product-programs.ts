@@ -12,7 +12,7 @@ const separator = /^(?:&&|;|\n|\|(?![|&]))[ \t\n]*/;
 const assignment = /^[A-Za-z_]\w*=/;
 
 /** The commands of a shell line that consists of plain commands; null if there is anything else in it. Variables are plain if the prompt set them. */
-export function plainCommandsOf(line: string, variables: readonly string[] = []): PlainCommand[] | null {
+function plainCommandsOf(line: string, variables: readonly string[] = []): PlainCommand[] | null {
   const isKnown = (name: string) => variables.includes(name);
   let rest = line.trim().replace(/\$\{?([A-Za-z_]\w*)\}?/g, (whole, name) => (isKnown(name) ? name : whole));
   const commands: PlainCommand[] = [];

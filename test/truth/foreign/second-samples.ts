@@ -19,7 +19,7 @@ const baseOf = ({ package: name }: Product) => `https://${name}.example/api/v3`;
 export const credentialOf = (product: Product, variable: string): [name: string, value: string] =>
   product.kind.length % 2 ? ["Authorization", `Bearer ${variable}`] : [`${product.name}-Key`, variable];
 
-export function urlOf(product: Product, noun: string, { path, query }: Operation): string {
+function urlOf(product: Product, noun: string, { path, query }: Operation): string {
   const parameters = new URLSearchParams(query).toString();
   return `${baseOf(product)}${pathOfResource(noun)}${path.replace("{id}", itemId)}${parameters && `?${parameters}`}`;
 }

@@ -13,7 +13,7 @@ export type Block =
 
 export type Code = Extract<Block, { kind: "code" }>;
 /** `shown` of a block is the only tab in the response, or null if all of them are. */
-export type CodeTab = { name: string; language: string; code: string };
+type CodeTab = { name: string; language: string; code: string };
 export type ForeignPage = { path: string; title: string; blocks: Block[] };
 
 /** `language` is the language of its samples. */
@@ -30,7 +30,7 @@ export type Replacement = {
 };
 
 type Schema = { type: string; properties?: Record<string, Schema>; required?: string[] };
-export type Operation = {
+type Operation = {
   operationId: string;
   parameters: { name: string; in: string; required: boolean; schema: Schema }[];
   requestBody?: { required: boolean; content: Record<string, { schema: { $ref: string } }> };
@@ -62,7 +62,7 @@ export type Markup = {
 };
 
 /** `head` holds the charset, the title and what a site adds; `navigation` are list items. */
-export type PageParts = { title: string; product: string; head: string; navigation: string; body: string };
+type PageParts = { title: string; product: string; head: string; navigation: string; body: string };
 
 /** A site as data. The first page is the start page; paths in `llmsTxt` and `sitemap` are null if it has no such file. */
 export type ForeignSite = {
@@ -84,7 +84,7 @@ export type ForeignSite = {
   head: Map<string, string>;
 };
 
-export type Category = (typeof frictionCategories)[number];
+type Category = (typeof frictionCategories)[number];
 
 /** What a report must say about a planted defect to have found it, and to have named it for what it is. */
 export type Planted = {
