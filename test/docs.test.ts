@@ -110,6 +110,21 @@ describe("an HTML page", () => {
     ]);
   });
 
+  test.each([
+    [`<h2 id="a"><a class="anchor" href="#a"></a>Restore it</h2>`, ["Restore it"]],
+    [`<h2 id="a"><a class="anchor" href="/guide/start.html#a"></a> Restore it</h2>`, ["Restore it"]],
+    [`<h2 id="a">Restore it <a href="#a">§</a></h2>`, ["Restore it"]],
+    [`<h2 id="a"><a href="#a"><code>restore</code></a></h2>`, ["restore"]],
+    [`<h2 id="a"><a href="#a">1.2.0</a> (2026)</h2>`, ["1.2.0 (2026)"]],
+    [
+      `<h2 id="a">Restore <a href="#a">Copy link</a></h2><p>x</p><h2 id="b">Freeze <a href="#b">Copy link</a></h2>`,
+      ["Restore", "Freeze"],
+    ],
+  ])("has headings without links to themselves: %s", (headings, texts) => {
+    const page = readPage(at, "text/html", html(`<h1>Guide</h1><p>Some words.</p>${headings}<p>More words.</p>`));
+    expect(page.headings.slice(1).map(({ text }) => text)).toEqual(texts);
+  });
+
   test("has a summary from its description or first paragraph, and terms with definitions are headings", () => {
     const text =
       "<h1>N</h1><p>Finds the commit that brought a fault.</p><dl><dt>Undo it</dt><dd><pre>x</pre></dd></dl>";

@@ -77,12 +77,29 @@ export function toMarkdown(html: string, url: string, ownChars = readOwnContent(
       (tags) => () => convert([...ignoredTags, ...tags]),
     );
     const text = firstLongEnough(attempts, Math.min(minMainChars, ownChars / 2));
-    return text.replace(/(?<!!) ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
+    return withoutPermalinks(text)
+      .replace(/(?<!!|^#{1,6}) ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/gm, "")
+      .trim();
   } catch {
     // The failure may have left the module in a broken state, so the next conversion loads it again.
     isInitialized = false;
     return decodeEntities(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
   }
+}
+
+/** Markdown whose headings have no links to sections of their page. Of texts of such links, those stay that only one heading has. */
+function withoutPermalinks(markdown: string): string {
+  const permalink = /\[([^[\]\n]{0,200})\]\(#[^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g;
+  const headings = markdown.match(/^#{1,6} .*$/gm) ?? [];
+  const uses = Map.groupBy(
+    headings.flatMap((heading) => [...heading.matchAll(permalink)].map(([, text]) => text)),
+    String,
+  );
+  return markdown.replace(/^#{1,6} .*$/gm, (heading) =>
+    heading
+      .replace(permalink, (_, text) => (uses.get(text)?.length === 1 && /[\p{L}\p{N}]/u.test(text) ? text : ""))
+      .trimEnd(),
+  );
 }
 
 /** The first text that is long enough, or else the first that isn't empty. */
