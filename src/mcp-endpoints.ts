@@ -34,7 +34,8 @@ function offerOf(ctx: Context): Offer {
 /** What is available over MCP with a key that can only report friction. */
 const reporterOfferOf = (ctx: Context): Offer => ({
   ...mcpHooks(ctx),
-  ...{ tools: fieldTools(ctx), methods: {} },
+  tools: fieldTools(ctx),
+  methods: {},
   restriction: {
     scope: "report_friction",
     instructions:

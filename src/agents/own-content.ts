@@ -35,8 +35,16 @@ type State = {
 /** Reads the content of an HTML page. */
 export function readOwnContent(html: string): OwnContent {
   const own: OwnContent = {
-    ...{ textLength: 0, links: 0, headings: 0, images: 0, frames: 0, tabs: 0, tabPanels: 0 },
-    ...{ hasEmptyMount: false, asksToSignIn: false, asksForProof: false },
+    textLength: 0,
+    links: 0,
+    headings: 0,
+    images: 0,
+    frames: 0,
+    tabs: 0,
+    tabPanels: 0,
+    hasEmptyMount: false,
+    asksToSignIn: false,
+    asksForProof: false,
   };
   const open = { hidden: 0, chrome: 0, sections: 0, links: 0, paragraphs: 0 };
   const state: State = { own, read: 0, open, form: null };
@@ -121,7 +129,8 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
   },
   ...Object.fromEntries(["h1", "h2", "h3", "h4", "h5", "h6"].map((name) => [name, countHeading])),
   ...Object.fromEntries(["img", "video", "object", "embed"].map((name) => [name, countImage])),
-  ...{ frame: countFrame, iframe: countFrame },
+  frame: countFrame,
+  iframe: countFrame,
   form(state, element, isOwn) {
     if (!isOwn) return;
     const isPosted = element.getAttribute("method")?.toLowerCase() === "post";

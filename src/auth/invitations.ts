@@ -35,7 +35,11 @@ export function readInvitation(ctx: Context, token: string) {
   if (status !== "pending") throw notFound("This invitation was revoked. Ask an owner for a new one.");
   if (expiresAt.getTime() <= ctx.now()) throw notFound("This invitation has expired. Ask an owner for a new one.");
   return {
-    ...{ id, org: orgId as OrgId, orgName: row.orgName, email, role },
+    id,
+    org: orgId as OrgId,
+    orgName: row.orgName,
+    email,
+    role,
     hasAccount: findPerson(ctx, email) !== undefined,
     /** The link was emailed to the address and not shown to anyone else. */
     isMailed: channel === "mail",

@@ -28,15 +28,20 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
   const since = toIso(from);
   const regressions = listFriction(ctx, org, { everything: true, state: "regressed" }, { limit: maxPoints, offset: 0 });
   return {
-    ...{ from: since, until: toIso(until) },
+    from: since,
+    until: toIso(until),
     runs: { completed: total("completed"), failed: total("failed") },
     scores: scoresOf(ctx, org, [...new Set(byStatus.map(({ promptId }) => promptId))], since),
     regressed: regressions.items
       .filter(({ lastSeenAt, isPreview }) => lastSeenAt >= since && !isPreview)
       .slice(0, maxItems)
       .map(({ fingerprint, severity, category, title, url, lostPoints }) => ({
-        ...{ fingerprint, severity, category, lostPoints },
-        ...{ title: cut(title, maxText), pageUrl: url },
+        fingerprint,
+        severity,
+        category,
+        lostPoints,
+        title: cut(title, maxText),
+        pageUrl: url,
       })),
     fixFirst: fixesOf(ctx, org),
   };
@@ -71,12 +76,11 @@ function fixesOf(ctx: Context, org: OrgId): EventData<"digest.weekly">["fixFirst
     const recommendation = recommendations.find(({ frictionIds }) => frictionIds.includes(id));
     if (!recommendation || fixes.has(recommendation.id)) continue;
     fixes.set(recommendation.id, {
-      ...{
-        title: cut(recommendation.title, maxText),
-        action: cut(recommendation.action, maxText),
-        pageUrl: recommendation.url,
-      },
-      ...{ prompt: { id: prompt.id, title: prompt.title }, report: reportLink(ctx, slug) },
+      title: cut(recommendation.title, maxText),
+      action: cut(recommendation.action, maxText),
+      pageUrl: recommendation.url,
+      prompt: { id: prompt.id, title: prompt.title },
+      report: reportLink(ctx, slug),
     });
   }
   return [...fixes.values()];

@@ -24,7 +24,8 @@ const exportThreadOf = perContext(({ db, baseUrl }) => {
   const openExports = new Set<number>();
   const data = (): Data => ({ work: "export", file: db.$client.filename, baseUrl: baseUrl() });
   const thread = createThread<Step, Uint8Array | null>({
-    ...{ data, timeoutMs },
+    data,
+    timeoutMs,
     what: "exporting",
     isInUse: () => openExports.size > 0,
   });

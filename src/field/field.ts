@@ -54,7 +54,10 @@ export function getFieldFriction(ctx: Context, org: OrgId, id: string): FieldFri
   return {
     ...friction,
     latest: latest.map(({ id, tried, happened, agent, createdAt }) => ({
-      ...{ id, tried, happened, agent },
+      id,
+      tried,
+      happened,
+      agent,
       createdAt: toIso(createdAt),
     })),
   };
@@ -99,10 +102,19 @@ function toFriction({ row, fingerprints }: { row: Row; fingerprints: string }): 
   const { id, title, category, place, state, reports, reason, changedBy } = row;
   const friction: string[] = JSON.parse(fingerprints);
   return {
-    ...{ id, title, category, where: place, state, isVerified: friction.length > 0, friction, reports },
+    id,
+    title,
+    category,
+    where: place,
+    state,
+    isVerified: friction.length > 0,
+    friction,
+    reports,
     firstReportedAt: toIso(row.firstReportedAt),
     lastReportedAt: toIso(row.lastReportedAt),
-    ...{ reason, changedBy, changedAt: toIso(row.changedAt) },
+    reason,
+    changedBy,
+    changedAt: toIso(row.changedAt),
   };
 }
 

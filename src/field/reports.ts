@@ -84,7 +84,9 @@ export function reportFriction(
     if (text === "") throw invalidField(field, "must not be blank");
   return transaction(ctx.db, (tx) => {
     const frictionId = addToFriction(ctx, tx, org, {
-      ...{ category: category ?? "other", place: location, title: oneLine(texts.happened, 160) },
+      category: category ?? "other",
+      place: location,
+      title: oneLine(texts.happened, 160),
       fingerprints: fingerprintsAt(location, category),
     });
     const ofFriction = and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, frictionId));
@@ -151,8 +153,17 @@ function addToFriction(
   const id = ctx.newId(at);
   tx.insert(fieldFriction)
     .values({
-      ...{ ...draft, id, orgId: org, fingerprint, reports: 1, state: "open" },
-      ...{ firstReportedAt: at, lastReportedAt: at, reason: null, changedBy: null, changedAt: null },
+      ...draft,
+      id,
+      orgId: org,
+      fingerprint,
+      reports: 1,
+      state: "open",
+      firstReportedAt: at,
+      lastReportedAt: at,
+      reason: null,
+      changedBy: null,
+      changedAt: null,
     })
     .run();
   return id;

@@ -8,7 +8,8 @@ const text = { minLength: 1, ...notBlank };
 /** What an agent in the field reports, over REST and MCP. */
 export const frictionReport = {
   where: Type.String({
-    ...{ ...text, maxLength: 1000 },
+    ...text,
+    maxLength: 1000,
     description: "URL of the page or endpoint; otherwise the command, function or setting",
   }),
   tried: Type.String({ ...text, maxLength: 2000, description: "What you tried to do, and how" }),

@@ -48,7 +48,11 @@ export const Dismissed = Nullable(
 
 type Row = typeof dismissals.$inferSelect;
 const toDismissal = ({ id, fingerprints, title, reason, dismissedBy, createdAt }: Row): Dismissal => ({
-  ...{ id, fingerprints, title, reason, dismissedBy },
+  id,
+  fingerprints,
+  title,
+  reason,
+  dismissedBy,
   createdAt: toIso(createdAt),
 });
 

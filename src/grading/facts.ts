@@ -146,7 +146,10 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,
     hasActed: hasTriedProduct({
-      ...{ calls: eventsOfType("tool_call"), results: eventsOfType("tool_result"), requests: http, hosts },
+      calls: eventsOfType("tool_call"),
+      results: eventsOfType("tool_result"),
+      requests: http,
+      hosts,
       failedIds: new Set(failures.map(({ id }) => id)),
     }),
     outcome,

@@ -47,7 +47,15 @@ export function goalAnswerOf({ seq, detail }: MilestoneOf<"goal_answer">): GoalA
   const [best] = detail.nearest;
   const nearest = detail.nearest.map(({ url, heading }) => ({ url, heading: lastHeading(heading) }));
   return {
-    ...{ state, seq, nearest, unseen, fit, clicks, pages, noSample, noOverlap },
+    state,
+    seq,
+    nearest,
+    unseen,
+    fit,
+    clicks,
+    pages,
+    noSample,
+    noOverlap,
     sections: state === "likely" ? nearest.slice(0, sections) : [],
     alternatives: nearest.slice(Math.max(1, sections), close),
     isCovered: best !== undefined && best.share >= mostOfGoal && best.hasSample,
@@ -55,7 +63,9 @@ export function goalAnswerOf({ seq, detail }: MilestoneOf<"goal_answer">): GoalA
     missing: best?.missing ?? [],
     otherScript: otherScript ? { goal: oneLine(otherScript.goal, 20), docs: oneLine(otherScript.docs, 20) } : null,
     wordings: detail.wordings.map(({ text, state, fit, url }) => ({
-      ...{ text: oneLine(text, 300), state, fit },
+      text: oneLine(text, 300),
+      state,
+      fit,
       url: lineOrNull(url, 2000),
     })),
   };

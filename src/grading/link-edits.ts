@@ -37,7 +37,11 @@ export function linkEvidence(
   if (edit === undefined) return null;
   const { url, line: at, text, found, expected } = edit;
   return {
-    ...{ url: oneLine(url, 2000), line: at, found: oneLine(found, 2000), expected: oneLine(expected, 2000) },
-    ...{ text: lineOrNull(text, 1000), steps: [] },
+    url: oneLine(url, 2000),
+    line: at,
+    found: oneLine(found, 2000),
+    expected: oneLine(expected, 2000),
+    text: lineOrNull(text, 1000),
+    steps: [],
   };
 }

@@ -113,7 +113,10 @@ function toDelivery({ delivery, notification, job }: Row, tries: Try[]): Deliver
   const { id, notificationId, status, failure, createdAt, completedAt } = delivery;
   const waits = job?.state === "queued" && job.availableAt > 0;
   return {
-    ...{ id, notificationId, status, failure },
+    id,
+    notificationId,
+    status,
+    failure,
     type: notification.type as EventType,
     tries: tries.length,
     lastStatus: last?.status ?? null,

@@ -170,7 +170,11 @@ function newRow(
 function describe(row: DestinationRow, headers: Record<string, string>, at: number): Destination {
   const { id, kind, name, url, recipients, events } = row;
   return {
-    ...{ id, kind, name, url, recipients },
+    id,
+    kind,
+    name,
+    url,
+    recipients,
     headers: Object.keys(headers),
     events: events as EventType[],
     status: row.disabledAt === null ? "active" : "disabled",

@@ -82,7 +82,9 @@ export const events = {
     "A run ended with a report",
     Type.Object({ run, prompt, report, keyFinding: Nullable(Text) }),
     {
-      ...{ run: exampleRun, prompt: examplePrompt, report: exampleReport },
+      run: exampleRun,
+      prompt: examplePrompt,
+      report: exampleReport,
       keyFinding: "6 of 41 links on the way are dead.",
     },
   ),
@@ -90,7 +92,8 @@ export const events = {
     "A run ended without a report, or was cancelled",
     Type.Object({ run, prompt, failure: Type.Object({ cause: OneOf(endCauses), detail: Text }) }),
     {
-      ...{ run: exampleRun, prompt: examplePrompt },
+      run: exampleRun,
+      prompt: examplePrompt,
       failure: { cause: "timeout", detail: "the agent did not finish within 30 minutes" },
     },
   ),
@@ -162,7 +165,9 @@ export const events = {
       after: link,
     }),
     {
-      ...{ prompt: examplePrompt, verdict: "regressed", delta: -13.2 },
+      prompt: examplePrompt,
+      verdict: "regressed",
+      delta: -13.2,
       before: { ...exampleLink, slug: "upload-a-file-1c2d3e4f" },
       after: exampleLink,
     },
@@ -171,16 +176,20 @@ export const events = {
     "The monthly model budget is spent. Runs with a model fail until it is raised or the month ends",
     Type.Object({ spentUsd: Type.Number(), maxUsdAMonth: Type.Number(), from: Time, until: Time }),
     {
-      ...{ spentUsd: 50.12, maxUsdAMonth: 50 },
-      ...{ from: "2026-11-01T00:00:00.000Z", until: "2026-12-01T00:00:00.000Z" },
+      spentUsd: 50.12,
+      maxUsdAMonth: 50,
+      from: "2026-11-01T00:00:00.000Z",
+      until: "2026-12-01T00:00:00.000Z",
     },
   ),
   "schedule.missed": event(
     "Scheduled evaluations of a prompt did not run because the service was down",
     Type.Object({ prompt, missed: Count, from: Time, until: Time }),
     {
-      ...{ prompt: examplePrompt, missed: 3 },
-      ...{ from: "2026-11-20T06:00:00.000Z", until: "2026-11-20T18:00:00.000Z" },
+      prompt: examplePrompt,
+      missed: 3,
+      from: "2026-11-20T06:00:00.000Z",
+      until: "2026-11-20T18:00:00.000Z",
     },
   ),
   "digest.weekly": event(
@@ -196,7 +205,8 @@ export const events = {
       fixFirst: Type.Array(Type.Object({ title: Text, action: Text, pageUrl: Nullable(Text), prompt, report: link })),
     }),
     {
-      ...{ from: "2026-11-16T08:00:00.000Z", until: "2026-11-23T08:00:00.000Z" },
+      from: "2026-11-16T08:00:00.000Z",
+      until: "2026-11-23T08:00:00.000Z",
       runs: { completed: 42, failed: 1 },
       scores: [{ prompt: examplePrompt, verdict: "regressed", delta: -13.2, after: exampleLink }],
       regressed: [exampleFriction.friction],

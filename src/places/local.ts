@@ -31,7 +31,11 @@ function openMachine(
   const findSandbox = once(detectSandbox, ({ level }) => level !== "none");
   let proxy: Proxy | null = null;
   return {
-    ...{ agents, now, folder, operatorHosts, findSandbox },
+    agents,
+    now,
+    folder,
+    operatorHosts,
+    findSandbox,
     findBrowser: once(
       async () => detectBrowser(await findSandbox()),
       (browser) => !("missing" in browser),
@@ -129,10 +133,16 @@ async function openTunnels({ openProxy }: Machine, { task, allow }: SessionOrder
   const { egress } = await openProxy();
   const connections = (1 + maxRedirects) * maxRequests;
   const session = egress.open({
-    ...{ anyHost: true, urls: [], docsUrls: [], urlMap: {}, allowPrivate: allow },
+    anyHost: true,
+    urls: [],
+    docsUrls: [],
+    urlMap: {},
+    allowPrivate: allow,
     // Never reached by an agent that keeps its limits.
     limits: {
-      ...{ requests: connections, concurrent: connections, requestMs: wallClockMs },
+      requests: connections,
+      concurrent: connections,
+      requestMs: wallClockMs,
       bytesOut: maxBytesOut + connections * headBytes,
     },
     onEvent: (event) => event.type === "limit" && onEgress(event),
@@ -182,7 +192,8 @@ async function openSandbox(
   };
   return {
     sandbox: {
-      ...{ workspace: { path: workspace, holder: null }, folder: storage },
+      workspace: { path: workspace, holder: null },
+      folder: storage,
       egress: open({ ...commonRun, limits: { requests, bytesOut } }),
       archive: await storeArchive(join(storage, "archive.tar.gz"), archive),
       skillsArchive: await storeArchive(join(storage, "skills.tar.gz"), skillsArchive),

@@ -51,8 +51,13 @@ export const AgentInfo = Type.Object(
     title: "Agent",
     examples: [
       {
-        ...{ id: "codex", version: "0.169.0+preset.1", hasModel: true, providers: ["openai"], lacks: [] },
-        ...{ firstRequestTokens: 10_000, objection: null },
+        id: "codex",
+        version: "0.169.0+preset.1",
+        hasModel: true,
+        providers: ["openai"],
+        lacks: [],
+        firstRequestTokens: 10_000,
+        objection: null,
       },
     ],
   },

@@ -22,12 +22,22 @@ type ReportRow = Pick<
 >;
 
 export const toRunEvent = (baseUrl: string, { id, evalRequestId, agent, model, createdAt }: RunRow) => ({
-  ...{ id, url: runUrls(baseUrl, id).runUrl, evalRequestId, agent, model },
+  id,
+  url: runUrls(baseUrl, id).runUrl,
+  evalRequestId,
+  agent,
+  model,
   requestedAt: toIso(createdAt),
 });
 
 export const toReportEvent = (baseUrl: string, { slug, status, outcome, score, scope, grade }: ReportRow) => ({
-  ...{ slug, url: reportUrl(baseUrl, slug), status, outcome, score, scope, grade },
+  slug,
+  url: reportUrl(baseUrl, slug),
+  status,
+  outcome,
+  score,
+  scope,
+  grade,
 });
 
 /** The prompt of an event. */
@@ -56,7 +66,10 @@ export function announceFriction(
   const { fingerprint, severity, category, title, url, lostPoints } = point;
   emitEvent(ctx, tx, report.orgId, type, () => ({
     friction: {
-      ...{ fingerprint, severity, category, lostPoints },
+      fingerprint,
+      severity,
+      category,
+      lostPoints,
       title: cut(title, maxText),
       pageUrl: url === null ? null : cut(url, maxUrl),
     },

@@ -104,7 +104,8 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
   const row =
     (kind: string) =>
     ({ name, isOffered, uses }: { name: string; isOffered: boolean | null; uses: number }) => ({
-      ...{ kind, name },
+      kind,
+      name,
       received: yesNo(isOffered),
       uses: formatUses(uses),
     });

@@ -75,8 +75,17 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
     const depth = parent === null ? 0 : (steps[parent]?.depth ?? 0) + 1;
     positions.set(page, steps.length);
     steps.push({
-      ...{ url, title: titles.get(page) ?? null, kind: kindOf(first, page), seq, status, ms, bytes },
-      ...{ visits: 1 + repeatVisits.length, provenance, parent, depth },
+      url,
+      title: titles.get(page) ?? null,
+      kind: kindOf(first, page),
+      seq,
+      status,
+      ms,
+      bytes,
+      visits: 1 + repeatVisits.length,
+      provenance,
+      parent,
+      depth,
     });
   }
   return { steps, unlisted: visits.size - steps.length };

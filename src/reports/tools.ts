@@ -57,7 +57,13 @@ const BriefReport = Type.Object({
 });
 const { fingerprint, severity, title, events, seenIn, state, isPreview, agents } = FrictionThing.properties;
 const BriefFriction = Type.Object({
-  ...{ fingerprint, severity, title, events, seenIn, state, slug: Type.String() },
+  fingerprint,
+  severity,
+  title,
+  events,
+  seenIn,
+  state,
+  slug: Type.String(),
   isPreview: Type.Optional(isPreview),
   agents: Type.Optional(agents),
 });

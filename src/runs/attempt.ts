@@ -83,7 +83,15 @@ function openAttempt(ctx: Context, run: RunRow, agent: AgentDescription, lease: 
     failRun: (failure) => ended.abort(toJobFailure(failure)),
   });
   const attempt = {
-    ...{ run, lease, stop, session, task, writer, runLimits, ended, mayWrite },
+    run,
+    lease,
+    stop,
+    session,
+    task,
+    writer,
+    runLimits,
+    ended,
+    mayWrite,
     isStored: true,
     /** Warns the agent that a limit is near. */
     warn(_limit: string): void {},

@@ -28,7 +28,8 @@ export type RunLimits = ReturnType<typeof createRunLimits>;
 /** Sets the limits of a run. Its clocks start with `startClocks`. */
 export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"], hooks: Hooks) => ({
   ...hooks,
-  ...{ kind, limits },
+  kind,
+  limits,
   stopper: new AbortController(),
   /** The limit that was reached first. */
   reachedLimit: null as Limit | null,

@@ -81,8 +81,14 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
   const root = spanId("root");
   const [startAt = 0, endAt = 0] = [events[0]?.at, events.at(-1)?.at];
   const child = (seq: number, name: string, kind: number, from: number, to: number, own: Attributes): Span => ({
-    ...{ traceId, spanId: spanId(seq), parentSpanId: root, name, kind },
-    ...{ startTimeUnixNano: nano(from), endTimeUnixNano: nano(Math.max(from, to)), attributes: attributes(own) },
+    traceId,
+    spanId: spanId(seq),
+    parentSpanId: root,
+    name,
+    kind,
+    startTimeUnixNano: nano(from),
+    endTimeUnixNano: nano(Math.max(from, to)),
+    attributes: attributes(own),
   });
   const spans: Span[] = [];
   const results = new Map(events.flatMap((event) => (event.type === "tool_result" ? [[event.id, event]] : [])));
@@ -130,8 +136,12 @@ function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: 
   const message = (role: string, content: string, more = {}) =>
     JSON.stringify([{ role, parts: [{ type: "text", content: cut(content) }], ...more }]);
   return {
-    ...{ traceId, spanId, name: `invoke_agent ${run.agent}`, kind: internal },
-    ...{ startTimeUnixNano: nano(startAt), endTimeUnixNano: nano(endAt) },
+    traceId,
+    spanId,
+    name: `invoke_agent ${run.agent}`,
+    kind: internal,
+    startTimeUnixNano: nano(startAt),
+    endTimeUnixNano: nano(endAt),
     attributes: attributes({
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.provider.name": providerOf(run.model),

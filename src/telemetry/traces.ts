@@ -57,7 +57,9 @@ export type TraceExport = ReturnType<typeof createTraceExport>;
  */
 export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics: Metrics | null) {
   const traces = {
-    ...{ ctx, settings, metrics },
+    ctx,
+    settings,
+    metrics,
     /** IDs of ended runs, the oldest first. */
     waiting: [] as string[],
     stopping: new AbortController(),

@@ -127,16 +127,14 @@ export async function runExchange(
 function createExchange(policy: EgressPolicy, url: URL): Exchange {
   const controller = new AbortController();
   const exchange: Exchange = {
-    ...{
-      url,
-      status: null,
-      bytes: 0,
-      bytesOut: 0,
-      contentType: null,
-      mappedUrl: null,
-      body: undefined,
-      sent: undefined,
-    },
+    url,
+    status: null,
+    bytes: 0,
+    bytesOut: 0,
+    contentType: null,
+    mappedUrl: null,
+    body: undefined,
+    sent: undefined,
     signal: controller.signal,
     stop: (failure) => controller.abort(failure),
     onChunk(chunk, direction) {
@@ -166,7 +164,11 @@ function addUsage({ usage, limits, onEvent }: EgressPolicy, name: LimitName, amo
 function toFields({ purpose, isMcp }: EgressPolicy, exchange: Exchange, source: Source) {
   const { url, status, bytes, bytesOut, contentType, mappedUrl, body, sent } = exchange;
   return {
-    ...{ url: url.href, status, bytes, contentType, mappedUrl },
+    url: url.href,
+    status,
+    bytes,
+    contentType,
+    mappedUrl,
     ...(bytesOut > 0 && { bytesOut }),
     ...(body !== undefined && { body }),
     ...(sent !== undefined && { sent }),

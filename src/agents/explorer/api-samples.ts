@@ -34,13 +34,21 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], cont
 
 const passOf = (page: ReadPage, count: number): Check =>
   toCheck({
-    ...{ id: "sample-matches-api", group: "sample", status: "pass", weight: count, subject: page.url },
+    id: "sample-matches-api",
+    group: "sample",
+    status: "pass",
+    weight: count,
+    subject: page.url,
     message: `${count} ${count === 1 ? "call" : "calls"} on this page match the API description`,
   });
 
 const failureOf = (page: ReadPage, { call: { method, url, line }, sample, message, contract }: Judged): Check =>
   toCheck({
-    ...{ id: "sample-matches-api", group: "sample", status: "fail", url: page.url, line: sample.line + 1 + line },
+    id: "sample-matches-api",
+    group: "sample",
+    status: "fail",
+    url: page.url,
+    line: sample.line + 1 + line,
     subject: `${page.url}#${method} ${shownPath(url)}`,
     message: `${method} ${shownPath(url)}: ${message} (${contract})`,
     fix: "Fix the sample or the API description, whichever is wrong.",

@@ -7,11 +7,15 @@ import { argumentsOf, type Program, type ProgramLanguage, parseProgram } from ".
 type Options = { body: string[]; text: string[]; query: string[]; credentials: string[] };
 
 const scriptOptions: Options = {
-  ...{ body: ["json"], text: ["body", "data"], query: ["params", "searchParams", "query"] },
+  body: ["json"],
+  text: ["body", "data"],
+  query: ["params", "searchParams", "query"],
   credentials: ["auth", "credentials", "withCredentials", "agent"],
 };
 const pythonOptions: Options = {
-  ...{ body: ["json"], text: ["data", "content", "files"], query: ["params"] },
+  body: ["json"],
+  text: ["data", "content", "files"],
+  query: ["params"],
   credentials: ["auth", "cookies", "cert"],
 };
 const methodName = /^(?:get|post|put|patch|delete|head|options)$/;
@@ -50,7 +54,9 @@ function callOf(program: Program, node: SyntaxNode): HttpCall[] {
   const options = (hasData ? others[1] : others[0]) ?? new Fields();
   const isPlain = (isFetch || plainClient.test(client)) && !/\bdefaults\b|\binterceptors\b/.test(program.code);
   return toCalls(program, node, {
-    ...{ address, options, isPlain },
+    address,
+    options,
+    isPlain,
     ...(!isFetch && { method: own }),
     ...(hasData && { data: others[0] }),
   });
@@ -74,7 +80,8 @@ function toCalls({ language, code }: Program, node: SyntaxNode, parts: Parts): H
   const body = first(names.body) ?? parts.data ?? first(names.text);
   return [
     {
-      ...{ method: method.toUpperCase(), url },
+      method: method.toUpperCase(),
+      url,
       query: isPlain && own && extra instanceof Fields && !extra.isOpen ? own.union(new Set(extra.keys())) : null,
       headers:
         isPlain && headers instanceof Fields && !headers.isOpen

@@ -43,8 +43,14 @@ function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
         unexplained.set(name, sample.line);
   return [...unexplained].map(([placeholder, line]) =>
     toCheck({
-      ...{ id: "placeholder-explained", group: "page", subject: `${page.url} ${placeholder}`, url: page.url, line },
-      ...{ status: "warn", quote: placeholder, needed: true },
+      id: "placeholder-explained",
+      group: "page",
+      subject: `${page.url} ${placeholder}`,
+      url: page.url,
+      line,
+      status: "warn",
+      quote: placeholder,
+      needed: true,
       message: `No page that was read says what to put in place of “${placeholder}”`,
       fix: `Explain “${placeholder}”, and where readers find their own value.`,
     }),
@@ -61,8 +67,14 @@ function promptChecks(page: ReadPage, pages: ReadPage[]): Check[] {
   if (first === undefined || all.filter(hasPrompt).length * 2 >= all.length) return [];
   return [
     toCheck({
-      ...{ id: "command-copyable", group: "page", subject: page.url, url: page.url, line: first.line + 1 },
-      ...{ status: "warn", quote: cut(first.code.trim(), 200), needed: true },
+      id: "command-copyable",
+      group: "page",
+      subject: page.url,
+      url: page.url,
+      line: first.line + 1,
+      status: "warn",
+      quote: cut(first.code.trim(), 200),
+      needed: true,
       message: `${prompted.length} of the commands on this page start with a prompt, other commands of the docs don't`,
       fix: "Remove the prompts, or label the samples as terminal sessions. Anyone who copies a prompt gets an error.",
     }),

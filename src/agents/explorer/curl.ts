@@ -9,8 +9,18 @@ const shortWithValue = new Set("AbcCdDeEFhHKmoPQrtTuUwxXyYz");
 const longWithValue =
   /^(?:request|header|data(?:-raw|-binary|-ascii|-urlencode)?|json|form(?:-string)?|upload-file|user|url|url-query|cookie|cert|key|cacert|output|write-out|user-agent|referer|proxy|config|oauth2-bearer|aws-sigv4|max-time|connect-timeout|retry|resolve|connect-to)$/;
 const longNames: Record<string, string> = {
-  ...{ d: "data", F: "form", H: "header", X: "request", T: "upload-file", u: "user", G: "get", I: "head" },
-  ...{ b: "cookie", E: "cert", K: "config", n: "netrc" },
+  d: "data",
+  F: "form",
+  H: "header",
+  X: "request",
+  T: "upload-file",
+  u: "user",
+  G: "get",
+  I: "head",
+  b: "cookie",
+  E: "cert",
+  K: "config",
+  n: "netrc",
 };
 
 /** The requests of the curl commands in a script or a terminal session. */
@@ -121,7 +131,9 @@ function callOf(options: Option[], isOpen: boolean, line: number): HttpCall[] {
       for (const part of value.split("&")) query?.add(part.split("=")[0]!);
     return [
       {
-        ...{ method, url, line },
+        method,
+        url,
+        line,
         query: isOpen || [...(query ?? [gap])].some((name) => name.includes(gap)) ? null : query,
         headers: isHeaderOpen ? null : headers,
         hasCredentials: hasCredentials || url.username !== "",

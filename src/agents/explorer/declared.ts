@@ -64,7 +64,13 @@ const toDeclaredCheck = (
   { status, message, expected, quote }: { status: Check["status"]; message: string; expected: string; quote?: string },
 ): Check =>
   toCheck({
-    ...{ id: "declared", group: "declared", status, weight: 10, subject, url, message },
+    id: "declared",
+    group: "declared",
+    status,
+    weight: 10,
+    subject,
+    url,
+    message,
     fix: status === "fail" ? `The prompt expects ${expected}.` : null,
     quote: quote || null,
     ...(invariant && { invariant }),

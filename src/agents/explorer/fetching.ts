@@ -82,14 +82,20 @@ export function createFetcher(task: Task, context: AgentContext): Fetcher {
   const { allow, now, startedAt, egress } = context;
   const { wallClockMs } = task.limits;
   const fetcher: Fetcher = {
-    ...{ task, context, guard: createGuard({ allow, urlMap: task.urlMap, now, proxy: egress }) },
+    task,
+    context,
+    guard: createGuard({ allow, urlMap: task.urlMap, now, proxy: egress }),
     // Callers request robots.txt first, so that their log contains the request; here it comes from the cache.
     robots: createRobots(async (url) => {
       const answer = await fetchUrl(fetcher, robotsRequest(url), { id: null, events: [] });
       return answer.ok ? { status: answer.response.status, text: answer.text() } : null;
     }, agentToken),
     deadline: startedAt + wallClockMs - reservedMs(wallClockMs),
-    ...{ cache: new Map(), requestCount: 0, preventedCount: 0, firstLimit: null, deadLinks: new Map() },
+    cache: new Map(),
+    requestCount: 0,
+    preventedCount: 0,
+    firstLimit: null,
+    deadLinks: new Map(),
   };
   return fetcher;
 }

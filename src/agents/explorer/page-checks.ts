@@ -103,7 +103,11 @@ export async function* checkListed(session: Session): Steps {
   yield* useTool(session, "check_listed", { pages: pages.length }, async () => {
     const checks = reported.map(({ url }) =>
       toCheck({
-        ...{ id: "page-listed", group: "page", status: "warn", share: 0.5, subject: url },
+        id: "page-listed",
+        group: "page",
+        status: "warn",
+        share: 0.5,
+        subject: url,
         message: `${isWholeSite ? "Every page that was read, such as" : "A page on the way to the answer,"} ${url}, asks search engines not to list it (noindex), so agents that search don't find it`,
         fix: "Remove noindex from the page.",
       }),
@@ -129,7 +133,11 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
     output: { chars: prose.length },
     checks: [
       toCheck({
-        ...{ id: "text-instead-of-pictures", group: "page", status: "fail", subject: page.url, line: nearest.line },
+        id: "text-instead-of-pictures",
+        group: "page",
+        status: "fail",
+        subject: page.url,
+        line: nearest.line,
         message: `${page.url} leaves to a picture how to reach the goal`,
         fix: textInsteadOfPictures,
       }),

@@ -94,7 +94,9 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
   return [...secrets.values()]
     .filter((secret) => secret.isSent || isOfProduct(secret, products))
     .map((secret) => ({
-      ...{ name: secret.name, subject: `where “${secret.name}” comes from`, line: secret.line },
+      name: secret.name,
+      subject: `where “${secret.name}” comes from`,
+      line: secret.line,
       isExplained: pages.some((other) => explainsSecret(other, secret, other === page)),
       isCertain: isOfProduct(secret, products),
     }));
@@ -106,7 +108,11 @@ function toPrerequisiteCheck(page: ReadPage, { name, subject, line, isExplained,
     return toCheck({ ...base, status: "pass", weight: 4, line, message: `The docs say ${subject}`, needed: true });
   return toCheck({
     ...base,
-    ...{ status: isCertain ? "fail" : "warn", weight: isCertain ? 10 : 4, line, quote: name, needed: true },
+    status: isCertain ? "fail" : "warn",
+    weight: isCertain ? 10 : 4,
+    line,
+    quote: name,
+    needed: true,
     message: `No page that was read says ${subject}, which the sample uses`,
     fix: `Explain ${subject}, and link to it from ${cut(page.title, 100) || page.url}.`,
   });
@@ -129,8 +135,15 @@ function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Chec
     problems.set(
       name,
       toCheck({
-        ...{ id: "sdk-version-matches", group: "page", subject: `${page.url} ${name}`, url: page.url, line },
-        ...{ status: "fail", weight: 4, quote: name, needed: true },
+        id: "sdk-version-matches",
+        group: "page",
+        subject: `${page.url} ${name}`,
+        url: page.url,
+        line,
+        status: "fail",
+        weight: 4,
+        quote: name,
+        needed: true,
         message: `The sample uses version ${major} of “${name}”, but the docs install version ${majors[0]!.major}`,
         fix: `Use the version of “${name}” that the docs install.`,
       }),

@@ -79,7 +79,12 @@ export const toCheck = (
     message: string;
   },
 ): Check => ({
-  ...{ share: fields.status === "pass" ? 1 : 0, weight: 1, url: fields.subject, line: null, fix: null, quote: null },
+  share: fields.status === "pass" ? 1 : 0,
+  weight: 1,
+  url: fields.subject,
+  line: null,
+  fix: null,
+  quote: null,
   ...fields,
 });
 

@@ -51,15 +51,16 @@ const nearShare = 0.8;
 /** Opens the account of a run. */
 export function openAccount(run: ModelRun, now: () => number, maxFailures: number): CallAccount {
   const account: CallAccount = {
-    ...{ run, now, maxFailures, spent: { calls: 0, tokens: 0, costUsd: 0, unpriced: 0 } },
-    ...{
-      nearLimits: new Set(),
-      reportedNearLimits: new Set(),
-      reportedReachedLimits: new Set(),
-      failures: 0,
-      failure: null,
-      isPriceReported: false,
-    },
+    run,
+    now,
+    maxFailures,
+    spent: { calls: 0, tokens: 0, costUsd: 0, unpriced: 0 },
+    nearLimits: new Set(),
+    reportedNearLimits: new Set(),
+    reportedReachedLimits: new Set(),
+    failures: 0,
+    failure: null,
+    isPriceReported: false,
   };
   if (!hasPrice(run.model)) reportUnknownPrice(account, run.model.name);
   return account;

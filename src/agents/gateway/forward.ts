@@ -94,7 +94,13 @@ function startCall(access: ModelAccess, options: CallOptions): Call {
   const controller = new AbortController();
   const silenceTimer = setTimeout(() => controller.abort(`no data for ${silenceMs / 1000} seconds`), silenceMs);
   const call: Call = {
-    ...{ access, options, controller, silenceTimer, drainTimer: undefined, hasEnded: false, clientLeft: false },
+    access,
+    options,
+    controller,
+    silenceTimer,
+    drainTimer: undefined,
+    hasEnded: false,
+    clientLeft: false,
     onDisconnect() {
       call.clientLeft = true;
       call.drainTimer ??= setTimeout(() => controller.abort("the client disconnected"), drainMs);

@@ -73,9 +73,13 @@ export function createGateway({
     const token = `${id}.${randomBytes(32).toString("base64url")}`;
     const account = openAccount(run, now, maxFailures);
     const session = {
-      ...{ account, silenceMs: run.silenceMs ?? silenceMs, drainMs: run.drainMs ?? drainMs },
-      ...{ closing: new AbortController(), activeCalls: new Set<Promise<void>>() },
-      ...{ digest: digestOf(token), files: run.files ?? {} },
+      account,
+      silenceMs: run.silenceMs ?? silenceMs,
+      drainMs: run.drainMs ?? drainMs,
+      closing: new AbortController(),
+      activeCalls: new Set<Promise<void>>(),
+      digest: digestOf(token),
+      files: run.files ?? {},
     };
     sessions.set(id, session);
     return {

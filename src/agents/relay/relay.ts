@@ -64,8 +64,13 @@ export async function openRelay(options: Options): Promise<Relay> {
     onResponse: createPageWatch(task, reader, report),
   };
   const tunnels: Tunnels = {
-    ...{ egressPath: egress.path, authority, hosts, accept: (socket) => server.accept(socket) },
-    ...{ tunnelByConnection: new WeakMap(), credentialsByConnection: new WeakMap(), sockets: new Set() },
+    egressPath: egress.path,
+    authority,
+    hosts,
+    accept: (socket) => server.accept(socket),
+    tunnelByConnection: new WeakMap(),
+    credentialsByConnection: new WeakMap(),
+    sockets: new Set(),
   };
   const toDestination = async (request: http.IncomingMessage) => {
     const destination = destinationOf(tunnels, request);

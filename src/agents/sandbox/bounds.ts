@@ -102,7 +102,9 @@ function deletedBytes(pid: number, workspace: string): number {
 }
 
 export const workspaceLimitOf = ({ workspaceBytes }: SandboxLimits): LimitHit => ({
-  ...{ limit: "workspace_bytes", value: workspaceBytes, unit: "bytes" },
+  limit: "workspace_bytes",
+  value: workspaceBytes,
+  unit: "bytes",
 });
 
 /**

@@ -88,7 +88,8 @@ export async function prepareWorkspace(options: Options): Promise<PreparedWorksp
   return {
     skills,
     mcpServers: Object.entries(mcpServers).map(([name, { url = null, command = null, args = [] }]) => ({
-      ...{ name, url },
+      name,
+      url,
       command: command && [command, ...args].join(" "),
     })),
     archive: setup.archive ?? null,

@@ -31,7 +31,9 @@ export function enterCommand({ holder }: Workspace): string[] {
 export async function openWorkspace(folder: string, bytes: number): Promise<OpenWorkspace> {
   const path = realpathSync(folder);
   const onDisk = (problem: string): OpenWorkspace => ({
-    ...{ path, holder: null, problem },
+    path,
+    holder: null,
+    problem,
     [Symbol.asyncDispose]: async () => {},
   });
   // Less than the machine's in a container or a unit with a limit.
@@ -48,7 +50,8 @@ export async function openWorkspace(folder: string, bytes: number): Promise<Open
   // Ends when this process does, because its input is closed then.
   const holderCommand = ["sh", "-c", "echo $$; exec cat >/dev/null"];
   const child = Bun.spawn([bwrap, ...userOptions, ...mountOptions, "--die-with-parent", "--", ...holderCommand], {
-    ...{ cwd: "/", env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" } },
+    cwd: "/",
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
     stdio: ["pipe", "pipe", "pipe"],
   });
   const { value } = await child.stdout.getReader().read();
@@ -98,7 +101,8 @@ export async function mountWorkspace({ limits }: Task, context: AgentContext): P
   const workspace = await openWorkspace(means.sandbox.workspace.path, limits.workspaceBytes);
   const sandbox = { ...means.sandbox, workspace };
   return {
-    ...{ context: { ...context, means: { ...means, sandbox } }, sandbox },
+    context: { ...context, means: { ...means, sandbox } },
+    sandbox,
     [Symbol.asyncDispose]: workspace[Symbol.asyncDispose],
   };
 }

@@ -191,7 +191,9 @@ function namedDifferences(role: Part["role"], failed: RequestAction, worked: Req
     ...added
       .filter((part) => !isRenamed(part))
       .map(({ key, value }) => ({
-        ...{ role, key: null, found: null },
+        role,
+        key: null,
+        found: null,
         expected:
           role === "header" ? headerLine(key, value) : role === "query" ? `${key}=${value}` : `"${key}": ${value}`,
       })),

@@ -10,8 +10,11 @@ export function recoveryParts(facts: Facts): Part[] {
   if (resolutions.length === 0) return [withoutEvidence("Recovery", 1)];
   const countOf = (resolution: Resolution) => resolutions.filter((each) => each === resolution).length;
   const counts = {
-    ...{ errors: resolutions.length, atOnce: countOf("fromMessage"), afterDocs: countOf("afterDocs") },
-    ...{ later: countOf("later"), never: countOf("notAtAll") },
+    errors: resolutions.length,
+    atOnce: countOf("fromMessage"),
+    afterDocs: countOf("afterDocs"),
+    later: countOf("later"),
+    never: countOf("notAtAll"),
   };
   const value =
     resolutions.reduce((sum, resolution) => sum + standardMethodology.recovery[resolution], 0) /
@@ -33,7 +36,9 @@ export function responseTimePart(milliseconds: number[]): Part {
   if (milliseconds.length === 0) return withoutEvidence("Response time", weight);
   const value = milliseconds.reduce((sum, ms) => sum + ms, 0) / 1000 / milliseconds.length;
   return scoreByCurve("Response time", weight, {
-    ...{ value, unit: "seconds" as const, counts: { requests: milliseconds.length } },
+    value,
+    unit: "seconds" as const,
+    counts: { requests: milliseconds.length },
     curve: logarithmic(best, worst),
   });
 }

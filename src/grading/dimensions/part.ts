@@ -23,7 +23,13 @@ export const shareOf = (
 ): Part => scoreByCurve(name, weight, { value, unit: "share", curve, counts });
 
 export const withoutEvidence = (name: PartName, weight: number): Part => ({
-  ...{ name, weight, value: 0, unit: "share", curve: null, counts: {}, exactScore: null },
+  name,
+  weight,
+  value: 0,
+  unit: "share",
+  curve: null,
+  counts: {},
+  exactScore: null,
 });
 
 /** A value with its unit: "0.5 s", "2 pages", "80%". */

@@ -155,7 +155,8 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
       : [
           {
             ...friction,
-            ...{ events: proof.events, quote: proof.quote },
+            events: proof.events,
+            quote: proof.quote,
             title: removeUnknownUrls(title),
             why: removeUnknownUrls(why),
             advice: removeUnknownUrls(advice),
