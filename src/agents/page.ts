@@ -32,7 +32,7 @@ export type Page = {
   /** Absolute URLs, with fragments. */
   links: DocLink[];
   samples: CodeSample[];
-  /** Names that a fragment may refer to; null if unknown. */
+  /** Names that a fragment may refer to; null if its sections have none, because a script may add them. */
   anchors: Set<string> | null;
   problem: PageProblem | null;
   /** Whether it says no more than an error page would. */
@@ -153,7 +153,7 @@ function readHtml(url: string, html: string): Page {
     headings,
     links: markup.links.slice(0, maxParts),
     samples,
-    anchors: problem === "empty_shell" || !markup.hasHeadingIds ? null : markup.anchors,
+    anchors: problem === "empty_shell" || (!markup.hasHeadingIds && hasSections(headings)) ? null : markup.anchors,
     problem,
     isThin: isThin(content),
     redirect: isStub(content) ? markup.redirect : null,
@@ -164,6 +164,8 @@ function readHtml(url: string, html: string): Page {
   };
   return problem === null && looksLikeError(page) ? { ...page, problem: "soft_404" } : page;
 }
+
+const hasSections = (headings: Heading[]) => headings.some(({ level }) => level > 1);
 
 /** The preformatted blocks of a page, with their lines in its Markdown. */
 function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {

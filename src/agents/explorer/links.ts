@@ -273,10 +273,11 @@ export function lineOf(markdown: string, address: string): number | null {
   return null;
 }
 
-/** Tests fragments of links to pages that were read and whose HTML names its sections. */
+/** Tests fragments of links to pages that were read, of sites whose HTML names sections. */
 function findWrongAnchors(session: Session, pages: ReadPage[]): Check[] {
   const targets = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   const byKey = new Map(targets.flatMap((page) => page.addresses.map((address) => [pageKey(address), page] as const)));
+  const namingOrigins = new Set(targets.filter(({ anchors }) => anchors?.size).map(({ url }) => new URL(url).origin));
   const seenUrls = new Set<string>();
   const checks: Check[] = [];
   for (const page of pages)
@@ -288,7 +289,8 @@ function findWrongAnchors(session: Session, pages: ReadPage[]): Check[] {
       const target = byKey.get(pageKey(link.url.slice(0, hashIndex)));
       if (!target?.anchors || !/^[\w%.:@~()$,*+-]+$/.test(fragment) || /^(top|L\d+|:~:)/i.test(fragment)) continue;
       if (target.anchors.has(fragment) || target.anchors.has(decodeFragment(fragment))) continue;
-      if (!session.origins.has(new URL(link.url).origin)) continue;
+      const { origin } = new URL(link.url);
+      if (!session.origins.has(origin) || !namingOrigins.has(origin)) continue;
       checks.push(
         toCheck({
           ...{ id: "anchor-resolves", group: "link", status: "warn", share: 0.5, subject: link.url, url: page.url },
