@@ -388,13 +388,17 @@ function frame({
           heading: "",
           blocks: [
             text(
-              `The client of ${product} is one package for Node.js 20 and later. It has no dependencies of its own.`,
+              `The client of ${product} is one package for Node.js 20, and one for Python 3.11. It has no dependencies of its own.`,
             ),
           ],
         },
         {
           heading: "With npm",
           blocks: [text("Run this in the folder of your project."), code("bash", `npm install ${sdk}`)],
+        },
+        {
+          heading: "With pip",
+          blocks: [text("Run this in the environment of your project."), code("bash", `pip install ${sdk}`)],
         },
       ],
     },
