@@ -1,6 +1,7 @@
 // `bun run docs`: writes the generated tables of the docs pages.
 import { toTools } from "../../src/mcp-endpoints.ts";
 import { testApp } from "./app.ts";
+import { writeFindings } from "./explorer-findings.ts";
 import { commandsTable, docFile, settingsTable, toolsTable, withPart } from "./generated.ts";
 
 const write = async (file: string, name: string, part: string) =>
@@ -9,3 +10,4 @@ const write = async (file: string, name: string, part: string) =>
 await write("configuration.md", "settings", settingsTable());
 await write("cli.md", "commands", commandsTable());
 await write("mcp.md", "tools", toolsTable(toTools(testApp().service.ctx)));
+await writeFindings();

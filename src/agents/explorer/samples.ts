@@ -33,6 +33,13 @@ const familyOf = new Map(
   Object.entries(families).flatMap(([family, names]) => names.map((name) => [name, family as Family] as const)),
 );
 
+/** What is checked of a sample with this label; null: nothing. */
+export function checkOfLanguage(label: string): "grammar" | "brackets" | null {
+  const family = familyOf.get(label);
+  if (family === undefined) return null;
+  return bracketLanguages.some((each) => each === family) ? "brackets" : "grammar";
+}
+
 /**
  * Marks of a sample that is shortened, a template, a diff or intentionally wrong. Only punctuation counts, not the
  * words of the sample.

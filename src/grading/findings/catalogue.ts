@@ -38,100 +38,247 @@ export type CheckFriction = {
   remedy: string;
 };
 
-type CheckFrictionRow = [severity: CheckFriction["severity"], title: string, remedy: string];
+type CheckFrictionRow = [severity: CheckFriction["severity"], title: string, remedy: string, meaning: string];
+
+/** `meaning`: what must be wrong, as the documentation says it. */
+type Entry = CheckFriction & { meaning: string };
 
 const toEntries = (
   category: CheckFriction["category"],
   phase: CheckFriction["phase"],
   rows: Record<string, CheckFrictionRow>,
-): [string, CheckFriction][] =>
-  Object.entries(rows).map(([id, [severity, title, remedy]]) => [id, { category, phase, severity, title, remedy }]);
+): [string, Entry][] =>
+  Object.entries(rows).map(([id, [severity, title, remedy, meaning]]) => [
+    id,
+    { category, phase, severity, title, remedy, meaning },
+  ]);
 
 /** `critical` requires that the check fails almost everywhere, so that agents can't read anything. */
-const frictionByCheck: ReadonlyMap<string, CheckFriction> = new Map([
+export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
   ...toEntries("dead_link", "discovery", {
-    "llms-txt-links-resolve": ["medium", "llms.txt lists dead links", "Fix the dead entries in llms.txt"],
-    "llms-entry-resolves": ["high", "Dead entry in llms.txt", "Fix the dead entries in llms.txt"],
-    "sitemap-entry-resolves": ["medium", "Dead entry in the sitemap", "Fix the dead entries in the sitemap"],
-    "link-resolves": ["medium", "Dead link", "Fix broken links"],
-    "anchor-resolves": ["low", "Link to a missing section", "Fix broken links"],
-    "redirect-ends": ["high", "Redirect loop", "Fix the redirect loop"],
+    "llms-txt-links-resolve": [
+      "medium",
+      "llms.txt lists dead links",
+      "Fix the dead entries in llms.txt",
+      "entries of `llms.txt` that don't respond",
+    ],
+    "llms-entry-resolves": [
+      "high",
+      "Dead entry in llms.txt",
+      "Fix the dead entries in llms.txt",
+      "an entry of `llms.txt` that leads to no page",
+    ],
+    "sitemap-entry-resolves": [
+      "medium",
+      "Dead entry in the sitemap",
+      "Fix the dead entries in the sitemap",
+      "an entry of a sitemap that leads to no page",
+    ],
+    "link-resolves": [
+      "medium",
+      "Dead link",
+      "Fix broken links",
+      "a link to a page that doesn't exist or a host that doesn't respond",
+    ],
+    "anchor-resolves": [
+      "low",
+      "Link to a missing section",
+      "Fix broken links",
+      "a link to a section that the page doesn't have",
+    ],
+    "redirect-ends": ["high", "Redirect loop", "Fix the redirect loop", "redirects that never end"],
   }),
   ...toEntries("unreadable_page", "discovery", {
     "rendering-strategy": [
       "critical",
       "Text appears only with JavaScript",
       "Include the text in the HTML that the server sends",
+      "pages of the site whose HTML has no text",
     ],
     "text-without-scripts": [
       "high",
       "Page is empty without JavaScript",
       "Include the text in the HTML that the server sends",
+      "a page whose HTML has no content until its scripts run",
     ],
-    "has-text": ["high", "Empty page", "Restore the content of the page"],
-    "long-page-has-headings": ["low", "Long page without headings", "Add headings to long pages"],
+    "has-text": ["high", "Empty page", "Restore the content of the page", "a page without text"],
+    "long-page-has-headings": [
+      "low",
+      "Long page without headings",
+      "Add headings to long pages",
+      "a page with much text and no headings in it",
+    ],
     "nesting-depth": [
       "medium",
       "Too many nested elements",
       "Close every element, and put fewer elements inside each other",
+      "a page with so many elements inside each other that programs may fail to read it",
     ],
-    "charset-matches": ["high", "Garbled text", "Send the page in the encoding that it declares"],
-    "content-type-matches": ["medium", "Page with a wrong content type", "Set the content type of the page"],
-    "text-instead-of-pictures": ["high", "Pictures instead of text", "Write the instructions as text"],
-    "tabs-have-content": ["medium", "Tabs are empty without JavaScript", "Include the content of all tabs in the HTML"],
-    "redirects-by-status": ["low", "Redirect that only browsers follow", "Redirect with a status"],
-    "content-type-readable": ["high", "Page of an unreadable content type", "Set the content type of the page"],
-    "page-size": ["high", "Page is too large to read", "Divide large pages"],
-    "page-readable": ["critical", "Page cannot be read", "Make the page readable"],
+    "charset-matches": [
+      "high",
+      "Garbled text",
+      "Send the page in the encoding that it declares",
+      "a page in another encoding than it declares",
+    ],
+    "content-type-matches": [
+      "medium",
+      "Page with a wrong content type",
+      "Set the content type of the page",
+      "HTML with another content type",
+    ],
+    "text-instead-of-pictures": [
+      "high",
+      "Pictures instead of text",
+      "Write the instructions as text",
+      "a page, or the section that answers the goal, with pictures in place of text or code",
+    ],
+    "tabs-have-content": [
+      "medium",
+      "Tabs are empty without JavaScript",
+      "Include the content of all tabs in the HTML",
+      "tabs that only scripts fill",
+    ],
+    "redirects-by-status": [
+      "low",
+      "Redirect that only browsers follow",
+      "Redirect with a status",
+      "a redirect by HTML or JavaScript",
+    ],
+    "content-type-readable": [
+      "high",
+      "Page of an unreadable content type",
+      "Set the content type of the page",
+      "a page that the answer depends on and that is no document by its content type",
+    ],
+    "page-size": ["high", "Page is too large to read", "Divide large pages", "a page larger than 5 MiB"],
+    "page-readable": [
+      "critical",
+      "Page cannot be read",
+      "Make the page readable",
+      "a page that can't be read for another reason",
+    ],
   }),
   ...toEntries("broken_sample", "integration", {
-    "markdown-code-fence-validity": ["medium", "Code fence is not closed", "Close the code fences"],
-    "sample-parses": ["medium", "Code sample does not parse", "Fix the code samples"],
-    "command-copyable": ["low", "Command with a prompt", "Remove the prompts from commands"],
-    "sdk-version-matches": ["medium", "Sample of another version", "Use the version that the docs install"],
+    "markdown-code-fence-validity": [
+      "medium",
+      "Code fence is not closed",
+      "Close the code fences",
+      "a code fence in Markdown that is never closed",
+    ],
+    "sample-parses": [
+      "medium",
+      "Code sample does not parse",
+      "Fix the code samples",
+      "a sample that isn't valid in the language of its label",
+    ],
+    "command-copyable": [
+      "low",
+      "Command with a prompt",
+      "Remove the prompts from commands",
+      "on the page with the answer, commands with a prompt if most commands of the docs have none",
+    ],
+    "sdk-version-matches": [
+      "medium",
+      "Sample of another version",
+      "Use the version that the docs install",
+      "on the page with the answer, an import of another major version than the docs install",
+    ],
   }),
   ...toEntries("silent_failure", "discovery", {
-    "http-status-codes": ["medium", "Missing pages return a success status", "Return 404 for missing pages"],
-    "page-has-content": ["high", "Page without content", "Restore the page or return 404"],
-    "missing-pages-say-so": ["high", "Soft 404", "Restore the page or return 404"],
+    "http-status-codes": [
+      "medium",
+      "Missing pages return a success status",
+      "Return 404 for missing pages",
+      "a URL that doesn't exist and returns a success status",
+    ],
+    "page-has-content": [
+      "high",
+      "Page without content",
+      "Restore the page or return 404",
+      "a page that the answer depends on, with a sentence or two and no links",
+    ],
+    "missing-pages-say-so": [
+      "high",
+      "Soft 404",
+      "Restore the page or return 404",
+      "an error page with a success status",
+    ],
   }),
   ...toEntries("auth", "setup", {
-    "auth-gate-detection": ["critical", "Docs require sign-in", "Make the docs readable without signing in"],
-    "open-access": ["high", "Page requires sign-in", "Make the docs readable without signing in"],
+    "auth-gate-detection": [
+      "critical",
+      "Docs require sign-in",
+      "Make the docs readable without signing in",
+      "a site whose pages require sign-in",
+    ],
+    "open-access": [
+      "high",
+      "Page requires sign-in",
+      "Make the docs readable without signing in",
+      "status 401, 402, 403 or 407, or a sign-in form in place of the page",
+    ],
     "auth-alternative-access": [
       "medium",
       "No alternative for agents to signing in",
       "Offer the docs in a way that needs no sign-in",
+      "docs behind a sign-in without another way to read them",
     ],
   }),
   ...toEntries("auth", "discovery", {
-    "robots-allow": ["medium", "robots.txt blocks agents from a page", "Allow agents to read the docs in robots.txt"],
+    "robots-allow": [
+      "medium",
+      "robots.txt blocks agents from a page",
+      "Allow agents to read the docs in robots.txt",
+      "a page that the answer depends on and that `robots.txt` forbids",
+    ],
     "bot-protection-interference": [
       "critical",
       "Bot protection blocks agents",
       "Let agents through the bot protection",
+      "a host that refuses requests of programs",
     ],
   }),
   ...toEntries("slow", "discovery", {
-    "answers-in-time": ["medium", "Slow page", "Make the page faster"],
+    "answers-in-time": ["medium", "Slow page", "Make the page faster", "a response that takes more than 3 seconds"],
   }),
   ...toEntries("other", "discovery", {
-    "page-answers": ["high", "Server error", "Fix the server error"],
+    "page-answers": ["high", "Server error", "Fix the server error", "a status of 500 or more"],
   }),
   ...toEntries("missing_docs", "discovery", {
-    "page-listed": ["medium", "Page hidden from search engines", "Let search engines list the page"],
+    "page-listed": [
+      "medium",
+      "Page hidden from search engines",
+      "Let search engines list the page",
+      "`noindex` on the way to the answer or on the whole site",
+    ],
   }),
   ...toEntries("missing_docs", "setup", {
-    "prerequisite-explained": ["high", "Missing prerequisite", "Explain the prerequisite and link it"],
-    "placeholder-explained": ["low", "Unexplained placeholder", "Explain what to put in place of the placeholder"],
+    "prerequisite-explained": [
+      "high",
+      "Missing prerequisite",
+      "Explain the prerequisite and link it",
+      "on the page with the answer, a package that no page installs or a secret that no page explains",
+    ],
+    "placeholder-explained": [
+      "low",
+      "Unexplained placeholder",
+      "Explain what to put in place of the placeholder",
+      "on the page with the answer, a placeholder that no page explains",
+    ],
   }),
   ...toEntries("wrong_contract", "integration", {
     "sample-matches-api": [
       "high",
       "Sample contradicts the API description",
       "Make the samples match the API description",
+      "a request in a sample that contradicts the OpenAPI description",
     ],
-    "openapi-valid": ["high", "API description is not valid", "Fix the API description"],
+    "openapi-valid": [
+      "high",
+      "API description is not valid",
+      "Fix the API description",
+      "an OpenAPI description that isn't valid",
+    ],
   }),
 ]);
 

@@ -19,6 +19,7 @@ import {
 } from "../text.ts";
 import { type CheckFriction, checkFrictionOf, hygiene, severityOf } from "./catalogue.ts";
 import { type Finding, fingerprint, joinCauses, noCause, pageName, sortedUnique, worstSeverity } from "./finding.ts";
+import { conventionsKind } from "./finding-kinds.ts";
 import { pathFindings } from "./page-findings.ts";
 import { groupByCause } from "./templates.ts";
 
@@ -118,7 +119,7 @@ function hygieneFinding(site: string, checks: CheckResult[]): Finding {
     severity: "low",
     phase: "discovery",
     category: "other",
-    title: oneLine(`Site conventions for agents: ${list(names, 2)}`, 160),
+    title: oneLine(`${conventionsKind.title}: ${list(names, 2)}`, 160),
     description: oneLine(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
     quote: null,
     url: lineOrNull(site, 2000),

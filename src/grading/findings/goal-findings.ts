@@ -3,6 +3,7 @@ import type { GoalAnswer } from "../goal-answer.ts";
 import { standardMethodology } from "../methodology.ts";
 import { count, list, oneLine } from "../text.ts";
 import { type FindingDraft, noCause, pageName } from "./finding.ts";
+import { pathKinds } from "./finding-kinds.ts";
 
 const goalSubject = ({ goal, goalTerms }: Facts) =>
   `goal ${oneLine(goal ?? goalTerms.toSorted().join(" "), 2000).toLowerCase()}`;
@@ -38,7 +39,7 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const place = nearestSectionOf(answer, facts);
   const [distance, title] =
     answer.clicks === null
-      ? ["No page that was read links to it.", "No link leads from the start page to the likely answer"]
+      ? ["No page that was read links to it.", pathKinds.unlinkedAnswer.title]
       : [
           `It is ${count(answer.clicks, "click")} from the start page.`,
           `The likely answer is ${count(answer.clicks, "click")} from the start page`,
@@ -123,7 +124,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     ...common,
     // Other words may say the same, so only words that appear nowhere and a poor match make missing docs likely.
     severity: unseen.length > 0 && answer.fit < farFromGoal ? "medium" : "low",
-    title: `No page clearly answers the goal.${closest}`,
+    title: `${pathKinds.unclearAnswer.title}.${closest}`,
     description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
     fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,
     remedy: ["goal", "Answer the goal in one section with a sample"],

@@ -9,6 +9,7 @@ import { count, duration, list, normalizeAddress, oneLine, sentence, shortAddres
 import { checkFrictionOf } from "./catalogue.ts";
 import { conductDrafts } from "./conduct-findings.ts";
 import { type Finding, type FindingDraft, fingerprint, noCause, pageName } from "./finding.ts";
+import { pathKinds } from "./finding-kinds.ts";
 import { goalDrafts } from "./goal-findings.ts";
 
 const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: FindingDraft): Finding => ({
@@ -87,7 +88,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
       phase: "setup",
       category: "auth",
       subject: normalizeAddress(failure.url),
-      title: `${failure.code === "sign_in" ? "Page requires sign-in" : "Bot protection in front of a page"}: ${place}`,
+      title: `${failure.code === "sign_in" ? "Page requires sign-in" : pathKinds.challenge.title}: ${place}`,
       description: message,
       grounds: [requestGround(failure.url)],
       place,
@@ -136,7 +137,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       severity: blocksStart ? "critical" : "high",
       phase: "setup",
       category: "auth",
-      title: `Access refused: ${place}`,
+      title: `${pathKinds.refused.title}: ${place}`,
       remedy: [`auth ${host}`, `Make ${host} readable without signing in`],
     };
   if (failure.code === "redirect")
@@ -152,7 +153,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
       ...base,
       severity: blocksStart ? "critical" : "medium",
       category: "slow",
-      title: `${http.status === 429 ? "Too many requests" : "Request timed out"}: ${place}`,
+      title: `${http.status === 429 ? pathKinds.rateLimit.title : pathKinds.timeout.title}: ${place}`,
       remedy: [`host ${host}`, `Make ${host} respond to every request`],
     };
   if (failure.code === "too_large")
@@ -276,7 +277,7 @@ function nothingReadDraft(facts: Facts): FindingDraft {
       .map((start) => normalizeAddress(start))
       .sort()
       .join(" ")}`,
-    title: "No page could be read at the start URLs",
+    title: pathKinds.nothingRead.title,
     description: `${count(facts.taskRequests.length, "request")} returned no readable page. Start URLs: ${starts}.`,
     url: facts.startUrls[0] ?? null,
     events: facts.taskRequests.map((http) => http.seq),

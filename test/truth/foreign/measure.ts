@@ -1,33 +1,14 @@
 import { parseArgs } from "node:util";
+import { conventionsKind } from "../../../src/grading/findings/finding-kinds.ts";
 import { wilson } from "../../../src/stats/estimates.ts";
+import { writeFindings } from "../../support/explorer-findings.ts";
 import { exploreForeign, measureDefect, type Outcome } from "./defect-measure.ts";
 import { measureDoses } from "./doses.ts";
 import { measureForeignGains } from "./foreign-gains.ts";
+import { kindIdOfTitle } from "./kinds.ts";
+import { type Clean, type counts, type Figures, storeMeasurements, type Tally } from "./measurements.ts";
 import { cleanSite, type Round, rounds } from "./rounds.ts";
 
-/**
- * Counts of the planted defects of one kind. `lines` are the found ones that have a faulty line, `line` those of them whose
- * fix names it. `firstFix` counts fixes that come first, `fell` the lower scores.
- */
-type Tally = {
-  promised: boolean;
-  planted: number;
-  found: number;
-  named: number;
-  line: number;
-  lines: number;
-  firstFix: number;
-  fell: number;
-  date: string;
-};
-/** Findings are those of medium severity or more. */
-type Clean = { sites: number; findings: number; date: string };
-/** Recall by kind of defect, and findings on clean sites: over all rounds, and of each round. */
-type Figures = { clean: Clean | null; kinds: Record<string, Tally> };
-type Measurements = Figures & { rounds: Record<string, Figures> };
-
-const measurementsFile = new URL("../measurements.json", import.meta.url).pathname;
-const counts = ["planted", "found", "named", "line", "lines", "firstFix", "fell"] as const;
 const today = () => new Date().toISOString().slice(0, 10);
 
 /** Plants `per` defects of each kind, each on a site of its own. */
@@ -60,19 +41,25 @@ function tallyOf(outcomes: Outcome[], promised: boolean): Tally {
   };
 }
 
-/** The findings of medium severity or more on the nth clean sites. */
-export async function measureClean(round: Round, sites: number[]): Promise<string[]> {
-  const findings: string[] = [];
+/** The findings on the nth clean sites. Conventions that a site lacks are none. */
+export async function measureClean(round: Round, sites: number[]): Promise<Clean> {
+  const kinds: Record<string, number> = {};
+  let findings = 0;
   for (const nth of sites) {
     const site = cleanSite(round, nth);
-    const grade = await exploreForeign(site);
-    const serious = grade.frictions.filter(({ severity }) => severity !== "low");
-    const where = `${nth} ${site.markup.name} ${site.product.kind}`;
-    console.log(`${where}, ${site.pages.length} pages: score ${grade.score}, ${serious.length} findings`);
-    for (const { severity, category, title, description } of serious)
-      findings.push(`${where}: ${severity} ${category}: ${title}. ${description.slice(0, 200)}`);
+    const { score, frictions } = await exploreForeign(site);
+    const falseFindings = frictions.filter(({ title }) => kindIdOfTitle(title) !== conventionsKind.id);
+    console.log(
+      `${nth} ${site.markup.name} ${site.product.kind}, ${site.pages.length} pages: score ${score}, ${falseFindings.length} findings`,
+    );
+    for (const { severity, category, title, description } of falseFindings) {
+      console.log(`  ${severity} ${category}: ${title}. ${description.slice(0, 200)}`);
+      if (severity !== "low") findings += 1;
+      const kind = kindIdOfTitle(title) ?? "other";
+      kinds[kind] = (kinds[kind] ?? 0) + 1;
+    }
   }
-  return findings;
+  return { sites: sites.length, findings, kinds, date: today() };
 }
 
 /** A part with the 95 % Wilson interval of its share. */
@@ -117,34 +104,6 @@ function rangeOf(text: string): number[] {
   return Array.from({ length: to - from + 1 }, (_, at) => from + at);
 }
 
-/** Adds the figures of a round to the file, and prints its table. Kinds that were not measured keep their figures. */
-async function store(round: string, measured: Figures): Promise<void> {
-  const file = Bun.file(measurementsFile);
-  const stored: Measurements["rounds"] = (await file.exists()) ? ((await file.json()) as Measurements).rounds : {};
-  const before = stored[round] ?? { clean: null, kinds: {} };
-  const merged: Record<string, Figures> = {
-    ...stored,
-    [round]: { clean: measured.clean ?? before.clean, kinds: { ...before.kinds, ...measured.kinds } },
-  };
-  await Bun.write(file, `${JSON.stringify({ ...totalOf(Object.values(merged)), rounds: merged }, null, 2)}\n`);
-}
-
-function totalOf(figures: Figures[]): Figures {
-  const clean = figures.flatMap((each) => each.clean ?? []);
-  const kinds: Record<string, Tally> = {};
-  for (const [kind, tally] of figures.flatMap((each) => Object.entries(each.kinds))) {
-    const other = kinds[kind] ?? { ...tally, planted: 0, found: 0, named: 0, line: 0, lines: 0, firstFix: 0, fell: 0 };
-    kinds[kind] = {
-      ...Object.fromEntries(counts.map((key) => [key, other[key] + tally[key]])),
-      promised: other.promised || tally.promised,
-      date: [other.date, tally.date].sort()[0]!,
-    } as Tally;
-  }
-  const sum = (key: "sites" | "findings") => clean.reduce((total, each) => total + each[key], 0);
-  const date = clean.map((each) => each.date).sort()[0];
-  return { clean: date ? { sites: sum("sites"), findings: sum("findings"), date } : null, kinds };
-}
-
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -168,15 +127,14 @@ async function main(): Promise<void> {
       printTable(figures.kinds);
     }
     if (what.includes("clean")) {
-      const findings = await measureClean(round, seeds);
-      for (const finding of findings) console.log(finding);
-      console.log(`${findings.length} findings of medium severity or more on ${seeds.length} clean sites`);
-      figures.clean = { sites: seeds.length, findings: findings.length, date: today() };
+      figures.clean = await measureClean(round, seeds);
+      console.log(`${figures.clean.findings} findings of medium severity or more on ${seeds.length} clean sites`);
     }
-    if (!values["dry-run"]) await store(round.name, figures);
+    if (!values["dry-run"]) await storeMeasurements(round.name, figures);
     if (what.includes("doses")) await measureDoses(round, seeds);
     if (what.includes("gains")) await measureForeignGains(round, wanted);
   }
+  if (!values["dry-run"]) await writeFindings();
 }
 
 if (import.meta.main) await main();
