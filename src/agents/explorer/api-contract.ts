@@ -1,7 +1,7 @@
 import { asObject, type JsonObject, resolveRef } from "./api-references.ts";
 import { violationsOf } from "./api-schema.ts";
 import type { HttpCall } from "./http-call.ts";
-import { gap } from "./literals.ts";
+import { unknownPart } from "./literals.ts";
 
 /** A parsed API description: OpenAPI 3 or Swagger 2. */
 export type ApiDescription = { url: string; document: JsonObject };
@@ -12,21 +12,23 @@ type Target =
   | { kind: "none"; problem: string }
   | { kind: "unknown" };
 
-/** How a call violates a description, "" if it doesn't; null if the call belongs to another API. */
-export function judgeCall({ url, document }: ApiDescription, call: HttpCall): string | null {
+/** How a call violates a description: no problems if it doesn't; null if the call belongs to another API. */
+export function findProblems({ url, document }: ApiDescription, call: HttpCall): string[] | null {
   const target = findTarget(url, document, call);
   if (target === null || target.kind === "unknown") return null;
-  if (target.kind === "none") return target.problem;
+  if (target.kind === "none") return [target.problem];
   const parameters = [target.path.parameters, target.operation.parameters]
     .flatMap((list) => (Array.isArray(list) ? list : []))
     .map((parameter) => resolveRef(document, parameter));
-  if (parameters.some((parameter) => parameter === null)) return "";
+  // A parameter that can't be resolved may be any, so nothing that the call has or lacks is certain to be wrong.
+  if (parameters.some((parameter) => parameter === null)) return [];
   const known = parameters.filter((parameter) => parameter !== null);
   return [
     ...queryProblems(document, target.operation, known, call),
-    ...headerProblems(document, target.operation, known, call),
+    ...headerProblems(known, call),
+    ...credentialProblems(document, target.operation, call),
     ...bodyProblems(document, target.operation, known, call),
-  ].join("; ");
+  ];
 }
 
 function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
@@ -39,7 +41,7 @@ function findTarget(url: string, document: JsonObject, call: HttpCall): Target |
     const rest = pathname.slice(prefix.length) || "/";
     const template = findPath(paths, rest);
     if (template === undefined)
-      return rest.includes(gap)
+      return rest.includes(unknownPart)
         ? { kind: "unknown" }
         : { kind: "none", problem: "the API description has no such path" };
     const path = asObject(paths[template]);
@@ -59,7 +61,7 @@ function misplacedPath(servers: URL[], paths: JsonObject, pathname: string): Tar
     const length = base.replace(/\/$/, "").split("/").length;
     const prefix = segments.slice(0, length).join("/");
     const rest = `/${segments.slice(length).join("/")}`;
-    if (length < 2 || rest === "/" || prefix.includes(gap) || findPath(paths, rest) === undefined) continue;
+    if (length < 2 || rest === "/" || prefix.includes(unknownPart) || findPath(paths, rest) === undefined) continue;
     return { kind: "none", problem: `the API description has ${rest} below ${base}, not below ${prefix}` };
   }
   return null;
@@ -96,7 +98,7 @@ function matches(template: string, path: string): boolean {
   );
 }
 
-const named = (names: string[]) => names.map((name) => `“${name}”`).join(", ");
+const quoteNames = (names: string[]) => names.map((name) => `“${name}”`).join(", ");
 
 /** Parameters whose names the description leaves open: `filter[name]`, an object. */
 const isOpenParameter = (document: JsonObject, parameter: JsonObject) =>
@@ -116,9 +118,9 @@ function queryProblems(document: JsonObject, operation: JsonObject, parameters: 
     ({ name, required }) => required === true && !names.includes(String(name).replace(/\[.*$/s, "")),
   );
   return [
-    ...(unknown.length > 0 ? [`the query has ${named(unknown)}, which the API description does not define`] : []),
+    ...(unknown.length > 0 ? [`the query has ${quoteNames(unknown)}, which the API description does not define`] : []),
     ...(missing.length > 0
-      ? [`the query lacks ${named(missing.map(({ name }) => String(name)))}, which the API description requires`]
+      ? [`the query lacks ${quoteNames(missing.map(({ name }) => String(name)))}, which the API description requires`]
       : []),
   ];
 }
@@ -143,27 +145,32 @@ const headerOf = ({ type, in: place, name }: JsonObject): string | null =>
       ? "Authorization"
       : null;
 
-function headerProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], call: HttpCall) {
-  const { headers, query } = call;
+const lacks = (kind: "header" | "parameter", name: string): string =>
+  `the request lacks the ${kind} “${name}”, which the API description requires`;
+
+function headerProblems(parameters: JsonObject[], { headers }: HttpCall): string[] {
   if (headers === null) return [];
-  const required = parameters
+  return parameters
     .filter((parameter) => parameter.in === "header" && parameter.required === true)
-    .map(({ name }) => String(name));
-  const missing = required.filter((name) => !headers.has(name.toLowerCase()));
-  const alternatives = requirementsOf(document, operation);
-  const hasScheme = (scheme: JsonObject) => {
+    .map(({ name }) => String(name))
+    .filter((name) => !headers.has(name.toLowerCase()))
+    .map((name) => lacks("header", name));
+}
+
+/** A call that has the credentials of no alternative is told what the first one lacks. */
+function credentialProblems(document: JsonObject, operation: JsonObject, { headers, query, hasCredentials }: HttpCall) {
+  if (headers === null || hasCredentials) return [];
+  const isSent = (scheme: JsonObject): boolean => {
     const header = headerOf(scheme);
     if (header !== null) return headers.has(header.toLowerCase());
     return scheme.in !== "query" || query === null || query.has(String(scheme.name));
   };
-  const isAllowed =
-    call.hasCredentials || alternatives.length === 0 || alternatives.some((all) => all.every(hasScheme));
-  const wanted = alternatives[0]?.find((scheme) => !hasScheme(scheme));
-  const credentials = wanted && (headerOf(wanted) ?? String(wanted.name));
-  return [...missing, ...(!isAllowed && credentials ? [credentials] : [])].map(
-    (name) =>
-      `the request lacks the ${wanted?.in === "query" && name === credentials ? "parameter" : "header"} “${name}”, which the API description requires`,
-  );
+  const alternatives = requirementsOf(document, operation);
+  if (alternatives.some((schemes) => schemes.every(isSent))) return [];
+  const missing = alternatives[0]?.find((scheme) => !isSent(scheme));
+  if (missing === undefined) return [];
+  const header = headerOf(missing);
+  return [header === null ? lacks("parameter", String(missing.name)) : lacks("header", header)];
 }
 
 function bodyProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], { body }: HttpCall) {

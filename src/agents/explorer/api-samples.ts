@@ -1,30 +1,30 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
-import { type ApiDescription, judgeCall } from "./api-contract.ts";
+import { type ApiDescription, findProblems } from "./api-contract.ts";
 import type { HttpCall } from "./http-call.ts";
 import { callsOf } from "./http-calls.ts";
-import { gap } from "./literals.ts";
+import { unknownPart } from "./literals.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
-/** A call of a described API. `message` says how it violates the description, "" if it doesn't. */
-type Judged = { call: HttpCall; sample: CodeSample; message: string; contract: string };
+/** A call of a described API, with how it violates the description, if it does. */
+type DescribedCall = { call: HttpCall; sample: CodeSample; problems: string[]; contract: string };
 
 /** Checks the API calls in samples against the API descriptions of the docs. */
 export async function* checkApiSamples(session: Session, pages: ReadPage[], contracts: ApiDescription[]): Steps {
   if (contracts.length === 0) return;
   for (const page of pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
-    const judged: Judged[] = [];
+    const calls: DescribedCall[] = [];
     for (const sample of page.samples)
-      for (const call of await callsOf(sample)) judged.push(...judge(contracts, sample, call));
-    if (judged.length === 0) continue;
+      for (const call of await callsOf(sample)) calls.push(...findDescribedCall(contracts, sample, call));
+    if (calls.length === 0) continue;
     yield* useTool(session, "check_api_samples", { url: page.url }, async () => {
-      const bad = judged.filter(({ message }) => message !== "");
-      const good = judged.length - bad.length;
+      const bad = calls.filter(({ problems }) => problems.length > 0);
+      const good = calls.length - bad.length;
       const checks = bad.map((each) => failureOf(page, each));
       if (good > 0) checks.push(passOf(page, good));
       return {
         ok: true,
-        output: { url: page.url, calls: judged.length, contradictions: bad.length },
+        output: { url: page.url, calls: calls.length, contradictions: bad.length },
         checks,
         value: undefined,
       };
@@ -42,27 +42,28 @@ const passOf = (page: ReadPage, count: number): Check =>
     message: `${count} ${count === 1 ? "call" : "calls"} on this page match the API description`,
   });
 
-const failureOf = (page: ReadPage, { call: { method, url, line }, sample, message, contract }: Judged): Check =>
+const failureOf = (page: ReadPage, { call: { method, url, line }, sample, problems, contract }: DescribedCall): Check =>
   toCheck({
     id: "sample-matches-api",
     group: "sample",
     status: "fail",
     url: page.url,
+    // The line of a sample is that of its fence.
     line: sample.line + 1 + line,
     subject: `${page.url}#${method} ${shownPath(url)}`,
-    message: `${method} ${shownPath(url)}: ${message} (${contract})`,
+    message: `${method} ${shownPath(url)}: ${problems.join("; ")} (${contract})`,
     fix: "Fix the sample or the API description, whichever is wrong.",
     quote: cut(sample.code.trim(), 300),
   });
 
-const shownPath = ({ pathname }: URL) => pathname.replaceAll(encodeURIComponent(gap), "…");
+const shownPath = ({ pathname }: URL) => pathname.replaceAll(encodeURIComponent(unknownPart), "…");
 
-/** What the descriptions say of a call: one that it matches, else the first that it violates, else nothing. */
-function judge(contracts: ApiDescription[], sample: CodeSample, call: HttpCall): Judged[] {
-  const verdicts = contracts.flatMap((description) => {
-    const message = judgeCall(description, call);
-    return message === null ? [] : [{ call, sample, message, contract: description.url }];
+/** The call by a description that it matches, else by the first that it violates; none if it belongs to another API. */
+function findDescribedCall(contracts: ApiDescription[], sample: CodeSample, call: HttpCall): DescribedCall[] {
+  const candidates = contracts.flatMap((description) => {
+    const problems = findProblems(description, call);
+    return problems === null ? [] : [{ call, sample, problems, contract: description.url }];
   });
-  const verdict = verdicts.find(({ message }) => message === "") ?? verdicts[0];
-  return verdict ? [verdict] : [];
+  const match = candidates.find(({ problems }) => problems.length === 0);
+  return match ? [match] : candidates.slice(0, 1);
 }

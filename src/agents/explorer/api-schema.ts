@@ -1,5 +1,5 @@
 import { asObject, type JsonObject, resolveRef } from "./api-references.ts";
-import { Fields, gap, type Literal, unresolved, withGaps } from "./literals.ts";
+import { Fields, type Literal, markUnknownParts, unknownPart, unresolved } from "./literals.ts";
 
 type Schema = {
   types: string[];
@@ -80,7 +80,7 @@ const typeName = (value: Literal): string =>
 
 function hasType(types: string[], value: Literal): boolean {
   // What stands in for a text may be of any type.
-  if (types.length === 0 || (typeof value === "string" && withGaps(value).includes(gap))) return true;
+  if (types.length === 0 || (typeof value === "string" && markUnknownParts(value).includes(unknownPart))) return true;
   const type = typeName(value);
   return types.includes(type) || (type === "integer" && types.includes("number"));
 }

@@ -1,6 +1,6 @@
 import type { SyntaxNode } from "@lezer/common";
 import { type HttpCall, queryOf, toUrl } from "./http-call.ts";
-import { Fields, gap, type Literal, parseJson, unresolved } from "./literals.ts";
+import { Fields, type Literal, parseJson, unknownPart, unresolved } from "./literals.ts";
 import { argumentsOf, type Program, type ProgramLanguage, parseProgram } from "./programs.ts";
 
 /** What an argument of a client's function means, by its name in an object of options or in a call. */
@@ -71,7 +71,7 @@ function toCalls({ language, code }: Program, node: SyntaxNode, parts: Parts): H
   const options = parts.options instanceof Fields ? parts.options : null;
   const isKnown = options !== null && !options.isOpen;
   const method = parts.method ?? options?.get("method") ?? (isKnown ? "GET" : unresolved);
-  if (typeof method !== "string" || method.includes(gap)) return [];
+  if (typeof method !== "string" || method.includes(unknownPart)) return [];
   const first = (keys: string[]) => keys.map((key) => options?.get(key)).find((value) => value !== undefined);
   const isPlain = parts.isPlain && isKnown;
   const headers = first(["headers"]) ?? new Fields();

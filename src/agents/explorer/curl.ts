@@ -1,6 +1,6 @@
 import type { Command, ParsedScript, SyntaxNode, Word, WordPart } from "unbash";
 import { type HttpCall, queryOf, toUrl } from "./http-call.ts";
-import { gap, type Literal, parseJson, unresolved } from "./literals.ts";
+import { type Literal, parseJson, unknownPart, unresolved } from "./literals.ts";
 import { commandsOf } from "./shell-samples.ts";
 
 /** Short options of curl that take a value, in the same word or in the next. */
@@ -26,10 +26,10 @@ const longNames: Record<string, string> = {
 /** The requests of the curl commands in a script or a terminal session. */
 export async function callsOfCommands(code: string): Promise<HttpCall[]> {
   const { parse, forEachChild } = await import("unbash");
-  // Without its output, a session has other lines.
+  // null: not a terminal session. The commands of a session are on other lines than in the sample, because its output is left out.
   const commands = commandsOf(code);
-  // A redirection would be what a placeholder in angle brackets is to the shell.
-  const source = (commands ?? code).replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, gap);
+  // The shell would take a placeholder in angle brackets for a redirection.
+  const source = (commands ?? code).replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, unknownPart);
   const calls: HttpCall[] = [];
   const variables = new Map<string, string>();
   const visit = (node: SyntaxNode) => {
@@ -52,14 +52,14 @@ export async function callsOfCommands(code: string): Promise<HttpCall[]> {
   return calls;
 }
 
-/** The text of a word, with gaps for what only the shell knows. */
+/** The text of a word, in which what only the shell knows is unknown. */
 function textOf(word: Word, variables: Map<string, string>): string {
   const expand = (part: WordPart): string => {
     if (part.type === "DoubleQuoted" || part.type === "LocaleString") return part.parts.map(expand).join("");
-    if (part.type === "SimpleExpansion") return variables.get(part.text.slice(1)) ?? gap;
+    if (part.type === "SimpleExpansion") return variables.get(part.text.slice(1)) ?? unknownPart;
     if (part.type === "ParameterExpansion")
-      return (part.operation === undefined ? variables.get(part.parameter) : undefined) ?? gap;
-    return "value" in part ? part.value : gap;
+      return (part.operation === undefined ? variables.get(part.parameter) : undefined) ?? unknownPart;
+    return "value" in part ? part.value : unknownPart;
   };
   return word.parts === undefined ? word.value : word.parts.map(expand).join("");
 }
@@ -69,35 +69,43 @@ type Option = { name: string; value: string };
 /** The options of a command, by their long names; a word that belongs to none is a `url`. */
 function optionsOf(words: string[]): Option[] {
   const options: Option[] = [];
-  for (let at = 0; at < words.length; at++) {
-    const word = words[at]!;
-    if (word.startsWith("--") && word.length > 2) {
-      const [name = "", ...values] = word.slice(2).split("=");
-      options.push({
-        name,
-        value: values.length > 0 ? values.join("=") : longWithValue.test(name) ? (words[++at] ?? "") : "",
-      });
-    } else if (word.startsWith("-") && word.length > 1) {
-      const end = [...word].findIndex((letter, index) => index > 0 && shortWithValue.has(letter));
-      const flags = word.slice(1, end < 0 ? undefined : end + 1);
-      const value = end < 0 ? "" : word.slice(end + 1) || (words[++at] ?? "");
-      for (const [index, flag] of [...flags].entries())
-        options.push({ name: longNames[flag] ?? flag, value: end >= 0 && index === flags.length - 1 ? value : "" });
-    } else options.push({ name: "url", value: word });
-  }
+  const rest = [...words];
+  for (let word = rest.shift(); word !== undefined; word = rest.shift())
+    if (word.startsWith("--") && word.length > 2) options.push(toLongOption(word, rest));
+    else if (word.startsWith("-") && word.length > 1) options.push(...toShortOptions(word, rest));
+    else options.push({ name: "url", value: word });
   return options;
+}
+
+/** Takes the option's value from `rest`, unless it is in the same word. */
+function toLongOption(word: string, rest: string[]): Option {
+  const [name = "", ...values] = word.slice(2).split("=");
+  if (values.length > 0) return { name, value: values.join("=") };
+  return { name, value: longWithValue.test(name) ? (rest.shift() ?? "") : "" };
+}
+
+/** The options of a word such as `-sXPOST`: the last one may have a value, in the same word or at the start of `rest`, which it is taken from. */
+function toShortOptions(word: string, rest: string[]): Option[] {
+  const letters = [...word].slice(1);
+  const valueIndex = letters.findIndex((letter) => shortWithValue.has(letter));
+  const flags = valueIndex < 0 ? letters : letters.slice(0, valueIndex);
+  const options = flags.map((letter): Option => ({ name: longNames[letter] ?? letter, value: "" }));
+  if (valueIndex < 0) return options;
+  const letter = letters[valueIndex]!;
+  const value = letters.slice(valueIndex + 1).join("") || (rest.shift() ?? "");
+  return [...options, { name: longNames[letter] ?? letter, value }];
 }
 
 function callsOfCommand(command: Command, variables: Map<string, string>, line: number): HttpCall[] {
   if (command.name === undefined || textOf(command.name, variables) !== "curl") return [];
   const words = command.suffix.flatMap((part) => (part.type === "Word" ? [textOf(part, variables)] : []));
-  const isOpen = words.some((word) => word === gap);
+  const hasUnknownWords = words.some((word) => word === unknownPart);
   const requests = words.join("\0").split(/\0(?:--next|-:)\0/);
-  return requests.flatMap((request) => callOf(optionsOf(request.split("\0")), isOpen, line));
+  return requests.flatMap((request) => callOf(optionsOf(request.split("\0")), hasUnknownWords, line));
 }
 
-/** `isOpen`: some words are only known to the shell. */
-function callOf(options: Option[], isOpen: boolean, line: number): HttpCall[] {
+/** `hasUnknownWords`: some words are only known to the shell. */
+function callOf(options: Option[], hasUnknownWords: boolean, line: number): HttpCall[] {
   const valuesOf = (pattern: RegExp) => options.filter(({ name }) => pattern.test(name)).map(({ value }) => value);
   const has = (pattern: RegExp) => options.some(({ name }) => pattern.test(name));
   const data = valuesOf(/^(?:data(?:-.*)?|json)$/);
@@ -116,14 +124,16 @@ function callOf(options: Option[], isOpen: boolean, line: number): HttpCall[] {
           : data.length > 0 || upload
             ? "POST"
             : "GET");
-  if (method.includes(gap)) return [];
+  if (method.includes(unknownPart)) return [];
   const headerLines = valuesOf(/^header$/);
   const headers = new Set(headerLines.map((header) => header.split(/[:;]/)[0]!.trim().toLowerCase()));
   if (has(/^json$/)) headers.add("content-type");
-  const isHeaderOpen = isOpen || headerLines.some((header) => /^@|^[^:;]*\ue000/.test(header));
+  const hasUnknownHeaders =
+    hasUnknownWords ||
+    headerLines.some((header) => header.startsWith("@") || header.split(/[:;]/)[0]!.includes(unknownPart));
   const hasCredentials = has(/^(?:user|netrc.*|oauth2-bearer|cookie|cert|config|aws-sigv4|negotiate|ntlm|digest)$/);
   return valuesOf(/^url$/).flatMap((address) => {
-    const file = address.endsWith("/") && has(/^upload-file$/) ? gap : "";
+    const file = address.endsWith("/") && has(/^upload-file$/) ? unknownPart : "";
     const url = toUrl(address + file);
     if (url === null) return [];
     const query = queryOf(url);
@@ -134,10 +144,11 @@ function callOf(options: Option[], isOpen: boolean, line: number): HttpCall[] {
         method,
         url,
         line,
-        query: isOpen || [...(query ?? [gap])].some((name) => name.includes(gap)) ? null : query,
-        headers: isHeaderOpen ? null : headers,
+        query:
+          hasUnknownWords || [...(query ?? [unknownPart])].some((name) => name.includes(unknownPart)) ? null : query,
+        headers: hasUnknownHeaders ? null : headers,
         hasCredentials: hasCredentials || url.username !== "",
-        body: isQuery ? undefined : upload || isOpen ? unresolved : bodyOf(data),
+        body: isQuery ? undefined : upload || hasUnknownWords ? unresolved : bodyOf(data),
       },
     ];
   });

@@ -38,12 +38,12 @@ export async function* runSuccessChecks(session: ToolSession, when: "before" | "
         ...(outputs.length > 0 && { workspace: outputs.flatMap(({ evidence }) => evidence ?? []) }),
       },
       checks,
-      value: judge(checks.length, failedCount, skippedCount),
+      value: toGoalResult(checks.length, failedCount, skippedCount),
     };
   });
 }
 
-function judge(total: number, failed: number, skipped: number): GoalResult {
+function toGoalResult(total: number, failed: number, skipped: number): GoalResult {
   if (failed > 0) return { outcome: "goal_not_met", reason: `${failed} of ${total} success checks failed.` };
   if (skipped > 0) return { outcome: "not_judged", reason: `${skipped} of ${total} success checks could not run.` };
   return {

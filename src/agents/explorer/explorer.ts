@@ -8,8 +8,8 @@ import { createFetcher } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
 import { goalPartsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
-import { checkAnchors, checkLinks, checkLists, correctLinks } from "./links.ts";
-import { checkListed, checkPagesRead, checkPictures } from "./page-checks.ts";
+import { checkAnchors, checkLinks, checkListingLinks, correctLinks } from "./links.ts";
+import { checkNoindex, checkPagesRead, checkPictures } from "./page-checks.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";
 import { createSectionIndex, rarityOf } from "./sections.ts";
@@ -39,7 +39,7 @@ async function* explore(
 ): AsyncGenerator<AgentEvent, void> {
   context.signal.throwIfAborted();
   const goal = task.endGoal ?? task.text;
-  let ids = 0;
+  let lastId = 0;
   const session: Session = {
     task,
     context,
@@ -55,14 +55,13 @@ async function* explore(
     origins: new Set(
       [...task.startUrls, ...Object.keys(task.urlMap)].flatMap((address) => httpOriginOf(address) ?? []),
     ),
-    nextId: () => `t${++ids}`,
+    nextId: () => `t${++lastId}`,
   };
   const words = session.terms.map(({ word }) => word);
-  const starts = task.startUrls;
   yield {
     type: "milestone",
     name: "started",
-    detail: { agent: id, version, kind, model: null, goal: goal.slice(0, 2000), starts },
+    detail: { agent: id, version, kind, model: null, goal: goal.slice(0, 2000), starts: task.startUrls },
   };
   yield { type: "milestone", name: "goal_terms", detail: { terms: words } };
   yield thoughtEvent(
@@ -73,18 +72,19 @@ async function* explore(
   const index = createSectionIndex(session.terms);
   const frontier = createFrontier(session.terms, session.origins, (term) => rarityOf(term, index));
   const searchEnd = yield* walk(session, frontier, index);
-  const verdict = yield* runSuccessChecks(session);
+  const { outcome, reason } = yield* runSuccessChecks(session);
   const testedKeys = new Set<string>();
   yield* checkPages(session, session.pages, testedKeys);
   yield* checkSites(session);
   yield* markAsSurvey(surveySite(session, frontier, index));
+  // The answer may be on a page of the survey. From here on, every step looks at those pages too.
   yield* conclude(session, index, searchEnd);
   yield* checkPictures(session, index);
-  yield* checkListed(session);
+  yield* checkNoindex(session);
   yield* markAsSurvey(checkPages(session, session.surveyed, testedKeys));
   yield* checkAnchors(session, session.pages);
   yield* markAsSurvey(checkAnchors(session, session.surveyed));
-  yield* markAsSurvey(checkLists(session, testedKeys));
+  yield* markAsSurvey(checkListingLinks(session, testedKeys));
   yield* checkPrerequisites(session, index);
   const apiDescriptions = yield* checkApiDescriptions(session);
   yield* checkApiSamples(session, session.pages, apiDescriptions);
@@ -92,7 +92,7 @@ async function* explore(
   yield* correctLinks(session);
   const limit = session.fetcher.firstLimit;
   if (limit) yield { type: "limit", ...limit };
-  yield { type: "end", ...verdict };
+  yield { type: "end", outcome, reason };
 }
 
 async function* checkPages(session: Session, pages: ReadPage[], testedKeys: Set<string>): Steps {

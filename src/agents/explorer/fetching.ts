@@ -78,6 +78,7 @@ const agentToken = "evald";
 /** Share of the wall clock reserved to finish properly, at most 5 s. */
 const reservedMs = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
+/** What sends the requests of one run, within its limits. */
 export function createFetcher(task: Task, context: AgentContext): Fetcher {
   const { allow, now, startedAt, egress } = context;
   const { wallClockMs } = task.limits;

@@ -1,3 +1,5 @@
+import type { TermSet } from "./goal.ts";
+
 /** Where a word of a section stands: in its own heading, in the title and the headings above, in links to its page, in its text. */
 type FieldName = "name" | "path" | "links" | "body";
 
@@ -21,18 +23,23 @@ const synonymWeight = 0.6;
 export type FieldHits = { counts: number[]; length: number };
 export type Hits = Record<FieldName, FieldHits>;
 
-/** Bits of the terms for which a word form stands: as the word itself or as a synonym. */
-type TermsOfForm = ReadonlyMap<string, number>;
+/** The terms that a word form stands for. */
+type TermsOfForm = ReadonlyMap<string, TermSet>;
 
-/** Counts the terms in the word forms of a field. */
-export function toHits(forms: string[], terms: number, termsOfForm: TermsOfForm, exactTerms: TermsOfForm): FieldHits {
-  const counts: number[] = new Array(terms).fill(0);
+/** Counts the terms in the word forms of a field. `termsOfForm` includes terms of which a form is a synonym, `exactTermsOfForm` doesn't. */
+export function toHits(
+  forms: string[],
+  termCount: number,
+  termsOfForm: TermsOfForm,
+  exactTermsOfForm: TermsOfForm,
+): FieldHits {
+  const counts: number[] = new Array(termCount).fill(0);
   for (const form of forms) {
     const set = termsOfForm.get(form);
     if (set === undefined) continue;
-    const exact = exactTerms.get(form) ?? 0;
-    for (let term = 0; term < terms; term++)
-      if (set & (1 << term)) counts[term]! += exact & (1 << term) ? 1 : synonymWeight;
+    const exactSet = exactTermsOfForm.get(form) ?? 0;
+    for (let term = 0; term < termCount; term++)
+      if (set & (1 << term)) counts[term]! += exactSet & (1 << term) ? 1 : synonymWeight;
   }
   return { counts, length: forms.length };
 }
@@ -42,15 +49,21 @@ export function strengthOf(hits: Hits, weights: number[]): number {
   let sum = 0;
   let total = 0;
   for (const [term, weight] of weights.entries()) {
-    let frequency = 0;
-    for (const name of fieldNames) {
-      const { counts, length } = hits[name];
-      if (counts[term] === 0) continue;
-      const { weight: fieldWeight, dilution, usualLength } = fields[name];
-      frequency += (fieldWeight * counts[term]!) / (1 - dilution + (dilution * length) / usualLength);
-    }
+    const frequency = weightedCountOf(term, hits);
     sum += (weight * frequency) / (saturation + frequency);
     total += weight;
   }
   return total === 0 ? 0 : sum / total;
+}
+
+/** How often a term occurs in all fields, each count weighted by its field. In a field of the usual length, nothing is lost. */
+function weightedCountOf(term: number, hits: Hits): number {
+  let sum = 0;
+  for (const name of fieldNames) {
+    const { counts, length } = hits[name];
+    if (counts[term] === 0) continue;
+    const { weight, dilution, usualLength } = fields[name];
+    sum += (weight * counts[term]!) / (1 - dilution + (dilution * length) / usualLength);
+  }
+  return sum;
 }

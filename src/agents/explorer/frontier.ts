@@ -65,7 +65,10 @@ const wholeContentsName = new RegExp(`^(the )?(${contentsNames})$`, "i");
 const wholeHubName = new RegExp(`^(the )?(${hubNames})$`, "i");
 const partialHubName = new RegExp(`(?<![\\w-])(${contentsNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
 
-/** The goal's terms that a word form stands for, with its weight for each. */
+/**
+ * The goal's terms that a word form stands for, with its weight for each. A form is the stem of a word in a text; a term is known by the stem
+ * of its own word, and a form may also be a synonym of it.
+ */
 type TermForms = Map<string, { stem: string; weight: number }[]>;
 
 /** The words of the goal in a link. */
@@ -120,7 +123,9 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
     /** Excludes a URL for good. */
     exclude(url: string): void {
       const key = pageKey(url);
-      state.closed.set(key, state.waiting.get(key)?.depth ?? state.closed.get(key) ?? 0);
+      if (state.closed.has(key)) return;
+      // A URL that no link led to is a start URL.
+      state.closed.set(key, state.waiting.get(key)?.depth ?? 0);
       state.waiting.delete(key);
     },
   };
@@ -137,63 +142,78 @@ function toForms(terms: Term[]): TermForms {
 }
 
 function addLink(state: State, link: PageLink, provenance: Provenance, foundOn: string | null): void {
-  const { waiting, closed, counts } = state;
+  const { waiting, closed } = state;
   const key = pageKey(link.url);
   if (closed.has(key)) return;
-  const entry = waiting.get(key);
+  const known = waiting.get(key);
   const match = matchLink(link, state.forms);
-  for (const stem of match.hits.keys()) if (!entry?.hits.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1);
+  countTerms(state, match, known);
   const depth = foundOn === null ? 0 : (closed.get(pageKey(foundOn)) ?? 0) + 1;
-  const sectionFit = link.sectionFit ?? 0;
-  const hubScore = hubBonusOf(link) * decayPerLevel ** Math.max(0, depth - 1);
-  if (!entry) {
-    const { text } = link;
-    const url = link.url.replace(/#.*$/s, "");
-    const linkedFrom = new Set([foundOn]);
-    waiting.set(key, { url, text, provenance, foundOn, key, depth, ...match, hubScore, sectionFit, linkedFrom });
-    return;
-  }
-  for (const [stem, weight] of match.hits) entry.hits.set(stem, Math.max(entry.hits.get(stem) ?? 0, weight));
-  for (const stem of match.named) entry.named.add(stem);
-  entry.sectionFit = Math.max(entry.sectionFit, sectionFit);
-  entry.hubScore = Math.max(entry.hubScore, hubScore);
-  entry.linkedFrom.add(foundOn);
+  const entry: Entry = {
+    url: link.url.replace(/#.*$/s, ""),
+    text: link.text,
+    provenance,
+    foundOn,
+    key,
+    depth,
+    ...match,
+    hubScore: hubBonusOf(link) * decayPerLevel ** Math.max(0, depth - 1),
+    sectionFit: link.sectionFit ?? 0,
+    linkedFrom: new Set([foundOn]),
+  };
+  if (known) mergeEntries(known, entry);
+  else waiting.set(key, entry);
+}
+
+/** Counts the terms that a URL wasn't seen with before. */
+function countTerms({ counts }: State, { hits }: LinkMatch, known: Entry | undefined): void {
+  for (const stem of hits.keys()) if (!known?.hits.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1);
+}
+
+/** Adds another link to the same URL. It keeps the depth of the first. */
+function mergeEntries(known: Entry, other: Entry): void {
+  for (const [stem, weight] of other.hits) known.hits.set(stem, Math.max(known.hits.get(stem) ?? 0, weight));
+  for (const stem of other.named) known.named.add(stem);
+  known.sectionFit = Math.max(known.sectionFit, other.sectionFit);
+  known.hubScore = Math.max(known.hubScore, other.hubScore);
+  for (const page of other.linkedFrom) known.linkedFrom.add(page);
   // A URL is described by its best link text.
-  if (link.text && (match.wordsInText > entry.wordsInText || !entry.text)) {
-    entry.text = link.text;
-    entry.wordsInText = match.wordsInText;
+  if (other.text && (other.wordsInText > known.wordsInText || !known.text)) {
+    known.text = other.text;
+    known.wordsInText = other.wordsInText;
   }
 }
 
-function matchLink({ url, text, context = "", heading = "" }: PageLink, forms: TermForms): LinkMatch {
+function matchLink({ url, text, context = "", heading = "" }: PageLink, termForms: TermForms): LinkMatch {
   const { pathname, search } = new URL(url);
-  const words = toStems(text);
-  const around = toStems(context);
-  const folders = toStems(toWords(pathname));
-  const name = toStems(toWords(lastSegmentOf(pathname) + search));
-  const contextShare = Math.min(1, fullContextWords / Math.max(1, around.length)) ** 0.5;
+  const textForms = toStems(text);
+  const contextForms = toStems(context);
+  const pathForms = toStems(toWords(pathname));
+  const lastSegmentForms = toStems(toWords(lastSegmentOf(pathname) + search));
+  const contextShare = Math.min(1, fullContextWords / Math.max(1, contextForms.length)) ** 0.5;
   const hits = new Map<string, number>();
-  const mark = (stems: string[], weight: number) => {
-    for (const form of stems)
-      for (const term of forms.get(form) ?? [])
+  const addHits = (forms: string[], weight: number) => {
+    for (const form of forms)
+      for (const term of termForms.get(form) ?? [])
         hits.set(term.stem, Math.max(hits.get(term.stem) ?? 0, weight * term.weight));
   };
-  mark(toStems(heading), wordWeight.heading);
-  mark(around, wordWeight.context * contextShare);
-  mark(folders, wordWeight.path * minFocus);
-  mark(name, wordWeight.path * focusOf(name, forms));
-  mark(words, wordWeight.text * focusOf(words, forms));
-  const named = new Set([...folders, ...name, ...words].flatMap((form) => stemsOf(form, forms)));
-  return { hits, named, wordsInText: countMatches(words, forms) };
+  addHits(toStems(heading), wordWeight.heading);
+  addHits(contextForms, wordWeight.context * contextShare);
+  addHits(pathForms, wordWeight.path * minFocus);
+  addHits(lastSegmentForms, wordWeight.path * focusOf(lastSegmentForms, termForms));
+  addHits(textForms, wordWeight.text * focusOf(textForms, termForms));
+  const named = new Set([...pathForms, ...lastSegmentForms, ...textForms].flatMap((form) => stemsOf(form, termForms)));
+  return { hits, named, wordsInText: countMatches(textForms, termForms) };
 }
 
-const stemsOf = (form: string, forms: TermForms): string[] => (forms.get(form) ?? []).map(({ stem }) => stem);
+const stemsOf = (form: string, termForms: TermForms): string[] => (termForms.get(form) ?? []).map(({ stem }) => stem);
 
-const countMatches = (words: string[], forms: TermForms): number => words.filter((form) => forms.has(form)).length;
+const countMatches = (forms: string[], termForms: TermForms): number =>
+  forms.filter((form) => termForms.has(form)).length;
 
 /** How much of a text the words of the goal are, from `minFocus` to 1. */
-const focusOf = (words: string[], forms: TermForms): number =>
-  minFocus + (1 - minFocus) * (countMatches(words, forms) / Math.max(1, words.length));
+const focusOf = (forms: string[], termForms: TermForms): number =>
+  minFocus + (1 - minFocus) * (countMatches(forms, termForms) / Math.max(1, forms.length));
 
 /** Removes and returns the entry with the highest score; among equals, the one that was found first. */
 function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): Candidate | null {

@@ -3,7 +3,10 @@ import { phrases, synonyms } from "./synonyms.ts";
 /** A word of the goal: as written, the form to search for, and synonyms by their form. */
 export type Term = { word: string; stem: string; alternatives: ReadonlyMap<string, string> };
 
-/** Further terms add little and cost time. */
+/** A set of the goal's terms: one bit each, in their order. */
+export type TermSet = number;
+
+/** Further terms add little and cost time. At most 31 fit into a `TermSet`. */
 const maxTerms = 24;
 
 /** Stop words of the languages in which most prompts are written. */

@@ -1,4 +1,4 @@
-import { gap, type Literal, withGaps } from "./literals.ts";
+import { type Literal, markUnknownParts, unknownPart } from "./literals.ts";
 
 /**
  * The HTTP request that a sample sends, as far as the sample says. `headers` and `query` are the names of headers (in
@@ -15,14 +15,14 @@ export type HttpCall = {
   line: number;
 };
 
-/** The URL of a call, with gaps; null if its host isn't known. */
+/** The URL of a call, with unknown parts; null if its host isn't known. */
 export function toUrl(address: string): URL | null {
-  const url = URL.parse(withGaps(address).replace(/(?<=\/):\w+(?=\/|\?|$)/g, gap));
+  const url = URL.parse(markUnknownParts(address).replace(/(?<=\/):\w+(?=\/|\?|$)/g, unknownPart));
   return url !== null && /^https?:$/.test(url.protocol) ? url : null;
 }
 
-/** The names of the query parameters of a URL; null if a gap may hold others. */
+/** The names of the query parameters of a URL; null if an unknown part may hold others. */
 export function queryOf(url: URL): Set<string> | null {
   const names = [...url.searchParams.keys()];
-  return names.some((name) => name.includes(gap)) ? null : new Set(names);
+  return names.some((name) => name.includes(unknownPart)) ? null : new Set(names);
 }

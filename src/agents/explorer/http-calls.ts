@@ -2,7 +2,7 @@ import type { CodeSample } from "../page.ts";
 import { callsOfProgram } from "./client-calls.ts";
 import { callsOfCommands } from "./curl.ts";
 import { type HttpCall, queryOf, toUrl } from "./http-call.ts";
-import { parseJson, unresolved, withGaps } from "./literals.ts";
+import { markUnknownParts, parseJson, unresolved } from "./literals.ts";
 
 const shellLanguage = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|curl|cmd)$/;
 const programLanguage = {
@@ -50,6 +50,6 @@ function callOfMessage(code: string): HttpCall[] {
   const url = toUrl(target.startsWith("/") ? `https://${headers.get("host") ?? ""}${target}` : target);
   if (url === null || method === "") return [];
   const text = bodies.join("\n\n").trim();
-  const body = text === "" ? undefined : text.startsWith("{") ? parseJson(withGaps(text)) : unresolved;
+  const body = text === "" ? undefined : text.startsWith("{") ? parseJson(markUnknownParts(text)) : unresolved;
   return [{ method, url, query: queryOf(url), headers: new Set(headers.keys()), hasCredentials: false, body, line: 0 }];
 }

@@ -3,6 +3,7 @@ import { pageKey } from "../../net/page-key.ts";
 /** All links that were found, followed or not: the keys of the pages that each page links to. */
 export type LinkGraph = Map<string, Set<string>>;
 
+/** Adds the links of a page. */
 export function addToGraph(graph: LinkGraph, from: string, links: { url: string }[]): void {
   const key = pageKey(from);
   const targets = graph.get(key) ?? new Set();

@@ -66,7 +66,7 @@ export async function* checkAnchors(session: Session, readPages: ReadPage[]): St
 }
 
 /** Tests the targets of entries in llms.txt files and sitemaps. */
-export async function* checkLists(session: Session, tested: Set<string>): Steps {
+export async function* checkListingLinks(session: Session, tested: Set<string>): Steps {
   for (const { url: listUrl, kind, text, links } of session.listings) {
     const entries = links.map(({ url, text: name }) => ({
       url,

@@ -5,7 +5,7 @@ export type Literal = null | boolean | number | string | Literal[] | Fields | ty
 export const unresolved: unique symbol = Symbol("unresolved");
 
 /** Stands in a text for a part that only the running program, or the reader, knows. */
-export const gap = "\ue000";
+export const unknownPart = "\ue000";
 
 /** The fields of an object by name. `isOpen`: it may have others. */
 export class Fields extends Map<string, Literal> {
@@ -15,14 +15,16 @@ export class Fields extends Map<string, Literal> {
 /** A placeholder of a docs page: `<id>`, `{id}`, `${id}`, `YOUR_ID`. */
 const placeholder = /<[A-Za-z][^<>\n]{0,60}>|\$?\{[A-Za-z][\w.-]{0,60}\}|\{\{[^{}\n]{1,60}\}\}|\bYOUR[_-]\w+/g;
 
-/** A text with gaps in place of its placeholders. */
-export const withGaps = (text: string): string => text.replace(placeholder, gap);
+/** Replaces the placeholders of a text. */
+export const markUnknownParts = (text: string): string => text.replace(placeholder, unknownPart);
 
-/** The value of a JSON text with gaps; a gap outside of a string is a value of its own. */
+/** The value of a JSON text with unknown parts; one outside of a string is a value of its own. */
 export function parseJson(text: string): Literal {
   for (const candidate of [
     text,
-    text.replace(new RegExp(`"[^"\n]*"|${gap}`, "g"), (part) => (part === gap ? `"${gap}"` : part)),
+    text.replace(new RegExp(`"[^"\n]*"|${unknownPart}`, "g"), (part) =>
+      part === unknownPart ? `"${unknownPart}"` : part,
+    ),
   ])
     try {
       return toLiteral(JSON.parse(candidate));
@@ -33,12 +35,12 @@ export function parseJson(text: string): Literal {
 }
 
 function toLiteral(value: unknown): Literal {
-  if (value === gap) return unresolved;
+  if (value === unknownPart) return unresolved;
   if (Array.isArray(value)) return value.map(toLiteral);
   if (typeof value !== "object" || value === null) return value as Literal;
   return new Fields(Object.entries(value).map(([name, each]) => [name, toLiteral(each)]));
 }
 
-/** A text, with a gap for anything that isn't one. */
+/** A text; anything else is unknown. */
 export const toText = (value: Literal): string =>
-  typeof value === "string" || typeof value === "number" ? String(value) : gap;
+  typeof value === "string" || typeof value === "number" ? String(value) : unknownPart;

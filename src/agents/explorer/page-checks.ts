@@ -88,13 +88,13 @@ export async function* checkPagesRead(session: Session, readPages: ReadPage[]): 
   const pages = readPages.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
   yield* useTool(session, "check_pages", { pages: pages.length }, async () => {
-    const checks = pages.flatMap((page) => rules.flatMap((rule) => judge(page, rule, session)));
+    const checks = pages.flatMap((page) => rules.flatMap((rule) => checkRule(page, rule, session)));
     return { ok: true, output: { pages: pages.length, faults: checks.length }, checks, value: undefined };
   });
 }
 
 /** Checks that search engines may list what was read: pages of the path, or, if they list none, the whole site. */
-export async function* checkListed(session: Session): Steps {
+export async function* checkNoindex(session: Session): Steps {
   const pages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   const unlisted = pages.filter(({ isUnlisted }) => isUnlisted);
   const isWholeSite = unlisted.length === pages.length;
@@ -146,7 +146,7 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   }));
 }
 
-function judge(page: ReadPage, { id, share, onlyIfNeeded, findFault }: Rule, { neededUrls }: Session): Check[] {
+function checkRule(page: ReadPage, { id, share, onlyIfNeeded, findFault }: Rule, { neededUrls }: Session): Check[] {
   const fault = findFault(page);
   const needed = page.addresses.some((address) => neededUrls.has(address));
   if (fault === null || (onlyIfNeeded && !needed)) return [];

@@ -1,7 +1,7 @@
 import type { SyntaxNode, Tree } from "@lezer/common";
 import { parser as javascript } from "@lezer/javascript";
 import { parser as python } from "@lezer/python";
-import { Fields, gap, type Literal, toText, unresolved } from "./literals.ts";
+import { Fields, type Literal, toText, unknownPart, unresolved } from "./literals.ts";
 
 export type ProgramLanguage = "script" | "python";
 
@@ -108,7 +108,7 @@ function withoutReplacements({ code, variables }: Program, node: SyntaxNode, inn
     if (!/^(?:Interpolation|FormatReplacement)$/.test(part.name)) continue;
     const name = part.firstChild?.nextSibling ?? null;
     const isVariable = name?.name === "VariableName" && variables.has(code.slice(name.from, name.to));
-    text += code.slice(end, part.from) + (isVariable ? toText(inner(name)) : gap);
+    text += code.slice(end, part.from) + (isVariable ? toText(inner(name)) : unknownPart);
     end = part.to;
   }
   return unquote((text + code.slice(end, node.to)).replace(/^`([\s\S]*)`$/, '"""$1"""').replace(/^f/i, ""));
@@ -140,7 +140,7 @@ function dictionaryOf(node: SyntaxNode, inner: Evaluate): Fields {
   for (let at = 0; at < parts.length; at++) {
     const isPair = parts[at + 1]?.name === ":";
     const key = isPair ? inner(parts[at]!) : unresolved;
-    if (typeof key === "string" && !key.includes(gap)) fields.set(key, inner(parts[at + 2] ?? null));
+    if (typeof key === "string" && !key.includes(unknownPart)) fields.set(key, inner(parts[at + 2] ?? null));
     else fields.isOpen = true;
     if (isPair) at += 2;
   }

@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import { type FieldHits, type Hits, strengthOf, toHits } from "./field-weights.ts";
-import { type Term, toStems } from "./goal.ts";
+import { type Term, type TermSet, toStems } from "./goal.ts";
 import { ownText, type Section, type SectionKind, toSections } from "./page-sections.ts";
 import type { ReadPage } from "./session.ts";
 
@@ -50,9 +50,6 @@ const maxLinkTexts = 20;
 const meritWeight = { share: 0.5, headings: 0.25, sample: 0.1 };
 /** What it loses by its kind: it is named only if nothing else is near. */
 const lostMerit: Record<SectionKind, number> = { prose: 0, index: 0.6, source: 0.6, changes: 0.6, translation: 1 };
-
-/** A set of the goal's terms: one bit each, in their order. */
-type TermSet = number;
 
 /** A section with the terms of the goal in it. */
 type IndexedSection = {

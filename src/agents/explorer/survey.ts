@@ -24,7 +24,7 @@ const prerequisite =
   /\b(install(ation|ing)?|set-?up|quick-?start|getting-?started|get-?started|authenticat(ion|e)|authori[sz](ation|e)|api-?(keys?|tokens?)|credentials?|prerequisites?|requirements?)\b/i;
 
 /** A page to read, and whether the answer to the goal depends on it. */
-type Candidate = { url: string; provenance: Provenance; foundOn: string; text: string; needed: boolean };
+type SurveyCandidate = { url: string; provenance: Provenance; foundOn: string; text: string; needed: boolean };
 
 /**
  * Continues reading after the search: pages that the goal needs, linked pages, and entries of llms.txt and sitemaps.
@@ -68,9 +68,9 @@ function chooseCandidates(
   chosenKeys: Set<string>,
   maxCandidates: number,
   isFirstRound: boolean,
-): Candidate[] {
-  const candidates: Candidate[] = [];
-  const add = (candidate: Candidate, limit = maxCandidates) => {
+): SurveyCandidate[] {
+  const candidates: SurveyCandidate[] = [];
+  const add = (candidate: SurveyCandidate, limit = maxCandidates) => {
     const key = pageKey(candidate.url);
     if (
       candidates.length >= limit ||
@@ -83,7 +83,11 @@ function chooseCandidates(
     if (candidate.needed) session.neededUrls.add(candidate.url.replace(/#.*$/s, ""));
     candidates.push({ ...candidate, url: candidate.url.replace(/#.*$/s, "") });
   };
-  const toCandidate = (page: ReadPage, { url, text }: { url: string; text: string }, needed: boolean): Candidate => ({
+  const toCandidate = (
+    page: ReadPage,
+    { url, text }: { url: string; text: string },
+    needed: boolean,
+  ): SurveyCandidate => ({
     url,
     text,
     needed,
@@ -112,11 +116,14 @@ function chooseCandidates(
   const candidateLists = [
     ...orderedPages.map((page) => page.links.map((link) => toCandidate(page, link, false))),
     ...session.listings.map(({ url: listUrl, kind, links }) =>
-      links.map(({ url, text }): Candidate => ({ url, text, provenance: kind, foundOn: listUrl, needed: false })),
+      links.map(({ url, text }): SurveyCandidate => ({ url, text, provenance: kind, foundOn: listUrl, needed: false })),
     ),
   ];
-  for (let index = 0; candidates.length < maxCandidates && candidateLists.some((list) => index < list.length); index++)
-    for (const list of candidateLists) if (list[index]) add(list[index]!);
+  for (let position = 0; candidates.length < maxCandidates; position++) {
+    const candidatesInTurn = candidateLists.flatMap((list) => list[position] ?? []);
+    if (candidatesInTurn.length === 0) break;
+    for (const candidate of candidatesInTurn) add(candidate);
+  }
   return candidates;
 }
 
@@ -127,7 +134,7 @@ function isPrerequisite({ url, text }: { url: string; text: string }): boolean {
 
 async function fetchAll(
   session: Session,
-  candidates: Candidate[],
+  candidates: SurveyCandidate[],
 ): Promise<{ fetchResult: FetchResult; events: Log["events"] }[]> {
   const { fetcher } = session;
   const answers: { fetchResult: FetchResult; events: Log["events"] }[] = new Array(candidates.length);
@@ -147,7 +154,7 @@ async function fetchAll(
 
 async function* readCandidate(
   session: Session,
-  candidate: Candidate,
+  candidate: SurveyCandidate,
   fetchResult: FetchResult,
   events: AgentEvent[],
 ): Steps<ReadPage | null> {
@@ -195,7 +202,7 @@ const readableCheck = {
 } as const;
 
 /** The page or list that links to the stop, with the line of the link. */
-const subjectOf = (session: Session, { url, foundOn, text }: Candidate) => {
+const subjectOf = (session: Session, { url, foundOn, text }: SurveyCandidate) => {
   const page = [...session.pages, ...session.surveyed].find((each) => each.url === foundOn);
   const list = session.listings.find((each) => each.url === foundOn);
   const markdown = page?.markdown ?? list?.text;
