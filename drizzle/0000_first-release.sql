@@ -596,6 +596,7 @@ CREATE TABLE `reports` (
 	`dimensions` text NOT NULL,
 	`lost` text,
 	`wordings` text,
+	`not_checked` text DEFAULT '[]' NOT NULL,
 	`methodology` text NOT NULL,
 	`judge` text,
 	`context` text,

@@ -325,7 +325,7 @@ describe("the baseline", () => {
     expect((await pin(pinned, { runsPerEval: 5 })).body.warnings).toEqual([]);
     const [usual = "", unlike = ""] = app.evaluate([
       scored(57),
-      scored(60, { methodology: { id: "2", hash: "ffffffffffff", judge: null } }),
+      scored(60, { methodology: { id: "1", hash: "ffffffffffff", judge: null } }),
     ]).slugs;
     expect(await baselineOf(app, usual)).toMatchObject({
       kind: "pinned",
@@ -334,7 +334,7 @@ describe("the baseline", () => {
       score: { mean: 53, change: 4, isUsual: true },
     });
     expect(await baselineOf(app, unlike)).toMatchObject({
-      differences: ["methodology: 1 3f9c0a17 vs. 2 ffffffff"],
+      differences: ["methodology: 2 3f9c0a17 vs. 1 ffffffff"],
       score: null,
       dimensions: [],
     });

@@ -72,9 +72,9 @@ describe("the verdict on two evaluations", () => {
     [
       "another methodology is not comparable",
       base,
-      four.map((score) => scored(score, { methodology: { id: "2", hash: "ffffffffffff", judge: null } })),
+      four.map((score) => scored(score, { methodology: { id: "1", hash: "ffffffffffff", judge: null } })),
       "not_comparable",
-      "these differ: methodology: 1 3f9c0a17 vs. 2 ffffffff",
+      "these differ: methodology: 2 3f9c0a17 vs. 1 ffffffff",
     ],
     [
       "goal scores and docs scores are not comparable",
@@ -174,11 +174,11 @@ describe("the verdict on two evaluations", () => {
 
   test("reports incomparable runs even if the selected reports are comparable", async () => {
     const { call, evaluate } = prompted();
-    const other = scored(71, { methodology: { id: "2", hash: "ffffffffffff", judge: null } });
+    const other = scored(71, { methodology: { id: "1", hash: "ffffffffffff", judge: null } });
     const { comparability, verdict } = await call("compare_reports", {
       slugs: [evaluate(base), evaluate([...shifted(1), other])],
     });
-    expect(comparability).toEqual({ same: false, differences: ["methodology: 1 3f9c0a17 vs. 2 ffffffff"] });
+    expect(comparability).toEqual({ same: false, differences: ["methodology: 2 3f9c0a17 vs. 1 ffffffff"] });
     expect(verdict).toBe("not_comparable");
   });
 

@@ -208,6 +208,9 @@ export type Wordings = {
   results: { text: string; state: "likely" | "unclear"; fit: number; url: string | null }[];
 };
 
+/** Samples in a language that can't be parsed, so nothing is known about them. `language`: their label. */
+export type UncheckedSamples = { language: string; samples: number };
+
 /** A skill or MCP server. `isOffered`: whether the model received its description; null: unknown. `uses`: calls of its tools, or of the skill. */
 type ContextPart = { name: string; isOffered: boolean | null; uses: number };
 
@@ -242,6 +245,8 @@ export type Grade = {
   lost: LostPoints | null;
   /** What each wording of the goal finds; null with only one. */
   wordings: Wordings | null;
+  /** Samples that weren't checked, most first; empty if all were, or if the agent checks none. */
+  notChecked: UncheckedSamples[];
   /** 0 to 1: the share of the weights that was measured. */
   coverage: number;
   methodology: { id: string; hash: string; judge: string | null };

@@ -5,7 +5,7 @@ import type { Friction, Grade } from "./grade.ts";
 
 /** All numbers that determine a score. Changing one requires a new ID, because reports before and after aren't comparable. */
 export const standardMethodology = {
-  id: "1",
+  id: "2",
   weights: {
     "Goal achievement": 30,
     "Docs discoverability": 20,

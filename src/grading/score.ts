@@ -17,6 +17,7 @@ import { type JudgePrompt, toJudgePrompt } from "./judge/rubric.ts";
 import { gradeLetter, gradingMethodologyOf, type Methodology, standardMethodology } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
+import { uncheckedSamplesOf } from "./unchecked-samples.ts";
 
 /** Grades a session purely by its events, including the judge's. The same events produce the same grade, bit for bit. */
 export function gradeSession(events: SessionEvent[], methodology: Methodology = standardMethodology): Grade {
@@ -41,6 +42,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
     dimensions,
     lost,
     wordings: wordingsOf(facts.goalAnswer),
+    notChecked: facts.kind === "rules" ? uncheckedSamplesOf(facts.results) : [],
     coverage,
     methodology: gradingMethodologyOf(methodology, judgement),
     judge: judgement && toJudgeSummary(judgement, facts),

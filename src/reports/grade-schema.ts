@@ -100,6 +100,11 @@ const Wordings = Type.Object(
   },
 );
 
+const NotChecked = Type.Array(
+  Type.Object({ language: Type.String({ description: "The label of the samples" }), samples: Type.Integer() }),
+  { description: "Code samples that were not checked, because evald can't parse their language" },
+);
+
 const StoredPart = Type.Object({ ...ReportPart.properties, name: OneOf(partNames), unit: OneOf(units) });
 
 /** A dimension as it is stored. */
@@ -178,7 +183,7 @@ export const GradeFields = Type.Object({
   outcome: OneOf(outcomes),
   scope: OneOf(scopes, "Only the scope goal has a grade"),
   evidence: Nullable(
-    OneOf(evidenceGrades, "verified by a check or the product's answer, observed from its program, or only judged"),
+    OneOf(evidenceGrades, "verified by a check or the product, observed from its program, or only judged"),
   ),
   nullNotice: Nullable(Type.String({ description: "Why there is no score, or no grade" })),
   keyFinding: Type.String(),
@@ -188,6 +193,7 @@ export const GradeFields = Type.Object({
   methodology: Type.Object({ id: Type.String(), hash: Type.String(), judge: Nullable(Type.String()) }),
   lost: Nullable(LostPoints),
   wordings: Nullable(Wordings),
+  notChecked: NotChecked,
   judge: Nullable(ReportJudge),
   context: Nullable(ReportContext),
 });

@@ -1,4 +1,4 @@
-import { count, oneLine, percent } from "../grading/text.ts";
+import { count, list, oneLine, percent } from "../grading/text.ts";
 import type { Report } from "./schema.ts";
 
 type Judge = NonNullable<Report["judge"]>;
@@ -53,6 +53,16 @@ export function judgeText({ model, calls, costUsd, inputTokens, outputTokens, co
 export function describeSpread({ spread, results }: NonNullable<Report["wordings"]>): string {
   const likely = results.filter(({ state }) => state === "likely").length;
   return `${likely} of ${results.length} wordings have a likely answer. The best and worst matches differ by ${count(Math.round(spread * 100), "percentage point")}.`;
+}
+
+/** Which samples weren't checked; null if all were. */
+export function describeNotChecked({ notChecked }: Pick<Report, "notChecked">): string | null {
+  if (notChecked.length === 0) return null;
+  const languages = list(
+    notChecked.map(({ language, samples }) => `${samples} in ${language}`),
+    10,
+  );
+  return `Code samples that were not checked, because evald can't parse their language: ${languages}.`;
 }
 
 /** `104 KB` */

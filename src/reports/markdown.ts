@@ -4,6 +4,7 @@ import {
   agentLabel,
   contextRows,
   describeEvidence,
+  describeNotChecked,
   describeSpread,
   formatTime,
   frictionLabels,
@@ -37,6 +38,7 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
     wordings(report),
     `## Metrics\n\n${metrics(report)}`,
     `## Dimensions\n\n${dimensions(report)}`,
+    text(describeNotChecked(report) ?? ""),
     ...[
       ["Recommended fixes", recommendations.filter(({ isConvention }) => !isConvention)] as const,
       ["Site conventions", recommendations.filter(({ isConvention }) => isConvention)] as const,

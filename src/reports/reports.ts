@@ -22,7 +22,7 @@ import { reportUrl, runUrls } from "./links.ts";
 import { getReportRow, reportNotFound } from "./report-row.ts";
 import type { Report, RunReport } from "./schema.ts";
 
-const { judge, lost, wordings, context, ...gradeColumns } = pickGradeFields(reports);
+const { judge, lost, wordings, notChecked, context, ...gradeColumns } = pickGradeFields(reports);
 export const runReportColumns = { slug: reports.slug, ...gradeColumns, status: reports.status };
 
 type RunReportRow = Omit<RunReport, "url" | "dimensions"> & { dimensions: Dimension[] };
@@ -42,6 +42,7 @@ const columns = {
     judge,
     lost,
     wordings,
+    notChecked,
     context,
     id: reports.id,
     orgId: reports.orgId,
@@ -110,7 +111,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
   const row = reportBySlug(ctx.db).get({ org, slug });
   if (!row) throw reportNotFound(slug);
   const { report, run, prompt, provider } = row;
-  const { judge, lost, wordings, context, id, createdAt } = row.more;
+  const { judge, lost, wordings, notChecked, context, id, createdAt } = row.more;
   const points = frictionOfReport(ctx, org, id, run.urlMap);
   const byId = new Map(points.map((point) => [point.id, point]));
   const fixes = fixesOfReport(ctx.db).all({ reportId: id });
@@ -145,6 +146,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
     judge,
     lost,
     wordings,
+    notChecked,
     context,
     frictionPoints: points,
     recommendations: fixes.map(({ orgId: _, reportId: __, ...recommendation }, i) => {

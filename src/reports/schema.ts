@@ -10,7 +10,7 @@ import { Id, Moment, mapOf, Nullable, OneOf, Score, Time, Url } from "../schema.
 import { FixDetails, GradeFields, ReportDimension } from "./grade-schema.ts";
 import { JudgeVariance } from "./judge-variance.ts";
 
-const { judge, lost, wordings, context, ...runReportFields } = GradeFields.properties;
+const { judge, lost, wordings, notChecked, context, ...runReportFields } = GradeFields.properties;
 
 /** The report as part of a run. */
 export const RunReport = Type.Object(
@@ -39,7 +39,7 @@ export const Recommendation = Type.Object(
     title: Type.String(),
     action: Type.String({ description: "What to change, and where" }),
     isConvention: Type.Boolean({
-      description: "Whether it is a convention that helps agents, and nothing that got in one's way",
+      description: "Whether it is a convention that helps agents but hindered none",
     }),
     url: Nullable(Type.String()),
     frictionIds: Type.Array(Id, { minItems: 1 }),
@@ -122,6 +122,7 @@ export const Report = Type.Object(
     judge,
     lost,
     wordings,
+    notChecked,
     context,
     baseline: Nullable(ReportBaseline),
     frictionPoints: Type.Array(FrictionPoint),

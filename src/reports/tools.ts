@@ -38,6 +38,7 @@ const BriefReport = Type.Object({
   methodology: Undescribed,
   lost: Nullable(Undescribed),
   wordings: Nullable(Undescribed),
+  notChecked: Type.Array(Undescribed),
   context: Nullable(Undescribed),
   judge: Nullable(Undescribed),
   baseline: Nullable(Undescribed),

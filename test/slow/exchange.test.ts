@@ -101,7 +101,7 @@ describe("an export as JSON lines", () => {
       [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
     );
     expect(counts).toEqual({
-      ...{ provider: 1, prompt: 2, eval_request: 7, gate: 2, regrade: 2, run: 9, event: 16 + 3 * 121, report: 7 },
+      ...{ provider: 1, prompt: 2, eval_request: 7, gate: 2, regrade: 2, run: 9, event: 17 + 3 * 121, report: 7 },
       ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3, reach: 7 },
     });
     expect(counts.friction_point).toBeGreaterThan(2);
@@ -155,7 +155,7 @@ describe("an export as JSON lines", () => {
       nextRunsAt: expect.any(Array),
     });
     // Imported runs can be regraded.
-    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "1" } });
+    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "2" } });
     await other.runJobs();
     expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 7 });
   });
@@ -580,7 +580,7 @@ describe("an export for other programs", () => {
           "goal",
           grade,
           "0.45",
-          "1",
+          "2",
           "3f9c0a17aa55",
           "",
           "4.2",

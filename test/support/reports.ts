@@ -145,7 +145,8 @@ export const niceGrade: Grade = {
   ],
   lost: null,
   coverage: 0.45,
-  methodology: { id: "1", hash: "3f9c0a17aa55", judge: null },
+  notChecked: [],
+  methodology: { id: "2", hash: "3f9c0a17aa55", judge: null },
   judge: null,
   frictions: [
     {

@@ -60,6 +60,7 @@ export const reports = sqliteTable(
     dimensions: json<Dimension[]>("dimensions").notNull(),
     lost: json<LostPoints>("lost"),
     wordings: json<Wordings>("wordings"),
+    notChecked: json<Grade["notChecked"]>("not_checked").notNull().default([]),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
     judge: json<NonNullable<Grade["judge"]>>("judge"),
     context: json<NonNullable<Grade["context"]>>("context"),

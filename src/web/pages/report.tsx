@@ -4,6 +4,7 @@ import { fixBrief } from "../../reports/fix-brief.ts";
 import {
   capitalize,
   contextRows,
+  describeNotChecked,
   describeSpread,
   frictionLabels,
   goalPartLabels,
@@ -191,7 +192,9 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
   );
 }
 
-function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Report }) {
+function Dimensions({ report }: { report: Report }) {
+  const { dimensions, coverage, baseline } = report;
+  const notChecked = describeNotChecked(report);
   const changeOf = (name: string) => baseline?.dimensions.find((each) => each.name === name)?.change ?? null;
   return (
     <section>
@@ -218,6 +221,7 @@ function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Re
           </details>
         ))}
       </div>
+      {notChecked && <p class="muted">{notChecked}</p>}
     </section>
   );
 }
