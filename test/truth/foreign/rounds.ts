@@ -10,6 +10,11 @@ import { secondSiteDefects } from "./second-site-defects.ts";
 import { secondSite } from "./second-sites.ts";
 import { secondSyntaxDefects } from "./second-syntax-defects.ts";
 import type { Defect, ForeignSite, Markup, Planted } from "./site.ts";
+import { thirdContentDefects } from "./third-content-defects.ts";
+import { thirdMarkups } from "./third-markups.ts";
+import { thirdSiteDefects } from "./third-site-defects.ts";
+import { thirdSite } from "./third-sites.ts";
+import { thirdSyntaxDefects } from "./third-syntax-defects.ts";
 
 /** A generator of sites with the defects that it can plant, by kind. */
 export type Round = {
@@ -31,6 +36,12 @@ export const rounds: Round[] = [
     defects: { ...secondSiteDefects, ...secondContentDefects, ...secondSyntaxDefects },
     markups: secondMarkups,
     site: secondSite,
+  },
+  {
+    name: "third",
+    defects: { ...thirdSiteDefects, ...thirdContentDefects, ...thirdSyntaxDefects },
+    markups: thirdMarkups,
+    site: thirdSite,
   },
 ];
 
