@@ -39,7 +39,7 @@ export const Recommendation = Type.Object(
     title: Type.String(),
     action: Type.String({ description: "What to change, and where" }),
     isConvention: Type.Boolean({
-      description: "Whether it is a convention that helps agents but hindered none",
+      description: "A convention that hindered no agent",
     }),
     url: Nullable(Type.String()),
     frictionIds: Type.Array(Id, { minItems: 1 }),
