@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import pino, { type Logger } from "pino";
 import type { Config } from "./config/config.ts";
+import { settlesWithin } from "./deadline.ts";
 import { redactKeys, redactSecrets } from "./schema.ts";
 
 const flushMs = 100;
@@ -43,7 +44,7 @@ export const createCommandLog = (settings: LogSettings, secrets: readonly string
 
 /** Resolves once everything logged is written, or after one second if stderr does not accept it. Await it before exiting. */
 export const flushLog = (log: Logger): Promise<unknown> =>
-  Promise.race([new Promise<void>((done) => log.flush(() => done())), Bun.sleep(1000)]);
+  settlesWithin(new Promise<void>((done) => log.flush(() => done())), 1000);
 
 type Entry = { level: number; time: string; msg?: string; err?: { message?: string; stack?: string } } & Record<
   string,

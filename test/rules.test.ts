@@ -62,6 +62,7 @@ const layers: [string, (file: string) => boolean][] = [
       "log",
       "once",
       "poll",
+      "deadline",
       "signal",
       "redaction",
       "event-loop",

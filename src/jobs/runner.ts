@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import type { Context } from "../context.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
+import { settlesWithin } from "../deadline.ts";
 import { reasonOf } from "../errors.ts";
 import { createPoll } from "../poll.ts";
 import type { Limits } from "./claim-order.ts";
@@ -215,10 +216,7 @@ async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): 
 /** Waits `drainMs` for jobs, stops those that are left, and waits for them. */
 async function drain(jobs: ActiveJob[], drainMs: number): Promise<void> {
   const ended = Promise.allSettled(jobs.map(({ done }) => done));
-  let alarm: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<"late">((resolve) => (alarm = setTimeout(resolve, drainMs, "late")));
-  if ((await Promise.race([ended, late])) === "late")
+  if (!(await settlesWithin(ended, drainMs)))
     for (const { abort } of jobs) abort.abort(new ServiceStopping("the service is stopping"));
-  clearTimeout(alarm);
   await ended;
 }

@@ -8,18 +8,20 @@ const labelOf = (body: Uint8Array, contentType: string | null): string =>
 /** `declared` is the encoding that readers use, `actual` the one in which the text is readable. */
 export type WrongCharset = { declared: string; actual: string };
 
-/** As many garbled characters show that a text is in another encoding, and not just damaged. */
-const minGarbled = 3;
+/** From this number of characters on, a text is in another encoding, and not just damaged. */
+const minCharacters = 3;
 
 /** Whether a body is in another encoding than the one it is decoded with; null if not, or if that can't be told. */
 export function findWrongCharset(body: Uint8Array, contentType: string | null): WrongCharset | null {
   const declared = createDecoder(labelOf(body, contentType)).encoding;
   if (declared.startsWith("utf-16") || body.every((byte) => byte < 0x80)) return null;
-  const text = new TextDecoder().decode(body);
-  const garbled = text.split("\ufffd").length - 1;
-  if (declared === "utf-8") return garbled < minGarbled ? null : { declared, actual: "windows-1252" };
-  const readable = text.match(/\P{ASCII}/gu)?.length ?? 0;
-  return garbled === 0 && readable >= minGarbled ? { declared, actual: "utf-8" } : null;
+  const utf8Text = new TextDecoder().decode(body);
+  const invalidCount = utf8Text.split("\ufffd").length - 1;
+  // Nearly all pages that aren't in UTF-8 are in windows-1252, which includes Latin-1.
+  if (declared === "utf-8") return invalidCount < minCharacters ? null : { declared, actual: "windows-1252" };
+  // Text in another encoding is hardly ever valid UTF-8.
+  const beyondAsciiCount = utf8Text.match(/\P{ASCII}/gu)?.length ?? 0;
+  return invalidCount === 0 && beyondAsciiCount >= minCharacters ? { declared, actual: "utf-8" } : null;
 }
 
 function bomLabel([a, b, c]: Uint8Array): string | null {

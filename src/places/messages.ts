@@ -24,8 +24,8 @@ export type WorkerInfo = {
   slots: number;
   /** The agents that can run there. */
   agents: Record<string, ReturnType<Agent["describe"]>>;
-  sandbox: Part;
-  browser: Part;
+  sandbox: ProgramStatus;
+  browser: ProgramStatus;
   /** Its own labels, and `browser` if it has one. */
   labels: string[];
   memoryBytes: number;
@@ -35,8 +35,8 @@ export type WorkerInfo = {
   cpus: number;
 };
 
-/** Whether a machine has something, with its version, or how to install it. */
-type Part = { isHere: boolean; detail: string };
+/** Whether a machine has a program; `detail` is its version, or how to install it. */
+type ProgramStatus = { isHere: boolean; detail: string };
 
 /** States of a worker in the eyes of the service. `refused`: it is of another version. */
 export const workerStates = ["ready", "draining", "refused"] as const;
@@ -63,28 +63,32 @@ export type Line =
   | { secrets: string[] }
   | { end: { cause: FailureCause; detail: string; retryable: boolean; retryAfterMs?: number } | null };
 
-/** Messages of workers. `number`: of the batch within its session, from 1. `sessions`: keys of those whose end the service doesn't know. */
+/** Messages of workers. */
 export type FromWorker =
+  /** `sessions`: keys of those whose end the service doesn't know. */
   | { kind: "hello"; worker: WorkerInfo; sessions: string[]; isDraining: boolean }
+  /** A batch of lines of the session `key`. `number`: of the batch within its session, from 1. */
   | { kind: "lines"; key: string; number: number; lines: Line[] }
   | { kind: "bye"; worker: string }
-  // Of an operator.
+  /** Sent by an operator. */
   | { kind: "drain" | "remove"; worker: string };
 
-/** The whole state that a worker should be in; it stops other sessions. Sent repeatedly, so none of these messages matters. */
+/** The whole state that a worker should be in; it stops other sessions. It is sent repeatedly, so a lost message does no harm. */
 export type ToWorker = {
   /** Of the service's process: a restarted service has given up the sessions of the one before. */
   service: string;
   version: string;
   duty: Duty;
+  /** Counts the states that the service has sent. */
   number: number;
   /** Sessions of the worker, each with the last batch that was taken. */
   sessions: Record<string, number>;
 };
 
-/** A session to run, as a job of the worker's queue. The states from `since` on contain it. Archives are fetched from the gateway. */
+/** A session to run, as a job of the worker's queue. Archives are fetched from the gateway. */
 export type WorkerOrder = {
   service: string;
+  /** The number of the first `ToWorker` that lists the session. */
   since: number;
   order: Omit<SessionOrder, "archive" | "skillsArchive"> & { archive: boolean; skillsArchive: boolean };
 };

@@ -7,6 +7,7 @@ import { objectionToAgent } from "../agents/choice.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { createTemporaryFolder } from "../agents/sockets.ts";
+import { settlesWithin } from "../deadline.ts";
 import { ConfigError } from "../errors.ts";
 import { fetchFile, forwardSocket } from "../net/forwarder.ts";
 import type { Executor, SessionOrder } from "./executor.ts";
@@ -217,10 +218,10 @@ const waitUntilIdle = async ({ sessions, idle }: WorkerState) => {
 /** Waits up to `drainMs` for the sessions, then aborts the rest, which the service runs again. */
 async function endSessions(worker: WorkerState, drainMs: number): Promise<void> {
   const { sessions } = worker;
-  await Promise.race([waitUntilIdle(worker), Bun.sleep(drainMs)]);
+  await settlesWithin(waitUntilIdle(worker), drainMs);
   for (const { abort } of sessions.values())
     abort.abort(new AgentFailure("infrastructure", "the worker was shut down", { retryable: true }));
-  if (sessions.size > 0) await Promise.race([waitUntilIdle(worker), Bun.sleep(abortGraceMs)]);
+  if (sessions.size > 0) await settlesWithin(waitUntilIdle(worker), abortGraceMs);
 }
 
 /** Runs a session, unless the worker has or had it already. */

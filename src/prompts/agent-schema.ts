@@ -13,6 +13,7 @@ const PromptAgent = Type.Object(
 );
 /** Maximum agents of a prompt. */
 export const maxAgents = 10;
+/** The agents of a prompt that has several. The fields `agent` and `model` of the prompt repeat the first. */
 export const PromptAgents = Type.Array(PromptAgent, {
   minItems: 1,
   maxItems: maxAgents,
@@ -22,7 +23,7 @@ export const PromptAgents = Type.Array(PromptAgent, {
 
 const labelWords = "1 to 50 letters, digits and . _ -, starting with a letter or digit";
 
-/** What prompts require of workers, and workers offer. */
+/** The labels that a prompt requires of workers. */
 export const WorkerLabels = Type.Array(
   Type.String({ ...shape(workerLabel.source, labelWords), description: `Label: ${labelWords}` }),
   {

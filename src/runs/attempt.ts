@@ -5,6 +5,7 @@ import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { Context, OrgId } from "../context.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
+import { settlesWithin } from "../deadline.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import { isLeaseHeld, type Lease } from "../jobs/queue.ts";
@@ -252,6 +253,6 @@ async function* untilAborted(events: AsyncIterable<AgentEvent>, signal: AbortSig
   } finally {
     signal.removeEventListener("abort", abort);
     const returned = iterator.return?.()?.catch(() => {});
-    if (signal.aborted) await Promise.race([returned, Bun.sleep(stopGraceMs)]);
+    if (signal.aborted) await settlesWithin(Promise.resolve(returned), stopGraceMs);
   }
 }

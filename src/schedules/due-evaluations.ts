@@ -15,10 +15,10 @@ import {
   batchSize,
   insertScheduledEvaluation,
   type ScheduledPrompt,
-  scheduledEvaluationAt,
   scheduledPromptById,
   scheduleOf,
   setNextEvaluation,
+  settledEvaluationAt,
 } from "./scheduled-prompts.ts";
 import type { ScheduledEvaluation } from "./schema.ts";
 
@@ -55,7 +55,7 @@ export function settleDueEvaluations(
     dueAt = schedule && nextTime(schedule, prompt.createdAt);
   for (let i = 0; i < batchSize && prompt && schedule && dueAt !== null && dueAt <= time; i++) {
     const following = nextTime(schedule, dueAt);
-    if (!scheduledEvaluationAt(ctx.db).get({ id: prompt.id, at: dueAt })) {
+    if (!settledEvaluationAt(ctx.db).get({ id: prompt.id, at: dueAt })) {
       const isLatest = following === null || following > time;
       const reason = !isLatest ? missedReasons.notLatest : time - dueAt > catchUpMs ? missedReasons.tooOld : null;
       if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt);

@@ -35,14 +35,15 @@ export const setNextEvaluation = statement((db) =>
 
 export const insertScheduledEvaluation = insertStatement(scheduledEvaluations);
 
-export const scheduledEvaluationAt = statement((db) =>
+/** The outcome of the evaluation that was scheduled `at`, if it has one. */
+export const settledEvaluationAt = statement((db) =>
   db
-    .select({ at: scheduledEvaluations.scheduledAt })
+    .select({ outcome: scheduledEvaluations.outcome })
     .from(scheduledEvaluations)
     .where(and(eq(scheduledEvaluations.promptId, id), eq(scheduledEvaluations.scheduledAt, at))),
 );
 
-/** Deletes the evaluations after a time, except the ones that ran. */
+/** Deletes the evaluations after a time, which are in the future if the clock was set back, except the ones that ran. */
 export const deleteLaterEvaluations = statement((db) =>
   db
     .delete(scheduledEvaluations)
@@ -63,7 +64,9 @@ const selectPrompts = (db: Db) =>
       status: prompts.status,
       frequency: prompts.frequency,
       runsPerEval: prompts.runsPerEval,
+      // An evaluation fills the template with these.
       templateDefaults: prompts.templateDefaults,
+      // What was due before is not missed.
       createdAt: prompts.createdAt,
       nextEvaluationAt: prompts.nextEvaluationAt,
       timeZone: orgs.timeZone,

@@ -1,4 +1,5 @@
 import type { StreamFormat } from "../../config/custom-agents.ts";
+import { settlesWithin } from "../../deadline.ts";
 import type { AgentEvent } from "../agent.ts";
 import { parseObject } from "../fields.ts";
 import { linesOf } from "../lines.ts";
@@ -49,7 +50,7 @@ export async function readOutput(
 ): Promise<StreamResult> {
   if (format === "acp") {
     const { converse } = await import("./acp.ts");
-    return converse(agentProcess, task, reporter, createGapFiller(record));
+    return converse(agentProcess, task, reporter, createResultCompleter(record));
   }
   try {
     agentProcess.stdin.write(toPrompt(task));
@@ -74,7 +75,7 @@ async function readLines(
   reporter: SessionReporter,
   record: ModelRecord,
 ): Promise<StreamResult> {
-  const fillGaps = createGapFiller(record);
+  const completeResult = createResultCompleter(record);
   const state = createStreamState();
   for await (const line of linesOf(stdout)) {
     if (line?.trim() === "") continue;
@@ -83,7 +84,7 @@ async function readLines(
       countUnreadableLine(reporter, line);
       continue;
     }
-    for (const event of parse(fields, state)) report(reporter, await fillGaps(event));
+    for (const event of parse(fields, state)) report(reporter, await completeResult(event));
     if (state.end) break;
   }
   for (const kind of state.unknown) reporter.unknownKinds.add(kind);
@@ -91,26 +92,33 @@ async function readLines(
 }
 
 /** Adds to results what the stream omits but the model got: the exit code of a command, the text of a page. */
-function createGapFiller(record: ModelRecord) {
+function createResultCompleter(record: ModelRecord) {
   const resultCounts = new Map<string, number>();
   return async (event: AgentEvent): Promise<AgentEvent> => {
     if (event.type !== "tool_result") return event;
     const { id, tool, ok, ownName: name = event.tool } = event;
-    const nth = (resultCounts.get(name) ?? 0) + 1;
-    resultCounts.set(name, nth);
+    const callNumber = (resultCounts.get(name) ?? 0) + 1;
+    resultCounts.set(name, callNumber);
+    const lacksExitCode = tool === "run_command" && event.output.exitCode === undefined;
+    const isPage = tool === "fetch_page" && ok;
+    if (!lacksExitCode && !isPage) return event;
+    const modelOutput = await waitForResult(record, id, name, callNumber);
+    if (modelOutput === null) return event;
     const streamOutput = String(event.output.text ?? "");
-    const lacksCode = tool === "run_command" && event.output.exitCode === undefined;
-    const lacksText = tool === "fetch_page" && ok;
-    if (!lacksCode && !lacksText) return event;
-    if (findResult(record, id, name, nth) === null)
-      await Promise.race([record.nextRequest.promise, Bun.sleep(nextCallMs)]);
-    const output = findResult(record, id, name, nth);
-    if (output === null) return event;
-    if (lacksCode) {
-      // What the model got says how the command ended, and is longer than what the stream shows.
-      const shown = output.includes(streamOutput) ? output : streamOutput;
-      return toResult({ id, name, ok, output: shown }, exitCodeIn(output), tool);
-    }
-    return output.length > streamOutput.length ? toResult({ id, name, ok: true, output }, null, tool) : event;
+    if (isPage)
+      return modelOutput.length > streamOutput.length
+        ? toResult({ id, name, ok: true, output: modelOutput }, null, tool)
+        : event;
+    // The model may get a shortened output, which still says how the command ended.
+    const output = modelOutput.includes(streamOutput) ? modelOutput : streamOutput;
+    return toResult({ id, name, ok, output }, exitCodeIn(modelOutput), tool);
   };
+}
+
+/** The result of a call as the model gets it, at the latest in its next request; null if that doesn't come soon. */
+async function waitForResult(record: ModelRecord, id: string, name: string, callNumber: number) {
+  const result = findResult(record, id, name, callNumber);
+  if (result !== null) return result;
+  await settlesWithin(record.nextRequest.promise, nextCallMs);
+  return findResult(record, id, name, callNumber);
 }

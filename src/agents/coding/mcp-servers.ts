@@ -63,7 +63,7 @@ function toToml(servers: Servers, inheritedVariables: string[]): string {
   return `\n${tables.join("\n\n")}\n`;
 }
 
-/** MCP servers need these variables to reach the network, and Codex passes only those that its settings name. */
+/** MCP servers need these variables of the sandbox to reach the network, and Codex passes only those that its settings name. */
 const networkVariables =
   "HTTP_PROXY HTTPS_PROXY http_proxy https_proxy NO_PROXY no_proxy NODE_OPTIONS EVALD_ROUTES SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE".split(
     " ",
@@ -102,16 +102,18 @@ export const toAcpServers = (servers: Servers): AcpServer[] =>
       : { type: "http" as const, name, url, headers: [] },
   );
 
-/** Agents replace the characters that their models don't accept. */
+/** Agents replace the characters that their models don't accept. The length stays the same. */
 export const toAcceptedName = (name: string) => name.replaceAll("-", "_");
 
 /** How the agent's names for the tools of an MCP server begin. */
 export type McpPrefix = { server: string; prefix: string };
 
+/** Agents that get their MCP servers over ACP can be any, so each of the usual prefixes is possible. */
+const usualPrefixes = ["mcp__{server}__", "mcp_{server}_", "{server}_", "{server}-", "{server}."];
+
+/** The prefixes by which an agent's calls of the tools of MCP servers are recognized. */
 export function mcpPrefixesOf({ mcp }: Preset, servers: Servers): McpPrefix[] {
-  const templates = mcp
-    ? [mcp.toolPrefix]
-    : ["mcp__{server}__", "mcp_{server}_", "{server}_", "{server}-", "{server}."];
+  const templates = mcp ? [mcp.toolPrefix] : usualPrefixes;
   return Object.keys(servers).flatMap((server) =>
     templates.map((template) => ({ server, prefix: toAcceptedName(template.replace("{server}", server)) })),
   );

@@ -38,11 +38,12 @@ trust_level = "trusted"
 
 const words = (line: string): string[] => line.split(" ");
 
-type TestedPreset = Partial<Preset> &
-  Omit<Preset, keyof typeof presetDefaults | "revision" | "packageName" | "install"> & { packageName: string };
+type DefaultField = keyof typeof presetDefaults | "revision" | "install";
+/** The fields of a preset for a package of npm; those with a default may be left out. */
+type PackagePreset = Omit<Preset, DefaultField> & Partial<Pick<Preset, DefaultField>> & { packageName: string };
 
 /** A preset for a package of npm: it is installed in the version with which a full session was tested. */
-const preset = (fields: TestedPreset): Preset => ({
+const preset = (fields: PackagePreset): Preset => ({
   ...presetDefaults,
   revision: "preset.1",
   install: `npm install -g ${fields.packageName}@${fields.triedVersions[0]}`,
@@ -188,6 +189,7 @@ export const presets: readonly Preset[] = [
     packageName: "@qwen-code/qwen-code",
     minNode: 22,
     providers: { "openai-compatible": {}, openai: {} },
+    // Qwen Code writes the same stream as Claude Code.
     stream: "claude",
     args: words("-o stream-json --approval-mode yolo --auth-type openai -m {model}"),
     env: {

@@ -8,12 +8,12 @@ import { createAnswerReader, findReader, type ModelAnswer, type ModelCall, type 
 /** The session according to its model calls, to fill gaps in the agent's own stream. */
 export type ModelRecord = {
   socketPath: string;
-  /** Outputs by the ID of the call or, if the protocol has none, by its tool and number. */
+  /** Outputs by the ID of the call. If the protocol has none, it is made of the tool and the number of its calls so far; see `addResults`. */
   results: Map<string, string>;
   /** Calls whose result the model hasn't got yet. */
   pending: Map<string, ModelCall>;
-  /** Number of calls so far that the protocol gave no ID. */
-  callsWithoutId: number;
+  /** Number of calls so far that the protocol gave no ID, by tool. */
+  callsWithoutId: Map<string, number>;
   /** The last answer of the model, if it calls no tool. */
   lastAnswer: string | null;
   /** The answers of the main conversation so far, with what the provider reported at their ends. */
@@ -51,7 +51,7 @@ export function startRecord(gatewaySocket: string, hooks: Hooks): ModelRecord {
     socketPath,
     results: new Map(),
     pending: new Map(),
-    callsWithoutId: 0,
+    callsWithoutId: new Map(),
     lastAnswer: null,
     answers: [],
     lastFailure: null,
@@ -97,8 +97,8 @@ async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, 
   const isStream = /^text\/event-stream/i.test(response.headers.get("content-type") ?? "");
   const answer = createAnswerReader(reader, isStream);
   const meter = createMeter(reader.format, isStream);
-  const summary = { summary: meter.summary, isStream, hasEnded: false };
-  record.answers.push(summary);
+  const recordedAnswer = { summary: meter.summary, isStream, hasEnded: false };
+  record.answers.push(recordedAnswer);
   const copyToAnswer = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, out) {
       answer.push(chunk);
@@ -107,29 +107,34 @@ async function forward(record: ModelRecord, send: ReturnType<typeof viaSocket>, 
     },
     flush() {
       meter.end();
-      summary.hasEnded = true;
+      recordedAnswer.hasEnded = true;
       addAnswer(record, answer.end());
     },
   });
   return new Response(body.pipeThrough(copyToAnswer), { status, headers: response.headers });
 }
 
-/**
- * Whether the last answer was cut or broken by the provider. Providers that mark the end of no answer are believed.
- */
+/** Whether the last answer was cut or broken by the provider. */
 export function wasCut({ answers }: Pick<ModelRecord, "answers">): boolean {
   const last = answers.at(-1);
-  if (last === undefined || last.summary.isComplete || !(last.isStream || last.hasEnded)) return false;
-  return answers.length === 1 || answers.some(({ summary }) => summary.isComplete);
+  if (last === undefined || last.summary.isComplete) return false;
+  const hasArrived = last.isStream || last.hasEnded;
+  // Some providers never mark the end of an answer. If none of several answers is marked, the last one says nothing.
+  const marksEnds = answers.length === 1 || answers.some(({ summary }) => summary.isComplete);
+  return hasArrived && marksEnds;
 }
 
+/** The ID of a call that the protocol gave none. */
+const toCallId = (tool: string, callNumber: number) => `${tool} ${callNumber}`;
+
+/** Adds the results in a request, which contains the whole conversation: the nth result of a tool is that of its nth call. */
 function addResults(record: ModelRecord, modelResults: ModelResult[]): void {
   const { results, pending, hooks } = record;
   const counts = new Map<string, number>();
   for (const { id, name, output } of modelResults) {
     const callNumber = (counts.get(name ?? "") ?? 0) + 1;
     counts.set(name ?? "", callNumber);
-    const key = id || `${name} ${callNumber}`;
+    const key = id || toCallId(name ?? "", callNumber);
     if (results.has(key)) continue;
     results.set(key, output);
     pending.delete(key);
@@ -142,16 +147,22 @@ function addResults(record: ModelRecord, modelResults: ModelResult[]): void {
 function addAnswer(record: ModelRecord, { text, calls }: ModelAnswer): void {
   record.lastAnswer = calls.length > 0 ? null : text.trim() || null;
   for (const { id, ...rest } of calls) {
-    const call = { ...rest, id: id || `call ${++record.callsWithoutId}` };
+    const call = { ...rest, id: id || nextCallId(record, rest.name) };
     record.pending.set(call.id, call);
     record.hooks.onCall(call);
   }
 }
 
+function nextCallId({ callsWithoutId }: ModelRecord, tool: string): string {
+  const callNumber = (callsWithoutId.get(tool) ?? 0) + 1;
+  callsWithoutId.set(tool, callNumber);
+  return toCallId(tool, callNumber);
+}
+
 /** The result of a call as the model got it, by its ID or, if the protocol has none, as the nth call of a tool. */
 export const findResult = ({ results }: ModelRecord, id: string, name: string, callNumber: number): string | null =>
   // Gemini CLI prefixes the ID with the tool.
-  results.get(id) ?? results.get(id.replace(`${name}__`, "")) ?? results.get(`${name} ${callNumber}`) ?? null;
+  results.get(id) ?? results.get(id.replace(`${name}__`, "")) ?? results.get(toCallId(name, callNumber)) ?? null;
 
 /** The main conversation is the one with tools; agents also request titles and summaries. */
 const hasTools = ({ tools, input }: Fields): boolean =>

@@ -1,7 +1,7 @@
 import { type Fields, list, object, text } from "../fields.ts";
 import { contentType, readScriptedRequest, type ScriptedAnswer, type ScriptedRequest } from "./model-formats.ts";
 
-/** The actions of a test session, in order; see `toCall`. */
+/** The steps of a trial, a session that tests an agent, in order; see `toCall`. */
 const trialSteps = ["command", "failing command", "page", "file"] as const;
 /** `skill` reads the skill acme-guide. The MCP tools are called lookup, of the servers acme-remote and acme-local. */
 type TrialStep = (typeof trialSteps)[number] | "skill" | "first MCP tool" | "second MCP tool";
@@ -16,7 +16,7 @@ const file = { path: "/workspace/hello.txt", content: "hi there" };
 const titleAnswer = '{"title":"A trial"}';
 
 /**
- * Serves a model on loopback that performs the steps of a test session with any tools that the agent offers, over the
+ * Serves a model on loopback that performs the steps of a trial with any tools that the agent offers, over the
  * protocols of all providers. `pageUrl`: the page that it reads.
  */
 export function serveScriptedModel(pageUrl: string, steps: readonly TrialStep[] = trialSteps) {
@@ -77,32 +77,51 @@ const flattenTools = (tools: unknown): Tool[] =>
 
 /** The call for a step. Without a tool of their own, pages are fetched and files are written by a command. */
 function toCall(step: TrialStep, tools: Tool[], pageUrl: string): Omit<ToolCall, "id"> {
-  if (step === "command") return toCommand("echo hello", tools);
-  if (step === "failing command") return toCommand("echo failed >&2; exit 3", tools);
-  if (step === "skill") {
-    const tool = tools.find(
-      ({ name, schema }) => /^(activate_)?skill$/i.test(name) && hasProperty(schema, /^(skill|name)$/),
-    );
-    return tool
-      ? fillCall(tool, [[/^(skill|name)$/, "acme-guide"]])
-      : toCommand("cat .agents/skills/acme-guide/SKILL.md", tools);
+  switch (step) {
+    case "command":
+      return toCommand("echo hello", tools);
+    case "failing command":
+      return toCommand("echo failed >&2; exit 3", tools);
+    case "skill":
+      return toSkillCall(tools);
+    case "first MCP tool":
+      return toMcpCall("remote", tools);
+    case "second MCP tool":
+      return toMcpCall("local", tools);
+    case "page":
+      return toPageCall(pageUrl, tools);
+    case "file":
+      return toFileCall(tools);
   }
-  if (step === "first MCP tool" || step === "second MCP tool") {
-    const server = step === "first MCP tool" ? "remote" : "local";
-    const name = new RegExp(`acme[-_]${server}.*lookup`);
-    const tool = tools.find((each) => name.test(each.name));
-    if (tool) return fillCall(tool, [[/^name$/, "acme"]]);
-    const toolCaller = tools.find((each) => each.name === "tool_call");
-    if (toolCaller)
-      return { name: toolCaller.name, input: { name: `mcp__acme-${server}__lookup`, arguments: { name: "acme" } } };
-    const script = tools.find(isScriptTool);
-    if (script) return toScriptCall(script, `await tools.mcp__acme_${server}__lookup({name: "acme"})`);
-    return toCommand("echo no such tool", tools);
-  }
-  if (step === "page") {
-    const tool = tools.find(({ name, schema }) => /fetch/i.test(name) && hasProperty(schema, /^(url|prompt)$/));
-    return tool ? fillCall(tool, [[/^(url|prompt)$/, pageUrl]]) : toCommand(`curl -sS ${pageUrl}`, tools);
-  }
+}
+
+function toSkillCall(tools: Tool[]): Omit<ToolCall, "id"> {
+  const tool = tools.find(
+    ({ name, schema }) => /^(activate_)?skill$/i.test(name) && hasProperty(schema, /^(skill|name)$/),
+  );
+  return tool
+    ? fillCall(tool, [[/^(skill|name)$/, "acme-guide"]])
+    : toCommand("cat .agents/skills/acme-guide/SKILL.md", tools);
+}
+
+function toMcpCall(server: "remote" | "local", tools: Tool[]): Omit<ToolCall, "id"> {
+  const name = new RegExp(`acme[-_]${server}.*lookup`);
+  const tool = tools.find((each) => name.test(each.name));
+  if (tool) return fillCall(tool, [[/^name$/, "acme"]]);
+  const toolCaller = tools.find((each) => each.name === "tool_call");
+  if (toolCaller)
+    return { name: toolCaller.name, input: { name: `mcp__acme-${server}__lookup`, arguments: { name: "acme" } } };
+  const script = tools.find(isScriptTool);
+  if (script) return toScriptCall(script, `await tools.mcp__acme_${server}__lookup({name: "acme"})`);
+  return toCommand("echo no such tool", tools);
+}
+
+function toPageCall(pageUrl: string, tools: Tool[]): Omit<ToolCall, "id"> {
+  const tool = tools.find(({ name, schema }) => /fetch/i.test(name) && hasProperty(schema, /^(url|prompt)$/));
+  return tool ? fillCall(tool, [[/^(url|prompt)$/, pageUrl]]) : toCommand(`curl -sS ${pageUrl}`, tools);
+}
+
+function toFileCall(tools: Tool[]): Omit<ToolCall, "id"> {
   const patch = `*** Begin Patch\n*** Add File: hello.txt\n+${file.content}\n*** End Patch\n`;
   const [path, content] = [/^(file_?path|path)$/i, /^(content|file_text|text)$/i];
   const writer = tools.find(
@@ -134,7 +153,7 @@ function toCommand(command: string, tools: Tool[]): Omit<ToolCall, "id"> {
   return { name: tools[0]?.name ?? "bash", input: { command } };
 }
 
-/** Codex lets some models call its tools only in JavaScript. */
+/** Codex lets some models call its tools only in JavaScript. The input of such a custom tool is text, in `custom`. */
 const isScriptTool = ({ name, isCustom }: Tool) => isCustom && name === "exec";
 const toScriptCall = ({ name }: Tool, call: string) => ({
   name,

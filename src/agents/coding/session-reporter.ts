@@ -19,11 +19,12 @@ export type SessionReporter = {
   /** Resolves when the agent reports its next call. */
   nextCall: PromiseWithResolvers<void>;
   /** Tools that were called through another one, by the ID of the call. */
-  innerTools: Map<string, string>;
+  indirectTools: Map<string, string>;
   unreadable: { lines: number; first: string } | null;
   unknownKinds: Set<string>;
 };
 
+/** A reporter that has reported nothing. `send` gets its events. */
 export const startReporter = (
   preset: Preset,
   mcpPrefixes: McpPrefix[],
@@ -35,7 +36,7 @@ export const startReporter = (
   callCount: 0,
   openCalls: new Set(),
   nextCall: Promise.withResolvers(),
-  innerTools: new Map(),
+  indirectTools: new Map(),
   unreadable: null,
   unknownKinds: new Set(),
 });
@@ -55,18 +56,22 @@ export function report(reporter: SessionReporter, original: AgentEvent): void {
   send(event);
 }
 
-/** A call of an MCP tool, renamed to evald's form. Qwen Code calls tools that it found by search through `tool_call`. */
-function renameMcpTool({ mcpPrefixes, innerTools }: SessionReporter, event: AgentEvent): AgentEvent {
+/** A call of an MCP tool or its result, renamed to evald's form. An event with `ownName` was renamed when it was parsed. */
+function renameMcpTool({ mcpPrefixes, indirectTools }: SessionReporter, event: AgentEvent): AgentEvent {
   if ((event.type !== "tool_call" && event.type !== "tool_result") || event.ownName !== undefined) return event;
-  const mcpTool = findMcpTool(mcpPrefixes, event.tool)?.tool;
-  if (event.type === "tool_result") return withTool(event, mcpTool ?? innerTools.get(event.id));
-  const inner = event.tool === "tool_call" ? findMcpTool(mcpPrefixes, text(event.input.name)) : null;
-  if (!inner) return withTool(event, mcpTool);
-  innerTools.set(event.id, inner.tool);
-  return { ...withTool(event, inner.tool), input: object(event.input.arguments) };
+  // Qwen Code calls tools that it found by search through a tool of its own.
+  if (event.type === "tool_call" && event.tool === "tool_call") {
+    const indirectTool = findMcpTool(mcpPrefixes, text(event.input.name))?.tool;
+    if (indirectTool !== undefined) {
+      indirectTools.set(event.id, indirectTool);
+      return { ...renameTool(event, indirectTool), input: object(event.input.arguments) };
+    }
+  }
+  const tool = findMcpTool(mcpPrefixes, event.tool)?.tool ?? indirectTools.get(event.id);
+  return tool === undefined ? event : renameTool(event, tool);
 }
 
-const withTool = <T extends { tool: string }>(event: T, tool = event.tool): T =>
+const renameTool = <T extends { tool: string }>(event: T, tool: string): T =>
   tool === event.tool ? event : { ...event, tool, ownName: event.tool };
 
 function questionIn(input: Record<string, unknown>): string {

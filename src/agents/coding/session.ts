@@ -1,3 +1,4 @@
+import { settlesWithin } from "../../deadline.ts";
 import { type AgentContext, type AgentEvent, AgentFailure, type Means, runInfrastructureStep } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { tailOf } from "../lines.ts";
@@ -60,7 +61,7 @@ export async function runSession(
       const { openCalls } = reporter;
       // A command may fetch a page before the agent has reported its call.
       if (findOnly(openCalls) === null && findOnly(record.pending.keys()) !== null && preset.stream !== "none")
-        await Promise.race([reporter.nextCall.promise, Bun.sleep(callReportMs)]);
+        await settlesWithin(reporter.nextCall.promise, callReportMs);
       return findOnly(openCalls) ?? findOnly(record.pending.keys());
     };
     const { openRelay } = await import("../relay/relay.ts");

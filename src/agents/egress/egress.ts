@@ -13,7 +13,7 @@ import { forwardRequest } from "./forward.ts";
 import { openTunnelTo } from "./tunnel.ts";
 
 export type EgressRun = {
-  /** Allows every host, at addresses that the guard's rules allow. */
+  /** Allows every host, at addresses that are public or in `allowPrivate`. */
   anyHost?: true;
   /** Product URL and start URLs: exactly these hosts are allowed. */
   urls: string[];
@@ -88,7 +88,8 @@ const defaultLimits: EgressLimits = {
 
 /**
  * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's
- * own hosts, or every host, at addresses that the guard's rules allow, applies the urlMap to absolute URLs, and reports every request.
+ * own hosts, or every host, at addresses that are public or that the operator allowed, applies the urlMap to absolute URLs, and reports every
+ * request.
  * Tunnels (CONNECT) are not decrypted: only the host is visible.
  */
 export async function startEgress(options: Options): Promise<Egress> {
@@ -98,8 +99,8 @@ export async function startEgress(options: Options): Promise<Egress> {
   const senderByConnection = new WeakMap<object, Sender>();
 
   function senderOf(request: http.IncomingMessage): Sender | null {
-    const { user, password } = credentialsOf(request);
-    const policy = policies.get(password);
+    const { user, token } = credentialsOf(request);
+    const policy = policies.get(token);
     const sender = policy
       ? { policy, callId: user === "" || user === noCallUser ? null : user }
       : senderByConnection.get(request.socket);
@@ -141,13 +142,15 @@ export async function startEgress(options: Options): Promise<Egress> {
   };
 }
 
-/** The bridge sends the ID of the tool call as the user name. Programs in the sandbox never see these credentials. */
-function credentialsOf({ headers }: http.IncomingMessage): { user: string; password: string } {
+/**
+ * The token in the credentials of a request, and the user name beside it. The program that connects a sandbox to this proxy (bridge.ts) sends
+ * the ID of the tool call as the user name. Programs in the sandbox never see these credentials.
+ */
+function credentialsOf({ headers }: http.IncomingMessage): { user: string; token: string } {
   const [, scheme = "", value = ""] = /^(\S+)\s+(\S+)$/.exec(headers["proxy-authorization"] ?? "") ?? [];
-  const [, user = "", password = value] = /^basic$/i.test(scheme)
-    ? (/^(.*):([^:]*)$/s.exec(Buffer.from(value, "base64").toString()) ?? [])
-    : [];
-  return { user, password };
+  const [, user, password] = /^(.*):([^:]*)$/s.exec(Buffer.from(value, "base64").toString()) ?? [];
+  if (!/^basic$/i.test(scheme) || user === undefined || password === undefined) return { user: "", token: value };
+  return { user, token: password };
 }
 
 const refuseStranger = (client: Parameters<typeof refuse>[0]): void =>

@@ -7,13 +7,13 @@ import type { Source } from "../reader.ts";
  */
 export const schemeHeader = "evald-scheme";
 
-/** Set by a relay for the record of a request: how the agent found its URL, and the page that it was found on. */
+/** Set for the record of a request by the relay in front of a sandbox (agents/relay): how the agent found its URL, and on which page. */
 export const sourceHeader = "evald-source";
 
 export const toSourceHeader = ({ provenance, foundOn }: Source): string =>
   foundOn === null ? provenance : `${provenance} ${foundOn}`;
 
-/** The source of a request; URLs of requests without one were given. */
+/** The source of a request by its header. Without one, the agent was given the URL. */
 export function toSource(header: string | string[] | undefined): Source {
   const [name, foundOn = null] = String(header ?? "").split(" ");
   const provenance = provenances.find((each) => each === name);

@@ -4,6 +4,7 @@ import { brotliDecompressSync, constants, gunzipSync, inflateSync } from "node:z
 const maxRawBytes = 64 * 1024;
 const maxChars = 8_000;
 
+// The sample may end in the middle of the body. With Z_SYNC_FLUSH, gzip and deflate return the text before that; a cut brotli body has no text.
 const decoders: Record<string, (raw: Buffer) => Buffer> = {
   gzip: (raw) => gunzipSync(raw, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 16 * maxRawBytes }),
   deflate: (raw) => inflateSync(raw, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 16 * maxRawBytes }),
@@ -21,6 +22,7 @@ export function createTextSample() {
     start(headers: http.IncomingHttpHeaders): void {
       const type = headers["content-type"] ?? "";
       if (/^(text\/|application\/([\w.-]+\+)?(json|xml|x-ndjson|yaml))/i.test(type.trim()))
+        // A text in another encoding isn't collected.
         decode = decoders[(headers["content-encoding"] ?? "identity").trim().toLowerCase()];
     },
     add(chunk: Buffer): void {

@@ -1,12 +1,13 @@
 const maxBytes = 8_000;
-const opcodes = { continuation: 0, text: 1 };
+/** Frames with an opcode from `firstControl` on, such as pings, may come between those of a message. */
+const opcodes = { continuation: 0, text: 1, firstControl: 8 };
 
 /** Reads the text messages in one direction of a WebSocket without compression, up to a maximum. */
 export function createMessageReader() {
   let pending = Buffer.alloc(0);
   let isText = false;
   let text = "";
-  let isBroken = false;
+  let hasUnreadMessage = false;
 
   /** The first frame in the pending bytes; null if it isn't complete. */
   function takeFrame(): { opcode: number; payload: Buffer } | null {
@@ -29,19 +30,20 @@ export function createMessageReader() {
 
   return {
     add(chunk: Buffer): void {
-      if (isBroken) return;
+      if (hasUnreadMessage) return;
       pending = Buffer.concat([pending, chunk]);
       for (let frame = takeFrame(); frame !== null; frame = takeFrame()) {
         const { opcode, payload } = frame;
-        if (opcode === opcodes.text) isText = true;
-        else if (opcode !== opcodes.continuation && opcode < 8) isText = false;
-        if (isText && opcode <= opcodes.text) text += `${payload.toString()}\n`;
-        else if (opcode < 8) isBroken = true;
+        if (opcode >= opcodes.firstControl) continue;
+        // A continuation is of the same kind as the frame before.
+        if (opcode !== opcodes.continuation) isText = opcode === opcodes.text;
+        if (isText) text += `${payload.toString()}\n`;
+        else hasUnreadMessage = true;
       }
-      isBroken ||= pending.length > maxBytes || text.length > maxBytes;
+      hasUnreadMessage ||= pending.length > maxBytes || text.length > maxBytes;
     },
     text: () => text.slice(0, maxBytes),
-    /** Whether all messages so far were text that was read. */
-    isComplete: () => !isBroken && pending.length === 0,
+    /** Whether `text` holds all messages so far: none was binary, compressed or too long. */
+    isComplete: () => !hasUnreadMessage && pending.length === 0,
   };
 }

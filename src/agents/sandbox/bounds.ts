@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { settlesWithin } from "../../deadline.ts";
 import type { Workspace } from "../agent.ts";
 import { usageOf } from "./workspace.ts";
 
@@ -149,8 +150,7 @@ export function watch(
       const startedAt = performance.now();
       await check();
       // Measuring a large folder takes long, so it is done less often.
-      const pause = Bun.sleep(Math.max(watchMs, 5 * (performance.now() - startedAt)));
-      await Promise.race([pause, stopped.promise]);
+      await settlesWithin(stopped.promise, Math.max(watchMs, 5 * (performance.now() - startedAt)));
     }
   })();
   return async () => {

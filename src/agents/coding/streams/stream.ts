@@ -91,7 +91,10 @@ export function toCall(id: string, name: string, input: unknown, tool = toolOf(n
   return { type: "tool_call", id, tool, input: boundFields(normalizeInput(tool, fields)), ...ownName(name, tool) };
 }
 
-/** The input with the fields that grading reads: `command`, `url` or `path`, whatever the agent calls them. */
+/**
+ * The input with the fields that grading reads: `command`, `url` or `path`. Agents call them `cmd` (Codex), `prompt` with a URL in it (Gemini
+ * CLI), `file_path` (Claude Code, Gemini CLI), `filePath` (opencode), or write only a patch or a list of changes (Codex).
+ */
 function normalizeInput(tool: string, input: Fields): Fields {
   if (tool === "run_command")
     return { ...without(input, "cmd"), command: unwrapShellCommand(text(input.command ?? input.cmd)) };
@@ -112,7 +115,10 @@ function normalizeInput(tool: string, input: Fields): Fields {
 /** The first file of a patch in Codex's format. */
 const pathIn = (patch: string): string | undefined => /^\*\*\* (?:Add|Update|Delete) File: (.+)$/m.exec(patch)?.[1];
 
-/** The result of a call. `reportedCode` null: not a command, or unknown, which is never taken for 0. */
+/**
+ * The result of a call. `reportedCode`: the exit code of a command; null if unknown. Then `ok` decides whether it succeeded, unless its output
+ * says that it was stopped.
+ */
 export function toResult(
   { id, name, ok, output }: { id: string; name: string; ok: boolean; output: string },
   reportedCode: number | null = null,
@@ -120,7 +126,7 @@ export function toResult(
 ): AgentEvent {
   const exitCode = tool === "run_command" ? reportedCode : null;
   const isStopped = exitCode === null && tool === "run_command" && wasStopped(output);
-  const hasSucceeded = ok && !isStopped && (exitCode === null || exitCode === 0);
+  const hasSucceeded = ok && (exitCode === null ? !isStopped : exitCode === 0);
   const reason = exitCode ? `exit code ${exitCode}` : isStopped ? "stopped" : "failed";
   const lastLine = output.trim().split("\n").at(-1)?.slice(0, 300);
   return {
