@@ -1,6 +1,6 @@
 import { checkOfLanguage } from "../../src/agents/explorer/samples.ts";
 import { hygiene } from "../../src/grading/findings/catalogue.ts";
-import { type FindingKind, findingKinds } from "../../src/grading/findings/finding-kinds.ts";
+import { findingKinds } from "../../src/grading/findings/finding-kinds.ts";
 import { kindIdOf, sampleOf } from "../truth/foreign/kinds.ts";
 import { type Measurements, readMeasurements } from "../truth/foreign/measurements.ts";
 import { docFile, toTable, withPart } from "./generated.ts";
@@ -45,10 +45,7 @@ function recallOf({ kinds }: Measurements, defects: string[]): Recall | null {
   return date === undefined ? null : { found: sum("found"), planted: sum("planted"), date };
 }
 
-const cellOf = (recall: Recall | null) =>
-  recall === null
-    ? "not measured"
-    : `${recall.found} of ${recall.planted} (${Math.round((100 * recall.found) / recall.planted)}%)`;
+const cellOf = (recall: Recall | null) => (recall === null ? "not measured" : `${recall.found} of ${recall.planted}`);
 
 /** All kinds of findings of the explorer, with their measured recall and false findings. */
 export function findingsTables(measurements: Measurements): string {
@@ -62,26 +59,36 @@ export function findingsTables(measurements: Measurements): string {
   }));
   const tableOf = (wanted: (recall: Recall | null) => boolean) =>
     toTable(
-      ["Finding", "Severity", "What is wrong", "Found", "False findings", "Measured"],
+      ["Finding", "Severity", "What is wrong", "Found", "False findings"],
       rows
         .filter(({ recall }) => wanted(recall))
-        .map(({ kind, recall }) => [...cellsOf(kind), cellOf(recall), falseFindings(kind), recall?.date ?? ""]),
+        .map(({ kind: { id, title, severity, meaning }, recall }) => {
+          return [title, severity, meaning, cellOf(recall), clean === null ? "" : String(clean.kinds[id] ?? 0)];
+        }),
     );
-  const falseFindings = ({ id }: FindingKind) => (clean === null ? "not measured" : String(clean.kinds[id] ?? 0));
   const isReliable = ({ found, planted }: Recall) => found / planted >= reliableShare;
   return [
-    "### Found\n\n",
+    `${describeMeasurement(measurements)}\n`,
+    "### Found\n",
     tableOf((recall) => recall !== null && isReliable(recall)),
-    "\n### Sometimes found\n\n",
+    "### Sometimes found\n",
     tableOf((recall) => recall !== null && !isReliable(recall)),
-    "\n### Not measured\n\n",
+    "### Not measured\n",
     tableOf((recall) => recall === null),
-    clean === null ? "" : `\nFalse findings are those on ${clean.sites} sites without defects (${clean.date}).\n`,
-    `\nThe conventions of a site, by what is wrong: ${[...hygiene.values()].join(", ")}.\n`,
-  ].join("");
+    `The conventions of a site, each by what is wrong: ${[...hygiene.values()].join(", ")}.\n`,
+  ].join("\n");
 }
 
-const cellsOf = ({ title, severity, meaning }: FindingKind) => [title, severity, meaning];
+/** How many defects were planted, how many clean sites were tested, and when. */
+function describeMeasurement({ kinds, clean }: Measurements): string {
+  const tallies = Object.values(kinds);
+  const planted = tallies.reduce((sum, tally) => sum + tally.planted, 0);
+  const dates = [...tallies.map(({ date }) => date), ...(clean ? [clean.date] : [])].sort();
+  const [first, last] = [dates[0], dates.at(-1)];
+  const time = first === last ? `on ${first}` : `from ${first} to ${last}`;
+  const falseFindings = clean === null ? "" : ` *False findings* are those on ${clean.sites} sites without defects.`;
+  return `Measured ${time}, with ${planted} defects, each planted in a generated site of its own. *Found* says how many were reported.${falseFindings}`;
+}
 
 /** What is checked of samples in each language, with the measured recall. */
 export const languagesTable = (measurements: Measurements): string =>

@@ -200,6 +200,7 @@ function Dimensions({ report }: { report: Report }) {
     <section>
       <h2 id="dimensions">Score by dimension</h2>
       {coverage < 1 && <p class="muted">Based on {percent(coverage)} of the scoring weight.</p>}
+      {notChecked && <p class="muted">{notChecked}</p>}
       <div class="dimensions">
         {dimensions.map((dimension) => (
           <details key={dimension.name}>
@@ -221,7 +222,6 @@ function Dimensions({ report }: { report: Report }) {
           </details>
         ))}
       </div>
-      {notChecked && <p class="muted">{notChecked}</p>}
     </section>
   );
 }
