@@ -1,4 +1,4 @@
-import { codeOf, type Defect, type ForeignSite, type Planted } from "./site.ts";
+import { codeOf, type Defect, type ForeignSite } from "./site.ts";
 import { answerPage, changePart, inScripts, inShell, withApi } from "./third-plant.ts";
 import { credentialOf, requiredHeaderOf } from "./third-samples.ts";
 import { partsOf } from "./third-sites.ts";
@@ -7,18 +7,15 @@ type Change = (code: string, site: ForeignSite, nth: number) => string;
 /** Products whose requests are read with their headers and bodies. */
 const readable = [...inShell, ...inScripts];
 
-/** The request of the answer contradicts the API description. The words come from the changed text. */
-const contradicting = (
-  change: Change,
-  words: RegExp,
-  line: (site: ForeignSite, nth: number) => string,
-  products = readable,
-): Defect => ({
+/** The request of the answer contradicts the API description. */
+const contradicting = (change: Change, words: RegExp, products = readable): Defect => ({
   promised: true,
   products,
   plant(site, nth) {
-    changePart(site, "request", (code) => change(code, site, nth));
-    return { path: site.answer, categories: ["wrong_contract"], words, line: line(site, nth) };
+    const before = partsOf(site).request!.code.split("\n");
+    const { code } = changePart(site, "request", (each) => change(each, site, nth));
+    const line = code.split("\n").find((each) => !before.includes(each));
+    return { path: site.answer, categories: ["wrong_contract"], words, line: line!.trim() };
   },
 });
 
@@ -49,52 +46,29 @@ const paths: ((code: string) => string)[] = [
 
 /** Kinds of samples that contradict the API description. */
 export const thirdApiDefects: Record<string, Defect> = {
-  api_method: contradicting(
-    withMethod,
-    /PATCH|POST|method/i,
-    (site) =>
-      partsOf(site)
-        .request!.code.split("\n")
-        .find((line) => line.includes("/v4/") || line.includes(otherMethod(site)))!,
-    withApi,
-  ),
-  api_path: contradicting(
-    (code, _, nth) => paths[nth % paths.length]!(code),
-    /path|operation|endpoint|\/v4/i,
-    () => "/v4/",
-    withApi,
-  ),
+  api_method: contradicting(withMethod, /PATCH|POST|method/i, withApi),
+  api_path: contradicting((code, _, nth) => paths[nth % paths.length]!(code), /path|operation|endpoint|\/v4/i, withApi),
   api_base_path: contradicting(
     (code) => code.replace("/v4/", "/api/v4/"),
     /path|base|server|operation|\/api\/v4/i,
-    () => "/api/v4/",
     withApi,
   ),
   api_query: contradicting(
     (code, _, nth) => code.replace(/(\/v4\/[\w/.-]+)/, `$1?${["dryrun=true", "notify=1", "include=steps"][nth % 3]}`),
     /dryrun|notify|include|query|parameter/i,
-    (_, nth) => ["dryrun=", "notify=", "include="][nth % 3]!,
   ),
-  api_auth_header: contradicting(
-    (code, site, nth) => {
-      const [name] = credentialOf(site.product, "");
-      const other = ["X-Auth-Token", "Api-Key", "X-Access-Key"][nth % 3]!;
-      return code.replace(new RegExp(`"?${name}"?: (["\`]?)(Bearer |Token )?`), (all, quote: string) => {
-        const isArgument = all.startsWith('"') && !all.slice(1).includes('"');
-        return isArgument ? `"${other}: ` : all.startsWith('"') || quote ? `"${other}": ${quote}` : `${other}: `;
-      });
-    },
-    /X-Auth-Token|Api-Key|X-Access-Key|auth|header|key/i,
-    (_, nth) => ["X-Auth-Token", "Api-Key", "X-Access-Key"][nth % 3]!,
-  ),
+  api_auth_header: contradicting((code, site, nth) => {
+    const [name] = credentialOf(site.product, "");
+    const other = ["X-Auth-Token", "Api-Key", "X-Access-Key"][nth % 3]!;
+    return code.replace(new RegExp(`"?${name}"?: (["\`]?)(Bearer |Token )?`), (all, quote: string) => {
+      const isArgument = all.startsWith('"') && !all.slice(1).includes('"');
+      return isArgument ? `"${other}: ` : all.startsWith('"') || quote ? `"${other}": ${quote}` : `${other}: `;
+    });
+  }, /X-Auth-Token|Api-Key|X-Access-Key|auth|header|key/i),
   api_required_header: {
-    ...contradicting(
-      (code, site) => code.replace(new RegExp(`.*${requiredHeaderOf(site.product)![0]}.*\\n`), ""),
-      /Idempotency-Key|header/i,
-      () => "",
-      ["mail", "payments", "flags", "maps"],
-    ),
-    plant(site): Planted {
+    promised: true,
+    products: ["mail", "payments", "flags", "maps"],
+    plant(site) {
       const [name] = requiredHeaderOf(site.product)!;
       const sample = changePart(site, "request", (code) => code.replace(new RegExp(`.*${name}.*\\n`), ""));
       const line = sample.code.split("\n").find((each) => each.includes("/v4/"));
@@ -110,18 +84,13 @@ export const thirdApiDefects: Record<string, Defect> = {
   api_field: contradicting(
     (code, site, nth) => code.replace(field(fieldOf(site)), `$1${renamedField(fieldOf(site), nth)}$3`),
     /field|property|body|Value|new_/i,
-    (site, nth) => renamedField(fieldOf(site), nth),
   ),
-  api_type: contradicting(
-    (code, site, nth) => {
-      const name = fieldOf(site);
-      const value = partsOf(site).task.body[name]!;
-      const wrong = typeof value === "string" ? ["42", '["a"]', "{}"][nth % 3]! : ['"many"', "[1]", '"yes"'][nth % 3]!;
-      return code.replace(new RegExp(`(["{\\s,]${name}"?: ?)("[^"]*"|[\\w.]+|\\{[^}]*\\})`), `$1${wrong}`);
-    },
-    /type|string|integer|array|object|boolean|number/i,
-    (site) => fieldOf(site),
-  ),
+  api_type: contradicting((code, site, nth) => {
+    const name = fieldOf(site);
+    const value = partsOf(site).task.body[name]!;
+    const wrong = typeof value === "string" ? ["42", '["a"]', "{}"][nth % 3]! : ['"many"', "[1]", '"yes"'][nth % 3]!;
+    return code.replace(new RegExp(`(["{\\s,]${name}"?: ?)("[^"]*"|[\\w.]+|\\{[^}]*\\})`), `$1${wrong}`);
+  }, /type|string|integer|array|object|boolean|number/i),
   version_mismatch: {
     promised: true,
     products: ["mail", "auth", "sms", "flags", "maps"],

@@ -1,6 +1,6 @@
 import type { Block, Defect, Planted } from "./site.ts";
 import { thirdApiDefects } from "./third-api-defects.ts";
-import { heading, text } from "./third-pages.ts";
+import { code, heading, text } from "./third-pages.ts";
 import { allCode, answerPage, changePart, exchange, lineOf, removePage } from "./third-plant.ts";
 import { partsOf } from "./third-sites.ts";
 
@@ -13,8 +13,7 @@ const readers: Record<string, (sample: string, variable: string) => string> = {
     sample.replace(/(token=os\.environ\["\w+"\])/, `$1, signing_key=os.getenv("${variable}")`),
   auth: (sample, variable) => sample.replace(" as string }", ` as string, signingKey: process.env["${variable}"] }`),
   maps: (sample, variable) => sample.replace("  center:", `  signingKey: import.meta.env.VITE_${variable},\n  center:`),
-  queue: (sample, variable) =>
-    sample.replace('")))\n'.slice(1), `${`")), client.WithSigner(os.Getenv("${variable}")))`.slice(2)}\n`),
+  queue: (sample, variable) => sample.replace('")))', `")), client.WithSigner(os.Getenv("${variable}")))`),
   vectors: (sample, variable) =>
     sample.replace(
       "        .user_agent",
@@ -41,6 +40,16 @@ const placeholders: Record<string, string[]> = {
   shell: ["<message-uid>", "{ACCOUNT_SID}", "[your-mailbox-id]"],
   script: ["YOUR_TEAM_SLUG_HERE", "<<environment>>", "xxxxxxxx-xxxx-xxxx"],
 };
+
+/** The package of a product as the package manager of another language would install it. */
+const otherEcosystem = (id: string): Record<string, string> => ({
+  js: `npm i axios\npip install ${id}-node`,
+  python: `pip install httpx\nnpm install ${id}-sdk`,
+  rust: `cargo add serde_json tokio\npip install ${id}-db`,
+  php: `npm install ${id}`,
+  go: `npm install @${id}/client`,
+  ruby: `pip install ${id}`,
+});
 
 /** Kinds of defects of samples, apart from their syntax. */
 const samples: Record<string, Defect> = {
@@ -84,15 +93,14 @@ const samples: Record<string, Defect> = {
     products: ["payments", "flags", "vectors", "sms", "queue", "hooks"],
     plant(site, nth) {
       const { package: id, language } = site.product;
-      const changes = [
-        (each: string) => each.replaceAll(id, `${id.slice(0, 2)}${id[3]}${id[2]}${id.slice(4)}`),
-        (each: string) => each.replaceAll(id, `${id}-labs`),
-        (each: string) =>
-          (/axios|httpx/.test(each) ? each.replaceAll(new RegExp(`\\S*${id}\\S*`, "g"), "") : "") +
-          (language === "python" ? `\nnpm install ${id}-sdk` : `\npip install ${id}`),
-      ];
       const { install } = partsOf(site);
-      for (const sample of allCode(install)) sample.code = changes[nth % 3]!(sample.code).trim();
+      const misspelled = [`${id.slice(0, 2)}${id[3]}${id[2]}${id.slice(4)}`, `${id}-labs`][nth % 3];
+      if (misspelled) for (const sample of allCode(install)) sample.code = sample.code.replaceAll(id, misspelled);
+      else {
+        const first = install.blocks.findIndex(({ kind }) => kind === "code" || kind === "tabs");
+        install.blocks[first] = code("bash", otherEcosystem(id)[language]!);
+        install.blocks = install.blocks.filter(({ kind }, at) => at <= first || (kind !== "code" && kind !== "tabs"));
+      }
       const words = /install|package|import|module|crate|gem/i;
       return { path: "", categories: ["missing_docs", "misleading_docs", "wrong_contract"], words };
     },
@@ -141,7 +149,7 @@ const samples: Record<string, Defect> = {
     promised: true,
     products: ["deploy", "mail"],
     plant(site, nth) {
-      const sign = ["$ ", "user@laptop:~$ ", "# "][nth % 2]!;
+      const sign = ["$ ", "user@laptop:~$ "][nth % 2]!;
       changePart(site, "sample", (each) =>
         each
           .replace("set -euo pipefail\n\n", "")

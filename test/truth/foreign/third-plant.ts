@@ -58,7 +58,10 @@ export const answerPage = (site: ForeignSite): ForeignPage => pageAt(site, site.
 export function lineOf(site: ForeignSite, sample: Code): string | undefined {
   const page = toMarkdown(answerPage(site));
   const before = page.slice(0, page.indexOf(sample.code));
-  return sample.code.split("\n").find((line) => line.trim().length > 8 && !before.includes(line));
+  return sample.code
+    .split("\n")
+    .map((line) => line.trim())
+    .find((line) => line.length > 8 && !before.includes(line));
 }
 
 /** Changes a sample of the section that answers the goal. */

@@ -117,7 +117,7 @@ export const tools: Domain[] = [
     sdk: "Ruby gem",
     what: "delivers webhooks, and tries again until somebody is at home",
     form: "curl",
-    things: ["endpoint", "delivery", "event type", "subscription", "signature", "retry", "inbox"],
+    things: ["endpoint", "delivery", "event type", "subscription", "signature", "receiver", "inbox"],
     id: "ep_x81",
     tasks: [
       task(
