@@ -2,7 +2,7 @@ import { checkOfLanguage } from "../../src/agents/explorer/samples.ts";
 import { hygiene } from "../../src/grading/findings/catalogue.ts";
 import { findingKinds } from "../../src/grading/findings/finding-kinds.ts";
 import { kindIdOf, sampleOf } from "../truth/foreign/kinds.ts";
-import { type Measurements, readMeasurements } from "../truth/foreign/measurements.ts";
+import { type Figures, newestFigures, readMeasurements } from "../truth/foreign/measurements.ts";
 import { docFile, toTable, withPart } from "./generated.ts";
 
 type Recall = { found: number; planted: number; date: string };
@@ -38,7 +38,7 @@ function isChecked(defect: string): boolean {
   return sample === null || check === "grammar" || (check === "brackets" && sample.fault === "bracket");
 }
 
-function recallOf({ kinds }: Measurements, defects: string[]): Recall | null {
+function recallOf({ kinds }: Figures, defects: string[]): Recall | null {
   const tallies = defects.flatMap((defect) => kinds[defect] ?? []);
   const sum = (key: "found" | "planted") => tallies.reduce((total, tally) => total + tally[key], 0);
   const [date] = tallies.map((tally) => tally.date).sort();
@@ -48,12 +48,12 @@ function recallOf({ kinds }: Measurements, defects: string[]): Recall | null {
 const cellOf = (recall: Recall | null) => (recall === null ? "not measured" : `${recall.found} of ${recall.planted}`);
 
 /** All kinds of findings of the explorer, with their measured recall and false findings. */
-export function findingsTables(measurements: Measurements): string {
-  const { kinds, clean } = measurements;
+export function findingsTables(figures: Figures): string {
+  const { kinds, clean } = figures;
   const rows = findingKinds.map((kind) => ({
     kind,
     recall: recallOf(
-      measurements,
+      figures,
       Object.keys(kinds).filter((defect) => kindIdOf(defect) === kind.id && isChecked(defect)),
     ),
   }));
@@ -68,7 +68,7 @@ export function findingsTables(measurements: Measurements): string {
     );
   const isReliable = ({ found, planted }: Recall) => found / planted >= reliableShare;
   return [
-    `${describeMeasurement(measurements)}\n`,
+    `${describeMeasurement(figures)}\n`,
     "### Found\n",
     tableOf((recall) => recall !== null && isReliable(recall)),
     "### Sometimes found\n",
@@ -80,33 +80,33 @@ export function findingsTables(measurements: Measurements): string {
 }
 
 /** How many defects were planted, how many clean sites were tested, and when. */
-function describeMeasurement({ kinds, clean }: Measurements): string {
+function describeMeasurement({ kinds, clean }: Figures): string {
   const tallies = Object.values(kinds);
   const planted = tallies.reduce((sum, tally) => sum + tally.planted, 0);
   const dates = [...tallies.map(({ date }) => date), ...(clean ? [clean.date] : [])].sort();
   const [first, last] = [dates[0], dates.at(-1)];
   const time = first === last ? `on ${first}` : `from ${first} to ${last}`;
   const falseFindings = clean === null ? "" : ` *False findings* are those on ${clean.sites} sites without defects.`;
-  return `Measured ${time}, with ${planted} defects, each planted in a generated site of its own. *Found* says how many were reported.${falseFindings}`;
+  return `Measured ${time}, with ${planted} defects, each planted in a generated site of its own that no rule was written for. *Found* says how many were reported.${falseFindings}`;
 }
 
 /** What is checked of samples in each language, with the measured recall. */
-export const languagesTable = (measurements: Measurements): string =>
+export const languagesTable = (figures: Figures): string =>
   toTable(
     ["Language", "Missing bracket or quote", "Other syntax errors"],
     Object.entries(languages).map(([language, name]) => [
       name,
       ...["bracket", "grammar"].map((fault) => {
         const defect = `${fault}_${language}`;
-        return isChecked(defect) ? cellOf(recallOf(measurements, [defect])) : "not checked";
+        return isChecked(defect) ? cellOf(recallOf(figures, [defect])) : "not checked";
       }),
     ]),
   );
 
 /** Writes the tables into the docs page of the explorer. */
 export async function writeFindings(): Promise<void> {
-  const measurements = await readMeasurements();
+  const figures = newestFigures(await readMeasurements());
   const file = docFile("explorer.md");
-  const text = withPart(await Bun.file(file).text(), "findings", findingsTables(measurements));
-  await Bun.write(file, withPart(text, "languages", languagesTable(measurements)));
+  const text = withPart(await Bun.file(file).text(), "findings", findingsTables(figures));
+  await Bun.write(file, withPart(text, "languages", languagesTable(figures)));
 }

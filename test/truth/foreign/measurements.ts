@@ -23,6 +23,15 @@ const measurementsFile = new URL("../measurements.json", import.meta.url).pathna
 export const counts = ["planted", "found", "named", "line", "lines", "firstFix", "fell"] as const;
 export const readMeasurements = async (): Promise<Measurements> => Bun.file(measurementsFile).json();
 
+/** The figures of the newest round that measured each of them: rules may have been written after looking at older ones. */
+export function newestFigures({ rounds }: Measurements): Figures {
+  const figures = Object.values(rounds);
+  return {
+    clean: figures.findLast(({ clean }) => clean !== null)?.clean ?? null,
+    kinds: Object.assign({}, ...figures.map(({ kinds }) => kinds)),
+  };
+}
+
 /** Adds the figures of a round to the file, and prints its table. Kinds that were not measured keep their figures. */
 export async function storeMeasurements(round: string, measured: Figures): Promise<void> {
   const { rounds: stored } = await readMeasurements();
