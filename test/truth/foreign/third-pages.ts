@@ -117,7 +117,7 @@ const writers: Record<Role, (context: Context) => Written> = {
       ],
     };
   },
-  auth: ({ product, tone, to }) => ({
+  auth: ({ product, domain, tone, to }) => ({
     title: ["Authentication", "Secrets and keys", "Credentials"][tone]!,
     blocks: [
       toned(
@@ -141,7 +141,9 @@ const writers: Record<Role, (context: Context) => Written> = {
         rows: [[product.variable, "The secret of the environment", "none, it is required"]],
       },
       text(
-        `In plain HTTP, the secret belongs in the header \`${credentialOf(product, "sk_live_81c2e").join(": ")}\`. A rejected one is explained under [errors](${to("errors")}).`,
+        domain.form
+          ? `In plain HTTP, the secret belongs in the header \`${credentialOf(product, "sk_live_81c2e").join(": ")}\`. A rejected one is explained under [errors](${to("errors")}).`
+          : `A rejected secret is explained under [errors](${to("errors")}).`,
       ),
     ],
   }),

@@ -220,7 +220,7 @@ function guideOf(base: Omit<Context, "hello" | "first">, thing: string, task: Ta
     head: ["Name", "Type", "Example"],
     rows: fields.map(([name, value]) => [
       `\`${name}\``,
-      typeof value,
+      typeof value === "number" ? "integer" : typeof value,
       typeof value === "object" ? "see above" : `${value}`,
     ]),
   });
