@@ -66,8 +66,8 @@ function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
 }
 
 /** Pages on the hosts of the start URLs. */
-function listedPagesOf({ startUrls: starts, tests }: Facts, events: SessionEvent[]): ListedPage[] {
-  const origins = new Set(starts.flatMap((start) => URL.parse(start)?.origin ?? []));
+function listedPagesOf({ startUrls, tests }: Facts, events: SessionEvent[]): ListedPage[] {
+  const origins = new Set(startUrls.flatMap((start) => URL.parse(start)?.origin ?? []));
   const listings = [
     ...milestonesOf(events, "pages_listed").flatMap(({ detail: { by, urls } }) => urls.map((url) => ({ url, by }))),
     ...tests

@@ -21,11 +21,13 @@ export type Failure = {
 const readingTools = ["fetch_page", "open_page", "search_docs"];
 const normalizedUrl = (url: string | null) => (url === null ? null : normalizeAddress(url));
 
-type Calls = Map<string, { seq: number; tool: string; url: string | null; method: string }>;
+type Call = { seq: number; tool: string; url: string | null; method: string };
+type Calls = Map<string, Call>;
 
 /**
  * Each failure once: the failed requests of one call, its failed result and the error event for its URL are one
- * failure. URLs that a tool probes on its own and doesn't find are not failures.
+ * failure. URLs that a tool probes on its own and doesn't find are not failures. `isModel`: the calls are those of a model, so the requests of
+ * one call serve one purpose, and some of them may send something. A call of the explorer reads pages, each for itself.
  */
 export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolean): Failure[] {
   const failures: Failure[] = [];
@@ -75,10 +77,7 @@ function addResult(
   hosts: Hosts,
 ): void {
   const call = calls.get(id);
-  const existing = failures.findLast(
-    (each) =>
-      each.id === id || (call?.url && normalizedUrl(each.url) === normalizedUrl(call.url) && each.seqs[0]! > call.seq),
-  );
+  const existing = failures.findLast((failure) => failure.id === id || (call && isOfCall(failure, call)));
   if (existing) return void existing.seqs.push(seq);
   if (checkCallIds.has(id)) return;
   const type = lineOrNull(output?.contentType);
@@ -89,10 +88,18 @@ function addResult(
     (type ? `content type ${type}` : "");
   const code = lineOrNull(output?.error) ?? lineOrNull(output?.problem);
   const url = call?.url ?? null;
-  const isDocs =
-    readingTools.includes(tool) || (url !== null && !hosts.isProduct({ method: call?.method ?? "GET", url }));
-  const target = isDocs ? "docs" : url === null ? "local" : "product";
+  const target = targetOf(tool, url, call?.method ?? "GET", hosts);
   failures.push({ source: "tool", seqs: [seq], id, tool, url, code, message, target });
+}
+
+/** Whether a failure without the call's ID is one of its URL, and came after the call. */
+const isOfCall = ({ url, seqs }: Failure, call: Call): boolean =>
+  Boolean(call.url) && normalizedUrl(url) === normalizedUrl(call.url) && seqs[0]! > call.seq;
+
+function targetOf(tool: string, url: string | null, method: string, hosts: Hosts): Failure["target"] {
+  if (readingTools.includes(tool)) return "docs";
+  if (url === null) return "local";
+  return hosts.isProduct({ method, url }) ? "product" : "docs";
 }
 
 function addError(failures: Failure[], { seq, where, url, message }: EventOf<"error">): void {

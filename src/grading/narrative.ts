@@ -104,9 +104,11 @@ function describeSuccesses(facts: Facts, { dimensions }: Measurement): string {
   );
 }
 
-function describeFailures(frictions: Friction[], { missingTools: missing, untestedAgent }: Facts): string {
+function describeFailures(frictions: Friction[], { missingTools, untestedAgent }: Facts): string {
   const missingNote =
-    missing.length === 0 ? "" : ` Not available to the agent: ${list(missing.map((each) => oneLine(each, 200)))}.`;
+    missingTools.length === 0
+      ? ""
+      : ` Not available to the agent: ${list(missingTools.map((each) => oneLine(each, 200)))}.`;
   const untestedNote =
     untestedAgent === null ? "" : ` evald was not tested with ${untestedAgent}, so events may be missing.`;
   const notes = missingNote + untestedNote;

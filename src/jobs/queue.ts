@@ -81,6 +81,9 @@ export function claimJobs(ctx: Context, _tx: Tx, { pool, max, owner, leaseMs, li
   return { leases, nextDueAt: null };
 }
 
+/** Identifies an attempt of a job. */
+export const attemptKey = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
+
 /** Whether the lease is still valid. */
 export const isLeaseHeld = (ctx: Context, { id, attempt }: Lease): boolean =>
   statements(ctx.db).isHeld.get(id, attempt) !== null;

@@ -8,6 +8,7 @@ import { createPoll } from "../poll.ts";
 import type { Limits } from "./claim-order.ts";
 import { JobFailure } from "./handler.ts";
 import {
+  attemptKey,
   bringJobsForward,
   claimJobs,
   extendLease,
@@ -148,16 +149,16 @@ function launchJob(runner: Runner, lease: Lease, onEnd: () => void): void {
       runner.ctx.log.error({ job: lease.id, subject: lease.subject, err: error }, "could not finish job");
     })
     .finally(() => {
-      runner.active.delete(keyOf(lease));
+      runner.active.delete(attemptKey(lease));
       onEnd();
     });
-  runner.active.set(keyOf(lease), { lease, abort, done });
+  runner.active.set(attemptKey(lease), { lease, abort, done });
 }
 
 /** Requeues orphaned jobs, but never those that this process is running, even if the clock was set. */
 async function requeueOrphans(runner: Runner, which: "all" | "expired"): Promise<void> {
   const { ctx, pool, active, onAttempt } = runner;
-  const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(keyOf(lease)));
+  const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(attemptKey(lease)));
   if (orphans.length === 0) return;
   const requeued = await ctx.commit((tx) => orphans.filter((lease) => requeueLostJob(runner, tx, lease)));
   if (requeued.length > 0) ctx.log.warn({ taken: requeued.length }, "requeued jobs of a process that died");
@@ -185,8 +186,6 @@ function stopLostJobs({ ctx, active }: Runner): void {
     ctx.disk.onError(error);
   }
 }
-
-const keyOf = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
 
 /** Runs a claimed job and stores how it ended. */
 async function runJob(settlement: Settlement, lease: Lease, stop: AbortSignal): Promise<void> {

@@ -3,7 +3,7 @@ import { priceOf } from "../agents/gateway/prices.ts";
 import { type Context, type OrgId, perContext } from "../context.ts";
 import { regrades } from "../db/tables/reports.ts";
 import { JobFailure } from "../jobs/handler.ts";
-import type { Lease } from "../jobs/queue.ts";
+import { attemptKey, type Lease } from "../jobs/queue.ts";
 import { getModel } from "../models/models.ts";
 import { announceSpending } from "../runs/announcements.ts";
 import { budgetObjection, countSpending, getSpending } from "../runs/spending.ts";
@@ -14,7 +14,6 @@ const maxUsage = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, c
 
 /** Spent by attempts of this process, in USD. */
 const spentByAttempt = perContext(() => new Map<string, number>());
-const attemptKey = ({ id, attempt }: Lease): string => `${id} ${attempt}`;
 
 /** Counts the cost of a judge's call immediately, whether or not the answer is usable. Resolves when it is stored. */
 export function countJudgeCost(

@@ -16,7 +16,7 @@ export function showGrading(
   { id: gradingId, grade }: GradingRow,
   exposure?: Grade["exposure"],
 ): void {
-  const { frictions, recommendations: advice, ...reportFields } = grade;
+  const { frictions, recommendations: _, ...reportFields } = grade;
   if (status === "published") countReport(ctx, tx, reportId, -1);
   if (exposure) writeExposure(tx, { orgId, reportId }, exposure);
   tx.update(reports)
@@ -31,7 +31,7 @@ export function showGrading(
         remaining.map(({ id }) => id),
       ),
     );
-  tx.delete(recommendations).where(isRemoved(advice, recommendations)).run();
+  tx.delete(recommendations).where(isRemoved(grade.recommendations, recommendations)).run();
   tx.delete(frictionPoints).where(isRemoved(frictions, frictionPoints)).run();
   const owner = { orgId, reportId };
   for (const [position, friction] of frictions.entries()) {
@@ -46,7 +46,7 @@ export function showGrading(
     .set({ priority: sql`-${recommendations.priority}` })
     .where(eq(recommendations.reportId, reportId))
     .run();
-  for (const each of advice) {
+  for (const each of grade.recommendations) {
     tx.insert(recommendations)
       .values({ ...each, ...owner })
       .onConflictDoUpdate({ target: recommendations.id, set: each })

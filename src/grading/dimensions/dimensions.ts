@@ -32,7 +32,7 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
     measureEfficiency(facts),
     facts.kind === "model" ? dimension("Autonomy", autonomyParts(facts)) : null,
   ].filter((each) => each !== null);
-  const dimensions = measures.map(({ name, exactScore, parts, unmeasured: unmeasuredParts }): Dimension => {
+  const dimensions = measures.map(({ name, exactScore, parts, unmeasured }): Dimension => {
     const score = round1(exactScore);
     return {
       name,
@@ -40,7 +40,7 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
       score,
       grade: gradeLetter(score),
       parts,
-      unmeasured: unmeasuredParts,
+      unmeasured,
     };
   });
   const weights = measures.reduce((sum, { name }) => sum + weightByName[name], 0);

@@ -104,19 +104,19 @@ export function describeCurve({ curve, unit }: DimensionPart): string {
 }
 
 /** One sentence per part: what was measured, its value, and which values score 100 and 0. */
-export function describeDimension({ parts, unmeasured: unmeasuredNames }: Dimension): string {
+export function describeDimension({ parts, unmeasured }: Dimension): string {
   const sentences = parts.map((part) => {
     const curve = describeCurve(part);
     const curveNote = curve === "" ? "" : ` (${curve})`;
     return `${part.name} (${percent(part.weight)}): ${describePart(part)}${curveNote} = ${part.score}.`;
   });
   const names = list(
-    unmeasuredNames.map((name) => lowerFirst(name)),
+    unmeasured.map((name) => lowerFirst(name)),
     20,
   );
   return [
     ...sentences,
-    ...(unmeasuredNames.length > 0 ? [`Not measured: ${names}. The other parts share the weight.`] : []),
+    ...(unmeasured.length > 0 ? [`Not measured: ${names}. The other parts share the weight.`] : []),
   ].join(" ");
 }
 

@@ -17,7 +17,7 @@ export function conductDrafts(facts: Facts): FindingDraft[] {
 }
 
 function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
-  const { failure, resolution: fate, call } = recovery;
+  const { failure, resolution, call } = recovery;
   const { target, tool, url, code } = failure;
   const message = sentence(failure.message);
   const cause = { ...noCause, failures: [failure.seqs[0]!] };
@@ -37,8 +37,8 @@ function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
       : `${call?.tool ?? tool} failed${message ? `: ${message}` : ""}`;
   return {
     ...common,
-    severity: isDown ? "high" : fate === "fromMessage" ? "low" : "medium",
-    category: isDown ? "other" : target === "product" && fate !== "fromMessage" ? "unclear_error" : "other",
+    severity: isDown ? "high" : resolution === "fromMessage" ? "low" : "medium",
+    category: isDown ? "other" : target === "product" && resolution !== "fromMessage" ? "unclear_error" : "other",
     owner: isDown ? "network" : "agent",
     subject: `${target} ${name} ${failure.message.replace(/\d+/g, "#")}`,
     title: oneLine(title, 160),

@@ -123,7 +123,7 @@ function hygieneFinding(site: string, checks: CheckResult[]): Finding {
     description: oneLine(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
     quote: null,
     url: lineOrNull(site, 2000),
-    onPath: checks.some(({ isOnUnrelatedPage: elsewhere }) => !elsewhere),
+    onPath: checks.some(({ isOnUnrelatedPage }) => !isOnUnrelatedPage),
     events: sortedUnique(checks.map((check) => check.seq)),
     cause: { ...noCause, checks: checks.map((check) => check.key) },
     remedy: { key: `hygiene ${site}`, title: "Adopt conventions that help agents", kind: "conventions" },

@@ -9,8 +9,8 @@ import { flat, lowerFirst, normalizeAddress, oneLine, sentence } from "../text.t
 import { type Finding, fingerprint, noCause, sortedUnique } from "./finding.ts";
 
 /** Distinguishes friction reported by the agent from that found by rules and judges. */
-const remedyKeyOf = (print: string) => `agent ${print}`;
-export const isReported = ({ remedy, fingerprint: print }: Finding) => remedy.key === remedyKeyOf(print);
+const remedyKeyOf = (findingPrint: string) => `agent ${findingPrint}`;
+export const isReported = (finding: Finding) => finding.remedy.key === remedyKeyOf(finding.fingerprint);
 
 const minQuote = 4;
 /** Reports of one session that are checked. */

@@ -90,41 +90,72 @@ export function readAnswer(output: unknown, goal: string, session: SessionEvent[
 /** Checks every claim: its events exist, one of them contains its quote, and it is of a kind that can prove the claim. */
 function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
   const answer = boundAnswer(raw);
-  const bySeq = new Map(session.map((event) => [event.seq, event]));
-  const calls = new Map(session.flatMap((event) => (event.type === "tool_call" ? [[event.id, event] as const] : [])));
-  const toolOf = (id: string) => calls.get(id)?.tool;
-  const dropped: string[] = [];
-  const proofOf = createProof(session);
-
-  /** The cited events that exist, the one with the quote first; a complaint if there is none. */
-  function prove<P>(
-    claim: { events: number[]; quote: string },
-    toProof: (event: SessionEvent, quote: string) => P | null,
-  ) {
-    const events = claim.events.flatMap((seq) => bySeq.get(seq) ?? []);
-    const quote = flat(claim.quote.replace(/^["“]|["”]$/g, ""));
-    if (events.length === 0 || events.length < claim.events.length) return "it cites events that do not exist";
-    if ([...quote].length < 4) return "its quote is too short";
-    const quotingEvents = events.filter((event) => textOf(event).includes(quote));
-    if (quotingEvents.length === 0) return "none of its events contains the quote";
-    for (const event of quotingEvents) {
-      const proof = toProof(event, quote);
-      if (proof === null) continue;
-      const others = events.map(({ seq }) => seq).filter((seq) => seq !== event.seq);
-      return { quote: oneLine(quote), events: [event.seq, ...others], proof };
-    }
-    return "the quote is only in events that prove nothing";
-  }
-
+  const bySeq: EventsBySeq = new Map(session.map((event) => [event.seq, event]));
   const removeUnknownUrls = addressFilter(session);
+  const { parts, dropped: droppedParts } = checkParts(answer, goal, session, bySeq, removeUnknownUrls);
+  const { frictions, dropped: droppedFrictions } = checkFrictions(answer, bySeq, removeUnknownUrls);
+  const { keyFinding, verdict, summary, confidence } = answer;
+  const { whatWorked, whatDidnt } = summary;
+  return {
+    parts,
+    frictions,
+    texts:
+      droppedParts.length === 0
+        ? {
+            keyFinding: removeUnknownUrls(keyFinding),
+            verdict: removeUnknownUrls(verdict),
+            summary: { whatWorked: removeUnknownUrls(whatWorked), whatDidnt: removeUnknownUrls(whatDidnt) },
+          }
+        : null,
+    confidence,
+    dropped: [...droppedParts, ...droppedFrictions],
+  };
+}
 
-  const usedProofs: { quote: string; proof: Proof }[] = [];
-  const proveSuccess = (event: SessionEvent, quote: string) => {
+type EventsBySeq = ReadonlyMap<number, SessionEvent>;
+/** The cited events of a claim, the one with the quote first, and what that one proves. */
+type Citation<P> = { quote: string; events: number[]; proof: P };
+
+/** What proves a claim; or an objection, which continues a sentence about the claim. */
+function findCitation<P>(
+  bySeq: EventsBySeq,
+  claim: { events: number[]; quote: string },
+  toProof: (event: SessionEvent, quote: string) => P | null,
+): Citation<P> | { objection: string } {
+  const events = claim.events.flatMap((seq) => bySeq.get(seq) ?? []);
+  const quote = flat(claim.quote.replace(/^["“]|["”]$/g, ""));
+  if (events.length === 0 || events.length < claim.events.length)
+    return { objection: "it cites events that do not exist" };
+  if ([...quote].length < 4) return { objection: "its quote is too short" };
+  const quotingEvents = events.filter((event) => textOf(event).includes(quote));
+  if (quotingEvents.length === 0) return { objection: "none of its events contains the quote" };
+  for (const event of quotingEvents) {
+    const proof = toProof(event, quote);
+    if (proof === null) continue;
+    const others = events.map(({ seq }) => seq).filter((seq) => seq !== event.seq);
+    return { quote: oneLine(quote), events: [event.seq, ...others], proof };
+  }
+  return { objection: "the quote is only in events that prove nothing" };
+}
+
+/** Checks the claims about the parts of the goal, in their order. Two parts can't be met by the same proof. */
+function checkParts(
+  answer: Answer,
+  goal: string[],
+  session: SessionEvent[],
+  bySeq: EventsBySeq,
+  removeUnknownUrls: (text: string) => string,
+): { parts: JudgedPart[]; dropped: string[] } {
+  const toolByCall = new Map(session.flatMap((event) => (event.type === "tool_call" ? [[event.id, event.tool]] : [])));
+  const proofOf = createProof(session);
+  const usedProofs: QuotedProof[] = [];
+  const proveSuccess = (event: SessionEvent, quote: string): Proof | null => {
     const proof = proofOf(event, quote);
     return proof !== null && !usedProofs.some((used) => isSameProof(used, { quote, proof })) ? proof : null;
   };
-  const proveFailure = (event: SessionEvent) => (textSourceOf(event, toolOf) === "page" ? null : gradeOfFailure(event));
-
+  const proveFailure = (event: SessionEvent): FailureProof | null =>
+    textSourceOf(event, (id) => toolByCall.get(id)) === "page" ? null : toFailureProof(event);
+  const dropped: string[] = [];
   const parts = goal.map((text, i): JudgedPart => {
     const unclear: JudgedPart = { text, met: "unclear", evidence: null, events: [], quote: null, why: "" };
     const claims = answer.parts.filter(({ part }) => part === i + 1);
@@ -135,53 +166,42 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
     }
     const why = removeUnknownUrls(claim.why);
     if (claim.met === "unclear") return { ...unclear, why };
-    const success = claim.met === "yes" ? prove(claim, proveSuccess) : null;
-    const result = success ?? prove(claim, proveFailure);
-    if (typeof result === "string") {
-      dropped.push(`part ${i + 1}, ${claim.met}: ${result}`);
+    const citation =
+      claim.met === "yes" ? findCitation(bySeq, claim, proveSuccess) : findCitation(bySeq, claim, proveFailure);
+    if ("objection" in citation) {
+      dropped.push(`part ${i + 1}, ${claim.met}: ${citation.objection}`);
       return { ...unclear, evidence: claim.met === "yes" ? "judged" : null };
     }
-    if (success !== null && typeof success !== "string") usedProofs.push(success);
-    const { quote, events, proof } = result;
-    return { text, met: claim.met, evidence: typeof proof === "string" ? proof : proof.grade, quote, events, why };
+    const { quote, events, proof } = citation;
+    if (proof.values !== null) usedProofs.push({ quote, proof });
+    return { text, met: claim.met, evidence: proof.grade, quote, events, why };
   });
-  const isFullyProven = dropped.length === 0;
-  const frictions = answer.frictions.flatMap((friction) => {
-    const proof = prove(friction, () => true as const);
-    if (typeof proof === "string") dropped.push(`friction ${JSON.stringify(friction.title)}: ${proof}`);
-    const { title, why, advice } = friction;
-    return typeof proof === "string"
-      ? []
-      : [
-          {
-            ...friction,
-            events: proof.events,
-            quote: proof.quote,
-            title: removeUnknownUrls(title),
-            why: removeUnknownUrls(why),
-            advice: removeUnknownUrls(advice),
-          },
-        ];
-  });
-  const { keyFinding, verdict, summary, confidence } = answer;
-  const { whatWorked, whatDidnt } = summary;
-  return {
-    parts,
-    frictions,
-    texts: isFullyProven
-      ? {
-          keyFinding: removeUnknownUrls(keyFinding),
-          verdict: removeUnknownUrls(verdict),
-          summary: { whatWorked: removeUnknownUrls(whatWorked), whatDidnt: removeUnknownUrls(whatDidnt) },
-        }
-      : null,
-    confidence,
-    dropped,
-  };
+  return { parts, dropped };
 }
 
-/** What happened on the agent's machine is seen there; an answer, whatever it says, is the product's own. */
-const gradeOfFailure = (event: SessionEvent) => (event.type === "http" ? ("verified" as const) : ("observed" as const));
+/** Checks the friction that the judge found. Any event with the quote proves it. */
+function checkFrictions(answer: Answer, bySeq: EventsBySeq, removeUnknownUrls: (text: string) => string) {
+  const dropped: string[] = [];
+  const frictions = answer.frictions.flatMap((friction) => {
+    const citation = findCitation(bySeq, friction, () => true);
+    if ("objection" in citation) {
+      dropped.push(`friction ${JSON.stringify(friction.title)}: ${citation.objection}`);
+      return [];
+    }
+    const { events, quote } = citation;
+    const title = removeUnknownUrls(friction.title);
+    const why = removeUnknownUrls(friction.why);
+    return [{ ...friction, events, quote, title, why, advice: removeUnknownUrls(friction.advice) }];
+  });
+  return { frictions, dropped };
+}
+
+/** What proves that a part of the goal wasn't met. A response proves more than what the agent's own machine shows. */
+type FailureProof = { grade: Proof["grade"]; values: null };
+const toFailureProof = (event: SessionEvent): FailureProof => ({
+  grade: event.type === "http" ? "verified" : "observed",
+  values: null,
+});
 
 type QuotedProof = { quote: string; proof: Proof };
 
