@@ -126,6 +126,21 @@ describe("a report", () => {
     expect(body).toContain('<circle class="point" cx="85.0" cy="38.7" r="4">');
   });
 
+  test("without a proven goal leads those who may edit to the success checks of the prompt", async () => {
+    const conduct = { ...niceGrade, scope: "conduct_only", evidence: "judged", grade: null } as const;
+    const { slug } = runWithReport(app, conduct);
+    const promptId = (await app.send("GET", `/api/v1/reports/${slug}`)).body.prompt.id;
+    const link = `href="/prompts/${promptId}/edit#checks"`;
+    const seenBy = async (role: "member" | "viewer", slug: string) =>
+      (await (await signedIn(app, { role })).get(`/reports/${slug}`)).body.includes(link);
+    expect([await seenBy("member", slug), await seenBy("viewer", slug)]).toEqual([true, false]);
+    const form = await (await signedIn(app, { role: "member" })).get(`/prompts/${promptId}/edit`);
+    expect(form.body).toContain('<fieldset id="checks">');
+    const proven = runWithReport(app, { ...conduct, scope: "goal", evidence: "verified", grade: "B+" });
+    const page = await (await signedIn(app, { role: "member" })).get(`/reports/${proven.slug}`);
+    expect(page.body).not.toContain("edit#checks");
+  });
+
   test("shows the pages visited: which helped, which were dead ends, which didn't exist", async () => {
     const { body } = await app.send("GET", path);
     const steps = [...body.matchAll(/<li class="step-(\w+)"><span class="page" title="([^"]+)">([^<]*)/g)];

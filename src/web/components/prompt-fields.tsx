@@ -140,7 +140,7 @@ const emptyCheck = { kind: "url", target: "", expected: "", contains: "", invari
 
 /** The rows plus one empty row to add another. */
 export const Checks = () => (
-  <fieldset>
+  <fieldset id="checks">
     <legend>Success checks</legend>
     <p class="hint">
       Verify the goal after the run: an HTTP request with the expected status and text, a command in the workspace with

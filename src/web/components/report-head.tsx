@@ -4,7 +4,7 @@ import { agentLabel, describeEvidence, outcomeLabels, scopeLabels, titleOf } fro
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { BaselineSummary } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { GradeMark } from "./figures.tsx";
@@ -48,6 +48,12 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
             </>
           )}
           {shown !== null && ` · ${shown}`}
+          {scope === "conduct_only" && may(viewer, "write") && (
+            <>
+              {" · "}
+              <a href={`${site.base}/prompts/${report.prompt.id}/edit#checks`}>Add a success check</a>
+            </>
+          )}
           {coverage < 1 && ` · ${percent(coverage)} measured`}
           {viewer && isAtOrAfterChange(latest, report) && (
             <>

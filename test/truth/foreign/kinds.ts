@@ -1,10 +1,7 @@
 import { conventionsKind, findingKinds, pathKinds } from "../../../src/grading/findings/finding-kinds.ts";
 
-/**
- * The kind of finding that a planted defect leads to; null: the explorer has no rule for it. Samples that don't parse
- * depend on their language, see `sampleOf`.
- */
-const kindOfDefect: Record<string, string | null> = {
+/** The kind of finding that a planted defect leads to. Samples that don't parse depend on their language, see `sampleOf`. */
+const kindOfDefect: Record<string, string> = {
   dead_link: "link-resolves",
   wrong_anchor: "anchor-resolves",
   redirect_loop: "redirect-ends",
@@ -54,12 +51,16 @@ const kindOfDefect: Record<string, string | null> = {
   coming_soon: "page-has-content",
   todo_left: pathKinds.unclearAnswer.id,
   answer_removed: pathKinds.unclearAnswer.id,
-  contradiction: null,
-  deprecated_first: null,
-  renamed_function: null,
-  missing_import: null,
-  steps_order: null,
-  broken_table: null,
+};
+
+/** Planted defects for which the explorer has no rule, as the documentation names them. */
+export const withoutRule: Record<string, string> = {
+  contradiction: "statements that contradict each other",
+  deprecated_first: "outdated pages that come before the current ones",
+  renamed_function: "calls of functions that don't exist",
+  missing_import: "missing imports",
+  steps_order: "steps in the wrong order",
+  broken_table: "broken tables",
 };
 
 /** The language of a planted sample, and whether only a bracket or its grammar is wrong; null for other defects. */
@@ -70,7 +71,7 @@ export function sampleOf(defect: string): { language: string; fault: "bracket" |
 
 /** The kind of finding that a planted defect leads to; null if none does, undefined for an unknown defect. */
 export const kindIdOf = (defect: string): string | null | undefined =>
-  sampleOf(defect) === null ? kindOfDefect[defect] : "sample-parses";
+  defect in withoutRule ? null : sampleOf(defect) === null ? kindOfDefect[defect] : "sample-parses";
 
 /** The kind of a finding in a report: the longest title with which its own starts. Null if it has no kind. */
 export function kindIdOfTitle(title: string): string | null {
