@@ -177,7 +177,7 @@ test("misleading docs lead to a missed goal and a capped score, and the events s
     status: 404,
     url: "http://notes.test/v1/notes",
   });
-  expect(report.frictionPoints.map(({ title }: { title: string }) => title).join()).toContain("POST /v1/notes");
+  expect(report.frictionPoints.map(({ title }: { title: string }) => title).join()).toContain("/v1/notes");
 });
 
 const results = (
