@@ -14,7 +14,7 @@ import {
 import { type Failure, failuresOf } from "./failures.ts";
 import { type GoalAnswer, goalAnswerOf } from "./goal-answer.ts";
 import type { EvidenceGrade, Scope } from "./grade.ts";
-import { type Hosts, hostsOf } from "./hosts.ts";
+import { type Hosts, hostsOfSession } from "./hosts.ts";
 import { type Judgement, outcomeOf } from "./judge/judge.ts";
 import { evidenceGrades } from "./kinds.ts";
 import { linkEditsOf } from "./link-edits.ts";
@@ -130,8 +130,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
   const taskRequests = http.filter(
     (e) => e.purpose === "task" && !isRedirect(e) && (e.method !== "CONNECT" || hasFailed(e)),
   );
-  const { starts = [], product = null } = started ?? {};
-  const hosts = hostsOf(starts, product, taskRequests);
+  const hosts = hostsOfSession(ordered, taskRequests);
   const failures = failuresOf(events, hosts, isModel);
   const declared = successChecksOf(checks, kind);
   const outcome = verifiedOutcome(end?.outcome ?? "excluded", kind, declared, judgement);
@@ -139,7 +138,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgement: Judgement | nu
     kind,
     model: started?.model ?? null,
     goal: started?.goal || null,
-    startUrls: starts,
+    startUrls: started?.starts ?? [],
     missingTools: started?.missing ?? [],
     untestedAgent: started?.isTried === false ? oneLine(`${started.agent} ${started.version}`, 100) : null,
     // Agents that know no price of their model report 0.

@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
-import { type EventOf, type Http, milestonesOf } from "../events.ts";
-import { hostsOf } from "../hosts.ts";
+import type { EventOf, Http } from "../events.ts";
+import { hostsOfSession } from "../hosts.ts";
 import { parseJson, squash, tokensOf, valuesOf } from "./repetition.ts";
 
 /** A response with which the product says that it did what a request asked for. */
@@ -64,9 +64,8 @@ export type ProductAnswers = { byRequest: Map<number, ProductAnswer>; byCall: Ma
 
 /** Finds the product's answers. An answer that repeats, refuses or only tries is none. */
 export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
-  const { starts = [], product = null } = milestonesOf(session, "started").at(-1)?.detail ?? {};
   const requests = session.filter((event): event is Http => event.type === "http" && event.purpose !== "check");
-  const hosts = hostsOf(starts, product, requests);
+  const hosts = hostsOfSession(session, requests);
   const calls = new Map(session.flatMap((e) => (e.type === "tool_call" ? [[e.id, e] as const] : [])));
   const results = new Map(session.flatMap((e) => (e.type === "tool_result" ? [[e.id, e] as const] : [])));
   const firstWrite = requests.find((http) => isSuccess(http) && !isRead(http) && hosts.isKnownProduct(http))?.seq;
