@@ -1,4 +1,5 @@
 import { decodeEntities } from "./entities.ts";
+import { isLanguageName } from "./languages.ts";
 
 /**
  * A `<pre>` of a page: its text as a reader would copy it, and the language named by its own or its wrapper's
@@ -80,19 +81,24 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
   },
 };
 
-/** `language-js`, `lang-js`, `highlight-source-js`, `highlight-python`, `sourceCode python`, `brush: js`, `data-lang="js"`. */
+/** What class names may have in place of a language. */
+const noLanguage = /^(?:text-wrap|default|wrapper|container|notranslate|none)$/;
+
+/** `language-js`, `lang-js`, `highlight-source-js`, `sourceCode js`, `brush: js`, `mw-highlight-lang-js`, `data-lang="js"`; of a block itself, also `js`. */
 function languageOf(element: Element, isWrapper: boolean): string | null {
   for (const name of ["data-language", "data-lang"]) {
     const value = element.getAttribute(name)?.trim().toLowerCase();
     if (value) return value;
   }
-  const name = element.getAttribute("class") ?? "";
-  const match =
-    /(?:^|\s)(?:language|lang|highlight-source|highlight)-([\w+#.-]+)/.exec(name)?.[1] ??
-    /(?:^|\s)brush:\s*([\w+#-]+)/.exec(name)?.[1] ??
-    /(?:^|\s)sourceCode\s+([\w+#-]+)/.exec(name)?.[1] ??
-    (isWrapper ? undefined : /^(?:rust|programlisting\s+(\w+))\b/.exec(name)?.[0]?.split(/\s+/).at(-1));
-  return match && !/^(text-wrap|default|wrapper|container|notranslate|none)$/.test(match) ? match.toLowerCase() : null;
+  const classes = (element.getAttribute("class") ?? "").toLowerCase();
+  const parameters = (element.getAttribute("data-syntaxhighlighter-params") ?? "").toLowerCase();
+  const named =
+    /(?:^|\s)(?:language|lang|highlight-source|highlight)-([\w+#.-]+)/.exec(classes)?.[1] ??
+    /(?:^|\s)brush:\s*([\w+#-]+)/.exec(`${classes} ${parameters}`)?.[1] ??
+    /(?:^|\s)sourcecode\s+([\w+#.-]+)/.exec(classes)?.[1];
+  if (named !== undefined && !noLanguage.test(named)) return named;
+  const words = [/-lang(?:uage)?-([\w+#]+)/.exec(classes)?.[1] ?? "", ...(isWrapper ? [] : classes.split(/\s+/))];
+  return words.find(isLanguageName) ?? null;
 }
 
 function startBlock(state: State, element: Element): void {

@@ -44,6 +44,30 @@ export const expandEmptyTags = (xhtml: string): string =>
     emptyTag.test(name) ? tag : `<${name}${attributes}></${name}>`,
   );
 
+const blockEnds = /(?<!\n(?:<\/\w+>){0,4})(?:<\/(?:div|li|tr)>)+(?!<\/(?:div|li|tr)>|[ \t]*\n)/gi;
+
+/** Empty elements are left out, because mdream takes a line break next to them for a space. */
+const asLines = (block: string) =>
+  block
+    .replace(blockEnds, "\n$&")
+    .replace(/<(\/?)(?:div|li)(?=[\s>])/gi, "<$1span")
+    .replace(/<span[^<>]*><\/span>/gi, "");
+
+/**
+ * HTML whose samples have their line breaks as text: where each line is an element of its own, only its end breaks the
+ * line. Doxygen writes samples as such elements without a `<pre>` around them.
+ */
+export const breakCodeLines = (html: string): string =>
+  html
+    .replace(/<div class="fragment">/g, '<pre class="fragment code">')
+    .replace(/<\/div>(?=<!-- fragment -->)/g, "</pre>")
+    .split(/(?=<pre[\s>])/i)
+    .map((part, at) => {
+      const end = at === 0 ? 0 : part.search(/<\/pre\b/i);
+      return end <= 0 ? part : asLines(part.slice(0, end)) + part.slice(end);
+    })
+    .join("");
+
 /**
  * HTML without tables that only arrange the page: those with headings or other tables in them. Their cells are blocks
  * like any others, and not the cells of a row.

@@ -3,7 +3,7 @@ import { htmlToMarkdownResult, initSync } from "mdream/wasm";
 import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
 import { type CodeBlock, wrongMark } from "./code-blocks.ts";
 import { decodeEntities } from "./entities.ts";
-import { closeHead, expandEmptyTags, flattenLayoutTables } from "./html-source.ts";
+import { breakCodeLines, closeHead, expandEmptyTags, flattenLayoutTables } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
 import { readOwnContent } from "./own-content.ts";
@@ -118,7 +118,7 @@ export function readPage(url: string, contentType: string | null, text: string):
   const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
   if (!isHtml(contentType, clean)) return readMarkdown(url, clean);
   const html = clean.slice(0, maxHtmlChars);
-  return readHtml(url, closeHead(/xhtml/i.test(contentType ?? "") ? expandEmptyTags(html) : html));
+  return readHtml(url, breakCodeLines(closeHead(/xhtml/i.test(contentType ?? "") ? expandEmptyTags(html) : html)));
 }
 
 /** Whether a response is a text document, by its content type. */

@@ -1,9 +1,4 @@
-import { parser as cpp } from "@lezer/cpp";
-import { parser as go } from "@lezer/go";
-import { parser as java } from "@lezer/java";
-import { parser as php } from "@lezer/php";
-import { parser as python } from "@lezer/python";
-import { parser as rust } from "@lezer/rust";
+import { type GrammarName, grammars, openingOf } from "./grammars.ts";
 
 /** A parser's result for a sample. `line` is 1-based within the sample. `null`: unknown. */
 export type ParseResult = { broken: false } | { broken: true; message: string; line: number } | null;
@@ -12,9 +7,7 @@ export type ParseResult = { broken: false } | { broken: true; message: string; l
 export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
 /** Languages of which only brackets and quotes are checked, because samples often leave out code or contain output. */
-const parsers = { cpp, go, java, php, python, rust };
-export type BracketLanguage = keyof typeof parsers;
-export const bracketLanguages = Object.keys(parsers) as BracketLanguage[];
+export const bracketLanguages = ["cpp", "go", "java", "php", "python", "rust"] as const;
 
 const closing = new Map([
   ["(", ")"],
@@ -23,7 +16,7 @@ const closing = new Map([
 ]);
 
 /** Nodes whose text contains no code. */
-const opaque = /String|Comment|Char|Rune|TextBlock|Heredoc/;
+const opaque = /String|Comment|Char|Rune|TextBlock|Heredoc|RegExp/;
 
 /** A quote that no string contains. A single one may be an apostrophe, a lifetime or part of a number. */
 const unclosedQuote = /"|(?<=[([{,=:]\s*)'(?![a-z]\w*\b(?!'))/;
@@ -32,9 +25,8 @@ const unclosedQuote = /"|(?<=[([{,=:]\s*)'(?![a-z]\w*\b(?!'))/;
  * Checks whether the brackets and quotes of a sample match. Other syntax errors are ignored. The parser only tells code
  * from strings and comments: what it makes of the brackets after an error of its own says nothing.
  */
-export function judgeBrackets(language: BracketLanguage, code: string): ParseResult {
-  // Without a tag, PHP would be text.
-  const tag = language === "php" && !code.includes("<?") ? "<?php " : "";
+export function judgeBrackets(language: GrammarName, code: string): ParseResult {
+  const tag = openingOf(language, code);
   const source = `${tag}${code}\n`;
   const { text: wholeText, hasError } = codeOf(language, source);
   if (!hasError) return { broken: false };
@@ -66,11 +58,11 @@ const withoutDirectives = (text: string) =>
   );
 
 /** A sample with its strings and comments blanked, and whether the parser found an error in it. */
-function codeOf(language: BracketLanguage, source: string): { text: string; hasError: boolean } {
+function codeOf(language: GrammarName, source: string): { text: string; hasError: boolean } {
   let text = "";
   let end = 0;
   let hasError = false;
-  parsers[language].parse(source).iterate({
+  grammars[language].parse(source).iterate({
     enter({ type, name, from, to }) {
       hasError ||= type.isError;
       if (!opaque.test(name)) return true;

@@ -1,6 +1,5 @@
 import type { SyntaxNode, Tree } from "@lezer/common";
-import { parser as javascript } from "@lezer/javascript";
-import { parser as python } from "@lezer/python";
+import { grammars } from "./grammars.ts";
 import { Fields, type Literal, toText, unknownPart, unresolved } from "./literals.ts";
 
 export type ProgramLanguage = "script" | "python";
@@ -13,11 +12,10 @@ export type Program = {
   variables: Map<string, SyntaxNode | null>;
 };
 
-const parsers = { script: javascript.configure({ dialect: "ts jsx" }), python };
 const maxDepth = 30;
 
 export function parseProgram(language: ProgramLanguage, code: string): Program {
-  const tree = parsers[language].parse(code);
+  const tree = grammars[language].parse(code);
   const variables = new Map<string, SyntaxNode | null>();
   tree.iterate({
     enter({ name, node }) {

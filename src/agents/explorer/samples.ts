@@ -1,6 +1,8 @@
 import type { Check } from "../agent.ts";
+import { familyOf, isTextLabel, type LanguageFamily } from "../languages.ts";
 import type { CodeSample } from "../page.ts";
 import { bracketLanguages, judgeBrackets, lineAt, type ParseResult, withoutPrompts } from "./bracket-samples.ts";
+import { inferLanguage } from "./inferred-languages.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
@@ -14,28 +16,9 @@ const maxPieces = 40;
 /** Maximum number of broken samples to report, over all pages. */
 const maxBroken = 50;
 
-const families = {
-  script: ["js", "javascript", "mjs", "cjs", "node", "jsx", "ts", "typescript", "mts", "cts", "tsx"],
-  json: ["json"],
-  yaml: ["yaml", "yml"],
-  shell: ["sh", "bash", "shell", "zsh"],
-  toml: ["toml"],
-  python: ["python", "py", "python3", "py3", "pycon"],
-  go: ["go", "golang"],
-  java: ["java"],
-  rust: ["rust", "rs"],
-  cpp: ["c", "cpp", "c++", "cc", "h", "hpp"],
-  php: ["php"],
-  session: ["console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session"],
-};
-type Family = keyof typeof families;
-const familyOf = new Map(
-  Object.entries(families).flatMap(([family, names]) => names.map((name) => [name, family as Family] as const)),
-);
-
 /** What is checked of a sample with this label; null: nothing. */
 export function checkOfLanguage(label: string): "grammar" | "brackets" | null {
-  const family = familyOf.get(label);
+  const family = familyOf(label);
   if (family === undefined) return null;
   return bracketLanguages.some((each) => each === family) ? "brackets" : "grammar";
 }
@@ -49,34 +32,49 @@ const nonCodeMark =
 /** A removed line of a diff. In YAML, it is a list item. */
 const removedLine = /^-\s/m;
 
-/** Labels that say that a block isn't code. */
-const textLabel = /^(?:text|txt|plain|plaintext|output|none|nohighlight)$/;
-
 /** How many samples of each language can't be checked, because there is no parser for it. */
 function countUnparsable(samples: CodeSample[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { language } of samples)
-    if (language !== null && !familyOf.has(language) && !textLabel.test(language))
+    if (language !== null && familyOf(language) === undefined && !isTextLabel(language))
       counts[language] = (counts[language] ?? 0) + 1;
   return counts;
 }
 
-/** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading; null: it can't be judged. */
+/**
+ * Parses a sample in its declared language, or else in the one that it must be. Reports it as broken only if it is invalid in
+ * every reading; null: it can't be judged.
+ */
 export async function judgeSample({ language, code, isClosed, isWrong }: CodeSample): Promise<ParseResult> {
-  const family = language === null ? undefined : familyOf.get(language);
-  if (!family || !isClosed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
+  if (!isClosed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
     return null;
+  if (language !== null) return judgeAs(familyOf(language), code);
+  const inference = inferLanguage(code);
+  if (inference === null) return null;
+  const result = await judgeAs(inference.language, code);
+  if (!result?.broken) return result;
+  // A language that can't be parsed may have another grammar, but its brackets match as well.
+  const rivals = inference.language === "script" ? ["script" as const, ...inference.rivals] : inference.rivals;
+  return rivals.every((rival) => judgeBrackets(rival, code)?.broken) ? result : null;
+}
+
+async function judgeAs(family: LanguageFamily | undefined, code: string): Promise<ParseResult> {
+  if (family === undefined) return null;
   const input = family === "python" ? withoutPrompts(code) : code;
   const result = await parse(family, input);
   if (!result?.broken) return result;
   // The prompts and the output of a terminal session say nothing about its commands.
   const source = family === "session" ? (commandsOf(code) ?? code) : input;
-  if (nonCodeMark.test(source) || (family !== "yaml" && removedLine.test(source))) return null;
+  if (
+    nonCodeMark.test(source.replace(/^[ \t]*#[ \t]*include\b.*$/gm, "")) ||
+    (family !== "yaml" && removedLine.test(source))
+  )
+    return null;
   // Without its prompts, the sample has other lines.
   return input === code ? result : { ...result, line: 1 };
 }
 
-function parse(family: Family, code: string): ParseResult | Promise<ParseResult> {
+function parse(family: LanguageFamily, code: string): ParseResult | Promise<ParseResult> {
   if (family === "script") return judgeScript(code);
   if (family === "json") return judgeJson(code);
   if (family === "yaml") return judgeYaml(code);
@@ -134,9 +132,12 @@ const outputMark = /^[ \t]*(?:\/\/)?[ \t]*(?:=+>|-+>|→)/m;
  */
 const unparsableScript = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]|^[A-Z]\w* \{$/m;
 
+const declarationHead =
+  /^\s*(?:(?:export|default|declare|async|abstract|public|private|protected|static|readonly|function|class|interface|type|enum|const|let|var|return|await|new)\s+)+/;
+
 /** Whether a line has a comment before an operator, or words in a row outside of strings: it describes code. */
 function isInsteadOfCode(code: string, lineNumber: number): boolean {
-  const line = code.split("\n")[lineNumber - 1] ?? "";
+  const line = (code.split("\n")[lineNumber - 1] ?? "").replace(declarationHead, "");
   return /\*\/\s*[?:|&=,)\]}]/.test(line) || (!/["'`]/.test(line) && /(?:\b[A-Za-z]+ ){3}[A-Za-z]+\b/.test(line));
 }
 

@@ -1,0 +1,16 @@
+import { parser as cpp } from "@lezer/cpp";
+import { parser as go } from "@lezer/go";
+import { parser as java } from "@lezer/java";
+import { parser as javascript } from "@lezer/javascript";
+import { parser as php } from "@lezer/php";
+import { parser as python } from "@lezer/python";
+import { parser as rust } from "@lezer/rust";
+
+/** Parsers that read any text, and say where it isn't of their language. */
+export const grammars = { script: javascript.configure({ dialect: "ts jsx" }), python, go, java, rust, cpp, php };
+export type GrammarName = keyof typeof grammars;
+export const grammarNames = Object.keys(grammars) as GrammarName[];
+
+/** Without a tag, PHP would be text. */
+export const openingOf = (language: GrammarName, code: string): string =>
+  language === "php" && !code.includes("<?") ? "<?php " : "";

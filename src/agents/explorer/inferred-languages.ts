@@ -1,0 +1,125 @@
+import type { LanguageFamily } from "../languages.ts";
+import { type GrammarName, grammarNames, grammars, openingOf } from "./grammars.ts";
+
+/** Characters of a sample that all parsers read, and that those parsers read for which it may be. */
+const probeChars = 400;
+const maxChars = 2000;
+/** A sample of a language has at most one error per this number of tokens, besides one. */
+const tokensPerError = 16;
+
+/** How well a parser reads a sample: its errors, its tokens, and how many different keywords it has. */
+type Reading = { language: GrammarName; errors: number; tokens: number; keywords: number };
+
+/**
+ * The language of a sample without a label, null if that isn't certain. `rivals` could be meant as well, so only what is
+ * wrong in all of them is wrong.
+ */
+export type Inference = { language: LanguageFamily; rivals: GrammarName[] };
+
+const inferences = new Map<string, Inference | null>();
+const maxInferences = 2000;
+
+export function inferLanguage(code: string): Inference | null {
+  const known = inferences.get(code);
+  if (known !== undefined) return known;
+  const inference = infer(code);
+  if (inferences.size >= maxInferences) inferences.clear();
+  inferences.set(code, inference);
+  return inference;
+}
+
+function infer(code: string): Inference | null {
+  const family = dataFormatOf(code);
+  return family ? { language: family, rivals: [] } : isOtherText(code) ? null : inferProgram(code);
+}
+
+const dataFormatOf = (code: string): LanguageFamily | null =>
+  isJsonText(code)
+    ? "json"
+    : isYamlText(code)
+      ? "yaml"
+      : isSession(code)
+        ? "session"
+        : isCommands(code)
+          ? "shell"
+          : null;
+
+/** Nothing but strings, numbers and the punctuation of JSON, in an object or array. */
+const isJsonText = (code: string): boolean =>
+  /^\s*[{[]\s*["{[]/.test(code) &&
+  /"\s*:/.test(code) &&
+  /^(?:[\s{}[\],:]|"(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*|true\b|false\b|null\b)*$/.test(code);
+
+/** Nothing but keys, items and comments, of which some are below others. */
+const isYamlText = (code: string): boolean =>
+  /^[ \t]*(?:- )?["']?[\w./-]+["']?:[ \t]*\n[ \t]*(?:- )?["']?[\w./-]+/m.test(code) &&
+  !hasRepeatedKey(code) &&
+  code
+    .split("\n")
+    .every((line) => /^\s*$|^---$|^\s*#|^\s*(?:- )*["']?[\w./@$-]+["']?:(?:\s.*)?$|^\s*- \S/.test(line)) &&
+  !/^\s*[\w./-]+\s*:.*[;{(]\s*$/m.test(code);
+
+function hasRepeatedKey(code: string): boolean {
+  const keys = [...code.matchAll(/^[\w./-]+(?=:)/gm)].map(String);
+  return new Set(keys).size < keys.length && !/^---$/m.test(code);
+}
+
+const isSession = (code: string): boolean => /^\s*(?:[\w.-]+@[\w.-]+\S* ?)?[$❯] \w/.test(code);
+
+/** A command with options, and neither a synopsis nor a sentence. */
+function isCommands(code: string): boolean {
+  const lines = code
+    .replace(/\\\n/g, " ")
+    .split("\n")
+    .filter((line) => !/^\s*(?:#.*)?$/.test(line));
+  return (
+    /^#!.*sh\b/.test(code) ||
+    (lines.length > 0 &&
+      lines.every((line) => /^(?:sudo )?[a-z][\w./-]*(?:\s+[^\s=:(){};]\S*)*\s+--?[a-z][\w-]*(?:[ =]|$)/.test(line)))
+  );
+}
+
+/** Markup, a diff, and the prompts of other programs. */
+const isOtherText = (code: string): boolean =>
+  /^\s*<(?!\?php)[!?a-z][^>]*>[\s\S]*<\/|^[+-][^+\n-].*\n|^@@ |^(?:>|>>>|In \[\d+\]:) /im.test(code);
+
+function inferProgram(code: string): Inference | null {
+  if (!/[([{;]/.test(code)) return null;
+  let readings = readAll(grammarNames, headOf(code, probeChars));
+  if (code.length > probeChars && readings[0]!.errors <= maxErrors(readings[0]!) + 1)
+    readings = readAll(rivalsOf(readings), headOf(code, maxChars));
+  const best = readings[0]!;
+  if (best.keywords === 0 || best.errors > maxErrors(best)) return null;
+  const rivals = rivalsOf(readings).slice(1);
+  const isCertain = (readings[1]?.errors ?? Number.POSITIVE_INFINITY) >= 2 + 2 * best.errors;
+  return isCertain ? { language: best.language, rivals } : null;
+}
+
+const headOf = (code: string, chars: number): string =>
+  code.length <= chars ? code : code.slice(0, Math.max(code.lastIndexOf("\n", chars), 1));
+
+const maxErrors = ({ tokens }: Reading): number => 1 + tokens / tokensPerError;
+
+/** The languages as which a sample has fewest errors, from the best one. */
+const rivalsOf = (readings: Reading[]): GrammarName[] =>
+  readings.filter(({ errors }) => errors < 4 + 4 * readings[0]!.errors).map(({ language }) => language);
+
+const readAll = (languages: GrammarName[], code: string): Reading[] =>
+  languages.map((language) => read(language, code)).sort((a, b) => a.errors - b.errors);
+
+function read(language: GrammarName, code: string): Reading {
+  const keywords = new Set<string>();
+  let errors = 0;
+  let tokens = 0;
+  grammars[language].parse(openingOf(language, code) + code).iterate({
+    enter({ type, name, node }) {
+      if (type.isError) errors++;
+      else if (node.firstChild === null) {
+        tokens++;
+        // Parsers name keywords like themselves, and anything else by a word of its own.
+        if (/^[a-z]+$/.test(name)) keywords.add(name);
+      }
+    },
+  });
+  return { language, errors, tokens, keywords: keywords.size };
+}

@@ -1,0 +1,37 @@
+/** Languages of samples that can be parsed, with their names in labels. */
+const families = {
+  script: ["js", "javascript", "mjs", "cjs", "node", "jsx", "ts", "typescript", "mts", "cts", "tsx"],
+  json: ["json"],
+  yaml: ["yaml", "yml"],
+  shell: ["sh", "bash", "shell", "zsh"],
+  toml: ["toml"],
+  python: ["python", "py", "python3", "py3", "pycon"],
+  go: ["go", "golang"],
+  java: ["java"],
+  rust: ["rust", "rs"],
+  cpp: ["c", "cpp", "c++", "cc", "h", "hpp"],
+  php: ["php"],
+  session: ["console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session"],
+};
+export type LanguageFamily = keyof typeof families;
+
+const familyByName = new Map(
+  Object.entries(families).flatMap(([family, names]) => names.map((name) => [name, family as LanguageFamily] as const)),
+);
+
+/** The language that a label names; undefined if it can't be parsed. */
+export const familyOf = (label: string): LanguageFamily | undefined => familyByName.get(label);
+
+/** Labels that say that a block isn't code. */
+const textLabels = ["text", "txt", "plain", "plaintext", "output", "none", "nohighlight"];
+export const isTextLabel = (label: string): boolean => textLabels.includes(label);
+
+/** Languages that can't be parsed, but that documentation often shows. */
+const others =
+  "ruby rb irb csharp cs c# fsharp vb kotlin kt swift scala groovy dart elixir erlang haskell lua perl r julia clojure ocaml elm zig nim objc objective-c graphql gql hcl terraform sql xml html css scss less vue svelte ini properties conf env dotenv diff http nginx dockerfile docker makefile cmake powershell ps1 fish batch bat json5 jsonc proto protobuf solidity jinja markdown md mdx".split(
+    " ",
+  );
+const knownNames = new Set([...familyByName.keys(), ...textLabels, ...others]);
+
+/** Whether a word is the name of a language. */
+export const isLanguageName = (word: string): boolean => knownNames.has(word);
