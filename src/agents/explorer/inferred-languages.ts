@@ -44,11 +44,19 @@ const dataFormatOf = (code: string): LanguageFamily | null =>
           ? "shell"
           : null;
 
-/** Nothing but strings, numbers and the punctuation of JSON, in an object or array. */
-const isJsonText = (code: string): boolean =>
-  /^\s*[{[]\s*["{[]/.test(code) &&
-  /"\s*:/.test(code) &&
-  /^(?:[\s{}[\],:]|"(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*|true\b|false\b|null\b)*$/.test(code);
+const jsonValue =
+  /^\s*(?:"(?:[^"\\\n]|\\.)*"\s*:\s*)?(?:"(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[\s{}[\],])*,?\s*$/;
+
+/** An object or array whose lines are keys and values of JSON, but for one of many. */
+function isJsonText(code: string): boolean {
+  if (!/^\s*[{[]/.test(code) || !/"\s*:/.test(code)) return false;
+  const lines = code.split("\n");
+  const others = lines.filter((line) => !isJsonLine(line)).length;
+  return others === 0 || (others === 1 && lines.length >= 6);
+}
+
+/** A line may have several keys. */
+const isJsonLine = (line: string): boolean => line.split(/(?<=[,{[])\s*(?=")/).every((part) => jsonValue.test(part));
 
 /** Nothing but keys, items and comments, of which some are below others. */
 const isYamlText = (code: string): boolean =>

@@ -53,6 +53,8 @@ export async function judgeSample({ language, code, isClosed, isWrong }: CodeSam
   if (inference === null) return null;
   const result = await judgeAs(inference.language, code);
   if (!result?.broken) return result;
+  // Code may have objects that only look like JSON.
+  if (inference.language === "json") return (await judgeAs("script", code))?.broken ? result : null;
   // A language that can't be parsed may have another grammar, but its brackets match as well.
   const rivals = inference.language === "script" ? ["script" as const, ...inference.rivals] : inference.rivals;
   return rivals.every((rival) => judgeBrackets(rival, code)?.broken) ? result : null;
