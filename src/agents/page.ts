@@ -13,7 +13,7 @@ import { findProblem, isStub, isThin, type PageProblem } from "./page-problem.ts
 type Heading = { level: number; text: string; line: number };
 
 /**
- * A code block. `language` is the page's name for it in lower case, null if missing; `isClosed` is false for an
+ * A code block, which starts in the line after `line`. `language` is the page's name for it in lower case, null if missing; `isClosed` is false for an
  * unterminated fence.
  */
 export type CodeSample = CodeBlock & { line: number; isClosed: boolean };
@@ -167,20 +167,18 @@ function readHtml(url: string, html: string): Page {
 
 const hasSections = (headings: Heading[]) => headings.some(({ level }) => level > 1);
 
-/** The preformatted blocks of a page, with their lines in its Markdown. */
+/** The preformatted blocks of a page, with the lines before them in its Markdown. */
 function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
   // A block may be in a quote, and the prompt of an interactive session looks like one.
   const stripQuote = (line: string) => line.replace(/^[\s>]+/, "").trim();
   const lines = markdown.split("\n").map(stripQuote);
   let from = 0;
   return blocks.slice(0, maxParts).map((block) => {
-    const first = block.code
-      .split("\n")
-      .map(stripQuote)
-      .find((line) => line !== "");
-    const index = lines.indexOf(first ?? "", from);
+    const code = block.code.split("\n").map(stripQuote);
+    const first = code.findIndex((line) => line !== "");
+    const index = lines.indexOf(code[first] ?? "", from);
     if (index >= 0) from = index + 1;
-    return { ...block, line: index >= 0 ? index + 1 : Math.max(1, from), isClosed: true };
+    return { ...block, line: Math.max(1, index >= 0 ? index - Math.max(0, first) : from), isClosed: true };
   });
 }
 

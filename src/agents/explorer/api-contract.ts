@@ -1,5 +1,5 @@
 import { asObject, type JsonObject, resolveRef } from "./api-references.ts";
-import { violationsOf } from "./api-schema.ts";
+import { type Problem, violationsOf } from "./api-schema.ts";
 import type { HttpCall } from "./http-call.ts";
 import { unknownPart } from "./literals.ts";
 
@@ -13,10 +13,10 @@ type Target =
   | { kind: "unknown" };
 
 /** How a call violates a description: no problems if it doesn't; null if the call belongs to another API. */
-export function findProblems({ url, document }: ApiDescription, call: HttpCall): string[] | null {
+export function findProblems({ url, document }: ApiDescription, call: HttpCall): Problem[] | null {
   const target = findTarget(url, document, call);
   if (target === null || target.kind === "unknown") return null;
-  if (target.kind === "none") return [target.problem];
+  if (target.kind === "none") return [{ message: target.problem, about: lastSegment(call.url) }];
   const parameters = [target.path.parameters, target.operation.parameters]
     .flatMap((list) => (Array.isArray(list) ? list : []))
     .map((parameter) => resolveRef(document, parameter));
@@ -30,6 +30,12 @@ export function findProblems({ url, document }: ApiDescription, call: HttpCall):
     ...bodyProblems(document, target.operation, known, call),
   ];
 }
+
+/** The last part of a path that is written out. */
+const lastSegment = ({ pathname }: URL): string =>
+  decodeURI(pathname)
+    .split("/")
+    .findLast((part) => part !== "" && !part.includes(unknownPart)) ?? "";
 
 function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
   const servers = serversOf(url, document).filter(({ origin }) => origin === call.url.origin);
@@ -104,7 +110,12 @@ const quoteNames = (names: string[]) => names.map((name) => `“${name}”`).joi
 const isOpenParameter = (document: JsonObject, parameter: JsonObject) =>
   parameter.content !== undefined || asObject(resolveRef(document, parameter.schema ?? {})).type === "object";
 
-function queryProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], { query }: HttpCall) {
+function queryProblems(
+  document: JsonObject,
+  operation: JsonObject,
+  parameters: JsonObject[],
+  { query, url }: HttpCall,
+): Problem[] {
   if (query === null) return [];
   const declared = parameters.filter((parameter) => parameter.in === "query");
   if (declared.some((parameter) => isOpenParameter(document, parameter))) return [];
@@ -117,12 +128,18 @@ function queryProblems(document: JsonObject, operation: JsonObject, parameters: 
   const missing = declared.filter(
     ({ name, required }) => required === true && !names.includes(String(name).replace(/\[.*$/s, "")),
   );
-  return [
-    ...(unknown.length > 0 ? [`the query has ${quoteNames(unknown)}, which the API description does not define`] : []),
-    ...(missing.length > 0
-      ? [`the query lacks ${quoteNames(missing.map(({ name }) => String(name)))}, which the API description requires`]
-      : []),
-  ];
+  const problems: Problem[] = [];
+  if (unknown.length > 0)
+    problems.push({
+      message: `the query has ${quoteNames(unknown)}, which the API description does not define`,
+      about: unknown[0]!,
+    });
+  if (missing.length > 0)
+    problems.push({
+      message: `the query lacks ${quoteNames(missing.map(({ name }) => String(name)))}, which the API description requires`,
+      about: lastSegment(url),
+    });
+  return problems;
 }
 
 /** The alternatives of security schemes that an operation requires; none if it can be called without. */
@@ -145,16 +162,19 @@ const headerOf = ({ type, in: place, name }: JsonObject): string | null =>
       ? "Authorization"
       : null;
 
-const lacks = (kind: "header" | "parameter", name: string): string =>
-  `the request lacks the ${kind} “${name}”, which the API description requires`;
+/** What is missing belongs next to the headers that the call has. */
+const lacks = (kind: "header" | "parameter", name: string, headers: Set<string>): Problem => ({
+  message: `the request lacks the ${kind} “${name}”, which the API description requires`,
+  about: [...headers][0] ?? "",
+});
 
-function headerProblems(parameters: JsonObject[], { headers }: HttpCall): string[] {
+function headerProblems(parameters: JsonObject[], { headers }: HttpCall): Problem[] {
   if (headers === null) return [];
   return parameters
     .filter((parameter) => parameter.in === "header" && parameter.required === true)
     .map(({ name }) => String(name))
     .filter((name) => !headers.has(name.toLowerCase()))
-    .map((name) => lacks("header", name));
+    .map((name) => lacks("header", name, headers));
 }
 
 /** A call that has the credentials of no alternative is told what the first one lacks. */
@@ -170,7 +190,7 @@ function credentialProblems(document: JsonObject, operation: JsonObject, { heade
   const missing = alternatives[0]?.find((scheme) => !isSent(scheme));
   if (missing === undefined) return [];
   const header = headerOf(missing);
-  return [header === null ? lacks("parameter", String(missing.name)) : lacks("header", header)];
+  return [header === null ? lacks("parameter", String(missing.name), headers) : lacks("header", header, headers)];
 }
 
 function bodyProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], { body }: HttpCall) {
@@ -178,7 +198,7 @@ function bodyProblems(document: JsonObject, operation: JsonObject, parameters: J
   const inBody = parameters.find((each) => each.in === "body");
   if (body === undefined)
     return request?.required === true || inBody?.required === true
-      ? ["the request has no body, which the API description requires"]
+      ? [{ message: "the request has no body, which the API description requires", about: "" }]
       : [];
   const [, content] =
     Object.entries(asObject(request?.content)).find(([type]) => /[/+]json\b|^\*\/\*/.test(type)) ?? [];

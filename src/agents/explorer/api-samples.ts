@@ -1,13 +1,14 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
 import { type ApiDescription, findProblems } from "./api-contract.ts";
+import type { Problem } from "./api-schema.ts";
 import type { HttpCall } from "./http-call.ts";
 import { callsOf } from "./http-calls.ts";
 import { unknownPart } from "./literals.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** A call of a described API, with how it violates the description, if it does. */
-type DescribedCall = { call: HttpCall; sample: CodeSample; problems: string[]; contract: string };
+type DescribedCall = { call: HttpCall; sample: CodeSample; problems: Problem[]; contract: string };
 
 /** Checks the API calls in samples against the API descriptions of the docs. */
 export async function* checkApiSamples(session: Session, pages: ReadPage[], contracts: ApiDescription[]): Steps {
@@ -42,19 +43,26 @@ const passOf = (page: ReadPage, count: number): Check =>
     message: `${count} ${count === 1 ? "call" : "calls"} on this page match the API description`,
   });
 
-const failureOf = (page: ReadPage, { call: { method, url, line }, sample, problems, contract }: DescribedCall): Check =>
+const failureOf = (page: ReadPage, { call, sample, problems, contract }: DescribedCall): Check =>
   toCheck({
     id: "sample-matches-api",
     group: "sample",
     status: "fail",
     url: page.url,
-    // The line of a sample is that of its fence.
-    line: sample.line + 1 + line,
-    subject: `${page.url}#${method} ${shownPath(url)}`,
-    message: `${method} ${shownPath(url)}: ${problems.join("; ")} (${contract})`,
+    line: sample.line + lineOf(sample, call, problems[0]!),
+    subject: `${page.url}#${call.method} ${shownPath(call.url)}`,
+    message: `${call.method} ${shownPath(call.url)}: ${problems.map(({ message }) => message).join("; ")} (${contract})`,
     fix: "Fix the sample or the API description, whichever is wrong.",
     quote: cut(sample.code.trim(), 300),
   });
+
+/** The line of a sample, from 1, with the first thing that is wrong with a call in it. */
+function lineOf({ code }: CodeSample, { line }: HttpCall, { about }: Problem): number {
+  const lines = code.split("\n");
+  const word = new RegExp(`(?<![\\w-])${RegExp.escape(about)}(?![\\w-])`, "i");
+  const at = about === "" ? -1 : lines.findIndex((text, index) => index >= line && word.test(text));
+  return (at < 0 ? line : at) + 1;
+}
 
 const shownPath = ({ pathname }: URL) => pathname.replaceAll(encodeURIComponent(unknownPart), "…");
 

@@ -12,13 +12,21 @@ type Schema = {
 
 const maxDepth = 10;
 
+/** What of a call contradicts its description. `about` is the part of the call that does, as the sample writes it; "" for one that is missing. */
+export type Problem = { message: string; about: string };
+
 /** How a request's body contradicts its schema. What the sample leaves open contradicts nothing. */
-export function violationsOf(document: JsonObject, schema: unknown, value: Literal, path = "", depth = 0): string[] {
+export function violationsOf(document: JsonObject, schema: unknown, value: Literal, path = "", depth = 0): Problem[] {
   const known = value === unresolved || depth > maxDepth ? null : readSchema(document, schema);
   if (known === null) return [];
   const place = path === "" ? "the body" : `“${path}”`;
   if (!hasType(known.types, value))
-    return [`${place} is ${typeName(value)}, but the API description says ${known.types.join(" or ")}`];
+    return [
+      {
+        message: `${place} is ${typeName(value)}, but the API description says ${known.types.join(" or ")}`,
+        about: nameOf(path),
+      },
+    ];
   if (Array.isArray(value))
     return value.flatMap((each, at) => violationsOf(document, known.items, each, `${path}[${at}]`, depth + 1));
   if (!(value instanceof Fields)) return [];
@@ -28,8 +36,22 @@ export function violationsOf(document: JsonObject, schema: unknown, value: Liter
   const unknown = isClosed ? [...value.keys()].filter((name) => !names.includes(name)) : [];
   const missing = value.isOpen ? [] : known.required.filter((name) => !value.has(name));
   return [
-    ...(unknown.length > 0 ? [`${place} has ${quoted(unknown)}, which the API description does not define`] : []),
-    ...(missing.length > 0 ? [`${place} lacks ${quoted(missing)}, which the API description requires`] : []),
+    ...(unknown.length > 0
+      ? [
+          {
+            message: `${place} has ${quoted(unknown)}, which the API description does not define`,
+            about: unknown[0]!,
+          },
+        ]
+      : []),
+    ...(missing.length > 0
+      ? [
+          {
+            message: `${place} lacks ${quoted(missing)}, which the API description requires`,
+            about: nameOf(path) || ([...value.keys()][0] ?? ""),
+          },
+        ]
+      : []),
     ...[...value].flatMap(([name, each]) =>
       violationsOf(document, known.properties[name] ?? known.others, each, path ? `${path}.${name}` : name, depth + 1),
     ),
@@ -66,6 +88,13 @@ function readSchema(document: JsonObject, part: unknown, depth = 0): Schema | nu
     items: schema.items ?? {},
   };
 }
+
+/** The last name in a path of fields. */
+const nameOf = (path: string): string =>
+  path
+    .replace(/\[\d+\]/g, "")
+    .split(".")
+    .at(-1)!;
 
 const typeName = (value: Literal): string =>
   value === null

@@ -342,7 +342,7 @@ const toBrokenCheck = (
     status: "fail",
     subject,
     url: page.url,
-    line: sample.line + (page.form === "markdown" ? result.line : result.line - 1),
+    line: sample.line + result.line,
     message: `The sample is labeled ${sample.language}, but does not parse as such: ${result.message}`,
     fix: "Fix the sample or its label. Anyone who copies it gets a syntax error.",
     quote: cut(sample.code.trim(), 300),
